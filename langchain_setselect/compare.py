@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,7 @@ def compare_store(
     queries: Iterable[str | Mapping[str, Any] | Query],
     *,
     embeddings: Embeddings | None = None,
-    k: int = 5,
+    k: int | Sequence[int] = 5,
     fetch_k: int | None = None,
     search_kwargs: Mapping[str, Any] | None = None,
     model: str | None = None,
@@ -44,11 +44,14 @@ def compare_store(
         Where the documents and their vectors are searched; nothing is written to it.
     queries : iterable of str, mapping or Query
         See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of documents in the store. The labels of
-        a document are its metadata ``subtopics``.
+        a document are its metadata ``subtopics``. For settings with constraints, its metadata may hold ``source`` and
+        ``cost``.
     embeddings : Embeddings, optional
         For stores that carry none.
-    k, fetch_k : int
-        How many documents are picked, and from how many nearest candidates (default: 5 k, at least 50).
+    k : int or sequence of int
+        How many documents are picked; several numbers are judged in one run, and the first decides.
+    fetch_k : int, optional
+        From how many nearest candidates they are picked (default: 5 k, at least 50).
     search_kwargs : mapping, optional
         Arguments of the store's search, which go to it unchanged: ``{"filter": ...}``.
     model : str, optional
@@ -73,7 +76,7 @@ def compare_store(
     >>> found.values[0, "recall"].mean in (0.0, 1.0), found.corpus.model
     (True, 'DeterministicFakeEmbedding')
     """
-    fetch_k = check_options(k, fetch_k)
+    sizes, fetch_k = check_options(k, fetch_k)
     embedding = embeddings or store.embeddings
     if embedding is None:
         raise VectorSourceError(
@@ -84,7 +87,7 @@ def compare_store(
     def candidates_of(query: Query) -> FoundCandidates:
         texts = [query.text, *query.queries]
         vectors = as_embeddings(list(map(embedding.embed_query, texts)), texts, type(embedding).__name__)
-        each = share_fetch_k(fetch_k, k, len(texts))
+        each = share_fetch_k(fetch_k, max(sizes), len(texts))
         searches = []
         for text, vector in zip(texts, vectors, strict=True):
             embedded = EmbeddedQuery(vector, None, vector.tolist(), text)
@@ -93,7 +96,7 @@ def compare_store(
             searches.append(Found(documents, ids, text_of, text_of, stored))
         found, _ = unite(searches[0], searches[1:])
         rows = [
-            (None if i is None else str(i), d.page_content, d.metadata.get("subtopics"), read_title(d.metadata))
+            (None if i is None else str(i), d.page_content, read_title(d.metadata), d.metadata)
             for i, d in zip(found.ids, found.items, strict=True)
         ]
         return FoundCandidates(

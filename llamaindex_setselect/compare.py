@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ def compare_index(
     queries: Iterable[str | Mapping[str, Any] | Query],
     *,
     embed_model: BaseEmbedding | None = None,
-    k: int = 5,
+    k: int | Sequence[int] = 5,
     fetch_k: int | None = None,
     filters: MetadataFilters | None = None,
     model: str | None = None,
@@ -43,11 +43,14 @@ def compare_index(
         Where the nodes and their vectors are searched; nothing is written to it.
     queries : iterable of str, mapping or Query
         See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of nodes. The labels of a node are
-        its metadata ``subtopics``.
+        its metadata ``subtopics``. For settings with constraints, its metadata may hold ``source`` (by default the
+        document that contains the node) and ``cost``.
     embed_model : BaseEmbedding, optional
         By default the index's.
-    k, fetch_k : int
-        How many nodes are picked, and from how many nearest candidates (default: 5 k, at least 50).
+    k : int or sequence of int
+        How many nodes are picked; several numbers are judged in one run, and the first decides.
+    fetch_k : int, optional
+        From how many nearest candidates they are picked (default: 5 k, at least 50).
     filters : MetadataFilters, optional
         The store's own filter.
     model : str, optional
@@ -74,21 +77,27 @@ def compare_index(
     [0.5, 1.0]
     """
     # The retriever checks them too, but its messages call k top_n.
-    fetch_k = check_options(k, fetch_k)
-    retriever = SetSelectIndexRetriever(index, top_n=k, fetch_k=fetch_k, filters=filters, embed_model=embed_model)
+    sizes, fetch_k = check_options(k, fetch_k)
+    most = max(sizes)
+    retriever = SetSelectIndexRetriever(index, top_n=most, fetch_k=fetch_k, filters=filters, embed_model=embed_model)
     embedding = retriever._settings._vectors.need_model("the queries")
 
     def candidates_of(query: Query) -> FoundCandidates:
         texts = [query.text, *query.queries]
         vectors = [retriever._check_length(embedding.get_agg_embedding_from_queries([text])) for text in texts]
-        searching = retriever._retriever(share_fetch_k(fetch_k, k, len(texts)))
+        searching = retriever._retriever(share_fetch_k(fetch_k, most, len(texts)))
         searches = []
         for text, vector in zip(texts, vectors, strict=True):
             nodes = searching._retrieve(QueryBundle(text, embedding=vector))
             searches.append(run_flow(read_vectors(retriever._settings._vectors, nodes, embed_unknown=False)))
         found, _ = unite(searches[0], searches[1:])
         rows = [
-            (n.node_id, n.get_content(MetadataMode.NONE), n.metadata.get("subtopics"), read_title(n.metadata))
+            (
+                n.node_id,
+                n.get_content(MetadataMode.NONE),
+                read_title(n.metadata),
+                {"source": n.node.ref_doc_id} | n.metadata,
+            )
             for n in found.items
         ]
         return FoundCandidates(

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .._files import write_atomically
+from .._validation import quoted
 from ..errors import InvalidParameterError, SetSelectError
 from ..evaluation.compare import check_options, need_extra
 from ..evaluation.compare import compare as compare_methods
@@ -23,6 +24,8 @@ from ..evaluation.demo import demo_corpus
 from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
 from ..evaluation.recommend import lines_to_paste
 from ..evaluation.results import Comparison, percent
+from ..evaluation.settings import distinct, parse_setting, sweep
+from ..evaluation.shadow_log import compare_log, read_log
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
 from ._terminal import (
     FINE,
@@ -37,6 +40,7 @@ from ._vectors import VectorOptions
 
 
 def compare(
+    context: typer.Context,
     folder: Annotated[
         Path | None,
         typer.Argument(help="BEIR folder: corpus.jsonl, queries.jsonl and qrels/*.tsv. Else: --documents, --queries."),
@@ -44,14 +48,17 @@ def compare(
     documents: Annotated[
         Path | None,
         typer.Option(
-            help="JSON lines ({'text', optionally 'id', 'title', 'subtopics'}), CSV, or a folder of .txt and .md files."
+            help="JSON lines ({'text', optionally 'id', 'title', 'subtopics', 'source', 'cost'}), CSV, or a folder of "
+            ".txt and .md files."
         ),
     ] = None,
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers', and 'queries': its "
-            "sub-questions), or .txt with one query a line."
+            help="JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers', 'queries': its "
+            "sub-questions, and 'scores': those of your own reranker), or .txt with one query a line. 'gold' lists the "
+            "right documents, ['a', 'b', 'c']; 'subtopics' says which of them answer the same part, "
+            "{'reset': ['a', 'b'], 'disk': ['c']}."
         ),
     ] = None,
     split: Annotated[
@@ -74,6 +81,13 @@ def compare(
     gold_key: Annotated[
         str | None, typer.Option(help="Key or column of the ids of the documents that answer a query. Default: gold.")
     ] = None,
+    scores_key: Annotated[
+        str | None,
+        typer.Option(
+            help="Key or column of the scores of your own reranker: an object from ids of documents to numbers. "
+            "Default: scores."
+        ),
+    ] = None,
     model: Annotated[
         str | None, typer.Option(help=f"Name or folder of a sentence-transformers model. Default: {DEFAULT_MODEL}.")
     ] = None,
@@ -94,20 +108,43 @@ def compare(
     query_vectors: Annotated[Path | None, typer.Option(help="Vectors of the queries, in such files.")] = None,
     id_column: Annotated[str, typer.Option(help="Column of the ids in .parquet files of vectors.")] = "id",
     vector_column: Annotated[str, typer.Option(help="Column of the vectors in .parquet files of vectors.")] = "vector",
-    k: Annotated[int, typer.Option("--k", min=1, help="Number of documents to pick for each query.")] = 5,
+    k: Annotated[
+        str,
+        typer.Option(
+            "--k",
+            metavar="INTEGER[,INTEGER...]",
+            help="Number of documents to pick for each query, or several (5,2,3,8,10): the first one decides. With one "
+            "number, 2, 3, 5, 8 and 10 are judged too.",
+        ),
+    ] = "5",
     fetch_k: Annotated[
         int | None,
         typer.Option(
             min=1, help="Number of nearest documents (candidates) to pick them from. Default: 5 k, at least 50."
         ),
     ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            help='One more setting to compare, such as "mmr lambda_mult=0.7" or "coverage max_per_source=2 '
+            'drop_near_duplicates=0.9". It may have budget, score_threshold and relevance=scores too. May be repeated.'
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report: .html, or .json for the figures only.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Compare on NumPy's docstrings; no files are needed.")] = False,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            help="In place of documents, the file of the logger setselect.shadow (shadow=True): how the selection "
+            "would change the results of a running system. With --queries also what both find."
+        ),
+    ] = None,
     decide_by: Annotated[
         str | None,
         typer.Option(
-            help="Measure that decides: subtopic_recall, answers, p_recall, recall, ndcg, success or alpha_ndcg. "
-            "Default: the most specific measure that enough of your queries support."
+            help="Measure that decides: subtopic_recall, answers, p_recall, point_recall, recall, ndcg, success, "
+            "alpha_ndcg, precision or topic_precision. Default: the most specific measure that enough of your queries "
+            "support."
         ),
     ] = None,
     keep_duplicates: Annotated[
@@ -126,13 +163,28 @@ def compare(
     Only texts are needed. If queries have gold (ids of the right documents), subtopics or answers, the result
     recommends a setting, or says that similarity is enough, and tells which queries each setting makes worse.
 
+    A running system with shadow=True writes a log. --log compares what the system returned with what the selection
+    would have returned.
+
     Exit code 1 means that some lines could not be read, or that the run was interrupted and the report is partial.
     """
     say = message_console()
     try:
-        check_options(k, fetch_k, decide_by)
+        sizes = _read_sizes(k)
+        check_options(sizes, fetch_k, decide_by)
         _check_out(out)
-        keys = {"text_key": text_key, "id_key": id_key, "query_key": query_key, "query_id_key": query_id_key}
+        if log is not None:
+            _check_options_of_log(context)
+            keys = {"query_key": query_key, "query_id_key": query_id_key, "gold_key": gold_key}
+            raise typer.Exit(_compare_log(say, log, queries, keys, decide_by, out))
+        tried = distinct([*sweep(), *map(parse_setting, setting or ())])
+        keys = {
+            "text_key": text_key,
+            "id_key": id_key,
+            "query_key": query_key,
+            "query_id_key": query_id_key,
+            "scores_key": scores_key,
+        }
         files = (folder, documents, queries, split, qrels, gold_key, vectors, query_vectors, *keys.values())
         if demo and any(files):
             raise InvalidParameterError("--demo has its own documents and queries: leave out files, vectors and keys")
@@ -143,17 +195,10 @@ def compare(
         title, corpus = _read_corpus(folder, documents, queries, split, qrels, demo, gold_key, keys)
         report_problems(say, corpus.problems)
         comparison = _compare(
-            say, corpus, source, cache, title=title, k=k, fetch_k=fetch_k, decide_by=decide_by,
-            drop_duplicates=not keep_duplicates,
+            say, corpus, source, cache, title=title, k=sizes, fetch_k=fetch_k, decide_by=decide_by,
+            drop_duplicates=not keep_duplicates, settings=tried,
         )  # fmt: skip
-        show = result_console()
-        try:
-            # The report is written first, so that no failure of the terminal can lose it.
-            _write(comparison, out)
-        finally:
-            _show(show, comparison)
-        if out is not None:
-            show.print(Text(f"\nWritten: {out}"), soft_wrap=True)
+        _hand_over(comparison, out)
     except (SetSelectError, ImportError, OSError) as error:
         stop(say, str(error))
     except KeyboardInterrupt:
@@ -162,6 +207,51 @@ def compare(
             "interrupted before there was a result; finished embeddings are kept: run the same command again to resume",
         )
     raise typer.Exit(WITH_PROBLEMS if corpus.problems or comparison.partial else FINE)
+
+
+def _check_options_of_log(context: typer.Context) -> None:
+    """Refuse an option that was given, but has no effect with ``--log``."""
+    taken = ("log", "queries", "query_key", "query_id_key", "gold_key", "decide_by", "out")
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name not in taken and source is not None and source.name == "COMMANDLINE":
+            raise InvalidParameterError(f"the log has the picks and their cosines: leave out {option.opts[0]}")
+
+
+def _compare_log(
+    say: Console, log: Path, queries: Path | None, keys: dict[str, str | None], decide_by: str | None, out: Path | None
+) -> int:
+    """Compare on a log of shadow mode; returns the exit code."""
+    need_extra(*(["jinja2"] if out is not None and out.suffix.lower() == ".html" else []))
+    read = read_log(log)
+    problems, asked = [*read.problems], None
+    if queries is not None:
+        asked = read_queries(queries, **keys)
+        problems += asked.problems
+    report_problems(say, problems)
+    _hand_over(compare_log(read, None if asked is None else asked.items, decide_by=decide_by), out)
+    return WITH_PROBLEMS if problems or read.failures else FINE
+
+
+def _hand_over(comparison: Comparison, out: Path | None) -> None:
+    """Write the report and show the result."""
+    show = result_console()
+    try:
+        # The report is written first, so that no failure of the terminal can lose it.
+        _write(comparison, out)
+    finally:
+        _show(show, comparison)
+    if out is not None:
+        show.print(Text(f"\nWritten: {out}"), soft_wrap=True)
+
+
+def _read_sizes(k: str) -> list[int]:
+    try:
+        return [int(number) for number in k.split(",")]
+    except ValueError:
+        raise InvalidParameterError(
+            f"--k must be a whole number, or several with commas between them, got {quoted(k)}"
+        ) from None
 
 
 def _check_out(out: Path | None) -> None:
@@ -221,8 +311,9 @@ def _read_corpus(
     title = documents.absolute().name
     if qrels is not None:
         return title, read_judged(documents, queries, qrels, **keys)
-    corpus = read_documents(documents, text_key=keys["text_key"], id_key=keys["id_key"])
-    asked = read_queries(queries, query_key=keys["query_key"], query_id_key=keys["query_id_key"], gold_key=gold_key)
+    of_documents = {name: keys.pop(name) for name in ("text_key", "id_key")}
+    corpus = read_documents(documents, **of_documents)
+    asked = read_queries(queries, gold_key=gold_key, **keys)
     return title, JudgedCorpus(corpus.items, asked.items, [*corpus.problems, *asked.problems], [], (corpus, asked))
 
 
@@ -277,10 +368,11 @@ def _compare(
 
 def _show(show: Console, comparison: Comparison) -> None:
     facts = comparison.corpus
+    documents = "" if facts.documents is None else f"{facts.documents} documents, "
     interrupted = f" of {facts.planned_queries}, interrupted" if comparison.partial else ""
     show.print(
         Text(
-            f"{comparison.title}: {facts.documents} documents, {facts.queries} queries{interrupted}; "
+            f"{comparison.title}: {documents}{facts.queries} queries{interrupted}; "
             f"{facts.k} of the {facts.fetch_k} nearest; {facts.model}"
         )
     )

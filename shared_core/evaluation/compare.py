@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
-from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,33 +17,41 @@ from .._argument_names import argument_name
 from .._validation import as_numeric, check_integer, quoted
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError
-from ..selectors.base import Selector, check_selector, default_fetch_k, make_selector, share_fetch_k, uses_words
+from ..selectors.base import Selector, check_selector, default_fetch_k, share_fetch_k
 from ..signals.embedding_models import Track, without_progress
 from .corpus import Document, Query, as_document, as_query, convert_all
+from .hybrid_search import HYBRID_SEARCH, WordIndex, fuse_rankings
 from .judging import (
+    BEYOND,
     FoundCandidates,
     JudgedQuery,
+    MeasureValues,
     allowed_measures,
     carriers_of,
+    check_sources,
     copies_of,
+    estimate,
     judge,
     measure,
     subtopics_of,
     summarise,
 )
-from .recommend import check_deciding, recommend
-from .results import Comparison, CorpusFacts, Setting
+from .points import find_points
+from .recommend import COUNTED, SUBTOPICS_EXAMPLE, check_deciding, recommend
+from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size
+from .settings import Settings, sweep, uses_scores, with_scores
 from .sub_questions import ByQuestion, with_merged_lists
 
-Settings: TypeAlias = Sequence[tuple[Setting, Selector]]
 Embed: TypeAlias = Callable[[list[str]], ArrayLike]
 
-# Values of MMR's lambda_mult that are tried: 0.5 is LangChain's and LlamaIndex's default, 1 would be similarity.
-LAMBDAS = (0.5, 0.8)
-# Values of Coverage's word_weight that are tried beside its default, 1.
-WORD_WEIGHTS = (0.5, 2.0)
+# Numbers of picks that are judged too if a single one is given.
+SIZES = (2, 3, 5, 8, 10)
+# The measures that are judged for every number of picks. nDCG of different numbers cannot be compared.
+_OF_ALL_SIZES = ("relevance", "redundancy", "precision", "topic_precision", *COUNTED)
 # Queries that the result keeps in full, starting with the first, so that the report can show them.
 VIEWS = 50
+# Queries that lose most, and as many that gain most, which the result keeps in full too.
+CHANGES = 5
 _PACKAGES = ("numpy", "setselect", "scipy", "ir_measures")
 # Cosines that exact search holds in memory together: 64 MB.
 _BLOCK = 16_000_000
@@ -56,7 +62,7 @@ def compare(
     queries: Iterable[str | Mapping[str, Any] | Query],
     embed: Embed | tuple[Embed | ArrayLike, Embed | ArrayLike],
     *,
-    k: int = 5,
+    k: int | Sequence[int] = 5,
     fetch_k: int | None = None,
     settings: Settings | None = None,
     decide_by: str | None = None,
@@ -68,7 +74,8 @@ def compare(
 ) -> Comparison:
     """Compare all methods on your own documents and queries.
 
-    Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them.
+    Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them. Hybrid
+    search, which is the last setting, adds the documents that BM25 finds in the whole corpus.
     :class:`Coverage` reads the words of queries and documents too, and which documents name each other. Documents and
     queries are all that is needed. What the queries hold besides their text (gold ids, subtopics, roots, answers: see
     :class:`Query`) adds measures. If no query has gold ids, subtopics or answers, no winner can be named.
@@ -77,26 +84,33 @@ def compare(
     ----------
     documents : iterable of str, mapping or Document
         Texts, or records with ``text`` and optionally ``id``, ``title`` (put before the text; the name by which
-        other texts mention the document) and ``subtopics``, or both mixed. The default ids are "1", "2", ...
+        other texts mention the document), ``subtopics``, ``source`` and ``cost`` (for settings with
+        ``max_per_source`` or ``budget``), or both mixed. The default ids are "1", "2", ...
     queries : iterable of str, mapping or Query
         Texts, or records with ``text`` and optionally ``id``, ``gold``, ``subtopics``, ``root``, ``answers``, and
         ``queries``: the sub-questions of this one. They share ``fetch_k`` with the question, and each setting selects
-        one set for all of them; plain similarity knows the question alone. Two more rows show what merged lists give.
+        one set for all of them; plain similarity and hybrid search know the question alone. Two more rows show what
+        merged lists give. ``scores`` are those of your own reranker, for two more rows: see
+        :func:`~shared_core.evaluation.settings.with_scores`.
     embed : callable, or a pair for documents and queries
         ``embed(texts) -> array-like (n, d)``. In a pair, each is such a function or the vectors themselves: those of
         sub-questions follow that of their question.
         :class:`~shared_core.signals.embedding_models.CachedEmbedding` keeps embeddings on disk.
-    k : int
-        How many documents are picked, at least 1.
+    k : int or sequence of int
+        How many documents are picked, at least 1. Of several numbers, the first is the one that the tables and the
+        recommendation are about. With a single number, 2, 3, 5, 8 and 10 picks are judged too, as far as there are so
+        many candidates. ``Comparison.sizes`` has what is found with each number.
     fetch_k : int, optional
-        How many candidates they are picked from, at least ``k``; by default max(50, 5k). At most all documents are
-        candidates.
+        How many candidates they are picked from, at least ``k``; by default max(50, 5k), for the largest k that is
+        given. At most all documents are candidates.
     settings : sequence of (Setting, Selector), optional
-        Default: :func:`sweep`. The first must be plain similarity, against which the others are tested. Put simpler
-        settings first: see :func:`~shared_core.evaluation.recommend.recommend`. :func:`named` makes the pairs.
+        Default: :func:`~shared_core.evaluation.settings.sweep`. The first must be plain similarity, against which the
+        others are tested. Put simpler settings first: see :func:`~shared_core.evaluation.recommend.recommend`.
+        :func:`~shared_core.evaluation.settings.named` makes the pairs.
     decide_by : str, optional
-        Key of the measure that decides. Default: the first of subtopic recall, answers, p-recall and recall that at
-        least half as many queries allow as any other of them.
+        Key of the measure that decides. Default: the first of subtopic recall, answers, p-recall, point recall and
+        recall that at least half as many queries allow as any other of them. Point recall is there if many gold
+        documents nearly repeat another one of their query: they count as one point.
     drop_duplicates : bool
         Whether documents with the same text count as one, as in the retrievers. Their ids then stand for each other: a
         gold document is found when one of its copies is picked. False keeps them apart.
@@ -134,15 +148,18 @@ def compare(
     (0.5, 0.5)
     """
     need_extra()
-    fetch_k = check_options(k, fetch_k, decide_by)
+    given_sizes, fetch_k = check_options(k, fetch_k, decide_by)
     tried = _check_settings(settings)
     corpus = convert_all(documents, as_document, "documents")
     given = convert_all(queries, as_query, "queries")
+    _with_rows_of_scores(tried, given)
+    check_sources(corpus, [selector for _, selector in tried])
     known = {document.id: document.subtopics for document in corpus}
     notes = [*notes, *_check_ids(given, known)]
     cleaned = [_without_unknown_ids(query, known) for query in given]
-    if k > len(corpus):
-        raise InvalidParameterError(f"{argument_name('k')} = {k}, but there are only {len(corpus)} documents")
+    most = max(given_sizes)
+    if most > len(corpus):
+        raise InvalidParameterError(f"{argument_name('k')} = {most}, but there are only {len(corpus)} documents")
     carriers = carriers_of(corpus)
     subtopics = {query.id: subtopics_of(query, carriers, known) for query in cleaned}
     check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
@@ -155,22 +172,33 @@ def compare(
             f"vectors of documents have length {rows.shape[1]}, those of queries {query_rows.shape[1]}: embed both "
             "with the same model"
         )
-    if carriers and not any(subtopics.values()):
-        notes.append(
-            "Documents carry subtopics, but no query asks for one, by its own subtopics or by gold documents. "
-            "Subtopics are not measured."
-        )
     copies = copies_of(corpus)
+    row_of = {name: row for row, name in enumerate(known)}
     fetch_k = min(fetch_k, len(corpus))
     ends = np.cumsum([1 + len(query.queries) for query in cleaned]).tolist()
     places = {query.id: slice(end - 1 - len(query.queries), end) for query, end in zip(cleaned, ends, strict=True)}
     nearest = nearest_rows(query_rows, rows, fetch_k)
+    by_words = WordIndex([document.text for document in corpus])
+    if any(query.queries for query in cleaned):
+        notes.append("Hybrid search gets the question without its sub-questions.")
 
     def candidates_of(query: Query) -> FoundCandidates:
         place = places[query.id]
-        share = share_fetch_k(fetch_k, k, 1 + len(query.queries))
+        share = share_fetch_k(fetch_k, most, 1 + len(query.queries))
         found = list(dict.fromkeys(nearest[place, :share].ravel().tolist()))
-        return FoundCandidates(query_rows[place], [corpus[i] for i in found], rows[found], subtopics[query.id], copies)
+        fused = fuse_rankings([nearest[place.start].tolist(), by_words.best_rows(query.text, fetch_k).tolist()])
+        every = list(dict.fromkeys([*found, *fused]))
+        position = {row: i for i, row in enumerate(every)}
+        return FoundCandidates(
+            query_rows[place],
+            [corpus[i] for i in every],
+            rows[every],
+            subtopics[query.id],
+            copies,
+            rankings={HYBRID_SEARCH: [position[row] for row in fused]},
+            candidates=len(found),
+            gold_vectors={name: rows[row_of[name]] for name in query.gold},
+        )
 
     return compare_candidates(
         cleaned,
@@ -192,7 +220,7 @@ def compare_candidates(
     queries: Iterable[str | Mapping[str, Any] | Query],
     candidates_of: Callable[[Query], FoundCandidates],
     *,
-    k: int = 5,
+    k: int | Sequence[int] = 5,
     fetch_k: int | None = None,
     settings: Settings | None = None,
     decide_by: str | None = None,
@@ -212,7 +240,8 @@ def compare_candidates(
     candidates_of : callable
         ``candidates_of(query) -> FoundCandidates``: the query's vector, at most ``fetch_k`` documents, and their
         vectors. A query without candidates is left out, and a note says so. If the query has sub-questions, the
-        vector has a row for each, shape (q, d), and the documents are those of all searches.
+        vector has a row for each, shape (q, d), and the documents are those of all searches. Its ``rankings`` become
+        further settings: your own hybrid search, for example.
     documents : int, optional
         How many documents the search covers, for the report.
     k, fetch_k, settings, decide_by, drop_duplicates, model, title, track, notes
@@ -226,7 +255,8 @@ def compare_candidates(
     Raises
     ------
     InvalidInputError
-        There are no queries, two have the same id, a vector is not valid, or no query has candidates.
+        There are no queries, two have the same id, a vector is not valid, no query has candidates, or the queries have
+        rankings of different names.
     InvalidParameterError, ImportError
         See :func:`compare`.
 
@@ -237,22 +267,33 @@ def compare_candidates(
     >>> found = compare_candidates(["both?"], lambda query: candidates, k=2)
     >>> found.recommendation.setting is None, found.queries[0].picks[0]
     (True, (0, 1))
+
+    With a ranking of your own:
+
+    >>> candidates = replace(candidates, rankings={"my reranker": [2, 0, 1]})
+    >>> found = compare_candidates(["both?"], lambda query: candidates, k=2)
+    >>> found.settings[-1].label, found.queries[0].picks[len(found.settings) - 1]
+    ('my reranker', (2, 1))
     """
     need_extra()
-    fetch_k = check_options(k, fetch_k, decide_by)
+    sizes, fetch_k = check_options(k, fetch_k, decide_by)
     tried = _check_settings(settings)
     given = convert_all(queries, as_query, "queries")
     check_deciding(decide_by, allowed_measures(given, any(query.subtopics or query.gold for query in given)))
+    tried = _with_rows_of_scores(tried, given)
     sub_questions = sum(len(query.queries) for query in given)
     if sub_questions:
         tried = with_merged_lists(tried, fetch_k)
     selectors = [selector for _, selector in tried]
+    k = sizes[0]
+    if len(sizes) == 1:
+        sizes += tuple(size for size in SIZES if size <= fetch_k and size != k)
 
     def judged(query: Query, *, view: bool) -> JudgedQuery | None:
         found = candidates_of(query)
         if not len(found.documents):
             return None
-        return judge(query, found, selectors, k, drop_duplicates=drop_duplicates, view=view)
+        return judge(query, found, selectors, sizes, drop_duplicates=drop_duplicates, view=view)
 
     outcomes: list[JudgedQuery] = []
     without_candidates: list[str] = []
@@ -264,108 +305,118 @@ def compare_candidates(
                 without_candidates.append(query.id)
             else:
                 outcomes.append(outcome)
+                _check_rankings(outcomes[0], outcome)
     except KeyboardInterrupt:
         if not outcomes:
             raise
         partial = True
     if not outcomes:
         raise InvalidInputError(f"no candidates were found for any of {len(given)} queries")
+    outcomes, missing = _check_subtopics(outcomes)
+    with_points, repeats = find_points(outcomes)
+    if repeats is not None or decide_by == "point_recall":
+        outcomes = with_points
+    rows = [setting for setting, _ in tried]
+    rows += [Setting("ranking", name, None, "the first of this ranking") for name in outcomes[0].rankings]
     columns = measure(outcomes, k)
+    keys = _OF_ALL_SIZES if decide_by is None else (*_OF_ALL_SIZES, decide_by)
+    of_sizes = {size: measure(outcomes, size, keys) for size in sorted(sizes)}
     values, differences = {}, {}
     for column in columns:
-        for setting, (estimate, difference) in enumerate(summarise(column)):
-            values[setting, column.measure.key] = estimate
+        for setting, (mean, difference) in enumerate(summarise(column)):
+            values[setting, column.measure.key] = mean
             differences[setting, column.measure.key] = difference
-    advice = recommend([setting for setting, _ in tried], columns, values, differences, decide_by=decide_by)
+    advice = recommend(
+        rows,
+        columns,
+        values,
+        differences,
+        of_sizes,
+        decide_by=decide_by,
+        repeats=repeats,
+        missing=missing,
+    )
     shown = [outcome.view for outcome in outcomes if outcome.view is not None]
-    if advice.setting is not None and advice.measure is not None:
-        worst = differences[advice.setting, advice.measure].worst_query
-        if worst not in {view.id for view in shown}:
-            again = [judged(query, view=True) for query in given if query.id == worst]
-            shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
-    repeats = (0, "redundancy") in values
+    changes = _find_changes(columns, advice, [one.query.id for one in outcomes if one.query.root is not None])
+    hidden = {change.query for change in changes} - {view.id for view in shown}
+    again = [judged(query, view=True) for query in given if query.id in hidden]
+    shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
+    if missing is not None and advice.measure is not None:
+        notes = [*notes, missing]
+    several = (0, "redundancy") in values
     versions = {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
     counts = documents, len(outcomes), len(given)
     facts = CorpusFacts(*counts, _name_of(model), k, fetch_k, versions, drop_duplicates, sub_questions)
     return Comparison(
         title,
         facts,
-        tuple(setting for setting, _ in tried),
+        tuple(rows),
         tuple(column.measure for column in columns),
         values,
         differences,
         advice,
-        relevance=tuple(values[setting, "relevance"].mean for setting in range(len(tried))),
-        redundancy=tuple(values[s, "redundancy"].mean if repeats else None for s in range(len(tried))),
+        relevance=tuple(values[setting, "relevance"].mean for setting in range(len(rows))),
+        redundancy=tuple(values[s, "redundancy"].mean if several else None for s in range(len(rows))),
         queries=tuple(shown),
+        changes=changes,
+        sizes=tuple(_size(outcomes, size, of_size) for size, of_size in of_sizes.items()),
         partial=partial,
-        notes=(*notes, *_notes_on_settings(tried), *_notes_on(outcomes, without_candidates, k, drop_duplicates)),
+        notes=(
+            *notes,
+            *_notes_on_settings(tried, outcomes),
+            *_notes_on_sizes(rows, outcomes, k),
+            *_notes_on(outcomes, without_candidates, k, drop_duplicates),
+        ),
     )
 
 
-def sweep() -> list[tuple[Setting, Selector]]:
-    """The settings that are tried by default, simplest first: plain similarity, then those without a value to choose.
-
-    Coverage reads the words of queries and documents, and which documents name each other; with ``bridge_weight=0``
-    only the words. NDPP selects what Coverage would select without reading texts.
-
-    >>> [setting.label for setting, _ in sweep()][:4]
-    ['similarity', 'coverage', 'ndpp', 'vrsd']
-    """
-    return [
-        named("similarity"),
-        named("coverage"),
-        named("ndpp"),
-        named("vrsd"),
-        *(named("mmr", lambda_mult=value) for value in LAMBDAS),
-        *(named("coverage", word_weight=value) for value in WORD_WEIGHTS),
-        named("coverage", bridge_weight=0),
-    ]
-
-
-def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
-    """The selector of this name with these parameters, and its setting. A single number counts as a swept parameter.
-
-    Raises
-    ------
-    InvalidParameterError
-        See :func:`~shared_core.selectors.base.make_selector`.
-
-    Examples
-    --------
-    >>> named("mmr", lambda_mult=0.5)[0]
-    Setting(method='mmr', label='mmr lambda_mult=0.5', parameter=0.5, selector='MMR(lambda_mult=0.5, lambda_b=0.95)', \
-parameters=(('lambda_mult', '0.5'),), reads_words=False, sub_questions=False)
-    """
-    selector = make_selector(name, **parameters)
-    label = " ".join([name, *(f"{key}={_as_typed(value)}" for key, value in parameters.items())])
-    numbers = [float(value) for value in parameters.values() if _is_number(value)]
-    swept = numbers[0] if len(numbers) == len(parameters) == 1 else None
-    source = tuple((key, _as_source(key, value)) for key, value in parameters.items())
-    return Setting(name, label, swept, repr(selector), source, uses_words(selector)), selector
+def _check_subtopics(outcomes: list[JudgedQuery]) -> tuple[list[JudgedQuery], str | None]:
+    """The outcomes, without subtopics that nothing covers in any of them; and what the files lack for subtopics."""
+    covering = [ids for outcome in outcomes for ids in outcome.subtopics.values()]
+    if any(set(ids) != {BEYOND} for ids in covering):
+        return outcomes, None
+    if any(outcome.query.subtopics for outcome in outcomes):
+        return [replace(outcome, subtopics={}) for outcome in outcomes], (
+            "The queries have subtopics, but nothing says which documents cover them. Write the ids of these documents "
+            f"into the query, {SUBTOPICS_EXAMPLE}, or write the labels into the documents, "
+            '{"id": "a", "text": "...", "subtopics": ["reset"]}.'
+        )
+    if any(outcome.labelled for outcome in outcomes):
+        return outcomes, (
+            "The documents carry subtopics, but no query asks for one. Write the labels that each query asks for into "
+            'the query, {"subtopics": ["reset", "disk"]}, or write its gold ids: their labels are then its subtopics.'
+        )
+    return outcomes, None
 
 
-def _as_typed(value: Any) -> str:
-    if _is_number(value):
-        return f"{value:g}"
-    # The repr of a kernel is too long for a label.
-    return repr(value) if isinstance(value, str | bool | None) else type(value).__name__
+def _find_changes(
+    columns: Sequence[MeasureValues], advice: Recommendation, with_root: Sequence[str]
+) -> tuple[QueryChange, ...]:
+    """The queries that the recommended setting, or else the runner-up, makes worse and better by most."""
+    setting = advice.setting or advice.runner_up
+    if setting is None or advice.measure is None:
+        return ()
+    # p-recall has one value for all queries of a root. It is the mean of their success.
+    key = "success" if advice.measure == "p_recall" else advice.measure
+    [(_, values, names)] = [column for column in columns if column.measure.key == key]
+    counted = np.array([advice.measure != "p_recall" or name in with_root for name in names])
+    gaps = np.where(counted, values[setting] - values[0], 0.0).round(9)
+    worse = [i for i in np.argsort(gaps, kind="stable").tolist() if gaps[i] < 0]
+    better = [i for i in np.argsort(-gaps, kind="stable").tolist() if gaps[i] > 0]
+    return tuple(
+        QueryChange(names[i], float(values[0, i]), float(values[setting, i]))
+        for i in (*worse[:CHANGES], *better[:CHANGES])
+    )
 
 
-def _as_source(key: str, value: Any) -> str:
-    """The value as Python source; a kernel or another object is the variable of its parameter's name."""
-    if isinstance(value, str):
-        return json.dumps(value)
-    return repr(value) if isinstance(value, int | float | None) else key
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+def _size(outcomes: Sequence[JudgedQuery], k: int, columns: Sequence[MeasureValues]) -> Size:
+    characters = np.mean([outcome.sizes[k].characters for outcome in outcomes], axis=0)
+    return Size(k, estimate(columns), tuple(characters.tolist()))
 
 
 def need_extra(*packages: str, extra: str = "eval") -> None:
-    """Raise the ImportError that names the extra if scipy, ir_measures or one of the ``packages`` is missing."""
-    missing = [name for name in ("scipy", "ir_measures", *packages) if find_spec(name) is None]
+    """Raise the ImportError that names the extra if bm25s, ir_measures, scipy or one of the ``packages`` is missing."""
+    missing = [name for name in ("bm25s", "ir_measures", "scipy", *packages) if find_spec(name) is None]
     if missing:
         raise ImportError(f'the comparison needs {", ".join(missing)}: pip install "setselect[{extra}]"')
 
@@ -397,17 +448,26 @@ def _as_vectors(embed: Embed | ArrayLike, texts: list[str], what: str) -> NDArra
     return rows
 
 
-def check_options(k: int, fetch_k: int | None, decide_by: str | None = None) -> int:
-    """``fetch_k`` or its default; an InvalidParameterError for options that are wrong whatever the corpus is."""
+def check_options(
+    k: int | Sequence[int], fetch_k: int | None, decide_by: str | None = None
+) -> tuple[tuple[int, ...], int]:
+    """The numbers of picks, and ``fetch_k`` or its default.
+
+    Raises an InvalidParameterError for options that are wrong whatever the corpus is.
+    """
     check_deciding(decide_by)
-    k = check_integer(k, "k", 1)
-    fetch_k = default_fetch_k(k) if fetch_k is None else check_integer(fetch_k, "fetch_k", 1)
-    if fetch_k < k:
+    given = k if isinstance(k, Sequence) and not isinstance(k, str) else [k]
+    sizes = tuple(dict.fromkeys(check_integer(one, "k", 1) for one in given))
+    if not sizes:
+        raise InvalidParameterError(f"{argument_name('k')} holds no number")
+    most = max(sizes)
+    fetch_k = default_fetch_k(most) if fetch_k is None else check_integer(fetch_k, "fetch_k", 1)
+    if fetch_k < most:
         raise InvalidParameterError(
-            f"{argument_name('fetch_k')} = {fetch_k} is below {argument_name('k')} = {k}: the picks are made among "
+            f"{argument_name('fetch_k')} = {fetch_k} is below {argument_name('k')} = {most}: the picks are made among "
             "the candidates"
         )
-    return fetch_k
+    return sizes, fetch_k
 
 
 def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]:
@@ -425,11 +485,57 @@ def _name_of(model: str) -> str:
     return folder.absolute().name if folder.is_dir() or folder.is_absolute() else model
 
 
-def _notes_on_settings(settings: Settings) -> Iterator[str]:
-    """A note on the settings that get the question without its sub-questions."""
+def _with_rows_of_scores(tried: Settings, queries: Sequence[Query]) -> list[tuple[Setting, Selector]]:
+    """The settings, with those for the scores of the queries; an error if some queries have scores and others not."""
+    without = [query.id for query in queries if not query.scores]
+    if len(without) < len(queries):
+        if without:
+            raise InvalidInputError(
+                f"query {quoted(without[0])} has no scores, but other queries have: score every query, or leave the "
+                "scores out"
+            )
+        return with_scores(tried)
+    for setting, selector in tried:
+        if uses_scores(selector):
+            raise InvalidInputError(f"the setting {quoted(setting.label)} needs scores, and no query has any")
+    return list(tried)
+
+
+def _check_rankings(first: JudgedQuery, other: JudgedQuery) -> None:
+    if first.rankings != other.rankings:
+        named = " and ".join(
+            f"query {quoted(one.query.id)} has {', '.join(map(quoted, one.rankings)) or 'none'}"
+            for one in (first, other)
+        )
+        raise InvalidInputError(f"every query needs the same rankings in the same order, but {named}")
+
+
+def _notes_on_settings(settings: Settings, outcomes: Sequence[JudgedQuery]) -> Iterator[str]:
+    """Notes on the settings that get the question without its sub-questions, and on those that select by scores."""
     alone = [setting.label for setting, selector in settings if isinstance(selector, ByQuestion)]
     if alone:
         yield f"The question without its sub-questions is the query of {', '.join(alone)}."
+    by_scores = [setting.label for setting, selector in settings if uses_scores(selector)]
+    unscored = sum(outcome.unscored for outcome in outcomes)
+    if by_scores and unscored:
+        yield (
+            f"{unscored:,} candidates have no score. {' and '.join(by_scores)} select only from those that have one."
+        )
+
+
+def _notes_on_sizes(settings: Sequence[Setting], outcomes: Sequence[JudgedQuery], k: int) -> Iterator[str]:
+    """A note on the settings that pick fewer texts than similarity."""
+    numbers = np.array([[len(picked) for picked in outcome.sizes[k].picks] for outcome in outcomes])
+    fewer = [
+        f"{setting.label} {of_setting.mean():.1f}"
+        for setting, of_setting in zip(settings, numbers.T, strict=True)
+        if (of_setting < numbers[:, 0]).any()
+    ]
+    if fewer:
+        yield (
+            f"Some settings pick fewer than {k} texts. The mean number of texts is {', '.join(fewer)}. A query for "
+            "which a setting picks nothing has 0 in each measure."
+        )
 
 
 def _notes_on(
@@ -456,7 +562,7 @@ def _notes_on(
     if without_candidates:
         yield f"No candidates were found for {_count(without_candidates, 'query', 'queries')}."
     lost = [label for outcome in outcomes for label in outcome.query.subtopics if label not in outcome.subtopics]
-    if lost:
+    if lost and any(outcome.subtopics for outcome in outcomes):
         count = _count(lost, "subtopic", "subtopics")
         yield f"No document covers {count} of the queries. The measures leave these out."
     with_gold = [outcome for outcome in outcomes if outcome.query.gold]
@@ -469,8 +575,8 @@ def _notes_on(
         )
     elif reach and np.mean(reach) < 1 - 1e-9:
         yield (
-            f"The candidates hold {np.mean(reach):.1%} of the gold documents: no setting can find more. "
-            "Fetching more candidates can raise that limit."
+            f"The candidates hold {np.mean(reach):.1%} of the gold documents: no setting that selects from them can "
+            "find more. Fetching more candidates can raise that limit."
         )
 
 
@@ -479,7 +585,8 @@ def _check_ids(queries: Sequence[Query], known: Collection[str]) -> list[str]:
     notes = []
     gold = [name for query in queries for name in query.gold]
     covering = [name for query in queries for names in query.subtopics.values() for name in names]
-    for what, ids in (("gold ids", gold), ("ids under subtopics", covering)):
+    scored = [name for query in queries for name in query.scores]
+    for what, ids in (("gold ids", gold), ("ids under subtopics", covering), ("ids under scores", scored)):
         missing = [name for name in ids if name not in known]
         if missing and len(missing) == len(ids):
             raise InvalidInputError(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import quoted
+from .._validation import id_of_text, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import InvalidInputError, SetSelectError
 from ..selectors.base import Selector, best_query, uses_references, uses_words
@@ -20,8 +20,9 @@ from ..selectors.choose import choose
 from ..signals.references import find_references, read_name
 from ..signals.words import match_words
 from .corpus import Document, Query
-from .measures import bootstrap_intervals, mean_pairwise_cosine, rank_measures, sum_cosine
+from .measures import bootstrap_intervals, rank_measures, sum_cosine
 from .results import CandidateView, Difference, Estimate, Measure, Needs, QueryView
+from .settings import uses_scores, uses_sources
 
 Matrix = NDArray[np.float64]
 EXCERPT = 240  # characters of a candidate's text that a view keeps
@@ -37,25 +38,29 @@ _MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
     ("redundancy", "redundancy", "nothing", "mean cosine between the picks: how much they repeat each other"),
     ("cos(sum, q)", "sum_cosine", "nothing", "cosine of the sum of the picks with the query"),
     ("recall@{k}", "recall", "gold", "share of the gold documents that are picked"),
+    ("precision@{k}", "precision", "gold", "share of the picks that are gold documents"),
     ("nDCG@{k}", "ndcg", "gold", "picked gold documents, discounted by rank, relative to the best possible"),
     ("success@{k}", "success", "gold", "share of the queries with at least one gold document picked"),
+    ("point recall@{k}", "point_recall", "gold", "recall of the gold documents, with near-repeats as one document"),
     ("subtopic recall@{k}", "subtopic_recall", "subtopics", "share of the query's subtopics that the picks cover"),
+    ("topic precision@{k}", "topic_precision", "subtopics", "share of the picks that cover a subtopic of the query"),
     ("α-nDCG@{k}", "alpha_ndcg", "subtopics", "covered subtopics, discounted by rank; each repetition counts half"),
     ("p-recall@{k}", "p_recall", "perspectives", "mean over root queries of the success of their perspectives (PIR)"),
     ("answers", "answers", "answers", "share of the query's answers that occur in the picked texts"),
 )
+_KEYS = tuple(key for _, key, _, _ in _MEASURES)
 
 
 @dataclass(frozen=True, eq=False)
 class FoundCandidates:
-    """The candidates that a search found for a query.
+    """The candidates that a search found for a query, and the rankings of other searches.
 
     Attributes
     ----------
     vector : array-like, shape (d,), or (q, d) for a query with sub-questions
         The query's vector; those of the sub-questions follow it.
     documents : sequence of n Document
-        The candidates, the nearest first.
+        The candidates, the nearest first. Documents that only ``rankings`` hold may follow them.
     vectors : array-like, shape (n, d)
         Their embeddings.
     subtopics : mapping, optional
@@ -66,6 +71,14 @@ class FoundCandidates:
         By default only ``documents`` are compared.
     texts : sequence of n str, optional
         What was embedded of each document, for the selectors that read words; by default the text of the document.
+    rankings : mapping, optional
+        Other searches or rerankers, by name: rows of ``documents``, the best first. Each is a setting of the
+        comparison, which picks the first k. Every query needs a ranking of each name.
+    candidates : int, optional
+        How many of ``documents``, from the first, are candidates. By default all are. No setting selects from the
+        others, but ``rankings`` may hold them.
+    gold_vectors : mapping, optional
+        The embeddings of gold documents by their ids. By default those that are candidates are known.
     """
 
     vector: ArrayLike
@@ -74,48 +87,81 @@ class FoundCandidates:
     subtopics: Mapping[str, Collection[str]] | None = None
     copies: Mapping[str, str] | None = None
     texts: Sequence[str] | None = None
+    rankings: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    candidates: int | None = None
+    gold_vectors: Mapping[str, ArrayLike] = field(default_factory=dict)
 
 
-def found_documents(found: Iterable[tuple[str | None, str, object, str]]) -> list[Document]:
-    """Documents from a store: for each one its id (or None), text, ``subtopics`` in its metadata, and title.
+def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any]]]) -> list[Document]:
+    """Documents from a store: for each one its id (or None), text, title, and metadata.
 
-    The id of a document without one is a hash of its text. A number is added to an id that occurs again.
+    The metadata may hold ``subtopics``, ``source`` and ``cost``. The id of a document without one is a hash of its
+    text. A number is added to an id that occurs again.
 
-    >>> found = [("a", "A", ["x"], ""), ("a", "A", None, ""), (None, "B", None, "")]
+    >>> found = [("a", "A", "", {"subtopics": ["x"]}), ("a", "A", "", {}), (None, "B", "", {})]
     >>> [document.id for document in found_documents(found)]
     ['a', 'a (2)', 'text df7e70e5']
     """
     seen: dict[str, int] = {}
     documents = []
-    for given, text, labels, title in found:
-        name = given or f"text {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    for given, text, title, metadata in found:
+        name = given or id_of_text(text)
         seen[name] = seen.get(name, 0) + 1
+        labels, source, cost = (metadata.get(key) for key in ("subtopics", "source", "cost"))
         one = (labels,) if isinstance(labels, str) and labels else ()
-        several = tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one
-        documents.append(Document(name if seen[name] == 1 else f"{name} ({seen[name]})", text, several, title))
+        documents.append(
+            Document(
+                name if seen[name] == 1 else f"{name} ({seen[name]})",
+                text,
+                tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one,
+                title,
+                None if source is None else str(source),
+                float(cost) if isinstance(cost, (int, float)) else None,
+            )
+        )
     return documents
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedQuery:
-    """The picks of every setting for one query, and their measures; arrays have one value for each setting.
+class JudgedPicks:
+    """What every setting picked for one query, and the measures of it; arrays have one value for each setting.
 
-    ``repeated`` counts the candidates that repeat the text of another. ``only_vectors`` says that the words of the
-    query tell none of its candidates from another, although a selector reads them. ``redundancy`` is None if a single
-    text was picked, ``answers`` is None if the query has no answers.
+    ``redundancy`` is None if a single text was picked, ``answers`` is None if the query has no answers,
+    ``sum_cosine`` is None for all sizes but the first. ``characters`` is the length of the picked texts together.
+    """
+
+    picks: list[list[str]]
+    relevance: Matrix | None
+    sum_cosine: Matrix | None
+    redundancy: Matrix | None
+    answers: Matrix | None
+    characters: Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedQuery:
+    """One query and the picks for it; ``sizes`` maps each number of picks to them.
+
+    The last settings are the ``rankings`` of the search. ``repeated`` counts the candidates that repeat the text of
+    another, and ``unscored`` those without a score. ``only_vectors`` says that the words of the query tell none of
+    its candidates from another, although a selector reads them. ``labelled`` says whether a candidate carries
+    labels of subtopics. ``mean_candidate`` is the mean of the candidates' unit vectors, and ``gold_vectors`` has
+    those of the gold documents that are known. ``points`` are groups of gold documents.
     """
 
     query: Query
     subtopics: Mapping[str, Collection[str]]
     candidates: frozenset[str]
+    rankings: tuple[str, ...]
     repeated: int
+    unscored: int
     only_vectors: bool
-    picks: list[list[str]]
-    relevance: Matrix
-    sum_cosine: Matrix
-    redundancy: Matrix | None
-    answers: Matrix | None
+    sizes: dict[int, JudgedPicks]
     view: QueryView | None
+    labelled: bool = False
+    mean_candidate: Matrix = field(default_factory=lambda: np.zeros(0))
+    gold_vectors: dict[str, Matrix] = field(default_factory=dict)
+    points: tuple[frozenset[str], ...] = ()
 
 
 class MeasureValues(NamedTuple):
@@ -130,67 +176,180 @@ def judge(
     query: Query,
     found: FoundCandidates,
     selectors: Sequence[Selector],
-    k: int,
+    sizes: Sequence[int],
     *,
     drop_duplicates: bool = True,
     view: bool = False,
 ) -> JudgedQuery:
-    """Let every selector pick ``k`` of the candidates, or all if there are fewer; an error names the query.
+    """Let every selector pick each number of the candidates, or all if there are fewer; an error names the query.
 
-    With ``drop_duplicates`` no setting picks one text twice, and a gold id stands for every copy of its document.
+    With ``drop_duplicates`` no setting picks one text twice, and a gold id stands for every copy of its document. A
+    view shows the first of the ``sizes``.
     """
     try:
-        texts = [document.text for document in found.documents] if found.texts is None else found.texts
-        # The texts are read once, for all settings.
-        read = _read_texts(query, texts, found.documents, selectors)
-        words = read["words"]
-        ids = [document.id for document in found.documents]
         if query.queries and np.shape(found.vector)[:-1] != (1 + len(query.queries),):
             raise InvalidInputError(
                 f"the vector of a query with {len(query.queries)} sub-questions must have {1 + len(query.queries)} "
                 f"rows, the question first, got shape {np.shape(found.vector)}"
             )
-        candidates = Candidates(found.vector, found.vectors, **read, ids=ids)
+        searched = len(found.documents) if found.candidates is None else found.candidates
+        check_sources(found.documents[:searched], selectors)
+        copies = copies_of(found.documents) if found.copies is None else found.copies
+        ranked = _read_rankings(found, copies if drop_duplicates else {}, max(sizes))
+        everything = Candidates(
+            found.vector,
+            found.vectors,
+            ids=[document.id for document in found.documents],
+            costs=[len(one.text) if one.cost is None else one.cost for one in found.documents],
+            sources=[str(document.source) for document in found.documents],
+        )
         # One order for every store, so that ties fall to the same document.
-        order = np.argsort(-candidates.with_query(candidates.query).relevance, kind="stable")
-        candidates = candidates.take(order)
-        documents = [found.documents[i] for i in order]
+        order = np.argsort(-everything.with_query(everything.query).relevance, kind="stable")
+        # Of the documents that only rankings hold, those that no ranking picks are left out.
+        order = order[(order < searched) | np.isin(order, [row for rows in ranked.values() for row in rows])]
+        everything, stored = everything.take(order), [found.documents[i] for i in order]
+        texts = [document.text for document in stored] if found.texts is None else [found.texts[i] for i in order]
+        rows = tuple(np.flatnonzero(order < searched).tolist())
         subtopics = found.subtopics
         if subtopics is None:
-            subtopics = _subtopics_of_candidates(query, documents)
-        copies = copies_of(documents) if found.copies is None else found.copies
-        repeated = len(documents) - len({copies.get(document.id, document.id) for document in documents})
-        place = list(range(len(documents)))
+            subtopics = _subtopics_of_candidates(query, [stored[row] for row in rows])
+        repeated = len(rows) - len({copies.get(stored[row].id, stored[row].id) for row in rows})
+        documents, place = stored, list(range(len(stored)))
         if drop_duplicates and copies:
-            query, subtopics, documents, place = _with_texts_once(query, subtopics, documents, copies)
-        rows = [place.index(text) for text in range(len(documents))]
-        distinct = candidates
-        if len(rows) < len(place):
-            distinct = candidates.take(rows)
-            own = _read_texts(query, [texts[i] for i in order[rows]], documents, selectors)
-            distinct = distinct.with_query(found.vector, **own)
-        found_sets = [_pick(candidates, distinct, place, selector, k) for selector in selectors]
-        picks = [picked for picked, _ in found_sets]
+            query, subtopics, documents, place = with_texts_once(query, subtopics, stored, copies)
+
+        @functools.cache
+        def read(rows: tuple[int, ...]) -> dict[str, Any]:
+            return _read_texts(query, [texts[row] for row in rows], [stored[row] for row in rows], selectors)
+
+        @functools.cache
+        def nearest(rows: tuple[int, ...]) -> Candidates:
+            return everything.take(rows).with_query(found.vector, **read(rows))
+
+        @functools.cache
+        def scored(rows: tuple[int, ...]) -> Candidates:
+            return everything.take(rows).with_query(found.vector, [scores[row] for row in rows], **read(rows))
+
+        pool = pool_of_scores = _Pool(nearest, rows, place)
+        scores = {row: query.scores[stored[row].id] for row in rows if stored[row].id in query.scores}
+        if any(map(uses_scores, selectors)):
+            if not scores:
+                raise InvalidInputError("none of its scores is that of a candidate: score what the search finds")
+            # Of the copies of a text, the one with the highest score counts.
+            pool_of_scores = _Pool(scored, sorted(scores, key=lambda row: -scores[row]), place)
+        of_rankings = [[place[order.tolist().index(row)] for row in of_ranking] for of_ranking in ranked.values()]
+        # The first picks of a larger set are not always the smaller set, so each size is selected by itself.
+        found_sets = {
+            k: [(pool_of_scores if uses_scores(one) else pool).pick(one, k) for one in selectors]
+            + [(picks[:k], [-1] * len(picks[:k])) for picks in of_rankings]
+            for k in sizes
+        }
     except SetSelectError as error:
         error.args = (f"query {quoted(query.id)}: {error}",)
         raise
     ids = [document.id for document in documents]
-    unit, unit_query = (as_unit_rows(rows.astype(np.float64)) for rows in (distinct.vectors, distinct.query[None]))
+    vectors = everything.take([place.index(text) for text in range(len(documents))]).vectors
+    unit, unit_query = (as_unit_rows(some.astype(np.float64)) for some in (vectors, everything.query[None]))
     cosines = unit @ unit_query[0]
     contained = _find_answers([document.text for document in documents], query.answers)
+    lengths = np.array([len(document.text) for document in documents])
+    pairs = unit @ unit.T
+    np.fill_diagonal(pairs, 0)
+
+    def measured(k: int, picks: list[list[int]]) -> JudgedPicks:
+        # A set without a pick has 0 of everything, and a single pick repeats nothing.
+        numbers = np.array([max(len(picked), 1) for picked in picks])
+        return JudgedPicks(
+            [[ids[i] for i in picked] for picked in picks],
+            relevance=np.array([cosines[picked].sum() for picked in picks]) / numbers,
+            sum_cosine=np.array([sum_cosine(unit_query[0], unit[picked]) if picked else 0.0 for picked in picks])
+            if k == sizes[0]
+            else None,
+            redundancy=np.array([pairs[np.ix_(picked, picked)].sum() for picked in picks])
+            / (numbers * np.maximum(numbers - 1, 1))
+            if min(k, len(ids)) > 1
+            else None,
+            answers=np.array([contained[picked].any(axis=0).mean() for picked in picks]) if query.answers else None,
+            characters=np.array([lengths[picked].sum() for picked in picks]),
+        )
+
+    words = read(rows)["words"]
     return JudgedQuery(
         query,
         subtopics,
-        frozenset(ids),
+        frozenset(ids[place[row]] for row in rows),
+        tuple(ranked),
         repeated,
+        len(rows) - len(scores),
         words is not None and not words.weights.any(),
-        [[ids[i] for i in picked] for picked in picks],
-        relevance=np.array([cosines[picked].mean() for picked in picks]),
-        sum_cosine=np.array([sum_cosine(unit_query[0], unit[picked]) for picked in picks]),
-        redundancy=np.array([mean_pairwise_cosine(unit[p]) for p in picks]) if min(k, len(ids)) > 1 else None,
-        answers=np.array([contained[picked].any(axis=0).mean() for picked in picks]) if query.answers else None,
-        view=_view(query, documents, distinct, cosines, np.vstack([unit_query, unit]), found_sets) if view else None,
+        {k: measured(k, [picked for picked, _ in of_size]) for k, of_size in found_sets.items()},
+        _view(query, documents, pool, cosines, np.vstack([unit_query, unit]), found_sets[sizes[0]]) if view else None,
+        labelled=any(document.subtopics for document in documents),
+        mean_candidate=unit.mean(axis=0),
+        gold_vectors=_gold_vectors(query, dict(zip(ids, unit, strict=True)), found.gold_vectors),
     )
+
+
+class _Pool:
+    """The candidates that settings select from: ``rows`` of what was found, of which ``make`` gives the candidates.
+
+    ``place`` maps each row to its text. Of several rows with one text, the first in ``rows`` stands for it.
+    """
+
+    def __init__(
+        self, make: Callable[[tuple[int, ...]], Candidates], rows: Sequence[int], place: Sequence[int]
+    ) -> None:
+        self.make, self.rows, self.place = make, tuple(sorted(rows)), place
+        first: dict[int, int] = {}
+        for row in rows:
+            first.setdefault(place[row], row)
+        self.distinct = tuple(sorted(first.values()))
+
+    def pick(self, selector: Selector, k: int) -> tuple[list[int], list[int]]:
+        """The texts that are picked, and for each the text that names it or -1.
+
+        As in the adapters, the copies are left out only if one text was selected twice.
+        """
+        for rows in (self.rows, self.distinct):
+            found = choose(self.make(rows), selector, k)
+            picks = [self.place[rows[i]] for i in found.indices.tolist()]
+            if len(set(picks)) == len(picks):
+                break
+        names = [-1] * len(picks) if found.named_by is None else found.named_by.tolist()
+        return picks, [-1 if i < 0 else self.place[rows[i]] for i in names]
+
+
+def _read_rankings(found: FoundCandidates, copies: Mapping[str, str], k: int) -> dict[str, list[int]]:
+    """The first ``k`` rows of each ranking; of several rows with one text the first."""
+    names = [copies.get(document.id, document.id) for document in found.documents]
+    read = {}
+    for label, ranking in found.rankings.items():
+        first: dict[str, int] = {}
+        for row in ranking:
+            if not 0 <= row < len(names):
+                raise InvalidInputError(
+                    f"the ranking {quoted(label)} holds row {row}, but there are {len(names)} documents"
+                )
+            first.setdefault(names[row], int(row))
+        read[label] = list(first.values())[:k]
+    return read
+
+
+def check_sources(documents: Iterable[Document], selectors: Iterable[Selector]) -> None:
+    """Raise an error that names the first document without a source if one of the selectors needs it."""
+    if any(map(uses_sources, selectors)):
+        for document in documents:
+            if document.source is None:
+                raise InvalidInputError(f"document {quoted(document.id)} has no source, which max_per_source needs")
+
+
+def _gold_vectors(query: Query, known: dict[str, Matrix], given: Mapping[str, ArrayLike]) -> dict[str, Matrix]:
+    """The unit vectors of the query's gold documents, as far as they are candidates or given."""
+    beyond = [name for name in query.gold if name in given and name not in known]
+    if beyond:
+        rows = as_unit_rows(np.array([given[name] for name in beyond], dtype=np.float64))
+        known = known | dict(zip(beyond, rows, strict=True))
+    return {name: known[name] for name in query.gold if name in known}
 
 
 def _read_texts(
@@ -215,7 +374,7 @@ def copies_of(documents: Iterable[Document]) -> dict[str, str]:
     return {name: earlier for name, earlier in named if name != earlier}
 
 
-def _with_texts_once(
+def with_texts_once(
     query: Query, subtopics: Mapping[str, Collection[str]], documents: Sequence[Document], copies: Mapping[str, str]
 ) -> tuple[Query, dict[str, tuple[str, ...]], list[Document], list[int]]:
     """The arguments with one id for each text, a gold id if there is one; and each document's place among the texts."""
@@ -236,22 +395,6 @@ def _with_texts_once(
         list(first.values()),
         [places[name] for name in names],
     )
-
-
-def _pick(
-    candidates: Candidates, distinct: Candidates, place: list[int], selector: Selector, k: int
-) -> tuple[list[int], list[int]]:
-    """Rows of ``distinct``, and for each the row that names it or -1.
-
-    As in the adapters, the copies are left out only if one text was selected twice.
-    """
-    found = choose(candidates, selector, k)
-    picks = [place[i] for i in found.indices.tolist()]
-    if len(set(picks)) < len(picks):
-        found, place = choose(distinct, selector, k), list(range(len(distinct)))
-        picks = found.indices.tolist()
-    names = [-1] * len(picks) if found.named_by is None else found.named_by.tolist()
-    return picks, [-1 if i < 0 else place[i] for i in names]
 
 
 def carriers_of(documents: Sequence[Document]) -> dict[str, tuple[str, ...]]:
@@ -312,26 +455,34 @@ def _normalised(text: str) -> str:
 def _view(
     query: Query,
     documents: list[Document],
-    candidates: Candidates,
+    pool: _Pool,
     cosines: Matrix,
     vectors: Matrix,
     found: list[tuple[list[int], list[int]]],
 ) -> QueryView:
-    (x, y), *places = project_to_map(vectors).round(_DIGITS).tolist()
-    served = best_query(candidates).tolist() if query.queries else [None] * len(documents)
+    seen = [pool.place[row] for row in pool.distinct]
+    served = dict(zip(seen, best_query(pool.make(pool.distinct)).tolist(), strict=True)) if query.queries else {}
+    # The candidates, and what rankings picked besides.
+    shown = sorted({*seen, *(row for picked, _ in found for row in picked)})
+    position = {row: i for i, row in enumerate(shown)} | {-1: -1}
+    (x, y), *places = project_to_map(vectors[[0, *(1 + row for row in shown)]]).round(_DIGITS).tolist()
     views = tuple(
         CandidateView(
-            document.id,
-            _excerpt(document.text),
-            round(float(cosine), _DIGITS),
+            documents[row].id,
+            _excerpt(documents[row].text),
+            round(float(cosines[row]), _DIGITS),
             place[0],
             place[1],
-            _excerpt(document.title or read_name(document.text)),
-            serves,
+            _excerpt(documents[row].title or read_name(documents[row].text)),
+            served.get(row),
+            row not in seen,
         )
-        for document, cosine, place, serves in zip(documents, cosines, places, served, strict=True)
+        for row, place in zip(shown, places, strict=True)
     )
-    picks, names = ({setting: tuple(rows[part]) for setting, rows in enumerate(found)} for part in (0, 1))
+    picks, names = (
+        {setting: tuple(position[row] for row in of_setting[part]) for setting, of_setting in enumerate(found)}
+        for part in (0, 1)
+    )
     return QueryView(query.id, query.text, query.gold, x, y, views, picks, names, query.queries)
 
 
@@ -371,26 +522,37 @@ def allowed_measures(queries: Sequence[Query], with_subtopics: bool) -> list[str
     return [key for _, key, needs, _ in _MEASURES if held[needs]]
 
 
-def measure(outcomes: Sequence[JudgedQuery], k: int) -> list[MeasureValues]:
-    """Every measure that at least one query allows, each over the queries that allow it; ``k`` is in the names."""
+def measure(outcomes: Sequence[JudgedQuery], k: int, keys: Collection[str] = _KEYS) -> list[MeasureValues]:
+    """The measures of these keys that at least one query allows, each over those queries; ``k`` is in the names."""
     found: dict[str, tuple[Matrix, tuple[str, ...]]] = {}
-    for key in ("relevance", "redundancy", "sum_cosine", "answers"):
-        of_query = {o.query.id: values for o in outcomes if (values := getattr(o, key)) is not None}
+    for key in {"relevance", "redundancy", "sum_cosine", "answers"}.intersection(keys):
+        of_query = {o.query.id: values for o in outcomes if (values := getattr(o.sizes[k], key)) is not None}
         if of_query:
             found[key] = np.stack(list(of_query.values()), axis=1), tuple(of_query)
     with_gold = [judged for judged in outcomes if judged.query.gold]
     with_subtopics = [judged for judged in outcomes if judged.subtopics]
     names = {"recall": f"R@{k}", "ndcg": f"nDCG@{k}", "success": f"Success@{k}"}
-    found |= _rank(with_gold, lambda judged: dict.fromkeys(judged.query.gold, 1), names)
+    names = {key: name for key, name in names.items() if key in keys}
+    found |= _rank(with_gold, k, lambda judged: dict.fromkeys(judged.query.gold, 1), names)
+    found |= _precision("precision", with_gold, k, lambda judged: judged.query.gold)
+    with_points = [judged for judged in outcomes if judged.points]
+    if with_points:
+        of_query = {
+            o.query.id: [np.mean([not point.isdisjoint(picked) for point in o.points]) for picked in o.sizes[k].picks]
+            for o in with_points
+        }
+        found["point_recall"] = np.array(list(of_query.values())).T, tuple(of_query)
     names = {"subtopic_recall": f"StRecall@{k}", "alpha_ndcg": f"alpha_nDCG@{k}"}
-    found |= _rank(with_subtopics, _subtopic_grades, names)
-    of_root = _successes_by_root([judged for judged in with_gold if judged.query.root is not None])
+    names = {key: name for key, name in names.items() if key in keys}
+    found |= _rank(with_subtopics, k, _subtopic_grades, names)
+    found |= _precision("topic_precision", with_subtopics, k, lambda judged: set().union(*judged.subtopics.values()))
+    of_root = _successes_by_root([judged for judged in with_gold if judged.query.root is not None], k)
     if of_root:
         found["p_recall"] = np.stack(list(of_root.values()), axis=1), tuple(of_root)
     return [
         MeasureValues(Measure(name.format(k=k), key, description, key != "redundancy", needs), *found[key])
         for name, key, needs, description in _MEASURES
-        if key in found
+        if key in found and key in keys
     ]
 
 
@@ -423,8 +585,25 @@ def summarise(column: MeasureValues) -> list[tuple[Estimate, Difference]]:
     return summaries
 
 
+def estimate(columns: Sequence[MeasureValues]) -> dict[tuple[int, str], Estimate]:
+    """The mean of each setting by each measure, with bootstrap 95 % intervals.
+
+    Measures over the same number of queries share the resamples, which saves time.
+    """
+    found: dict[tuple[int, str], Estimate] = {}
+    for number in {len(column.queries) for column in columns}:
+        same = [column for column in columns if len(column.queries) == number]
+        rows = np.vstack([column.values for column in same])
+        bounds = zip(rows.mean(axis=1).tolist(), *(ends.tolist() for ends in bootstrap_intervals(rows)), strict=True)
+        names = [(setting, column.measure.key) for column in same for setting in range(len(column.values))]
+        for name, (mean, low, high) in zip(names, bounds, strict=True):
+            found[name] = Estimate(mean, min(low, mean), max(high, mean), number)
+    return found
+
+
 def _rank(
     outcomes: Sequence[JudgedQuery],
+    k: int,
     grades: Callable[[JudgedQuery], dict[str, int] | dict[str, dict[str, int]]],
     names: dict[str, str],
 ) -> dict[str, tuple[Matrix, tuple[str, ...]]]:
@@ -432,11 +611,26 @@ def _rank(
     if not outcomes:
         return {}
     qrels = {judged.query.id: grades(judged) for judged in outcomes}
+    picked = {judged.query.id: judged.sizes[k].picks for judged in outcomes}
     by_setting = [
-        rank_measures(qrels, {judged.query.id: judged.picks[setting] for judged in outcomes}, list(names.values()))
-        for setting in range(len(outcomes[0].picks))
+        rank_measures(qrels, {name: picks[setting] for name, picks in picked.items()}, list(names.values()))
+        for setting in range(len(outcomes[0].sizes[k].picks))
     ]
     return {key: (np.stack([values[name] for values in by_setting]), tuple(qrels)) for key, name in names.items()}
+
+
+def _precision(
+    key: str, outcomes: Sequence[JudgedQuery], k: int, right: Callable[[JudgedQuery], Collection[str]]
+) -> dict[str, tuple[Matrix, tuple[str, ...]]]:
+    """The share of the picks that are right, (settings, N), and the N queries."""
+    if not outcomes:
+        return {}
+    shares = [
+        [sum(name in of_query for name in picked) / max(len(picked), 1) for picked in judged.sizes[k].picks]
+        for judged in outcomes
+        for of_query in [set(right(judged))]
+    ]
+    return {key: (np.array(shares).T, tuple(judged.query.id for judged in outcomes))}
 
 
 def _subtopic_grades(judged: JudgedQuery) -> dict[str, dict[str, int]]:
@@ -447,10 +641,10 @@ def _subtopic_grades(judged: JudgedQuery) -> dict[str, dict[str, int]]:
     return grades
 
 
-def _successes_by_root(outcomes: Sequence[JudgedQuery]) -> dict[str, Matrix]:
+def _successes_by_root(outcomes: Sequence[JudgedQuery], k: int) -> dict[str, Matrix]:
     """For each root the mean success of its queries, (settings,). The mean over roots is p-recall."""
     of_root: dict[str, list[list[float]]] = {}
     for judged in outcomes:
-        hits = [float(not set(judged.query.gold).isdisjoint(picked)) for picked in judged.picks]
+        hits = [float(not set(judged.query.gold).isdisjoint(picked)) for picked in judged.sizes[k].picks]
         of_root.setdefault(str(judged.query.root), []).append(hits)
     return {root: np.mean(successes, axis=0) for root, successes in of_root.items()}

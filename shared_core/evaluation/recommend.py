@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
 from .._argument_names import argument_name
 from .._validation import quoted
 from ..errors import InvalidParameterError
+from ..selectors.base import DEFAULT_SELECTOR
+from .hybrid_search import HYBRID_SEARCH
 from .judging import Matrix, MeasureValues
-from .measures import paired_tests
-from .results import Claim, Difference, Estimate, Recommendation, Setting, percent
+from .measures import bootstrap_interval, paired_tests
+from .points import Repeats
+from .results import Claim, Difference, Estimate, Fewer, Measure, Recommendation, Setting, percent
 
 # The measures that can decide by default. Those that use the most specific knowledge of what is right come first.
-DECIDING = ("subtopic_recall", "answers", "p_recall", "recall")
+DECIDING = ("subtopic_recall", "answers", "p_recall", "point_recall", "recall")
 # The measures that decide only on request.
-ON_REQUEST = ("alpha_ndcg", "ndcg", "success")
+ON_REQUEST = ("alpha_ndcg", "ndcg", "success", "precision", "topic_precision")
+# What the two measures of gold documents ask for.
+_QUESTIONS = {"point_recall": "each point once, with near-repeats as one point", "recall": "every copy"}
+# The measures of what is found. Only these can be compared between different numbers of picks.
+COUNTED = (*DECIDING, "success")
 CHANCE = 0.05
+# Sums of the same numbers in another order differ by less than this.
+ROUNDING = 1e-9
+# How a query names its points.
+SUBTOPICS_EXAMPLE = '{"subtopics": {"reset": ["a", "b"], "disk": ["c"]}}'
 # With fewer queries no difference has p < 0.05: the smallest p value is 2 / 2^queries.
 FEWEST = 6
 # With fewer queries the recommendation asks for more.
 ENOUGH = 50
 # A recommendation begins with "But" if the setting makes at least this share of the queries worse.
 MANY = 0.1
+# What a setting needs that no lines of code say, by its label.
+_NEEDS = {
+    HYBRID_SEARCH: (
+        "Hybrid search needs a second index, of the words, and fuses its ranking (BM25) with that of the vectors. Many "
+        "stores have it."
+    ),
+    "RRF over the queries": "It searches for each sub-question and fuses the rankings; nothing is selected.",
+    "reranker": "That is your reranker alone, without a selection.",
+}
 # The share of similarity's relevance that a setting must keep to be the example of the trade-off.
 KEPT = 0.95
 
@@ -33,8 +54,11 @@ def recommend(
     found: Sequence[MeasureValues],
     values: Mapping[tuple[int, str], Estimate],
     differences: Mapping[tuple[int, str], Difference],
+    of_sizes: Mapping[int, Sequence[MeasureValues]] = MappingProxyType({}),
     *,
     decide_by: str | None = None,
+    repeats: Repeats | None = None,
+    missing: str | None = None,
 ) -> Recommendation:
     """The simplest of the settings that are best beyond chance; plain similarity if none is better than it.
 
@@ -47,13 +71,15 @@ def recommend(
        swept parameter are equally simple, and the highest mean decides between them.
 
     The measure ``decide_by`` decides, or by default the first of ``DECIDING`` that has at least half as many queries as
-    any other of them. ``values`` and ``differences`` are those of :class:`Comparison`.
+    any other of them. ``values`` and ``differences`` are those of :class:`Comparison`. ``of_sizes`` holds the measures
+    for each number of picks. ``repeats`` tells how many gold documents nearly repeat another one, and ``missing`` what
+    the files lack for a deciding measure.
     """
     by_key = {one.measure.key: one for one in found}
     check_deciding(decide_by, by_key)
     key = decide_by or _default_measure({key: by_key[key].values.shape[1] for key in DECIDING if key in by_key})
     if key is None:
-        return Recommendation(None, None, None, (Claim(_trade_off(settings, by_key)),), None, None)
+        return Recommendation(None, None, None, (Claim(_trade_off(settings, by_key, missing)),), None, None)
     measure, of_queries, names = by_key[key]
     if not of_queries.any():
         nothing = f"No setting can be named: {measure.name} is 0 for all. No setting picked what the queries ask for."
@@ -81,11 +107,26 @@ def recommend(
                 "differences",
                 setting,
             ),
-            Claim(_worst_case(lead, what), "differences", setting, lead.worst_query),
+            Claim(
+                _worst_case(lead, what),
+                "differences",
+                setting,
+                # For p-recall the name is that of a root.
+                None if measure.needs == "perspectives" else lead.worst_query,
+            ),
         ]
+        needs = _NEEDS.get(settings[setting].label)
+        if needs is not None:
+            claims.append(Claim(needs, setting=setting))
         if rival is not None:
             said = _rival_sentence(settings, setting, rival, values[setting, key], values[rival, key], p_rival)
             claims.append(Claim(said, "values", rival))
+    if repeats is not None and key in _QUESTIONS:
+        claims = [*_gold_or_points(settings, key, by_key, setting, repeats), *claims]
+    counted = {k: one.values for k, of_size in of_sizes.items() for one in of_size if one.measure.key == key}
+    fewer = _find_fewer(settings, setting, counted) if key in COUNTED and counted else None
+    if fewer is not None:
+        claims.append(Claim(_fewer_sentence(settings, fewer, measure, counted), "sizes", fewer.setting))
     return Recommendation(
         setting,
         rival,
@@ -93,40 +134,53 @@ def recommend(
         tuple(claims),
         p_rival if rival is not None and len(names) > 1 else None,
         p_similarity if setting else None,
+        fewer,
     )
+
+
+def _find_fewer(settings: Sequence[Setting], recommended: int, found: Mapping[int, Matrix]) -> Fewer | None:
+    """The fewest picks that find as much as plain similarity with the largest number of picks that was tried.
+
+    They are those of the recommended setting, or of the default selector if similarity is recommended. If similarity
+    finds as much with fewer picks than the largest number, the setting is compared with that number. ``found`` maps
+    each number to the values of the deciding measure, (settings, N).
+    """
+    default = next((i for i, one in enumerate(settings) if one.label == DEFAULT_SELECTOR), None)
+    setting = recommended or default
+    if setting is None:
+        return None
+    enough = found[max(found)][0].mean() - ROUNDING
+    than = min(k for k, values in found.items() if values[0].mean() >= enough)
+    k = min((k for k, values in found.items() if values[setting].mean() >= enough), default=than)
+    if k >= than:
+        return None
+    gaps = found[k][setting] - found[than][0]
+    return Fewer(setting, k, than, float(gaps.mean()), *bootstrap_interval(gaps))
 
 
 def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: bool = True) -> dict[str, str]:
     """Lines of code that use a setting, for each of ``LangChain``, ``LlamaIndex`` and ``Arrays``.
 
     They name what the reader has: ``store``, ``index``, ``query`` and ``vectors``; for a setting that reads words also
-    ``question`` and ``texts``. With sub-questions, ``split`` maps a question to them, and ``queries`` and ``questions``
-    are the vectors and the texts of all. Nothing here fuses ranks: then there are no lines.
+    ``question`` and ``texts``, for constraints ``sources`` and ``costs``, for a reranker ``scores``. With
+    sub-questions, ``split`` maps a question to them, and ``queries`` and ``questions`` are the vectors and the texts of
+    all. The metadata of the documents has what the comparison has read, under the same keys: ``source`` and ``cost``.
+    There are no lines for a ranking, from which nothing is selected.
 
-    >>> from shared_core.evaluation.compare import named
+    >>> from shared_core.evaluation.settings import named
     >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["Arrays"])
     from setselect import select
     <BLANKLINE>
     # vectors: those of the 50 nearest candidates
     selection = select(query, vectors, k=5, selector="mmr", lambda_mult=0.8)
     """
-    if setting.method == "rrf":
+    if setting.method in ("rrf", "ranking", "reranker"):
         return {}
     name = "similarity" if setting.method == "highest cosine" else setting.method
-    given = (("selector", f'"{name}"'), *setting.parameters)
-    arguments = "".join(f", {name}={value}" for name, value in given)
-    items = "".join(f', "{name}": {value}' for name, value in given)
-    texts, words = "", ""
-    query, question, of_all = "query", "question", ""
-    if setting.sub_questions:
-        query, question, of_all = "queries", "questions", " of all queries"
-    if setting.reads_words:
-        texts, words = " and texts", f", question={question}, texts=texts"
-    arrays = (
-        f"from setselect import select\n\n# vectors{texts}: those of the {fetch_k} nearest candidates{of_all}\n"
-        f"selection = select({query}, vectors, k={k}{arguments}{words})"
-    )
-    if setting.method == "similarity":
+    given = {"selector": f'"{name}"', **dict(setting.parameters)}
+    by_scores = given.pop("relevance", None) == '"scores"'
+    arrays = _lines_for_arrays(setting, given, k, fetch_k, by_scores=by_scores)
+    if setting.method == "similarity" and not setting.parameters:
         # Plain search needs no setselect.
         return {
             "LangChain": f'retriever = store.as_retriever(search_kwargs={{"k": {k}}})',
@@ -134,24 +188,79 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
             "Arrays": arrays,
         }
     if not drop_duplicates:
-        arguments += ", drop_duplicates=False"
-        items += ', "drop_duplicates": False'
-    line = ""
+        given["drop_duplicates"] = "False"
+    langchain: dict[str, str] = {}
+    llamaindex: dict[str, str] = {}
+    if "max_per_source" in given:
+        langchain["source"] = '"source"'
+        llamaindex["source"] = 'lambda node: node.metadata.get("source", node.ref_doc_id)'
+    if "budget" in given:
+        langchain["costs"] = 'lambda document: document.metadata.get("cost", len(document.page_content))'
+        llamaindex["costs"] = 'lambda node: node.metadata.get("cost", len(node.get_content()))'
     if setting.sub_questions:
-        arguments += ", queries=split"
-        line = "    queries=split,\n"
+        langchain["queries"] = llamaindex["queries"] = "split"
+    if by_scores:
+        langchain, llamaindex = {"relevance": '"relevance_score"'} | langchain, {"relevance": '"score"'} | llamaindex
+        return {
+            "LangChain": (
+                "from langchain_setselect import SetSelectCompressor\n\n"
+                f'# after the reranker, which gives each of {fetch_k} documents a metadata["relevance_score"]\n'
+                f"compressor = SetSelectCompressor(\n    vectorstore=store, k={k}{_arguments(given)},\n"
+                f"{_argument_lines(langchain)})"
+            ),
+            "LlamaIndex": (
+                "from llamaindex_setselect import SetSelectPostprocessor\n\n"
+                f"# after the reranker, which gives each of {fetch_k} nodes its score\n"
+                f"postprocessor = SetSelectPostprocessor(\n    index=index, top_n={k}{_arguments(given)},\n"
+                f"{_argument_lines(llamaindex)})"
+            ),
+            "Arrays": arrays,
+        }
+    items = "".join(f', "{key}": {value}' for key, value in given.items())
     return {
         "LangChain": (
             "from langchain_setselect import SetSelectRetriever\n\n"
             "retriever = SetSelectRetriever(\n    vectorstore=store,\n"
-            f'    search_kwargs={{"k": {k}, "fetch_k": {fetch_k}{items}}},\n{line})'
+            f'    search_kwargs={{"k": {k}, "fetch_k": {fetch_k}{items}}},\n{_argument_lines(langchain)})'
         ),
         "LlamaIndex": (
             "from llamaindex_setselect import SetSelectIndexRetriever\n\n"
-            f"retriever = SetSelectIndexRetriever(\n    index, top_n={k}, fetch_k={fetch_k}{arguments}\n)"
+            f"retriever = SetSelectIndexRetriever(\n    index, top_n={k}, fetch_k={fetch_k}{_arguments(given)},\n"
+            f"{_argument_lines(llamaindex)})"
         ),
         "Arrays": arrays,
     }
+
+
+def _lines_for_arrays(setting: Setting, given: dict[str, str], k: int, fetch_k: int, *, by_scores: bool) -> str:
+    query, question, of_all = "query", "question", ""
+    if setting.sub_questions:
+        query, question, of_all = "queries", "questions", " of all queries"
+    what = "vectors"
+    arguments = dict(given)
+    threshold = arguments.pop("score_threshold", None)
+    if setting.reads_words:
+        what += " and texts"
+        arguments |= {"question": question, "texts": "texts"}
+    if by_scores:
+        arguments["relevance"] = "scores"
+    if "max_per_source" in given:
+        arguments["sources"] = "sources"
+    if "budget" in given:
+        arguments["costs"] = "costs"
+    least = f", of at least {threshold} by {'score' if by_scores else 'cosine'}" if threshold else ""
+    return (
+        f"from setselect import select\n\n# {what}: those of the {fetch_k} nearest candidates{of_all}{least}\n"
+        f"selection = select({query}, vectors, k={k}{_arguments(arguments)})"
+    )
+
+
+def _arguments(given: Mapping[str, str]) -> str:
+    return "".join(f", {key}={value}" for key, value in given.items())
+
+
+def _argument_lines(given: Mapping[str, str]) -> str:
+    return "".join(f"    {key}={value},\n" for key, value in given.items())
 
 
 def _decide(settings: Sequence[Setting], of_queries: Matrix) -> tuple[int, int | None, float, float]:
@@ -209,6 +318,26 @@ def _default_measure(queries: Mapping[str, int]) -> str | None:
     return next((key for key, n in queries.items() if key == "p_recall" or 2 * n >= most), None)
 
 
+def _gold_or_points(
+    settings: Sequence[Setting], key: str, by_key: Mapping[str, MeasureValues], setting: int, repeats: Repeats
+) -> list[Claim]:
+    """Claims on the two questions that gold documents ask if many of them nearly repeat each other."""
+    other = "recall" if key == "point_recall" else "point_recall"
+    ours, theirs = (by_key[name].measure.name for name in (key, other))
+    there = _decide(settings, by_key[other].values)[0]
+    advice = "similarity is enough" if there == 0 else f"take {settings[there].label}"
+    if there == setting:
+        advice = "the advice is the same"
+    return [
+        Claim(
+            f"{repeats} This comparison asks for {_QUESTIONS[key]}: {ours} decides. If you need {_QUESTIONS[other]}, "
+            f"{theirs} decides ({argument_name('decide_by')} = {other}): then {advice}.",
+            "values",
+        ),
+        Claim(f"To name the points yourself, write them into the query: {SUBTOPICS_EXAMPLE}."),
+    ]
+
+
 def _best_of_the_others(label: str, value: Estimate, lead: Difference, p: str) -> str:
     """``p`` is the p value of the lead, in words."""
     said = f"The best of the others, {label}, has {_number(value.mean)}"
@@ -222,6 +351,21 @@ def _best_of_the_others(label: str, value: Estimate, lead: Difference, p: str) -
     if value.queries < ENOUGH:
         return f"{said} {value.queries} queries show only large differences: compare with {ENOUGH} or more."
     return f"{said} A comparison with more queries can decide."
+
+
+def _fewer_sentence(settings: Sequence[Setting], fewer: Fewer, measure: Measure, found: Mapping[int, Matrix]) -> str:
+    texts = "1 text" if fewer.k == 1 else f"{fewer.k} texts"
+    ours, theirs = found[fewer.k][fewer.setting].mean(), found[fewer.than][0].mean()
+    said = (
+        f"{texts} of {settings[fewer.setting].label} find as much as {fewer.than} texts of similarity: their "
+        f"{measure.name.partition('@')[0]} is {_number(ours)} and {_number(theirs)}, a difference of "
+        f"{_number(fewer.difference)}"
+    )
+    if fewer.low < fewer.high:
+        said += f" (95 % interval {_number(fewer.low)} to {_number(fewer.high)})"
+    if fewer.low < 0:
+        return f"{said}. So they may also find up to {_number(-fewer.low)} less."
+    return f"{said}."
 
 
 def _worst_case(difference: Difference, what: str) -> str:
@@ -247,11 +391,9 @@ def _rival_sentence(
     return f"The best of the other methods, {label}, has {mean}: {verdict} ({p_value(p)})."
 
 
-def _trade_off(settings: Sequence[Setting], by_key: dict[str, MeasureValues]) -> str:
-    said = (
-        "No winner can be named: no query says which picks are right. "
-        "Add gold ids, subtopics or answers to some queries at least."
-    )
+def _trade_off(settings: Sequence[Setting], by_key: dict[str, MeasureValues], missing: str | None) -> str:
+    add = "Add gold ids, subtopics or answers to some queries at least."
+    said = f"No winner can be named: no query says which picks are right. {missing or add}"
     if "redundancy" not in by_key:
         return said
     relevance = by_key["relevance"].values.mean(axis=1)

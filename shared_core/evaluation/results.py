@@ -174,6 +174,7 @@ class CandidateView:
 
     ``name`` is its title or the name that its text begins with, by which other texts call it; empty if it has none.
     ``serves`` is the number of the sub-question that it serves best, from 1; 0 is the question. None if there are none.
+    ``beyond``: the search did not find it, and only a ranking such as hybrid search picked it.
     """
 
     id: str
@@ -183,6 +184,7 @@ class CandidateView:
     y: float
     name: str = ""
     serves: int | None = None
+    beyond: bool = False
 
 
 @dataclass(frozen=True)
@@ -271,7 +273,7 @@ class Comparison:
     >>> found.values[0, "relevance"], found.to_json()[:18]
     (Estimate(mean=1.0, low=1.0, high=1.0, queries=1), '{"title": "Notes",')
     >>> found
-    Comparison('Notes', 9 settings, 2 measures, 1 queries, k=1 of 2, recommended=None)
+    Comparison('Notes', 10 settings, 2 measures, 1 queries, k=1 of 2, recommended=None)
     """
 
     title: str

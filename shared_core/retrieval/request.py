@@ -22,6 +22,7 @@ from ..selectors.base import (
     Selection,
     Selector,
     at_rows,
+    count_worthwhile,
     make_selector,
     share_fetch_k,
     uses_references,
@@ -102,9 +103,11 @@ class Selected(NamedTuple):
     ``selection.relevance`` is the cosine with the query, or the relevance that was given, before it was scaled.
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     ``ignores_scores``: the user's items came with scores that order them otherwise than the cosine that was used.
-    ``milliseconds``: the time of the call, with the embedding of the query and the search. ``followed``: the names and
-    links that were followed, each with the rows that it added to the candidates. ``queries``: the texts of the question
-    and its sub-questions, in the order of ``selection.serves``.
+    ``milliseconds``: the time that the selection took, with the embedding of the query and the search. ``followed``:
+    the names and links that were followed, each with the rows that it added to the candidates. ``queries``: the texts
+    of the question and its sub-questions, in the order of ``selection.serves``. ``question``: the embedding of the
+    question. With ``shadow``, ``returned`` holds the items that the call returns, ``returned_ids`` their ids, and
+    ``error`` says why the selection failed, if it did.
     """
 
     items: list[Any]
@@ -115,6 +118,10 @@ class Selected(NamedTuple):
     milliseconds: float = 0.0
     followed: Sequence[tuple[str, list[int]]] = ()
     queries: Sequence[str] = ()
+    question: NDArray[np.float64] | None = None
+    returned: list[Any] | None = None
+    returned_ids: Sequence[Hashable] = ()
+    error: str | None = None
 
     @classmethod
     def nothing(cls, found: Found) -> Selected:
@@ -174,7 +181,7 @@ class Request:
         selector = settings.make_selector(warns=warns)
         k, fetch_k = settings.sizes()
         shown = frozenset(settings.shown)
-        limits = settings.budget, settings.score_threshold
+        limits = settings.budget, settings.score_threshold, settings.min_gain
         limited = settings.is_constrained or any(limit is not None for limit in limits)
         ordered = settings.order != "selection" or selector == make_selector("similarity")
         all_of = 0 if k is None or limited or ordered else k
@@ -383,23 +390,28 @@ class Request:
         shown = self._shown_rows(ids)
         if settings.budget is not None and candidates.costs is not None and candidates.costs.min() > settings.budget:
             warn(f"nothing fits into budget={settings.budget:g}: the cheapest costs {candidates.costs.min():g}")
-        selection = choose(
+        choose_up_to = functools.partial(
+            choose,
             candidates,
             self.selector,
-            self.k,
             budget=settings.budget,
             shown=shown,
             score_threshold=settings.score_threshold,
             threshold_on=relevance,
         )
+        selection = choose_up_to(self.k)
+        cut_short = self._is_cut_short(candidates, relevance, selection, shown, dropped=rows is not None)
+        if settings.min_gain is not None:
+            count = count_worthwhile(selection, self.selector, settings.min_gain, settings.min_k)
+            if count < len(selection):
+                selection, cut_short = choose_up_to(count), False
         if relevance is not None:
             selection = replace(selection, relevance=relevance[selection.indices])
         picked = [items[row] for row in selection.indices.tolist()]
-        cut_short = self._is_cut_short(candidates, relevance, selection, shown, dropped=rows is not None)
         if rows is not None:
             selection = at_rows(selection, np.array(rows, np.int64))
         texts = [query.text for query in queries]
-        return Selected(picked, selection, found, cut_short, ignores_scores, queries=texts)
+        return Selected(picked, selection, found, cut_short, ignores_scores, queries=texts, question=question)
 
     def _references(self, found: Found, items: Sequence[Any]) -> References | None:
         """How clearly the text of each item names each other item; None without texts."""
@@ -529,10 +541,12 @@ class Request:
         ``named_by`` holds, for each pick, the id of the earlier pick (or ``shown`` item) whose text names it, or None.
         ``followed`` holds each name that was searched for, the ids of the candidates that it added, and those of them
         that were selected. ``queries`` holds the question and its sub-questions, and ``serves`` for each pick the one
-        that it serves best, or None if there is only the question.
+        that it serves best, or None if there is only the question. With ``shadow`` all of this is about what the
+        selection would have returned, and ``returned`` holds the ids of what the call returned.
         """
         found, selection = selected.found, selected.selection
         picked = {*selection.indices.tolist()}
+        shadow = {"shadow": True, "returned": [*selected.returned_ids], "error": selected.error}
         return {
             "selector": repr(self.selector),
             "fetch_k": found.fetch_k,
@@ -554,6 +568,7 @@ class Request:
                 for name, rows in selected.followed
             ],
             "milliseconds": selected.milliseconds,
+            **({} if selected.returned is None else shadow),
         }
 
     def warn_of_unused_perspective(self) -> None:

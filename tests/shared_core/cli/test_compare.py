@@ -120,6 +120,16 @@ def test_the_settings_are_shown_with_what_they_gain_and_lose_against_similarity(
     assert (row[-1] == to["worst_query"]) == (to["worse"] > 0)
 
 
+def test_several_numbers_of_picks_are_judged_and_the_first_decides(corpus: Path, words: list[str]) -> None:
+    found = []
+    for numbers in ("3,1", "3"):
+        assert on(corpus, "--k", numbers, "--out", corpus / "report.json").exit_code == 0
+        found.append(read(corpus / "report.json"))
+    assert [one["corpus"]["k"] for one in found] == [3, 3]
+    assert found[0]["values"] == found[1]["values"]
+    assert [[size["k"] for size in one["sizes"]] for one in found] == [[1, 3], [2, 3]]
+
+
 def test_repeated_texts_count_once_unless_they_are_kept(corpus: Path, words: list[str]) -> None:
     write(corpus / "docs.jsonl", [*DOCUMENTS, {**DOCUMENTS[0], "id": "copy"}])
     write(corpus / "queries.jsonl", [{"text": DOCUMENTS[0]["text"], "gold": ["copy", "loaf"]}])
@@ -146,6 +156,28 @@ def test_bad_lines_are_reported_the_rest_is_compared_and_the_exit_code_is_1(corp
     report = (corpus / "report.html").read_text(encoding="utf-8")
     assert "26 lines or files could not be read" in report
     assert "How is a violin played?" in report
+
+
+def test_settings_of_ones_own_and_the_scores_of_a_reranker_are_compared(corpus: Path, words: list[str]) -> None:
+    write(corpus / "docs.jsonl", [{**record, "source": str(i // 2)} for i, record in enumerate(DOCUMENTS)])
+    scores = {record["id"]: len(record["text"]) for record in DOCUMENTS}
+    write(corpus / "queries.jsonl", [{**query, "rank": scores} for query in QUERIES])
+    lines = ["mmr lambda_mult=0.5", "coverage max_per_source=1", "similarity budget=50"]
+    options = [part for line in lines for part in ("--setting", line)]
+    result = on(corpus, *options, "--scores-key", "rank", "--out", corpus / "report.json")
+    assert result.exit_code == 0, result.output
+    written = read(corpus / "report.json")
+    labels = [setting["label"] for setting in written["settings"]]
+    assert labels[-5:] == [*lines[1:], "reranker", "coverage relevance=scores", "hybrid search"]
+    assert len({*labels}) == len(labels)
+    view = written["queries"][0]
+    picked = {label: {view["candidates"][i]["id"] for i in view["picks"][str(at)]} for at, label in enumerate(labels)}
+    assert picked["reranker"] == {"river", "violin"}
+    # Bread and loaf are of one source; each text has more than 25 characters.
+    assert picked["similarity"] == {"bread", "loaf"}
+    assert len(picked["coverage max_per_source=1"] & {"bread", "loaf"}) == 1
+    assert len(picked["similarity budget=50"]) == 1
+    assert any("The mean number of texts is similarity budget=50 1.0." in note for note in written["notes"])
 
 
 @pytest.mark.parametrize(("finished", "code"), [(1, 1), (0, 2)])
@@ -175,10 +207,16 @@ def test_ctrl_c_keeps_the_finished_queries(
         (["--out", "report.pdf"], "--out"),
         (["--out", "no/such/folder/report.html"], "there is no folder"),
         (["--k", "0"], "--k"),
+        (["--k", "2,many"], "--k"),
+        (["--k", "2,9"], "only 4 documents"),
         (["--k", "9"], "only 4 documents"),
         (["--k", "4", "--fetch-k", "3"], "--fetch-k"),
         (["--decide-by", "best"], "--decide-by"),
         (["--decide-by", "p_recall"], "--decide-by"),
+        (["--setting", "coverage max_per_sorce=2"], "did you mean 'max_per_source'"),
+        (["--setting", "vrsd max_per_source=2"], "document 'bread' has no source"),
+        (["--setting", "mmr relevance=scores"], "no query has any"),
+        (["--scores-key", "rank"], "no line has the key 'rank'"),
         (["--demo"], "--demo"),
         (["--split", "dev"], "--split"),
         (["--documents", "absent.jsonl"], "absent.jsonl cannot be read"),
@@ -300,7 +338,9 @@ def test_one_corpus_as_json_lines_as_a_beir_folder_and_with_trec_subtopics(tmp_p
     assert (found["beir"]["title"], found["dev"]["title"]) == ("my-corpus, test", "my-corpus, dev")
     assert found["trec"]["values"] == found["own"]["values"]
     assert found["beir"]["values"] == [
-        value for value in found["own"]["values"] if value["measure"] not in ("subtopic_recall", "alpha_ndcg")
+        value
+        for value in found["own"]["values"]
+        if value["measure"] not in ("subtopic_recall", "topic_precision", "alpha_ndcg")
     ]
     assert any("1 of 4 queries have no relevant document in test.tsv" in note for note in found["beir"]["notes"])
 
@@ -362,3 +402,32 @@ def test_it_runs_on_a_terminal_without_greek_letters(corpus: Path) -> None:
     )
     assert done.returncode == 0, done.stderr.decode("cp1252", "replace")
     assert (corpus / "r.html").exists()
+
+
+def test_a_log_of_shadow_mode_is_compared(corpus: Path) -> None:
+    figures = {name: {"returned": 0.75, "selected": 0.5} for name in ("relevance", "redundancy", "sum_cosine")}
+    sets = {"returned": ["bread", "loaf"], "selected": ["bread", "river"], "queries": [], "copies": {}}
+    line: dict[str, Any] = {
+        "version": 1,
+        "error": None,
+        "k": 2,
+        "fetch_k": 4,
+        "candidates": 4,
+        "milliseconds": 1.0,
+        "selector": "VRSD()",
+    }
+    line |= {**figures, **sets, "settings": {"selector": "vrsd"}}
+    log, out = write(corpus / "shadow.jsonl", [line | {"query": query["text"]} for query in QUERIES]), corpus / "r.json"
+    assert run("--log", log, "--out", corpus / "report.html").exit_code == 0
+    shown = run("--log", log, "--queries", corpus / "queries.jsonl", "--out", out)
+    assert (shown.exit_code, "The selection would change 100 %" in shown.stdout) == (0, True)
+    assert [row["mean"] for row in read(out)["values"] if row["measure"] == "recall"] == [0.25, 0.5]
+    write(log, ["oops", line | {"query": "one"}])
+    shown = run("--log", log)
+    assert (shown.exit_code, f"skipped {log}:1: expected a JSON object" in shown.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("more", [("--k", 3), ("--demo",), ("--model", "words"), ("a-folder",)])
+def test_an_option_that_has_no_effect_on_a_log_is_refused(corpus: Path, more: tuple[Any, ...]) -> None:
+    shown = run("--log", corpus / "shadow.jsonl", *more)
+    assert (shown.exit_code, "leave out" in shown.stderr) == (2, True)

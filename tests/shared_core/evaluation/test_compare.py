@@ -12,11 +12,12 @@ from shared_core import MMR, NDPP, VRSD, Candidates, TopK, make_selector, select
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation import judging as judging_module
-from shared_core.evaluation.compare import compare, compare_candidates, named, nearest_rows, sweep
+from shared_core.evaluation.compare import compare, compare_candidates, nearest_rows
 from shared_core.evaluation.corpus import Document
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
 from shared_core.evaluation.judging import FoundCandidates, _find_answers, project_to_map
 from shared_core.evaluation.results import Comparison, Difference
+from shared_core.evaluation.settings import named, sweep
 from shared_core.selectors.base import DEFAULT_SELECTOR
 from shared_core.signals.words import match_words
 from tests.embedding import corpus, embed
@@ -33,7 +34,7 @@ A, B, C = 1 / math.sqrt(1.81), 1.09 / math.sqrt(1.01 * 1.81), 0.9 / math.sqrt(1.
 
 
 def tiny(*queries: dict[str, Any], **options: Any) -> Comparison:
-    return compare(TINY, queries, (TINY_VECTORS, [TINY_QUERY] * len(queries)), k=2, **options)
+    return compare(TINY, queries, (TINY_VECTORS, [TINY_QUERY] * len(queries)), **{"k": 2, **options})
 
 
 def mean(comparison: Comparison, label: str, key: str) -> float:
@@ -94,6 +95,36 @@ def test_subtopics_come_from_the_query_or_from_its_gold(labels: dict[str, list[s
     assert mean(found, "similarity", "alpha_ndcg") == pytest.approx((1 + discount / 2) / (1 + discount))
 
 
+def test_precision_is_the_share_of_the_picks_that_are_right() -> None:
+    found = tiny({"text": "?", "gold": ["b"], "subtopics": {"x": ["a", "b"], "y": ["c"]}}, {"text": "?"}, k=3)
+    assert mean(found, "similarity", "precision") == pytest.approx(1 / 3)
+    assert mean(found, "similarity", "topic_precision") == 1.0
+    found = tiny({"text": "?", "gold": ["b", "c"], "subtopics": {"x": ["a"]}})
+    assert [mean(found, label, "precision") for label in ("similarity", "vrsd")] == [0.5, 1.0]
+    assert [mean(found, label, "topic_precision") for label in ("similarity", "vrsd")] == [0.5, 0.0]
+
+
+def test_every_size_is_what_a_comparison_with_that_k_finds() -> None:
+    asked = [
+        {"text": "hidden northern harbour engine", "gold": ["d1", "d9"], "subtopics": ["harbour", "engine"]},
+        {"text": "old bread", "gold": ["d2"], "answers": ["bread passage 2", "river"]},
+    ]
+    settings = [named("similarity"), named("coverage"), named("vrsd", refine=True)]
+    found = compare(passages(), asked, words, k=4, fetch_k=9, settings=settings)
+    assert [size.k for size in found.sizes] == [2, 3, 4, 5, 8]
+    for size in found.sizes:
+        alone = compare(passages(), asked, words, k=size.k, fetch_k=9, settings=settings)
+        assert set(size.values) == {(i, m) for i, m in alone.values if m not in ("sum_cosine", "ndcg", "alpha_ndcg")}
+        for name, estimate in size.values.items():
+            assert estimate == alone.values[name], name
+        for position, characters in enumerate(size.characters):
+            picked = [[view.candidates[i].text for i in view.picks[position]] for view in alone.queries]
+            assert characters == np.mean([sum(map(len, texts)) for texts in picked])
+    several = compare(passages(), asked, words, k=[4, 30, 2])
+    assert ([size.k for size in several.sizes], several.corpus.k, several.corpus.fetch_k) == ([2, 4, 30], 4, 60)
+    assert several.measures[3].name == "recall@4"
+
+
 def test_perspectives_of_one_root_count_as_one() -> None:
     found = tiny(
         {"text": "?", "root": "r", "gold": ["c"]},
@@ -118,8 +149,9 @@ def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
         query = embed(text)
         cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
         near = np.argsort(-cosines, kind="stable")[:20]
-        assert [candidate.id for candidate in view.candidates] == [f"d{i}" for i in near]
-        assert [c.cosine for c in view.candidates] == pytest.approx(cosines[near], abs=1e-6)
+        shown = [candidate for candidate in view.candidates if not candidate.beyond]
+        assert [candidate.id for candidate in shown] == [f"d{i}" for i in near]
+        assert [candidate.cosine for candidate in shown] == pytest.approx(cosines[near], abs=1e-6)
         titles = [documents[i]["title"] for i in near]
         texts = [f"{documents[i]['title']} {documents[i]['text']}" for i in near]
         for index, (setting, selector) in enumerate(sweep()):
@@ -146,8 +178,8 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
     assert calls == [[*texts, texts[0]]]
     view, alone = found.queries
     lists = nearest_rows(np.array(words(texts)), vectors, 7)
-    assert {candidate.id for candidate in view.candidates} == {f"d{i}" for i in lists.ravel()}
-    assert len(alone.candidates) == 20
+    assert {candidate.id for candidate in view.candidates if not candidate.beyond} == {f"d{i}" for i in lists.ravel()}
+    assert sum(not candidate.beyond for candidate in alone.candidates) == 20
     assert (view.queries, alone.queries, alone.candidates[0].serves) == (tuple(texts[1:]), (), None)
     picks = {
         setting.label: [int(view.candidates[i].id[1:]) for i in view.picks[position]]
@@ -157,17 +189,20 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
     fused = {row: sum(1 / (60 + ranked[row]) for ranked in ranks if row in ranked) for row in {*lists.ravel().tolist()}}
     assert sum(fused[row] for row in picks["RRF over the queries"]) == pytest.approx(sum(sorted(fused.values())[-4:]))
     assert {*picks["similarity"]} == {*lists[0, :4].tolist()}
-    rows = [int(candidate.id[1:]) for candidate in view.candidates]
+    rows = [int(candidate.id[1:]) for candidate in view.candidates if not candidate.beyond]
     read = {"question": texts, "texts": [documents[row]["text"] for row in rows]}
     for label, more in (("highest cosine", {"selector": "similarity"}), ("coverage", read), ("ndpp", {})):
         one = select(np.array(words(texts)), vectors[rows], 4, **{"selector": label, **more})
         assert picks[label] == [rows[i] for i in one.indices]
-        served = [view.candidates[rows.index(row)].serves for row in picks[label]]
+        serves = {int(candidate.id[1:]): candidate.serves for candidate in view.candidates}
+        served = [serves[row] for row in picks[label]]
         assert served == one.serves.tolist()  # type: ignore[union-attr]
     vrsd = VRSD().select(Candidates(embed(texts[0]), vectors[rows]), 4)
     assert picks["vrsd"] == [rows[i] for i in vrsd.indices]
     assert "The question without its sub-questions is the query of similarity, vrsd." in found.notes
-    assert (found.corpus.sub_questions, found.settings[-1].label) == (2, "RRF over the queries")
+    assert "Hybrid search gets the question without its sub-questions." in found.notes
+    assert [setting.label for setting in found.settings[-2:]] == ["RRF over the queries", "hybrid search"]
+    assert found.corpus.sub_questions == 2
     # Without sub-questions nothing is merged.
     for position, setting in enumerate(found.settings):
         if setting.method in ("rrf", "highest cosine"):
@@ -284,7 +319,26 @@ def test_labels_of_documents_alone_do_not_tell_what_a_query_asks_for_and_a_singl
     assert [m.key for m in found.measures] == ["relevance", "sum_cosine"]
     assert set(found.redundancy) == {None}
     assert found.recommendation.text.startswith("No winner can be named")
-    assert any("no query asks for one" in note for note in found.notes)
+    assert "no query asks for one" in found.recommendation.text
+    assert any(
+        "no query asks for one" in note
+        for note in compare(documents, [{"text": "?", "answers": ["42"]}], (TINY_VECTORS, [TINY_QUERY]), k=2).notes
+    )
+
+
+def test_subtopics_that_no_document_has_are_explained_once() -> None:
+    found = tiny({"text": "a dog", "subtopics": ["x"]})
+    said = 'Write the ids of these documents into the query, {"subtopics": {"reset": ["a", "b"], "disk": ["c"]}}'
+    assert said in found.recommendation.text
+    assert found.notes == ()
+    with_gold = tiny({"text": "a dog", "subtopics": ["x"], "gold": ["c"]})
+    assert (with_gold.recommendation.measure, said in with_gold.notes[0], len(with_gold.notes)) == ("recall", True, 1)
+    # A search that finds no document with the label.
+    documents = [Document(str(record["id"]), str(record["text"])) for record in TINY]
+    searched = FoundCandidates(TINY_QUERY, documents, TINY_VECTORS)
+    assert (
+        said in compare_candidates([{"text": "?", "subtopics": ["x"]}], lambda query: searched, k=2).recommendation.text
+    )
 
 
 def interrupting(after: int) -> Any:
@@ -333,7 +387,7 @@ def refuse_to_embed(texts: list[str]) -> Any:
 
 
 def test_what_cannot_be_reached_is_noted() -> None:
-    found = tiny({"text": "?", "gold": ["b", "c"], "subtopics": ["x"]}, fetch_k=2)
+    found = tiny({"text": "?", "gold": ["b", "c"], "subtopics": {"x": [], "y": ["b"]}}, fetch_k=2)
     assert any("No document covers 1 subtopic ('x')" in note for note in found.notes)
     assert any("hold 50.0% of the gold documents" in note for note in found.notes)
 
@@ -348,7 +402,8 @@ def test_candidates_may_come_from_anywhere_in_any_order() -> None:
         return FoundCandidates(TINY_QUERY, [documents[i] for i in order], [TINY_VECTORS[i] for i in order])
 
     found = compare_candidates([{"text": "?", "gold": ["b", "c"]}, "nothing?"], candidates_of, k=2)
-    assert found.values == tiny({"text": "?", "gold": ["b", "c"]}).values
+    everywhere = tiny({"text": "?", "gold": ["b", "c"]})
+    assert found.values == {at: everywhere.values[at] for at in found.values}
     assert "No candidates were found for 1 query ('2')." in found.notes
     with pytest.raises(InvalidInputError, match="no candidates were found for any of 1 queries"):
         compare_candidates(["nothing?"], candidates_of, k=2)
@@ -385,6 +440,9 @@ def test_search_is_exact_in_one_block_and_in_several(monkeypatch: pytest.MonkeyP
         ({"k": 0}, "k must be"),
         ({"k": 3, "fetch_k": 2}, "fetch_k = 2 is below k = 3"),
         ({"k": 4}, "only 3 documents"),
+        ({"k": []}, "k holds no number"),
+        ({"k": [2, 0]}, "k must be"),
+        ({"k": [2, 3], "fetch_k": 2}, "fetch_k = 2 is below k = 3"),
         ({"settings": []}, "plain similarity"),
         ({"settings": [named("mmr")]}, "plain similarity"),
         ({"settings": [named("similarity"), (named("mmr")[0], "mmr")]}, "selector"),

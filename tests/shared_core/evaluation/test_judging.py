@@ -10,10 +10,11 @@ import pytest
 
 from shared_core import Candidates, Coverage, Selection, TopK, make_selection
 from shared_core.evaluation import compare as compare_module
-from shared_core.evaluation.compare import compare, compare_candidates, named
+from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import FoundCandidates, MeasureValues, found_documents, judge, summarise
 from shared_core.evaluation.results import Comparison, Difference, Measure
+from shared_core.evaluation.settings import named
 
 RNG = np.random.default_rng(5)
 DOCUMENTS = [{"id": f"d{i}", "text": f"text {i}"} for i in range(30)]
@@ -91,17 +92,43 @@ def test_equal_picks_in_another_order_are_neither_better_nor_worse() -> None:
             assert (to.better, to.worse, to.worst_query) == (0, 0, None), (found.settings[setting].label, key)
 
 
-def test_the_first_queries_and_the_one_that_is_made_worst_are_kept_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Diversity helps all queries but the last, whose two right passages are alike.
-    near, far = [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], [[1.0, 0.9]]
-    queries = [{"id": str(i), "text": "?", "gold": ["b", "c"]} for i in range(30)]
-    queries[-1]["gold"] = ["a", "b"]
-    documents = [{"id": name, "text": name} for name in "abc"]
+def changed(queries: list[dict[str, Any]], **options: Any) -> Comparison:
+    """Similarity picks a and b for each query, vrsd picks b and c."""
+    documents = [{"id": name, "text": f"{name} {name}"} for name in "abc"]
+    vectors = [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], [[1.0, 0.9]] * len(queries)
     settings = [named("similarity"), named("vrsd")]
+    return compare(documents, queries, vectors, k=2, settings=settings, **options)
+
+
+def test_the_first_queries_and_those_that_change_most_are_kept_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Diversity helps all queries but 27, which wants a alone, and 29, which wants a and b. 28 wants b.
     monkeypatch.setattr(compare_module, "VIEWS", 3)
-    found = compare(documents, queries, (near, far * 30), k=2, settings=settings)
-    assert found.differences[1, "recall"].worst_query == "29"
-    assert [view.id for view in found.queries] == ["0", "1", "2", "29"]
+    wanted = {27: ["a"], 28: ["b"], 29: ["a", "b"]}
+    queries = [{"id": str(i), "text": "?", "gold": wanted.get(i, ["b", "c"])} for i in range(30)]
+    found = changed(queries, decide_by="recall")
+    assert found.recommendation.setting == 1
+    assert [(one.query, one.similarity, one.setting) for one in found.changes] == [
+        ("27", 1.0, 0.0),
+        ("29", 1.0, 0.5),
+        *((str(i), 0.5, 1.0) for i in range(5)),
+    ]
+    assert found.differences[1, "recall"].worst_query == "27"
+    assert [view.id for view in found.queries] == ["0", "1", "2", "3", "4", "27", "29"]
+    # Similarity is enough for these, so the changes are those of the runner-up.
+    enough = changed(queries[23:], decide_by="recall")
+    found_by = enough.recommendation.setting, [one.query for one in enough.changes]
+    assert found_by == (0, ["27", "29", "23", "24", "25", "26"])
+
+
+def test_the_changes_of_roots_are_those_of_their_queries() -> None:
+    queries = [{"id": str(i), "text": "?", "gold": ["c"], "root": str(i // 2)} for i in range(20)]
+    queries[3]["gold"], queries[5] = ["a"], {"id": "5", "text": "?", "gold": ["c"]}
+    found = changed(queries)
+    assert (found.recommendation.setting, found.recommendation.measure) == (1, "p_recall")
+    assert [(one.query, one.similarity, one.setting) for one in found.changes] == [
+        ("3", 1.0, 0.0),
+        *((name, 0.0, 1.0) for name in "01246"),
+    ]
 
 
 # Text A is stored three times. The question asks for A and C.
@@ -190,8 +217,8 @@ def test_documents_without_text_are_not_copies_of_each_other() -> None:
 def test_the_same_text_with_other_vectors_is_picked_once() -> None:
     documents = [Document("a", "A"), Document("b", "A"), Document("c", "C")]
     found = FoundCandidates([1.0, 1.0], documents, [[1.0, 0.2], [0.2, 1.0], [1.0, -0.9]])
-    outcome = judge(Query("1", "?"), found, [TopK()], 2)
-    assert outcome.picks == [["a", "c"]]
+    outcome = judge(Query("1", "?"), found, [TopK()], [2])
+    assert outcome.sizes[2].picks == [["a", "c"]]
 
 
 @dataclass(frozen=True)
@@ -205,14 +232,21 @@ class MiddleOne:
 def test_copies_that_are_not_picked_are_candidates_as_in_the_adapters() -> None:
     documents = [Document(name, text) for name, text in (("a", "A"), ("b", "B"), ("b2", "B"), ("c", "C"), ("d", "D"))]
     vectors = [[1.0, angle] for angle in (0.0, 0.1, 0.1, 0.2, 0.3)]
-    outcome = judge(Query("1", "?"), FoundCandidates([1.0, 0.0], documents, vectors), [MiddleOne()], 1)
+    outcome = judge(Query("1", "?"), FoundCandidates([1.0, 0.0], documents, vectors), [MiddleOne()], [1])
     # The middle of the five candidates is a copy of B; the middle of the four texts would be C.
-    assert outcome.picks == [["b"]]
+    assert outcome.sizes[1].picks == [["b"]]
 
 
 def test_documents_of_a_store_have_an_id_each_and_the_labels_of_their_metadata() -> None:
-    rows = [("a", "A", "x", "T"), ("b", "B", ["x", "y"], ""), ("a", "C", None, ""), (None, "D", 3, "")]
+    rows: list[Any] = [("a", "A", "T", {"subtopics": "x", "source": 7}), ("b", "B", "", {"subtopics": ["x", "y"]})]
+    rows += [("a", "C", "", {"cost": 2}), (None, "D", "", {"subtopics": 3})]
     found = found_documents(rows)
+    assert [(document.source, document.cost) for document in found] == [
+        ("7", None),
+        (None, None),
+        (None, 2),
+        (None, None),
+    ]
     assert [document.subtopics for document in found] == [("x",), ("x", "y"), (), ()]
     assert [document.id for document in found[:3]] == ["a", "b", "a (2)"]
     assert [document.title for document in found] == ["T", "", "", ""]
@@ -225,7 +259,7 @@ def test_a_view_says_which_pick_names_each_pick() -> None:
     vectors = np.column_stack([[0.9, 0.8, 0.7, 0.6, 0.3], np.eye(5)])
     selectors = [TopK(), Coverage(), Coverage(bridge_weight=0)]
     found = FoundCandidates([1.0, 0, 0, 0, 0, 0], documents, vectors)
-    view = judge(Query("1", "?"), found, selectors, 3, view=True).view
+    view = judge(Query("1", "?"), found, selectors, [3], view=True).view
     assert view is not None
     assert [candidate.name for candidate in view.candidates] == ["River", "Sea", "", "Lys Park", "Lys Park"]
     assert set(view.picks[1]) > {0, 3}
@@ -237,6 +271,6 @@ def test_a_view_says_which_pick_names_each_pick() -> None:
         [*documents, Document("copy", texts[0], title="River")],
         np.vstack([vectors, [0.2, 1, 0, 0, 0, 0]]),
     )
-    again = judge(Query("1", "?"), copied, selectors, 3, view=True).view
+    again = judge(Query("1", "?"), copied, selectors, [3], view=True).view
     assert again is not None
     assert again.named_by[1] == view.named_by[1]

@@ -25,6 +25,7 @@ from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
 from ..evaluation.recommend import lines_to_paste
 from ..evaluation.results import Comparison, percent
 from ..evaluation.settings import distinct, parse_setting, sweep
+from ..evaluation.shadow_log import compare_log, read_log
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
 from ._terminal import (
     FINE,
@@ -39,6 +40,7 @@ from ._vectors import VectorOptions
 
 
 def compare(
+    context: typer.Context,
     folder: Annotated[
         Path | None,
         typer.Argument(help="BEIR folder: corpus.jsonl, queries.jsonl and qrels/*.tsv. Else: --documents, --queries."),
@@ -54,7 +56,9 @@ def compare(
         Path | None,
         typer.Option(
             help="JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers', 'queries': its "
-            "sub-questions, and 'scores': those of your own reranker), or .txt with one query a line."
+            "sub-questions, and 'scores': those of your own reranker), or .txt with one query a line. 'gold' lists the "
+            "right documents, ['a', 'b', 'c']; 'subtopics' says which of them answer the same part, "
+            "{'reset': ['a', 'b'], 'disk': ['c']}."
         ),
     ] = None,
     split: Annotated[
@@ -128,11 +132,19 @@ def compare(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report: .html, or .json for the figures only.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Compare on NumPy's docstrings; no files are needed.")] = False,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            help="In place of documents, the file of the logger setselect.shadow (shadow=True): how the selection "
+            "would change the results of a running system. With --queries also what both find."
+        ),
+    ] = None,
     decide_by: Annotated[
         str | None,
         typer.Option(
-            help="Measure that decides: subtopic_recall, answers, p_recall, recall, ndcg, success or alpha_ndcg. "
-            "Default: the most specific measure that enough of your queries support."
+            help="Measure that decides: subtopic_recall, answers, p_recall, point_recall, recall, ndcg, success, "
+            "alpha_ndcg, precision or topic_precision. Default: the most specific measure that enough of your queries "
+            "support."
         ),
     ] = None,
     keep_duplicates: Annotated[
@@ -151,6 +163,9 @@ def compare(
     Only texts are needed. If queries have gold (ids of the right documents), subtopics or answers, the result
     recommends a setting, or says that similarity is enough, and tells which queries each setting makes worse.
 
+    A running system with shadow=True writes a log. --log compares what the system returned with what the selection
+    would have returned.
+
     Exit code 1 means that some lines could not be read, or that the run was interrupted and the report is partial.
     """
     say = message_console()
@@ -159,6 +174,10 @@ def compare(
         check_options(sizes, fetch_k, decide_by)
         _check_out(out)
         tried = distinct([*sweep(), *map(parse_setting, setting or ())])
+        if log is not None:
+            _check_options_of_log(context)
+            keys = {"query_key": query_key, "query_id_key": query_id_key, "gold_key": gold_key}
+            raise typer.Exit(_compare_log(say, log, queries, keys, decide_by, out))
         keys = {
             "text_key": text_key,
             "id_key": id_key,
@@ -179,14 +198,7 @@ def compare(
             say, corpus, source, cache, title=title, k=sizes, fetch_k=fetch_k, decide_by=decide_by,
             drop_duplicates=not keep_duplicates, settings=tried,
         )  # fmt: skip
-        show = result_console()
-        try:
-            # The report is written first, so that no failure of the terminal can lose it.
-            _write(comparison, out)
-        finally:
-            _show(show, comparison)
-        if out is not None:
-            show.print(Text(f"\nWritten: {out}"), soft_wrap=True)
+        _hand_over(comparison, out)
     except (SetSelectError, ImportError, OSError) as error:
         stop(say, str(error))
     except KeyboardInterrupt:
@@ -195,6 +207,42 @@ def compare(
             "interrupted before there was a result; finished embeddings are kept: run the same command again to resume",
         )
     raise typer.Exit(WITH_PROBLEMS if corpus.problems or comparison.partial else FINE)
+
+
+def _check_options_of_log(context: typer.Context) -> None:
+    """Refuse an option that was given, but has no effect with ``--log``."""
+    taken = ("log", "queries", "query_key", "query_id_key", "gold_key", "decide_by", "out")
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name not in taken and source is not None and source.name == "COMMANDLINE":
+            raise InvalidParameterError(f"the log has the picks and their cosines: leave out {option.opts[0]}")
+
+
+def _compare_log(
+    say: Console, log: Path, queries: Path | None, keys: dict[str, str | None], decide_by: str | None, out: Path | None
+) -> int:
+    """Compare on a log of shadow mode; returns the exit code."""
+    need_extra(*(["jinja2"] if out is not None and out.suffix.lower() == ".html" else []))
+    read = read_log(log)
+    problems, asked = [*read.problems], None
+    if queries is not None:
+        asked = read_queries(queries, **keys)
+        problems += asked.problems
+    report_problems(say, problems)
+    _hand_over(compare_log(read, None if asked is None else asked.items, decide_by=decide_by), out)
+    return WITH_PROBLEMS if problems or read.failures else FINE
+
+
+def _hand_over(comparison: Comparison, out: Path | None) -> None:
+    """Write the report and show the result."""
+    show = result_console()
+    try:
+        # The report is written first, so that no failure of the terminal can lose it.
+        _write(comparison, out)
+    finally:
+        _show(show, comparison)
+    if out is not None:
+        show.print(Text(f"\nWritten: {out}"), soft_wrap=True)
 
 
 def _read_sizes(k: str) -> list[int]:
@@ -320,10 +368,11 @@ def _compare(
 
 def _show(show: Console, comparison: Comparison) -> None:
     facts = comparison.corpus
+    documents = "" if facts.documents is None else f"{facts.documents} documents, "
     interrupted = f" of {facts.planned_queries}, interrupted" if comparison.partial else ""
     show.print(
         Text(
-            f"{comparison.title}: {facts.documents} documents, {facts.queries} queries{interrupted}; "
+            f"{comparison.title}: {documents}{facts.queries} queries{interrupted}; "
             f"{facts.k} of the {facts.fetch_k} nearest; {facts.model}"
         )
     )

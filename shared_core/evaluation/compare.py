@@ -22,6 +22,7 @@ from ..signals.embedding_models import Track, without_progress
 from .corpus import Document, Query, as_document, as_query, convert_all
 from .hybrid_search import HYBRID_SEARCH, WordIndex, fuse_rankings
 from .judging import (
+    BEYOND,
     FoundCandidates,
     JudgedQuery,
     MeasureValues,
@@ -35,8 +36,9 @@ from .judging import (
     subtopics_of,
     summarise,
 )
-from .recommend import COUNTED, check_deciding, recommend
-from .results import Comparison, CorpusFacts, Setting, Size
+from .points import find_points
+from .recommend import COUNTED, SUBTOPICS_EXAMPLE, check_deciding, recommend
+from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size
 from .settings import Settings, sweep, uses_scores, with_scores
 from .sub_questions import ByQuestion, with_merged_lists
 
@@ -48,6 +50,8 @@ SIZES = (2, 3, 5, 8, 10)
 _OF_ALL_SIZES = ("relevance", "redundancy", "precision", "topic_precision", *COUNTED)
 # Queries that the result keeps in full, starting with the first, so that the report can show them.
 VIEWS = 50
+# Queries that lose most, and as many that gain most, which the result keeps in full too.
+CHANGES = 5
 _PACKAGES = ("numpy", "setselect", "scipy", "ir_measures")
 # Cosines that exact search holds in memory together: 64 MB.
 _BLOCK = 16_000_000
@@ -104,8 +108,9 @@ def compare(
         others are tested. Put simpler settings first: see :func:`~shared_core.evaluation.recommend.recommend`.
         :func:`~shared_core.evaluation.settings.named` makes the pairs.
     decide_by : str, optional
-        Key of the measure that decides. Default: the first of subtopic recall, answers, p-recall and recall that at
-        least half as many queries allow as any other of them.
+        Key of the measure that decides. Default: the first of subtopic recall, answers, p-recall, point recall and
+        recall that at least half as many queries allow as any other of them. Point recall is there if many gold
+        documents nearly repeat another one of their query: they count as one point.
     drop_duplicates : bool
         Whether documents with the same text count as one, as in the retrievers. Their ids then stand for each other: a
         gold document is found when one of its copies is picked. False keeps them apart.
@@ -167,12 +172,8 @@ def compare(
             f"vectors of documents have length {rows.shape[1]}, those of queries {query_rows.shape[1]}: embed both "
             "with the same model"
         )
-    if carriers and not any(subtopics.values()):
-        notes.append(
-            "Documents carry subtopics, but no query asks for one, by its own subtopics or by gold documents. "
-            "Subtopics are not measured."
-        )
     copies = copies_of(corpus)
+    row_of = {name: row for row, name in enumerate(known)}
     fetch_k = min(fetch_k, len(corpus))
     ends = np.cumsum([1 + len(query.queries) for query in cleaned]).tolist()
     places = {query.id: slice(end - 1 - len(query.queries), end) for query, end in zip(cleaned, ends, strict=True)}
@@ -187,15 +188,16 @@ def compare(
         found = list(dict.fromkeys(nearest[place, :share].ravel().tolist()))
         fused = fuse_rankings([nearest[place.start].tolist(), by_words.best_rows(query.text, fetch_k).tolist()])
         every = list(dict.fromkeys([*found, *fused]))
-        row_of = {row: i for i, row in enumerate(every)}
+        position = {row: i for i, row in enumerate(every)}
         return FoundCandidates(
             query_rows[place],
             [corpus[i] for i in every],
             rows[every],
             subtopics[query.id],
             copies,
-            rankings={HYBRID_SEARCH: [row_of[row] for row in fused]},
+            rankings={HYBRID_SEARCH: [position[row] for row in fused]},
             candidates=len(found),
+            gold_vectors={name: rows[row_of[name]] for name in query.gold},
         )
 
     return compare_candidates(
@@ -310,6 +312,10 @@ def compare_candidates(
         partial = True
     if not outcomes:
         raise InvalidInputError(f"no candidates were found for any of {len(given)} queries")
+    outcomes, missing = _check_subtopics(outcomes)
+    with_points, repeats = find_points(outcomes)
+    if repeats is not None or decide_by == "point_recall":
+        outcomes = with_points
     rows = [setting for setting, _ in tried]
     rows += [Setting("ranking", name, None, "the first of this ranking") for name in outcomes[0].rankings]
     columns = measure(outcomes, k)
@@ -320,14 +326,24 @@ def compare_candidates(
         for setting, (mean, difference) in enumerate(summarise(column)):
             values[setting, column.measure.key] = mean
             differences[setting, column.measure.key] = difference
-    advice = recommend(rows, columns, values, differences, of_sizes, decide_by=decide_by)
+    advice = recommend(
+        rows,
+        columns,
+        values,
+        differences,
+        of_sizes,
+        decide_by=decide_by,
+        repeats=repeats,
+        missing=missing,
+    )
     shown = [outcome.view for outcome in outcomes if outcome.view is not None]
-    if advice.setting is not None and advice.measure is not None:
-        worst = differences[advice.setting, advice.measure].worst_query
-        if worst not in {view.id for view in shown}:
-            again = [judged(query, view=True) for query in given if query.id == worst]
-            shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
-    repeats = (0, "redundancy") in values
+    changes = _find_changes(columns, advice, [one.query.id for one in outcomes if one.query.root is not None])
+    hidden = {change.query for change in changes} - {view.id for view in shown}
+    again = [judged(query, view=True) for query in given if query.id in hidden]
+    shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
+    if missing is not None and advice.measure is not None:
+        notes = [*notes, missing]
+    several = (0, "redundancy") in values
     versions = {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
     counts = documents, len(outcomes), len(given)
     facts = CorpusFacts(*counts, _name_of(model), k, fetch_k, versions, drop_duplicates, sub_questions)
@@ -340,8 +356,9 @@ def compare_candidates(
         differences,
         advice,
         relevance=tuple(values[setting, "relevance"].mean for setting in range(len(rows))),
-        redundancy=tuple(values[s, "redundancy"].mean if repeats else None for s in range(len(rows))),
+        redundancy=tuple(values[s, "redundancy"].mean if several else None for s in range(len(rows))),
         queries=tuple(shown),
+        changes=changes,
         sizes=tuple(_size(outcomes, size, of_size) for size, of_size in of_sizes.items()),
         partial=partial,
         notes=(
@@ -350,6 +367,45 @@ def compare_candidates(
             *_notes_on_sizes(rows, outcomes, k),
             *_notes_on(outcomes, without_candidates, k, drop_duplicates),
         ),
+    )
+
+
+def _check_subtopics(outcomes: list[JudgedQuery]) -> tuple[list[JudgedQuery], str | None]:
+    """The outcomes, without subtopics that nothing covers in any of them; and what the files lack for subtopics."""
+    covering = [ids for outcome in outcomes for ids in outcome.subtopics.values()]
+    if any(set(ids) != {BEYOND} for ids in covering):
+        return outcomes, None
+    if any(outcome.query.subtopics for outcome in outcomes):
+        return [replace(outcome, subtopics={}) for outcome in outcomes], (
+            "The queries have subtopics, but nothing says which documents cover them. Write the ids of these documents "
+            f"into the query, {SUBTOPICS_EXAMPLE}, or write the labels into the documents, "
+            '{"id": "a", "text": "...", "subtopics": ["reset"]}.'
+        )
+    if any(outcome.labelled for outcome in outcomes):
+        return outcomes, (
+            "The documents carry subtopics, but no query asks for one. Write the labels that each query asks for into "
+            'the query, {"subtopics": ["reset", "disk"]}, or write its gold ids: their labels are then its subtopics.'
+        )
+    return outcomes, None
+
+
+def _find_changes(
+    columns: Sequence[MeasureValues], advice: Recommendation, with_root: Sequence[str]
+) -> tuple[QueryChange, ...]:
+    """The queries that the recommended setting, or else the runner-up, makes worse and better by most."""
+    setting = advice.setting or advice.runner_up
+    if setting is None or advice.measure is None:
+        return ()
+    # p-recall has one value for all queries of a root. It is the mean of their success.
+    key = "success" if advice.measure == "p_recall" else advice.measure
+    [(_, values, names)] = [column for column in columns if column.measure.key == key]
+    counted = np.array([advice.measure != "p_recall" or name in with_root for name in names])
+    gaps = np.where(counted, values[setting] - values[0], 0.0).round(9)
+    worse = [i for i in np.argsort(gaps, kind="stable").tolist() if gaps[i] < 0]
+    better = [i for i in np.argsort(-gaps, kind="stable").tolist() if gaps[i] > 0]
+    return tuple(
+        QueryChange(names[i], float(values[0, i]), float(values[setting, i]))
+        for i in (*worse[:CHANGES], *better[:CHANGES])
     )
 
 
@@ -506,7 +562,7 @@ def _notes_on(
     if without_candidates:
         yield f"No candidates were found for {_count(without_candidates, 'query', 'queries')}."
     lost = [label for outcome in outcomes for label in outcome.query.subtopics if label not in outcome.subtopics]
-    if lost:
+    if lost and any(outcome.subtopics for outcome in outcomes):
         count = _count(lost, "subtopic", "subtopics")
         yield f"No document covers {count} of the queries. The measures leave these out."
     with_gold = [outcome for outcome in outcomes if outcome.query.gold]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import quoted
+from .._validation import id_of_text, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import InvalidInputError, SetSelectError
 from ..selectors.base import Selector, best_query, uses_references, uses_words
@@ -42,6 +41,7 @@ _MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
     ("precision@{k}", "precision", "gold", "share of the picks that are gold documents"),
     ("nDCG@{k}", "ndcg", "gold", "picked gold documents, discounted by rank, relative to the best possible"),
     ("success@{k}", "success", "gold", "share of the queries with at least one gold document picked"),
+    ("point recall@{k}", "point_recall", "gold", "recall of the gold documents, with near-repeats as one document"),
     ("subtopic recall@{k}", "subtopic_recall", "subtopics", "share of the query's subtopics that the picks cover"),
     ("topic precision@{k}", "topic_precision", "subtopics", "share of the picks that cover a subtopic of the query"),
     ("α-nDCG@{k}", "alpha_ndcg", "subtopics", "covered subtopics, discounted by rank; each repetition counts half"),
@@ -77,6 +77,8 @@ class FoundCandidates:
     candidates : int, optional
         How many of ``documents``, from the first, are candidates. By default all are. No setting selects from the
         others, but ``rankings`` may hold them.
+    gold_vectors : mapping, optional
+        The embeddings of gold documents by their ids. By default those that are candidates are known.
     """
 
     vector: ArrayLike
@@ -87,6 +89,7 @@ class FoundCandidates:
     texts: Sequence[str] | None = None
     rankings: Mapping[str, Sequence[int]] = field(default_factory=dict)
     candidates: int | None = None
+    gold_vectors: Mapping[str, ArrayLike] = field(default_factory=dict)
 
 
 def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any]]]) -> list[Document]:
@@ -102,7 +105,7 @@ def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any
     seen: dict[str, int] = {}
     documents = []
     for given, text, title, metadata in found:
-        name = given or f"text {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        name = given or id_of_text(text)
         seen[name] = seen.get(name, 0) + 1
         labels, source, cost = (metadata.get(key) for key in ("subtopics", "source", "cost"))
         one = (labels,) if isinstance(labels, str) and labels else ()
@@ -128,7 +131,7 @@ class JudgedPicks:
     """
 
     picks: list[list[str]]
-    relevance: Matrix
+    relevance: Matrix | None
     sum_cosine: Matrix | None
     redundancy: Matrix | None
     answers: Matrix | None
@@ -140,8 +143,10 @@ class JudgedQuery:
     """One query and the picks for it; ``sizes`` maps each number of picks to them.
 
     The last settings are the ``rankings`` of the search. ``repeated`` counts the candidates that repeat the text of
-    another, and ``unscored`` those without a score. ``only_vectors`` says that the words of the query tell none of its
-    candidates from another, although a selector reads them.
+    another, and ``unscored`` those without a score. ``only_vectors`` says that the words of the query tell none of
+    its candidates from another, although a selector reads them. ``labelled`` says whether a candidate carries
+    labels of subtopics. ``mean_candidate`` is the mean of the candidates' unit vectors, and ``gold_vectors`` has
+    those of the gold documents that are known. ``points`` are groups of gold documents.
     """
 
     query: Query
@@ -153,6 +158,10 @@ class JudgedQuery:
     only_vectors: bool
     sizes: dict[int, JudgedPicks]
     view: QueryView | None
+    labelled: bool
+    mean_candidate: Matrix
+    gold_vectors: dict[str, Matrix]
+    points: tuple[frozenset[str], ...] = ()
 
 
 class MeasureValues(NamedTuple):
@@ -207,7 +216,7 @@ def judge(
         repeated = len(rows) - len({copies.get(stored[row].id, stored[row].id) for row in rows})
         documents, place = stored, list(range(len(stored)))
         if drop_duplicates and copies:
-            query, subtopics, documents, place = _with_texts_once(query, subtopics, stored, copies)
+            query, subtopics, documents, place = with_texts_once(query, subtopics, stored, copies)
 
         @functools.cache
         def read(rows: tuple[int, ...]) -> dict[str, Any]:
@@ -275,6 +284,9 @@ def judge(
         words is not None and not words.weights.any(),
         {k: measured(k, [picked for picked, _ in of_size]) for k, of_size in found_sets.items()},
         _view(query, documents, pool, cosines, np.vstack([unit_query, unit]), found_sets[sizes[0]]) if view else None,
+        labelled=any(document.subtopics for document in documents),
+        mean_candidate=unit.mean(axis=0),
+        gold_vectors=_gold_vectors(query, dict(zip(ids, unit, strict=True)), found.gold_vectors),
     )
 
 
@@ -331,6 +343,15 @@ def check_sources(documents: Iterable[Document], selectors: Iterable[Selector]) 
                 raise InvalidInputError(f"document {quoted(document.id)} has no source, which max_per_source needs")
 
 
+def _gold_vectors(query: Query, known: dict[str, Matrix], given: Mapping[str, ArrayLike]) -> dict[str, Matrix]:
+    """The unit vectors of the query's gold documents, as far as they are candidates or given."""
+    beyond = [name for name in query.gold if name in given and name not in known]
+    if beyond:
+        rows = as_unit_rows(np.array([given[name] for name in beyond], dtype=np.float64))
+        known = known | dict(zip(beyond, rows, strict=True))
+    return {name: known[name] for name in query.gold if name in known}
+
+
 def _read_texts(
     query: Query, texts: Sequence[str], documents: Sequence[Document], selectors: Sequence[Selector]
 ) -> dict[str, Any]:
@@ -353,7 +374,7 @@ def copies_of(documents: Iterable[Document]) -> dict[str, str]:
     return {name: earlier for name, earlier in named if name != earlier}
 
 
-def _with_texts_once(
+def with_texts_once(
     query: Query, subtopics: Mapping[str, Collection[str]], documents: Sequence[Document], copies: Mapping[str, str]
 ) -> tuple[Query, dict[str, tuple[str, ...]], list[Document], list[int]]:
     """The arguments with one id for each text, a gold id if there is one; and each document's place among the texts."""
@@ -514,6 +535,13 @@ def measure(outcomes: Sequence[JudgedQuery], k: int, keys: Collection[str] = _KE
     names = {key: name for key, name in names.items() if key in keys}
     found |= _rank(with_gold, k, lambda judged: dict.fromkeys(judged.query.gold, 1), names)
     found |= _precision("precision", with_gold, k, lambda judged: judged.query.gold)
+    with_points = [judged for judged in outcomes if judged.points]
+    if with_points:
+        of_query = {
+            o.query.id: [np.mean([not point.isdisjoint(picked) for point in o.points]) for picked in o.sizes[k].picks]
+            for o in with_points
+        }
+        found["point_recall"] = np.array(list(of_query.values())).T, tuple(of_query)
     names = {"subtopic_recall": f"StRecall@{k}", "alpha_ndcg": f"alpha_nDCG@{k}"}
     names = {key: name for key, name in names.items() if key in keys}
     found |= _rank(with_subtopics, k, _subtopic_grades, names)

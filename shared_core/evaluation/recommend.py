@@ -14,17 +14,22 @@ from ..selectors.base import DEFAULT_SELECTOR
 from .hybrid_search import HYBRID_SEARCH
 from .judging import Matrix, MeasureValues
 from .measures import bootstrap_interval, paired_tests
+from .points import Repeats
 from .results import Claim, Difference, Estimate, Fewer, Measure, Recommendation, Setting, percent
 
 # The measures that can decide by default. Those that use the most specific knowledge of what is right come first.
-DECIDING = ("subtopic_recall", "answers", "p_recall", "recall")
+DECIDING = ("subtopic_recall", "answers", "p_recall", "point_recall", "recall")
 # The measures that decide only on request.
 ON_REQUEST = ("alpha_ndcg", "ndcg", "success", "precision", "topic_precision")
+# What the two measures of gold documents ask for.
+_QUESTIONS = {"point_recall": "each point once, with near-repeats as one point", "recall": "every copy"}
 # The measures of what is found. Only these can be compared between different numbers of picks.
 COUNTED = (*DECIDING, "success")
 CHANCE = 0.05
 # Sums of the same numbers in another order differ by less than this.
 ROUNDING = 1e-9
+# How a query names its points.
+SUBTOPICS_EXAMPLE = '{"subtopics": {"reset": ["a", "b"], "disk": ["c"]}}'
 # With fewer queries no difference has p < 0.05: the smallest p value is 2 / 2^queries.
 FEWEST = 6
 # With fewer queries the recommendation asks for more.
@@ -52,6 +57,8 @@ def recommend(
     of_sizes: Mapping[int, Sequence[MeasureValues]] = MappingProxyType({}),
     *,
     decide_by: str | None = None,
+    repeats: Repeats | None = None,
+    missing: str | None = None,
 ) -> Recommendation:
     """The simplest of the settings that are best beyond chance; plain similarity if none is better than it.
 
@@ -65,13 +72,14 @@ def recommend(
 
     The measure ``decide_by`` decides, or by default the first of ``DECIDING`` that has at least half as many queries as
     any other of them. ``values`` and ``differences`` are those of :class:`Comparison`. ``of_sizes`` holds the measures
-    for each number of picks.
+    for each number of picks. ``repeats`` tells how many gold documents nearly repeat another one, and ``missing`` what
+    the files lack for a deciding measure.
     """
     by_key = {one.measure.key: one for one in found}
     check_deciding(decide_by, by_key)
     key = decide_by or _default_measure({key: by_key[key].values.shape[1] for key in DECIDING if key in by_key})
     if key is None:
-        return Recommendation(None, None, None, (Claim(_trade_off(settings, by_key)),), None, None)
+        return Recommendation(None, None, None, (Claim(_trade_off(settings, by_key, missing)),), None, None)
     measure, of_queries, names = by_key[key]
     if not of_queries.any():
         nothing = f"No setting can be named: {measure.name} is 0 for all. No setting picked what the queries ask for."
@@ -99,7 +107,13 @@ def recommend(
                 "differences",
                 setting,
             ),
-            Claim(_worst_case(lead, what), "differences", setting, lead.worst_query),
+            Claim(
+                _worst_case(lead, what),
+                "differences",
+                setting,
+                # For p-recall the name is that of a root.
+                None if measure.needs == "perspectives" else lead.worst_query,
+            ),
         ]
         needs = _NEEDS.get(settings[setting].label)
         if needs is not None:
@@ -107,6 +121,8 @@ def recommend(
         if rival is not None:
             said = _rival_sentence(settings, setting, rival, values[setting, key], values[rival, key], p_rival)
             claims.append(Claim(said, "values", rival))
+    if repeats is not None and key in _QUESTIONS:
+        claims = [*_gold_or_points(settings, key, by_key, setting, repeats), *claims]
     counted = {k: one.values for k, of_size in of_sizes.items() for one in of_size if one.measure.key == key}
     fewer = _find_fewer(settings, setting, counted) if key in COUNTED and counted else None
     if fewer is not None:
@@ -177,7 +193,7 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     llamaindex: dict[str, str] = {}
     if "max_per_source" in given:
         langchain["source"] = '"source"'
-        llamaindex["source"] = 'lambda node: node.metadata.get("source", node.ref_doc_id)'
+        llamaindex["source"] = 'lambda node: node.metadata.get("source", node.ref_doc_id or node.node_id)'
     if "budget" in given:
         langchain["costs"] = 'lambda document: document.metadata.get("cost", len(document.page_content))'
         llamaindex["costs"] = 'lambda node: node.metadata.get("cost", len(node.get_content()))'
@@ -302,6 +318,26 @@ def _default_measure(queries: Mapping[str, int]) -> str | None:
     return next((key for key, n in queries.items() if key == "p_recall" or 2 * n >= most), None)
 
 
+def _gold_or_points(
+    settings: Sequence[Setting], key: str, by_key: Mapping[str, MeasureValues], setting: int, repeats: Repeats
+) -> list[Claim]:
+    """Claims on the two questions that gold documents ask if many of them nearly repeat each other."""
+    other = "recall" if key == "point_recall" else "point_recall"
+    ours, theirs = (by_key[name].measure.name for name in (key, other))
+    there = _decide(settings, by_key[other].values)[0]
+    advice = "similarity is enough" if there == 0 else f"take {settings[there].label}"
+    if there == setting:
+        advice = "the advice is the same"
+    return [
+        Claim(
+            f"{repeats} This comparison asks for {_QUESTIONS[key]}: {ours} decides. If you need {_QUESTIONS[other]}, "
+            f"{theirs} decides ({argument_name('decide_by')} = {other}): then {advice}.",
+            "values",
+        ),
+        Claim(f"To name the points yourself, write them into the query: {SUBTOPICS_EXAMPLE}."),
+    ]
+
+
 def _best_of_the_others(label: str, value: Estimate, lead: Difference, p: str) -> str:
     """``p`` is the p value of the lead, in words."""
     said = f"The best of the others, {label}, has {_number(value.mean)}"
@@ -355,11 +391,9 @@ def _rival_sentence(
     return f"The best of the other methods, {label}, has {mean}: {verdict} ({p_value(p)})."
 
 
-def _trade_off(settings: Sequence[Setting], by_key: dict[str, MeasureValues]) -> str:
-    said = (
-        "No winner can be named: no query says which picks are right. "
-        "Add gold ids, subtopics or answers to some queries at least."
-    )
+def _trade_off(settings: Sequence[Setting], by_key: dict[str, MeasureValues], missing: str | None) -> str:
+    add = "Add gold ids, subtopics or answers to some queries at least."
+    said = f"No winner can be named: no query says which picks are right. {missing or add}"
     if "redundancy" not in by_key:
         return said
     relevance = by_key["relevance"].values.mean(axis=1)

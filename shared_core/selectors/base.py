@@ -135,7 +135,7 @@ def at_rows(selection: Selection, rows: NDArray[np.int64]) -> Selection:
 
 
 def count_worthwhile(selection: Selection, selector: Selector, min_gain: float, min_k: int) -> int:
-    """How many picks come before the first whose gain is below ``min_gain``, ``min_k`` at least; see :func:`select`.
+    """How many picks come before the first after ``min_k`` whose gain is below ``min_gain``; see :func:`select`.
 
     Gains that are logarithms are 0 for the most relevant candidate by itself. Other gains are divided by the first.
     """
@@ -146,8 +146,8 @@ def count_worthwhile(selection: Selection, selector: Selector, min_gain: float, 
         worth = gains / gains[0]
     else:
         return len(gains)
-    below = np.flatnonzero(worth < min_gain)
-    return min(max(int(below[0]), min_k), len(gains)) if len(below) else len(gains)
+    below = np.flatnonzero(worth[min_k:] < min_gain)
+    return min_k + int(below[0]) if len(below) else len(gains)
 
 
 @runtime_checkable

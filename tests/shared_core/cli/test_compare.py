@@ -402,3 +402,32 @@ def test_it_runs_on_a_terminal_without_greek_letters(corpus: Path) -> None:
     )
     assert done.returncode == 0, done.stderr.decode("cp1252", "replace")
     assert (corpus / "r.html").exists()
+
+
+def test_a_log_of_shadow_mode_is_compared(corpus: Path) -> None:
+    figures = {name: {"returned": 0.75, "selected": 0.5} for name in ("relevance", "redundancy", "sum_cosine")}
+    sets = {"returned": ["bread", "loaf"], "selected": ["bread", "river"], "queries": [], "copies": {}}
+    line: dict[str, Any] = {
+        "version": 1,
+        "error": None,
+        "k": 2,
+        "fetch_k": 4,
+        "candidates": 4,
+        "milliseconds": 1.0,
+        "selector": "VRSD()",
+    }
+    line |= {**figures, **sets, "settings": {"selector": "vrsd"}}
+    log, out = write(corpus / "shadow.jsonl", [line | {"query": query["text"]} for query in QUERIES]), corpus / "r.json"
+    assert run("--log", log, "--out", corpus / "report.html").exit_code == 0
+    shown = run("--log", log, "--queries", corpus / "queries.jsonl", "--out", out)
+    assert (shown.exit_code, "The selection would change 100 %" in shown.stdout) == (0, True)
+    assert [row["mean"] for row in read(out)["values"] if row["measure"] == "recall"] == [0.25, 0.5]
+    write(log, ["oops", line | {"query": "one"}])
+    shown = run("--log", log)
+    assert (shown.exit_code, f"skipped {log}:1: expected a JSON object" in shown.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("more", [("--k", 3), ("--demo",), ("--model", "words"), ("a-folder",)])
+def test_an_option_that_has_no_effect_on_a_log_is_refused(corpus: Path, more: tuple[Any, ...]) -> None:
+    shown = run("--log", corpus / "shadow.jsonl", *more)
+    assert (shown.exit_code, "leave out" in shown.stderr) == (2, True)

@@ -319,7 +319,26 @@ def test_labels_of_documents_alone_do_not_tell_what_a_query_asks_for_and_a_singl
     assert [m.key for m in found.measures] == ["relevance", "sum_cosine"]
     assert set(found.redundancy) == {None}
     assert found.recommendation.text.startswith("No winner can be named")
-    assert any("no query asks for one" in note for note in found.notes)
+    assert "no query asks for one" in found.recommendation.text
+    assert any(
+        "no query asks for one" in note
+        for note in compare(documents, [{"text": "?", "answers": ["42"]}], (TINY_VECTORS, [TINY_QUERY]), k=2).notes
+    )
+
+
+def test_subtopics_that_no_document_has_are_explained_once() -> None:
+    found = tiny({"text": "a dog", "subtopics": ["x"]})
+    said = 'Write the ids of these documents into the query, {"subtopics": {"reset": ["a", "b"], "disk": ["c"]}}'
+    assert said in found.recommendation.text
+    assert found.notes == ()
+    with_gold = tiny({"text": "a dog", "subtopics": ["x"], "gold": ["c"]})
+    assert (with_gold.recommendation.measure, said in with_gold.notes[0], len(with_gold.notes)) == ("recall", True, 1)
+    # A search that finds no document with the label.
+    documents = [Document(str(record["id"]), str(record["text"])) for record in TINY]
+    searched = FoundCandidates(TINY_QUERY, documents, TINY_VECTORS)
+    assert (
+        said in compare_candidates([{"text": "?", "subtopics": ["x"]}], lambda query: searched, k=2).recommendation.text
+    )
 
 
 def interrupting(after: int) -> Any:
@@ -368,7 +387,7 @@ def refuse_to_embed(texts: list[str]) -> Any:
 
 
 def test_what_cannot_be_reached_is_noted() -> None:
-    found = tiny({"text": "?", "gold": ["b", "c"], "subtopics": ["x"]}, fetch_k=2)
+    found = tiny({"text": "?", "gold": ["b", "c"], "subtopics": {"x": [], "y": ["b"]}}, fetch_k=2)
     assert any("No document covers 1 subtopic ('x')" in note for note in found.notes)
     assert any("hold 50.0% of the gold documents" in note for note in found.notes)
 

@@ -92,17 +92,43 @@ def test_equal_picks_in_another_order_are_neither_better_nor_worse() -> None:
             assert (to.better, to.worse, to.worst_query) == (0, 0, None), (found.settings[setting].label, key)
 
 
-def test_the_first_queries_and_the_one_that_is_made_worst_are_kept_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Diversity helps all queries but the last, whose two right passages are alike.
-    near, far = [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], [[1.0, 0.9]]
-    queries = [{"id": str(i), "text": "?", "gold": ["b", "c"]} for i in range(30)]
-    queries[-1]["gold"] = ["a", "b"]
-    documents = [{"id": name, "text": name} for name in "abc"]
+def changed(queries: list[dict[str, Any]], **options: Any) -> Comparison:
+    """Similarity picks a and b for each query, vrsd picks b and c."""
+    documents = [{"id": name, "text": f"{name} {name}"} for name in "abc"]
+    vectors = [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], [[1.0, 0.9]] * len(queries)
     settings = [named("similarity"), named("vrsd")]
+    return compare(documents, queries, vectors, k=2, settings=settings, **options)
+
+
+def test_the_first_queries_and_those_that_change_most_are_kept_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Diversity helps all queries but 27, which wants a alone, and 29, which wants a and b. 28 wants b.
     monkeypatch.setattr(compare_module, "VIEWS", 3)
-    found = compare(documents, queries, (near, far * 30), k=2, settings=settings)
-    assert found.differences[1, "recall"].worst_query == "29"
-    assert [view.id for view in found.queries] == ["0", "1", "2", "29"]
+    wanted = {27: ["a"], 28: ["b"], 29: ["a", "b"]}
+    queries = [{"id": str(i), "text": "?", "gold": wanted.get(i, ["b", "c"])} for i in range(30)]
+    found = changed(queries, decide_by="recall")
+    assert found.recommendation.setting == 1
+    assert [(one.query, one.similarity, one.setting) for one in found.changes] == [
+        ("27", 1.0, 0.0),
+        ("29", 1.0, 0.5),
+        *((str(i), 0.5, 1.0) for i in range(5)),
+    ]
+    assert found.differences[1, "recall"].worst_query == "27"
+    assert [view.id for view in found.queries] == ["0", "1", "2", "3", "4", "27", "29"]
+    # Similarity is enough for these, so the changes are those of the runner-up.
+    enough = changed(queries[23:], decide_by="recall")
+    found_by = enough.recommendation.setting, [one.query for one in enough.changes]
+    assert found_by == (0, ["27", "29", "23", "24", "25", "26"])
+
+
+def test_the_changes_of_roots_are_those_of_their_queries() -> None:
+    queries = [{"id": str(i), "text": "?", "gold": ["c"], "root": str(i // 2)} for i in range(20)]
+    queries[3]["gold"], queries[5] = ["a"], {"id": "5", "text": "?", "gold": ["c"]}
+    found = changed(queries)
+    assert (found.recommendation.setting, found.recommendation.measure) == (1, "p_recall")
+    assert [(one.query, one.similarity, one.setting) for one in found.changes] == [
+        ("3", 1.0, 0.0),
+        *((name, 0.0, 1.0) for name in "01246"),
+    ]
 
 
 # Text A is stored three times. The question asks for A and C.

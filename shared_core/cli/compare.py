@@ -173,11 +173,11 @@ def compare(
         sizes = _read_sizes(k)
         check_options(sizes, fetch_k, decide_by)
         _check_out(out)
-        tried = distinct([*sweep(), *map(parse_setting, setting or ())])
         if log is not None:
             _check_options_of_log(context)
             keys = {"query_key": query_key, "query_id_key": query_id_key, "gold_key": gold_key}
             raise typer.Exit(_compare_log(say, log, queries, keys, decide_by, out))
+        tried = distinct([*sweep(), *map(parse_setting, setting or ())])
         keys = {
             "text_key": text_key,
             "id_key": id_key,

@@ -158,9 +158,9 @@ class JudgedQuery:
     only_vectors: bool
     sizes: dict[int, JudgedPicks]
     view: QueryView | None
-    labelled: bool
-    mean_candidate: Matrix
-    gold_vectors: dict[str, Matrix]
+    labelled: bool = False
+    mean_candidate: Matrix = field(default_factory=lambda: np.zeros(0))
+    gold_vectors: dict[str, Matrix] = field(default_factory=dict)
     points: tuple[frozenset[str], ...] = ()
 
 

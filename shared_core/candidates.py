@@ -386,8 +386,7 @@ class Candidates:
         units = as_unit_queries(query, given.shape, working_dtype(given.dtype))
         # as_numeric has already copied a list into a new array.
         rows = _unit_rows(given, names, copy and not isinstance(vectors, (list, tuple)))
-        if max_per_source is not None and sources is None:
-            raise InvalidInputError("max_per_source needs sources, one for each candidate")
+        constraints = _check_constraints(max_per_source, drop_near_duplicates, has_sources=sources is not None)
         if prefer is not None and drop_near_duplicates is None:
             warn("prefer has no effect without drop_near_duplicates")
         self.__dict__.update(
@@ -404,11 +403,8 @@ class Candidates:
             ids=names,
             costs=None if costs is None else as_column(costs, n, "costs", least=0),
             sources=None if sources is None else as_names(sources, n, "sources"),
-            max_per_source=None if max_per_source is None else check_integer(max_per_source, "max_per_source", 1),
-            drop_near_duplicates=None
-            if drop_near_duplicates is None
-            else check_number(drop_near_duplicates, "drop_near_duplicates (a cosine)", -1, 1),
             prefer=None if prefer is None else as_ranks(prefer, n, "prefer"),
+            **constraints,
         )
 
     def with_query(
@@ -450,6 +446,19 @@ class Candidates:
             raise InvalidInputError(f"vectors must have {len(self)} rows, one for each candidate, got {len(other)}")
         relevance = self._relevance(other.vectors, other.queries)
         return self._with(query=other.query, queries=other.queries, vectors=other.vectors, relevance=relevance)
+
+    def with_constraints(
+        self, max_per_source: int | None = None, drop_near_duplicates: float | None = None
+    ) -> Candidates:
+        """The same candidates with these constraints in place of their own; see the arguments of the class.
+
+        >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]], sources=["a", "a"])
+        >>> c.with_constraints(max_per_source=1).max_per_source
+        1
+        """
+        return self._with(
+            **_check_constraints(max_per_source, drop_near_duplicates, has_sources=self.sources is not None)
+        )
 
     def take(self, rows: ArrayLike) -> Candidates:
         """The candidates at these rows, in this order, with the same query.
@@ -509,6 +518,19 @@ class Candidates:
                 if isinstance(array, np.ndarray):
                     read_only(array)
         self.__dict__.update(state)
+
+
+def _check_constraints(
+    max_per_source: int | None, drop_near_duplicates: float | None, *, has_sources: bool
+) -> dict[str, Any]:
+    if max_per_source is not None and not has_sources:
+        raise InvalidInputError("max_per_source needs sources, one for each candidate")
+    if drop_near_duplicates is not None:
+        drop_near_duplicates = check_number(drop_near_duplicates, "drop_near_duplicates (a cosine)", -1, 1)
+    return {
+        "max_per_source": None if max_per_source is None else check_integer(max_per_source, "max_per_source", 1),
+        "drop_near_duplicates": drop_near_duplicates,
+    }
 
 
 def _highest_cosines(rows: FloatArray, units: FloatArray) -> FloatArray:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
-from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,9 +17,10 @@ from .._argument_names import argument_name
 from .._validation import as_numeric, check_integer, quoted
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError
-from ..selectors.base import Selector, check_selector, default_fetch_k, make_selector, share_fetch_k, uses_words
+from ..selectors.base import Selector, check_selector, default_fetch_k, share_fetch_k
 from ..signals.embedding_models import Track, without_progress
 from .corpus import Document, Query, as_document, as_query, convert_all
+from .hybrid_search import HYBRID_SEARCH, WordIndex, fuse_rankings
 from .judging import (
     BEYOND,
     FoundCandidates,
@@ -29,6 +28,7 @@ from .judging import (
     MeasureValues,
     allowed_measures,
     carriers_of,
+    check_sources,
     copies_of,
     estimate,
     judge,
@@ -39,15 +39,11 @@ from .judging import (
 from .points import find_points
 from .recommend import COUNTED, SUBTOPICS_EXAMPLE, check_deciding, recommend
 from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size
+from .settings import Settings, sweep, uses_scores, with_scores
 from .sub_questions import ByQuestion, with_merged_lists
 
-Settings: TypeAlias = Sequence[tuple[Setting, Selector]]
 Embed: TypeAlias = Callable[[list[str]], ArrayLike]
 
-# Values of MMR's lambda_mult that are tried: 0.5 is LangChain's and LlamaIndex's default, 1 would be similarity.
-LAMBDAS = (0.5, 0.8)
-# Values of Coverage's word_weight that are tried beside its default, 1.
-WORD_WEIGHTS = (0.5, 2.0)
 # Numbers of picks that are judged too if a single one is given.
 SIZES = (2, 3, 5, 8, 10)
 # The measures that are judged for every number of picks. nDCG of different numbers cannot be compared.
@@ -78,7 +74,8 @@ def compare(
 ) -> Comparison:
     """Compare all methods on your own documents and queries.
 
-    Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them.
+    Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them. Hybrid
+    search, which is the last setting, adds the documents that BM25 finds in the whole corpus.
     :class:`Coverage` reads the words of queries and documents too, and which documents name each other. Documents and
     queries are all that is needed. What the queries hold besides their text (gold ids, subtopics, roots, answers: see
     :class:`Query`) adds measures. If no query has gold ids, subtopics or answers, no winner can be named.
@@ -87,11 +84,14 @@ def compare(
     ----------
     documents : iterable of str, mapping or Document
         Texts, or records with ``text`` and optionally ``id``, ``title`` (put before the text; the name by which
-        other texts mention the document) and ``subtopics``, or both mixed. The default ids are "1", "2", ...
+        other texts mention the document), ``subtopics``, ``source`` and ``cost`` (for settings with
+        ``max_per_source`` or ``budget``), or both mixed. The default ids are "1", "2", ...
     queries : iterable of str, mapping or Query
         Texts, or records with ``text`` and optionally ``id``, ``gold``, ``subtopics``, ``root``, ``answers``, and
         ``queries``: the sub-questions of this one. They share ``fetch_k`` with the question, and each setting selects
-        one set for all of them; plain similarity knows the question alone. Two more rows show what merged lists give.
+        one set for all of them; plain similarity and hybrid search know the question alone. Two more rows show what
+        merged lists give. ``scores`` are those of your own reranker, for two more rows: see
+        :func:`~shared_core.evaluation.settings.with_scores`.
     embed : callable, or a pair for documents and queries
         ``embed(texts) -> array-like (n, d)``. In a pair, each is such a function or the vectors themselves: those of
         sub-questions follow that of their question.
@@ -104,8 +104,9 @@ def compare(
         How many candidates they are picked from, at least ``k``; by default max(50, 5k), for the largest k that is
         given. At most all documents are candidates.
     settings : sequence of (Setting, Selector), optional
-        Default: :func:`sweep`. The first must be plain similarity, against which the others are tested. Put simpler
-        settings first: see :func:`~shared_core.evaluation.recommend.recommend`. :func:`named` makes the pairs.
+        Default: :func:`~shared_core.evaluation.settings.sweep`. The first must be plain similarity, against which the
+        others are tested. Put simpler settings first: see :func:`~shared_core.evaluation.recommend.recommend`.
+        :func:`~shared_core.evaluation.settings.named` makes the pairs.
     decide_by : str, optional
         Key of the measure that decides. Default: the first of subtopic recall, answers, p-recall, point recall and
         recall that at least half as many queries allow as any other of them. Point recall is there if many gold
@@ -151,6 +152,8 @@ def compare(
     tried = _check_settings(settings)
     corpus = convert_all(documents, as_document, "documents")
     given = convert_all(queries, as_query, "queries")
+    _with_rows_of_scores(tried, given)
+    check_sources(corpus, [selector for _, selector in tried])
     known = {document.id: document.subtopics for document in corpus}
     notes = [*notes, *_check_ids(given, known)]
     cleaned = [_without_unknown_ids(query, known) for query in given]
@@ -170,23 +173,31 @@ def compare(
             "with the same model"
         )
     copies = copies_of(corpus)
-    row_of = {name: row for row, name in enumerate(known)}
+    places_of_documents = {name: row for row, name in enumerate(known)}
     fetch_k = min(fetch_k, len(corpus))
     ends = np.cumsum([1 + len(query.queries) for query in cleaned]).tolist()
     places = {query.id: slice(end - 1 - len(query.queries), end) for query, end in zip(cleaned, ends, strict=True)}
     nearest = nearest_rows(query_rows, rows, fetch_k)
+    by_words = WordIndex([document.text for document in corpus])
+    if any(query.queries for query in cleaned):
+        notes.append("Hybrid search gets the question without its sub-questions.")
 
     def candidates_of(query: Query) -> FoundCandidates:
         place = places[query.id]
         share = share_fetch_k(fetch_k, most, 1 + len(query.queries))
         found = list(dict.fromkeys(nearest[place, :share].ravel().tolist()))
+        fused = fuse_rankings([nearest[place.start].tolist(), by_words.best_rows(query.text, fetch_k).tolist()])
+        every = list(dict.fromkeys([*found, *fused]))
+        row_of = {row: i for i, row in enumerate(every)}
         return FoundCandidates(
             query_rows[place],
-            [corpus[i] for i in found],
-            rows[found],
+            [corpus[i] for i in every],
+            rows[every],
             subtopics[query.id],
             copies,
-            gold_vectors={name: rows[row_of[name]] for name in query.gold},
+            rankings={HYBRID_SEARCH: [row_of[row] for row in fused]},
+            candidates=len(found),
+            gold_vectors={name: rows[places_of_documents[name]] for name in query.gold},
         )
 
     return compare_candidates(
@@ -229,7 +240,8 @@ def compare_candidates(
     candidates_of : callable
         ``candidates_of(query) -> FoundCandidates``: the query's vector, at most ``fetch_k`` documents, and their
         vectors. A query without candidates is left out, and a note says so. If the query has sub-questions, the
-        vector has a row for each, shape (q, d), and the documents are those of all searches.
+        vector has a row for each, shape (q, d), and the documents are those of all searches. Its ``rankings`` become
+        further settings: your own hybrid search, for example.
     documents : int, optional
         How many documents the search covers, for the report.
     k, fetch_k, settings, decide_by, drop_duplicates, model, title, track, notes
@@ -243,7 +255,8 @@ def compare_candidates(
     Raises
     ------
     InvalidInputError
-        There are no queries, two have the same id, a vector is not valid, or no query has candidates.
+        There are no queries, two have the same id, a vector is not valid, no query has candidates, or the queries have
+        rankings of different names.
     InvalidParameterError, ImportError
         See :func:`compare`.
 
@@ -254,12 +267,20 @@ def compare_candidates(
     >>> found = compare_candidates(["both?"], lambda query: candidates, k=2)
     >>> found.recommendation.setting is None, found.queries[0].picks[0]
     (True, (0, 1))
+
+    With a ranking of your own:
+
+    >>> candidates = replace(candidates, rankings={"my reranker": [2, 0, 1]})
+    >>> found = compare_candidates(["both?"], lambda query: candidates, k=2)
+    >>> found.settings[-1].label, found.queries[0].picks[len(found.settings) - 1]
+    ('my reranker', (2, 1))
     """
     need_extra()
     sizes, fetch_k = check_options(k, fetch_k, decide_by)
     tried = _check_settings(settings)
     given = convert_all(queries, as_query, "queries")
     check_deciding(decide_by, allowed_measures(given, any(query.subtopics or query.gold for query in given)))
+    tried = _with_rows_of_scores(tried, given)
     sub_questions = sum(len(query.queries) for query in given)
     if sub_questions:
         tried = with_merged_lists(tried, fetch_k)
@@ -284,12 +305,15 @@ def compare_candidates(
                 without_candidates.append(query.id)
             else:
                 outcomes.append(outcome)
+                _check_rankings(outcomes[0], outcome)
     except KeyboardInterrupt:
         if not outcomes:
             raise
         partial = True
     if not outcomes:
         raise InvalidInputError(f"no candidates were found for any of {len(given)} queries")
+    rows = [setting for setting, _ in tried]
+    rows += [Setting("ranking", name, None, "the first of this ranking") for name in outcomes[0].rankings]
     outcomes, missing = _check_subtopics(outcomes)
     with_points, repeats = find_points(outcomes)
     if repeats is not None or decide_by == "point_recall":
@@ -303,7 +327,7 @@ def compare_candidates(
             values[setting, column.measure.key] = mean
             differences[setting, column.measure.key] = difference
     advice = recommend(
-        [setting for setting, _ in tried],
+        rows,
         columns,
         values,
         differences,
@@ -326,18 +350,23 @@ def compare_candidates(
     return Comparison(
         title,
         facts,
-        tuple(setting for setting, _ in tried),
+        tuple(rows),
         tuple(column.measure for column in columns),
         values,
         differences,
         advice,
-        relevance=tuple(values[setting, "relevance"].mean for setting in range(len(tried))),
-        redundancy=tuple(values[s, "redundancy"].mean if several else None for s in range(len(tried))),
+        relevance=tuple(values[setting, "relevance"].mean for setting in range(len(rows))),
+        redundancy=tuple(values[s, "redundancy"].mean if several else None for s in range(len(rows))),
         queries=tuple(shown),
         changes=changes,
         sizes=tuple(_size(outcomes, size, of_size) for size, of_size in of_sizes.items()),
         partial=partial,
-        notes=(*notes, *_notes_on_settings(tried), *_notes_on(outcomes, without_candidates, k, drop_duplicates)),
+        notes=(
+            *notes,
+            *_notes_on_settings(tried, outcomes),
+            *_notes_on_sizes(rows, outcomes, k),
+            *_notes_on(outcomes, without_candidates, k, drop_duplicates),
+        ),
     )
 
 
@@ -385,69 +414,9 @@ def _size(outcomes: Sequence[JudgedQuery], k: int, columns: Sequence[MeasureValu
     return Size(k, estimate(columns), tuple(characters.tolist()))
 
 
-def sweep() -> list[tuple[Setting, Selector]]:
-    """The settings that are tried by default, simplest first: plain similarity, then those without a value to choose.
-
-    Coverage reads the words of queries and documents, and which documents name each other; with ``bridge_weight=0``
-    only the words. NDPP selects what Coverage would select without reading texts.
-
-    >>> [setting.label for setting, _ in sweep()][:4]
-    ['similarity', 'coverage', 'ndpp', 'vrsd']
-    """
-    return [
-        named("similarity"),
-        named("coverage"),
-        named("ndpp"),
-        named("vrsd"),
-        *(named("mmr", lambda_mult=value) for value in LAMBDAS),
-        *(named("coverage", word_weight=value) for value in WORD_WEIGHTS),
-        named("coverage", bridge_weight=0),
-    ]
-
-
-def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
-    """The selector of this name with these parameters, and its setting. A single number counts as a swept parameter.
-
-    Raises
-    ------
-    InvalidParameterError
-        See :func:`~shared_core.selectors.base.make_selector`.
-
-    Examples
-    --------
-    >>> named("mmr", lambda_mult=0.5)[0]
-    Setting(method='mmr', label='mmr lambda_mult=0.5', parameter=0.5, selector='MMR(lambda_mult=0.5, lambda_b=0.95)', \
-parameters=(('lambda_mult', '0.5'),), reads_words=False, sub_questions=False)
-    """
-    selector = make_selector(name, **parameters)
-    label = " ".join([name, *(f"{key}={_as_typed(value)}" for key, value in parameters.items())])
-    numbers = [float(value) for value in parameters.values() if _is_number(value)]
-    swept = numbers[0] if len(numbers) == len(parameters) == 1 else None
-    source = tuple((key, _as_source(key, value)) for key, value in parameters.items())
-    return Setting(name, label, swept, repr(selector), source, uses_words(selector)), selector
-
-
-def _as_typed(value: Any) -> str:
-    if _is_number(value):
-        return f"{value:g}"
-    # The repr of a kernel is too long for a label.
-    return repr(value) if isinstance(value, str | bool | None) else type(value).__name__
-
-
-def _as_source(key: str, value: Any) -> str:
-    """The value as Python source; a kernel or another object is the variable of its parameter's name."""
-    if isinstance(value, str):
-        return json.dumps(value)
-    return repr(value) if isinstance(value, int | float | None) else key
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 def need_extra(*packages: str, extra: str = "eval") -> None:
-    """Raise the ImportError that names the extra if scipy, ir_measures or one of the ``packages`` is missing."""
-    missing = [name for name in ("scipy", "ir_measures", *packages) if find_spec(name) is None]
+    """Raise the ImportError that names the extra if bm25s, ir_measures, scipy or one of the ``packages`` is missing."""
+    missing = [name for name in ("bm25s", "ir_measures", "scipy", *packages) if find_spec(name) is None]
     if missing:
         raise ImportError(f'the comparison needs {", ".join(missing)}: pip install "setselect[{extra}]"')
 
@@ -516,11 +485,57 @@ def _name_of(model: str) -> str:
     return folder.absolute().name if folder.is_dir() or folder.is_absolute() else model
 
 
-def _notes_on_settings(settings: Settings) -> Iterator[str]:
-    """A note on the settings that get the question without its sub-questions."""
+def _with_rows_of_scores(tried: Settings, queries: Sequence[Query]) -> list[tuple[Setting, Selector]]:
+    """The settings, with those for the scores of the queries; an error if some queries have scores and others not."""
+    without = [query.id for query in queries if not query.scores]
+    if len(without) < len(queries):
+        if without:
+            raise InvalidInputError(
+                f"query {quoted(without[0])} has no scores, but other queries have: score every query, or leave the "
+                "scores out"
+            )
+        return with_scores(tried)
+    for setting, selector in tried:
+        if uses_scores(selector):
+            raise InvalidInputError(f"the setting {quoted(setting.label)} needs scores, and no query has any")
+    return list(tried)
+
+
+def _check_rankings(first: JudgedQuery, other: JudgedQuery) -> None:
+    if first.rankings != other.rankings:
+        named = " and ".join(
+            f"query {quoted(one.query.id)} has {', '.join(map(quoted, one.rankings)) or 'none'}"
+            for one in (first, other)
+        )
+        raise InvalidInputError(f"every query needs the same rankings in the same order, but {named}")
+
+
+def _notes_on_settings(settings: Settings, outcomes: Sequence[JudgedQuery]) -> Iterator[str]:
+    """Notes on the settings that get the question without its sub-questions, and on those that select by scores."""
     alone = [setting.label for setting, selector in settings if isinstance(selector, ByQuestion)]
     if alone:
         yield f"The question without its sub-questions is the query of {', '.join(alone)}."
+    by_scores = [setting.label for setting, selector in settings if uses_scores(selector)]
+    unscored = sum(outcome.unscored for outcome in outcomes)
+    if by_scores and unscored:
+        yield (
+            f"{unscored:,} candidates have no score. {' and '.join(by_scores)} select only from those that have one."
+        )
+
+
+def _notes_on_sizes(settings: Sequence[Setting], outcomes: Sequence[JudgedQuery], k: int) -> Iterator[str]:
+    """A note on the settings that pick fewer texts than similarity."""
+    numbers = np.array([[len(picked) for picked in outcome.sizes[k].picks] for outcome in outcomes])
+    fewer = [
+        f"{setting.label} {of_setting.mean():.1f}"
+        for setting, of_setting in zip(settings, numbers.T, strict=True)
+        if (of_setting < numbers[:, 0]).any()
+    ]
+    if fewer:
+        yield (
+            f"Some settings pick fewer than {k} texts. The mean number of texts is {', '.join(fewer)}. A query for "
+            "which a setting picks nothing has 0 in each measure."
+        )
 
 
 def _notes_on(
@@ -560,8 +575,8 @@ def _notes_on(
         )
     elif reach and np.mean(reach) < 1 - 1e-9:
         yield (
-            f"The candidates hold {np.mean(reach):.1%} of the gold documents: no setting can find more. "
-            "Fetching more candidates can raise that limit."
+            f"The candidates hold {np.mean(reach):.1%} of the gold documents: no setting that selects from them can "
+            "find more. Fetching more candidates can raise that limit."
         )
 
 
@@ -570,7 +585,8 @@ def _check_ids(queries: Sequence[Query], known: Collection[str]) -> list[str]:
     notes = []
     gold = [name for query in queries for name in query.gold]
     covering = [name for query in queries for names in query.subtopics.values() for name in names]
-    for what, ids in (("gold ids", gold), ("ids under subtopics", covering)):
+    scored = [name for query in queries for name in query.scores]
+    for what, ids in (("gold ids", gold), ("ids under subtopics", covering), ("ids under scores", scored)):
         missing = [name for name in ids if name not in known]
         if missing and len(missing) == len(ids):
             raise InvalidInputError(

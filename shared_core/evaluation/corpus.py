@@ -6,6 +6,7 @@ A line of a file that cannot be read is reported as a :class:`Problem`, and the 
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,12 +24,16 @@ TEXT_KEYS = ("text", "query", "question")
 _DOCUMENT_IDS = ("id", "_id")
 _QUERY_IDS = ("id", "_id", "query_id", "topic_id")
 # Columns of a CSV file whose cells hold several values.
-_SEVERAL = ("gold", "subtopics", "answers", "queries")
+_SEVERAL = ("gold", "subtopics", "answers", "queries", "scores")
 
 
 @dataclass(frozen=True)
 class Document:
-    """A text that can be picked; ``subtopics`` are the labels of what it covers, ``title`` is its name in other texts.
+    """A text that can be picked.
+
+    ``subtopics`` are the labels of what it covers, and ``title`` is its name in other texts. ``source`` says where it
+    comes from, for ``max_per_source``. ``cost`` is what it takes from a ``budget``; None stands for the number of its
+    characters.
 
     >>> Document("a", "A text.").subtopics
     ()
@@ -38,6 +43,8 @@ class Document:
     text: str
     subtopics: tuple[str, ...] = ()
     title: str = ""
+    source: str | None = None
+    cost: float | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,8 @@ class Query:
         Strings that the picked texts should contain.
     queries : tuple of str
         Its sub-questions, which are searched for too.
+    scores : mapping
+        What your own reranker says, from ids of documents to numbers; higher is better.
     """
 
     id: str
@@ -68,6 +77,7 @@ class Query:
     root: str | None = None
     answers: tuple[str, ...] = ()
     queries: tuple[str, ...] = ()
+    scores: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
 
 _Item = TypeVar("_Item", Document, Query)
@@ -106,8 +116,8 @@ def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str
 
     ========================= =======================================================================================
     ``.jsonl``, ``.ndjson``   one object a line: ``text``, optionally ``title`` (put before the text), ``id`` or
-                              ``_id`` (by default the line's number) and ``subtopics`` (a list of labels); other keys
-                              are ignored
+                              ``_id`` (by default the line's number), ``subtopics`` (a list of labels), ``source`` (for
+                              ``max_per_source``) and ``cost`` (for ``budget``); other keys are ignored
     ``.csv``, ``.tsv``        the same as columns; several values in a cell are separated by ``;`` or are a JSON array
     ``.txt``, ``.md``         one document a line
     a folder                  each ``.txt`` and ``.md`` file in it, at any depth; the id is its path in the folder
@@ -149,7 +159,12 @@ def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str
 
 
 def read_queries(
-    path: Path | str, *, query_key: str | None = None, query_id_key: str | None = None, gold_key: str | None = None
+    path: Path | str,
+    *,
+    query_key: str | None = None,
+    query_id_key: str | None = None,
+    gold_key: str | None = None,
+    scores_key: str | None = None,
 ) -> ReadResult[Query]:
     """Read queries from a file: ``.jsonl`` or ``.csv`` as in :func:`read_documents`, or ``.txt`` with one query a line.
 
@@ -157,21 +172,22 @@ def read_queries(
     (by default the line's number). Each of the following is optional and allows more measures: ``gold`` (ids of the
     right documents), ``subtopics`` (labels that the documents carry, or an object from labels to ids), ``root`` (what
     the query is about without its perspective), ``answers`` (strings that the picked texts should contain). ``queries``
-    are its sub-questions, which are searched for too.
+    are its sub-questions, which are searched for too. ``scores`` are those of your own reranker: an object from ids of
+    documents to numbers.
 
     Parameters
     ----------
     path : path
         The file of the queries.
-    query_key, query_id_key, gold_key : str, optional
-        The keys or columns of a file of another shape: of the text, the id and the gold ids. A line without one of the
-        first two is a problem. ``gold_key`` may be missing on some lines, not on all.
+    query_key, query_id_key, gold_key, scores_key : str, optional
+        The keys or columns of a file of another shape: of the text, the id, the gold ids and the scores. A line without
+        one of the first two is a problem. The others may be missing on some lines, not on all.
 
     Raises
     ------
     InvalidInputError
-        The path does not exist, cannot be read, or holds no query; no line has ``gold_key``; or no line has ``gold``,
-        but one has a key that is nearly the same.
+        The path does not exist, cannot be read, or holds no query; no line has ``gold_key`` or ``scores_key``; or no
+        line has ``gold``, but one has a key that is nearly the same.
     InvalidParameterError
         The suffix is none of those above, the path is a folder, or a key is given for a file of plain texts.
 
@@ -186,17 +202,19 @@ def read_queries(
     path = Path(path)
     if path.is_dir():
         raise InvalidParameterError(f"{path} is a folder: queries are read from a .jsonl, .csv or .txt file")
-    _check_keys(path, query_key=query_key, query_id_key=query_id_key, gold_key=gold_key)
+    keys = {"query_key": query_key, "query_id_key": query_id_key, "gold_key": gold_key, "scores_key": scores_key}
+    _check_keys(path, **keys)
     found: dict[str, None] = {}
 
     def convert(record: Any, default_id: str) -> Query:
         if isinstance(record, Mapping):
             found.update(dict.fromkeys(record))
-        return as_query(record, default_id, query_key=query_key, query_id_key=query_id_key, gold_key=gold_key)
+        return as_query(record, default_id, **keys)
 
-    read = _collect(path, read_records(path, (*_SEVERAL, gold_key or "gold")), convert, "query")
-    if gold_key is not None and gold_key not in found:
-        raise InvalidInputError(f"{path}: no line has the key {quoted(gold_key)} (keys: {_listed(found)})")
+    read = _collect(path, read_records(path, {*_SEVERAL, gold_key or "gold", scores_key or "scores"}), convert, "query")
+    for key in (gold_key, scores_key):
+        if key is not None and key not in found:
+            raise InvalidInputError(f"{path}: no line has the key {quoted(key)} (keys: {_listed(found)})")
     near = difflib.get_close_matches("gold", found, n=1, cutoff=0.8)
     if gold_key is None and near and "gold" not in found:
         raise InvalidInputError(
@@ -213,18 +231,18 @@ def as_document(
     text_key: str | None = None,
     id_key: str | None = None,
 ) -> Document:
-    """A document from its text, or from a record with ``text`` and, optionally, ``title``, ``id`` and ``subtopics``.
-
-    See :func:`read_documents` for the keys.
-    """
+    """A document from its text, or from a record (see :func:`read_documents`)."""
     if isinstance(record, Document):
         return record
     record = _with_title(_as_record(record), text_key or "text")
+    source, cost = (None if _is_missing(record.get(key)) else record[key] for key in ("source", "cost"))
     return Document(
         _read_id(record, _DOCUMENT_IDS, default_id, id_key),
         text_of(record, (text_key or "text",)),
         _read_names(record, "subtopics"),
         "" if _is_missing(record.get("title")) else str(record["title"]),
+        None if source is None else _as_name(source, "source"),
+        None if cost is None else _as_number(cost, "cost", least=0),
     )
 
 
@@ -235,6 +253,7 @@ def as_query(
     query_key: str | None = None,
     query_id_key: str | None = None,
     gold_key: str | None = None,
+    scores_key: str | None = None,
 ) -> Query:
     """A query from its text, or from a record (see :func:`read_queries`). PIR's key ``root_query`` means ``root``."""
     if isinstance(record, Query):
@@ -254,6 +273,7 @@ def as_query(
         None if root is None else _as_name(root, "root"),
         _read_names(record, "answers"),
         _read_names(record, "queries"),
+        _read_scores(record, scores_key or "scores"),
     )
 
 
@@ -348,6 +368,28 @@ def _read_names(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if not isinstance(given, (list, tuple)):
         raise InvalidInputError(f"{quoted(key)} must be a list of strings, got {type(given).__name__}")
     return tuple(dict.fromkeys(_as_name(item, key) for item in given))
+
+
+def _read_scores(record: Mapping[str, Any], key: str) -> dict[str, float]:
+    given = record.get(key)
+    # The empty cell of a table is an empty list.
+    if _is_missing(given) or given == []:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InvalidInputError(f"{quoted(key)} must be an object from ids to numbers, got {type(given).__name__}")
+    return {_as_name(name, key): _as_number(value, f"{key} of {name}") for name, value in given.items()}
+
+
+def _as_number(value: Any, what: str, least: float = -math.inf) -> float:
+    """A finite number; the cell of a table holds it as a string."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number) or number < least:
+        bound = "" if least == -math.inf else f" of at least {least:g}"
+        raise InvalidInputError(f"{quoted(what)} must be a finite number{bound}, got {quoted(value)}")
+    return number
 
 
 def _as_name(value: Any, what: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import unicodedata
@@ -22,6 +23,7 @@ from ..signals.words import match_words
 from .corpus import Document, Query
 from .measures import bootstrap_intervals, rank_measures, sum_cosine
 from .results import CandidateView, Difference, Estimate, Measure, Needs, QueryView
+from .settings import uses_scores, uses_sources
 
 Matrix = NDArray[np.float64]
 EXCERPT = 240  # characters of a candidate's text that a view keeps
@@ -52,14 +54,14 @@ _KEYS = tuple(key for _, key, _, _ in _MEASURES)
 
 @dataclass(frozen=True, eq=False)
 class FoundCandidates:
-    """The candidates that a search found for a query.
+    """The candidates that a search found for a query, and the rankings of other searches.
 
     Attributes
     ----------
     vector : array-like, shape (d,), or (q, d) for a query with sub-questions
         The query's vector; those of the sub-questions follow it.
     documents : sequence of n Document
-        The candidates, the nearest first.
+        The candidates, the nearest first. Documents that only ``rankings`` hold may follow them.
     vectors : array-like, shape (n, d)
         Their embeddings.
     subtopics : mapping, optional
@@ -70,6 +72,12 @@ class FoundCandidates:
         By default only ``documents`` are compared.
     texts : sequence of n str, optional
         What was embedded of each document, for the selectors that read words; by default the text of the document.
+    rankings : mapping, optional
+        Other searches or rerankers, by name: rows of ``documents``, the best first. Each is a setting of the
+        comparison, which picks the first k. Every query needs a ranking of each name.
+    candidates : int, optional
+        How many of ``documents``, from the first, are candidates. By default all are. No setting selects from the
+        others, but ``rankings`` may hold them.
     gold_vectors : mapping, optional
         The embeddings of gold documents by their ids. By default those that are candidates are known.
     """
@@ -80,6 +88,8 @@ class FoundCandidates:
     subtopics: Mapping[str, Collection[str]] | None = None
     copies: Mapping[str, str] | None = None
     texts: Sequence[str] | None = None
+    rankings: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    candidates: int | None = None
     gold_vectors: Mapping[str, ArrayLike] = field(default_factory=dict)
 
 
@@ -123,16 +133,19 @@ class JudgedPicks:
 class JudgedQuery:
     """One query and the picks for it; ``sizes`` maps each number of picks to them.
 
-    ``repeated`` counts the candidates that repeat the text of another. ``only_vectors`` says that the words of the
-    query tell none of its candidates from another, although a selector reads them. ``labelled`` says whether a
-    candidate carries labels of subtopics. ``mean_candidate`` is the mean of the candidates' unit vectors,
-    ``gold_vectors`` has those of the gold documents that are known. ``points`` are groups of gold documents.
+    The last settings are the ``rankings`` of the search. ``repeated`` counts the candidates that repeat the text of
+    another, and ``unscored`` those without a score. ``only_vectors`` says that the words of the query tell none of its
+    candidates from another, although a selector reads them. ``labelled`` says whether a candidate
+    carries labels of subtopics. ``mean_candidate`` is the mean of the candidates' unit vectors, ``gold_vectors`` has
+    those of the gold documents that are known. ``points`` are groups of gold documents.
     """
 
     query: Query
     subtopics: Mapping[str, Collection[str]]
     candidates: frozenset[str]
+    rankings: tuple[str, ...]
     repeated: int
+    unscored: int
     only_vectors: bool
     sizes: dict[int, JudgedPicks]
     view: QueryView | None
@@ -165,42 +178,69 @@ def judge(
     view shows the first of the ``sizes``.
     """
     try:
-        texts = [document.text for document in found.documents] if found.texts is None else found.texts
-        # The texts are read once, for all settings.
-        read = _read_texts(query, texts, found.documents, selectors)
-        words = read["words"]
-        ids = [document.id for document in found.documents]
         if query.queries and np.shape(found.vector)[:-1] != (1 + len(query.queries),):
             raise InvalidInputError(
                 f"the vector of a query with {len(query.queries)} sub-questions must have {1 + len(query.queries)} "
                 f"rows, the question first, got shape {np.shape(found.vector)}"
             )
-        candidates = Candidates(found.vector, found.vectors, **read, ids=ids)
+        searched = len(found.documents) if found.candidates is None else found.candidates
+        check_sources(found.documents[:searched], selectors)
+        copies = copies_of(found.documents) if found.copies is None else found.copies
+        ranked = _read_rankings(found, copies if drop_duplicates else {}, max(sizes))
+        everything = Candidates(
+            found.vector,
+            found.vectors,
+            ids=[document.id for document in found.documents],
+            costs=[len(one.text) if one.cost is None else one.cost for one in found.documents],
+            sources=[str(document.source) for document in found.documents],
+        )
         # One order for every store, so that ties fall to the same document.
-        order = np.argsort(-candidates.with_query(candidates.query).relevance, kind="stable")
-        candidates = candidates.take(order)
-        documents = [found.documents[i] for i in order]
+        order = np.argsort(-everything.with_query(everything.query).relevance, kind="stable")
+        # Of the documents that only rankings hold, those that no ranking picks are left out.
+        order = order[(order < searched) | np.isin(order, [row for rows in ranked.values() for row in rows])]
+        everything, stored = everything.take(order), [found.documents[i] for i in order]
+        texts = [document.text for document in stored] if found.texts is None else [found.texts[i] for i in order]
+        rows = tuple(np.flatnonzero(order < searched).tolist())
         subtopics = found.subtopics
         if subtopics is None:
-            subtopics = _subtopics_of_candidates(query, documents)
-        copies = copies_of(documents) if found.copies is None else found.copies
-        repeated = len(documents) - len({copies.get(document.id, document.id) for document in documents})
-        place = list(range(len(documents)))
+            subtopics = _subtopics_of_candidates(query, [stored[row] for row in rows])
+        repeated = len(rows) - len({copies.get(stored[row].id, stored[row].id) for row in rows})
+        documents, place = stored, list(range(len(stored)))
         if drop_duplicates and copies:
-            query, subtopics, documents, place = _with_texts_once(query, subtopics, documents, copies)
-        rows = [place.index(text) for text in range(len(documents))]
-        distinct = candidates
-        if len(rows) < len(place):
-            distinct = candidates.take(rows)
-            own = _read_texts(query, [texts[i] for i in order[rows]], documents, selectors)
-            distinct = distinct.with_query(found.vector, **own)
+            query, subtopics, documents, place = _with_texts_once(query, subtopics, stored, copies)
+
+        @functools.cache
+        def read(rows: tuple[int, ...]) -> dict[str, Any]:
+            return _read_texts(query, [texts[row] for row in rows], [stored[row] for row in rows], selectors)
+
+        @functools.cache
+        def nearest(rows: tuple[int, ...]) -> Candidates:
+            return everything.take(rows).with_query(found.vector, **read(rows))
+
+        @functools.cache
+        def scored(rows: tuple[int, ...]) -> Candidates:
+            return everything.take(rows).with_query(found.vector, [scores[row] for row in rows], **read(rows))
+
+        pool = pool_of_scores = _Pool(nearest, rows, place)
+        scores = {row: query.scores[stored[row].id] for row in rows if stored[row].id in query.scores}
+        if any(map(uses_scores, selectors)):
+            if not scores:
+                raise InvalidInputError("none of its scores is that of a candidate: score what the search finds")
+            # Of the copies of a text, the one with the highest score counts.
+            pool_of_scores = _Pool(scored, sorted(scores, key=lambda row: -scores[row]), place)
+        of_rankings = [[place[order.tolist().index(row)] for row in of_ranking] for of_ranking in ranked.values()]
         # The first picks of a larger set are not always the smaller set, so each size is selected by itself.
-        found_sets = {k: [_pick(candidates, distinct, place, one, k) for one in selectors] for k in sizes}
+        found_sets = {
+            k: [(pool_of_scores if uses_scores(one) else pool).pick(one, k) for one in selectors]
+            + [(picks[:k], [-1] * len(picks[:k])) for picks in of_rankings]
+            for k in sizes
+        }
     except SetSelectError as error:
         error.args = (f"query {quoted(query.id)}: {error}",)
         raise
     ids = [document.id for document in documents]
-    unit, unit_query = (as_unit_rows(rows.astype(np.float64)) for rows in (distinct.vectors, distinct.query[None]))
+    vectors = everything.take([place.index(text) for text in range(len(documents))]).vectors
+    unit, unit_query = (as_unit_rows(some.astype(np.float64)) for some in (vectors, everything.query[None]))
     cosines = unit @ unit_query[0]
     contained = _find_answers([document.text for document in documents], query.answers)
     lengths = np.array([len(document.text) for document in documents])
@@ -208,27 +248,33 @@ def judge(
     np.fill_diagonal(pairs, 0)
 
     def measured(k: int, picks: list[list[int]]) -> JudgedPicks:
+        # A set without a pick has 0 of everything, and a single pick repeats nothing.
+        numbers = np.array([max(len(picked), 1) for picked in picks])
         return JudgedPicks(
             [[ids[i] for i in picked] for picked in picks],
-            relevance=np.array([cosines[picked].mean() for picked in picks]),
-            sum_cosine=np.array([sum_cosine(unit_query[0], unit[p]) for p in picks]) if k == sizes[0] else None,
-            redundancy=np.array([pairs[np.ix_(p, p)].sum() / (len(p) * max(len(p) - 1, 1)) for p in picks])
+            relevance=np.array([cosines[picked].sum() for picked in picks]) / numbers,
+            sum_cosine=np.array([sum_cosine(unit_query[0], unit[picked]) if picked else 0.0 for picked in picks])
+            if k == sizes[0]
+            else None,
+            redundancy=np.array([pairs[np.ix_(picked, picked)].sum() for picked in picks])
+            / (numbers * np.maximum(numbers - 1, 1))
             if min(k, len(ids)) > 1
             else None,
             answers=np.array([contained[picked].any(axis=0).mean() for picked in picks]) if query.answers else None,
             characters=np.array([lengths[picked].sum() for picked in picks]),
         )
 
+    words = read(rows)["words"]
     return JudgedQuery(
         query,
         subtopics,
-        frozenset(ids),
+        frozenset(ids[place[row]] for row in rows),
+        tuple(ranked),
         repeated,
+        len(rows) - len(scores),
         words is not None and not words.weights.any(),
         {k: measured(k, [picked for picked, _ in of_size]) for k, of_size in found_sets.items()},
-        _view(query, documents, distinct, cosines, np.vstack([unit_query, unit]), found_sets[sizes[0]])
-        if view
-        else None,
+        _view(query, documents, pool, cosines, np.vstack([unit_query, unit]), found_sets[sizes[0]]) if view else None,
         labelled=any(document.subtopics for document in documents),
         mean_candidate=unit.mean(axis=0),
         gold_vectors=_gold_vectors(query, dict(zip(ids, unit, strict=True)), found.gold_vectors),
@@ -242,6 +288,59 @@ def _gold_vectors(query: Query, known: dict[str, Matrix], given: Mapping[str, Ar
         rows = as_unit_rows(np.array([given[name] for name in beyond], dtype=np.float64))
         known = known | dict(zip(beyond, rows, strict=True))
     return {name: known[name] for name in query.gold if name in known}
+
+
+class _Pool:
+    """The candidates that settings select from: ``rows`` of what was found, of which ``make`` gives the candidates.
+
+    ``place`` maps each row to its text. Of several rows with one text, the first in ``rows`` stands for it.
+    """
+
+    def __init__(
+        self, make: Callable[[tuple[int, ...]], Candidates], rows: Sequence[int], place: Sequence[int]
+    ) -> None:
+        self.make, self.rows, self.place = make, tuple(sorted(rows)), place
+        first: dict[int, int] = {}
+        for row in rows:
+            first.setdefault(place[row], row)
+        self.distinct = tuple(sorted(first.values()))
+
+    def pick(self, selector: Selector, k: int) -> tuple[list[int], list[int]]:
+        """The texts that are picked, and for each the text that names it or -1.
+
+        As in the adapters, the copies are left out only if one text was selected twice.
+        """
+        for rows in (self.rows, self.distinct):
+            found = choose(self.make(rows), selector, k)
+            picks = [self.place[rows[i]] for i in found.indices.tolist()]
+            if len(set(picks)) == len(picks):
+                break
+        names = [-1] * len(picks) if found.named_by is None else found.named_by.tolist()
+        return picks, [-1 if i < 0 else self.place[rows[i]] for i in names]
+
+
+def _read_rankings(found: FoundCandidates, copies: Mapping[str, str], k: int) -> dict[str, list[int]]:
+    """The first ``k`` rows of each ranking; of several rows with one text the first."""
+    names = [copies.get(document.id, document.id) for document in found.documents]
+    read = {}
+    for label, ranking in found.rankings.items():
+        first: dict[str, int] = {}
+        for row in ranking:
+            if not 0 <= row < len(names):
+                raise InvalidInputError(
+                    f"the ranking {quoted(label)} holds row {row}, but there are {len(names)} documents"
+                )
+            first.setdefault(names[row], int(row))
+        read[label] = list(first.values())[:k]
+    return read
+
+
+def check_sources(documents: Iterable[Document], selectors: Iterable[Selector]) -> None:
+    """Raise an error that names the first document without a source if one of the selectors needs it."""
+    if any(map(uses_sources, selectors)):
+        for document in documents:
+            if document.source is None:
+                raise InvalidInputError(f"document {quoted(document.id)} has no source, which max_per_source needs")
 
 
 def _read_texts(
@@ -287,22 +386,6 @@ def _with_texts_once(
         list(first.values()),
         [places[name] for name in names],
     )
-
-
-def _pick(
-    candidates: Candidates, distinct: Candidates, place: list[int], selector: Selector, k: int
-) -> tuple[list[int], list[int]]:
-    """Rows of ``distinct``, and for each the row that names it or -1.
-
-    As in the adapters, the copies are left out only if one text was selected twice.
-    """
-    found = choose(candidates, selector, k)
-    picks = [place[i] for i in found.indices.tolist()]
-    if len(set(picks)) < len(picks):
-        found, place = choose(distinct, selector, k), list(range(len(distinct)))
-        picks = found.indices.tolist()
-    names = [-1] * len(picks) if found.named_by is None else found.named_by.tolist()
-    return picks, [-1 if i < 0 else place[i] for i in names]
 
 
 def carriers_of(documents: Sequence[Document]) -> dict[str, tuple[str, ...]]:
@@ -363,26 +446,34 @@ def _normalised(text: str) -> str:
 def _view(
     query: Query,
     documents: list[Document],
-    candidates: Candidates,
+    pool: _Pool,
     cosines: Matrix,
     vectors: Matrix,
     found: list[tuple[list[int], list[int]]],
 ) -> QueryView:
-    (x, y), *places = project_to_map(vectors).round(_DIGITS).tolist()
-    served = best_query(candidates).tolist() if query.queries else [None] * len(documents)
+    seen = [pool.place[row] for row in pool.distinct]
+    served = dict(zip(seen, best_query(pool.make(pool.distinct)).tolist(), strict=True)) if query.queries else {}
+    # The candidates, and what rankings picked besides.
+    shown = sorted({*seen, *(row for picked, _ in found for row in picked)})
+    position = {row: i for i, row in enumerate(shown)} | {-1: -1}
+    (x, y), *places = project_to_map(vectors[[0, *(1 + row for row in shown)]]).round(_DIGITS).tolist()
     views = tuple(
         CandidateView(
-            document.id,
-            _excerpt(document.text),
-            round(float(cosine), _DIGITS),
+            documents[row].id,
+            _excerpt(documents[row].text),
+            round(float(cosines[row]), _DIGITS),
             place[0],
             place[1],
-            _excerpt(document.title or read_name(document.text)),
-            serves,
+            _excerpt(documents[row].title or read_name(documents[row].text)),
+            served.get(row),
+            row not in seen,
         )
-        for document, cosine, place, serves in zip(documents, cosines, places, served, strict=True)
+        for row, place in zip(shown, places, strict=True)
     )
-    picks, names = ({setting: tuple(rows[part]) for setting, rows in enumerate(found)} for part in (0, 1))
+    picks, names = (
+        {setting: tuple(position[row] for row in of_setting[part]) for setting, of_setting in enumerate(found)}
+        for part in (0, 1)
+    )
     return QueryView(query.id, query.text, query.gold, x, y, views, picks, names, query.queries)
 
 
@@ -526,7 +617,7 @@ def _precision(
     if not outcomes:
         return {}
     shares = [
-        [np.mean([name in of_query for name in picked]) for picked in judged.sizes[k].picks]
+        [sum(name in of_query for name in picked) / max(len(picked), 1) for picked in judged.sizes[k].picks]
         for judged in outcomes
         for of_query in [set(right(judged))]
     ]

@@ -11,6 +11,7 @@ from .._argument_names import argument_name
 from .._validation import quoted
 from ..errors import InvalidParameterError
 from ..selectors.base import DEFAULT_SELECTOR
+from .hybrid_search import HYBRID_SEARCH
 from .judging import Matrix, MeasureValues
 from .measures import bootstrap_interval, paired_tests
 from .points import Repeats
@@ -35,6 +36,15 @@ FEWEST = 6
 ENOUGH = 50
 # A recommendation begins with "But" if the setting makes at least this share of the queries worse.
 MANY = 0.1
+# What a setting needs that no lines of code say, by its label.
+_NEEDS = {
+    HYBRID_SEARCH: (
+        "Hybrid search needs a second index, of the words, and fuses its ranking (BM25) with that of the vectors. Many "
+        "stores have it."
+    ),
+    "RRF over the queries": "It searches for each sub-question and fuses the rankings; nothing is selected.",
+    "reranker": "That is your reranker alone, without a selection.",
+}
 # The share of similarity's relevance that a setting must keep to be the example of the trade-off.
 KEPT = 0.95
 
@@ -105,6 +115,9 @@ def recommend(
                 None if measure.needs == "perspectives" else lead.worst_query,
             ),
         ]
+        needs = _NEEDS.get(settings[setting].label)
+        if needs is not None:
+            claims.append(Claim(needs, setting=setting))
         if rival is not None:
             said = _rival_sentence(settings, setting, rival, values[setting, key], values[rival, key], p_rival)
             claims.append(Claim(said, "values", rival))
@@ -149,33 +162,25 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     """Lines of code that use a setting, for each of ``LangChain``, ``LlamaIndex`` and ``Arrays``.
 
     They name what the reader has: ``store``, ``index``, ``query`` and ``vectors``; for a setting that reads words also
-    ``question`` and ``texts``. With sub-questions, ``split`` maps a question to them, and ``queries`` and ``questions``
-    are the vectors and the texts of all. Nothing here fuses ranks: then there are no lines.
+    ``question`` and ``texts``, for constraints ``sources`` and ``costs``, for a reranker ``scores``. With
+    sub-questions, ``split`` maps a question to them, and ``queries`` and ``questions`` are the vectors and the texts of
+    all. The metadata of the documents has what the comparison has read, under the same keys: ``source`` and ``cost``.
+    There are no lines for a ranking, from which nothing is selected.
 
-    >>> from shared_core.evaluation.compare import named
+    >>> from shared_core.evaluation.settings import named
     >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["Arrays"])
     from setselect import select
     <BLANKLINE>
     # vectors: those of the 50 nearest candidates
     selection = select(query, vectors, k=5, selector="mmr", lambda_mult=0.8)
     """
-    if setting.method == "rrf":
+    if setting.method in ("rrf", "ranking", "reranker"):
         return {}
     name = "similarity" if setting.method == "highest cosine" else setting.method
-    given = (("selector", f'"{name}"'), *setting.parameters)
-    arguments = "".join(f", {name}={value}" for name, value in given)
-    items = "".join(f', "{name}": {value}' for name, value in given)
-    texts, words = "", ""
-    query, question, of_all = "query", "question", ""
-    if setting.sub_questions:
-        query, question, of_all = "queries", "questions", " of all queries"
-    if setting.reads_words:
-        texts, words = " and texts", f", question={question}, texts=texts"
-    arrays = (
-        f"from setselect import select\n\n# vectors{texts}: those of the {fetch_k} nearest candidates{of_all}\n"
-        f"selection = select({query}, vectors, k={k}{arguments}{words})"
-    )
-    if setting.method == "similarity":
+    given = {"selector": f'"{name}"', **dict(setting.parameters)}
+    by_scores = given.pop("relevance", None) == '"scores"'
+    arrays = _lines_for_arrays(setting, given, k, fetch_k, by_scores=by_scores)
+    if setting.method == "similarity" and not setting.parameters:
         # Plain search needs no setselect.
         return {
             "LangChain": f'retriever = store.as_retriever(search_kwargs={{"k": {k}}})',
@@ -183,24 +188,78 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
             "Arrays": arrays,
         }
     if not drop_duplicates:
-        arguments += ", drop_duplicates=False"
-        items += ', "drop_duplicates": False'
-    line = ""
+        given["drop_duplicates"] = "False"
+    langchain: dict[str, str] = {}
+    llamaindex: dict[str, str] = {}
+    if "max_per_source" in given:
+        langchain["source"] = llamaindex["source"] = '"source"'
+    if "budget" in given:
+        langchain["costs"] = 'lambda document: document.metadata.get("cost", len(document.page_content))'
+        llamaindex["costs"] = 'lambda node: node.metadata.get("cost", len(node.get_content()))'
     if setting.sub_questions:
-        arguments += ", queries=split"
-        line = "    queries=split,\n"
+        langchain["queries"] = llamaindex["queries"] = "split"
+    if by_scores:
+        langchain, llamaindex = {"relevance": '"relevance_score"'} | langchain, {"relevance": '"score"'} | llamaindex
+        return {
+            "LangChain": (
+                "from langchain_setselect import SetSelectCompressor\n\n"
+                f'# after the reranker, which gives each of {fetch_k} documents a metadata["relevance_score"]\n'
+                f"compressor = SetSelectCompressor(\n    vectorstore=store, k={k}{_arguments(given)},\n"
+                f"{_argument_lines(langchain)})"
+            ),
+            "LlamaIndex": (
+                "from llamaindex_setselect import SetSelectPostprocessor\n\n"
+                f"# after the reranker, which gives each of {fetch_k} nodes its score\n"
+                f"postprocessor = SetSelectPostprocessor(\n    index=index, top_n={k}{_arguments(given)},\n"
+                f"{_argument_lines(llamaindex)})"
+            ),
+            "Arrays": arrays,
+        }
+    items = "".join(f', "{key}": {value}' for key, value in given.items())
     return {
         "LangChain": (
             "from langchain_setselect import SetSelectRetriever\n\n"
             "retriever = SetSelectRetriever(\n    vectorstore=store,\n"
-            f'    search_kwargs={{"k": {k}, "fetch_k": {fetch_k}{items}}},\n{line})'
+            f'    search_kwargs={{"k": {k}, "fetch_k": {fetch_k}{items}}},\n{_argument_lines(langchain)})'
         ),
         "LlamaIndex": (
             "from llamaindex_setselect import SetSelectIndexRetriever\n\n"
-            f"retriever = SetSelectIndexRetriever(\n    index, top_n={k}, fetch_k={fetch_k}{arguments}\n)"
+            f"retriever = SetSelectIndexRetriever(\n    index, top_n={k}, fetch_k={fetch_k}{_arguments(given)},\n"
+            f"{_argument_lines(llamaindex)})"
         ),
         "Arrays": arrays,
     }
+
+
+def _lines_for_arrays(setting: Setting, given: dict[str, str], k: int, fetch_k: int, *, by_scores: bool) -> str:
+    query, question, of_all = "query", "question", ""
+    if setting.sub_questions:
+        query, question, of_all = "queries", "questions", " of all queries"
+    what = "vectors"
+    arguments = dict(given)
+    threshold = arguments.pop("score_threshold", None)
+    if setting.reads_words:
+        what += " and texts"
+        arguments |= {"question": question, "texts": "texts"}
+    if by_scores:
+        arguments["relevance"] = "scores"
+    if "max_per_source" in given:
+        arguments["sources"] = "sources"
+    if "budget" in given:
+        arguments["costs"] = "costs"
+    least = f", of at least {threshold} by {'score' if by_scores else 'cosine'}" if threshold else ""
+    return (
+        f"from setselect import select\n\n# {what}: those of the {fetch_k} nearest candidates{of_all}{least}\n"
+        f"selection = select({query}, vectors, k={k}{_arguments(arguments)})"
+    )
+
+
+def _arguments(given: Mapping[str, str]) -> str:
+    return "".join(f", {key}={value}" for key, value in given.items())
+
+
+def _argument_lines(given: Mapping[str, str]) -> str:
+    return "".join(f"    {key}={value},\n" for key, value in given.items())
 
 
 def _decide(settings: Sequence[Setting], of_queries: Matrix) -> tuple[int, int | None, float, float]:

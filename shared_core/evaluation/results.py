@@ -174,6 +174,7 @@ class CandidateView:
 
     ``name`` is its title or the name that its text begins with, by which other texts call it; empty if it has none.
     ``serves`` is the number of the sub-question that it serves best, from 1; 0 is the question. None if there are none.
+    ``beyond``: the search did not find it, and only a ranking such as hybrid search picked it.
     """
 
     id: str
@@ -183,6 +184,7 @@ class CandidateView:
     y: float
     name: str = ""
     serves: int | None = None
+    beyond: bool = False
 
 
 @dataclass(frozen=True)

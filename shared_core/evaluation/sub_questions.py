@@ -10,10 +10,8 @@ import numpy as np
 from ..candidates import Candidates, cosines_with_queries
 from ..selectors.base import Selection, Selector, share_fetch_k, uses_queries
 from ..selectors.top_k import TopK
+from .hybrid_search import RRF_CONSTANT
 from .results import Setting
-
-# The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009), as the frameworks have it.
-RRF_CONSTANT = 60
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from ..selectors.base import (
     Selection,
     Selector,
     at_rows,
+    count_worthwhile,
     make_selector,
     share_fetch_k,
     uses_references,
@@ -174,7 +175,7 @@ class Request:
         selector = settings.make_selector(warns=warns)
         k, fetch_k = settings.sizes()
         shown = frozenset(settings.shown)
-        limits = settings.budget, settings.score_threshold
+        limits = settings.budget, settings.score_threshold, settings.min_gain
         limited = settings.is_constrained or any(limit is not None for limit in limits)
         ordered = settings.order != "selection" or selector == make_selector("similarity")
         all_of = 0 if k is None or limited or ordered else k
@@ -383,19 +384,24 @@ class Request:
         shown = self._shown_rows(ids)
         if settings.budget is not None and candidates.costs is not None and candidates.costs.min() > settings.budget:
             warn(f"nothing fits into budget={settings.budget:g}: the cheapest costs {candidates.costs.min():g}")
-        selection = choose(
+        choose_up_to = functools.partial(
+            choose,
             candidates,
             self.selector,
-            self.k,
             budget=settings.budget,
             shown=shown,
             score_threshold=settings.score_threshold,
             threshold_on=relevance,
         )
+        selection = choose_up_to(self.k)
+        cut_short = self._is_cut_short(candidates, relevance, selection, shown, dropped=rows is not None)
+        if settings.min_gain is not None:
+            count = count_worthwhile(selection, self.selector, settings.min_gain, settings.min_k)
+            if count < len(selection):
+                selection, cut_short = choose_up_to(count), False
         if relevance is not None:
             selection = replace(selection, relevance=relevance[selection.indices])
         picked = [items[row] for row in selection.indices.tolist()]
-        cut_short = self._is_cut_short(candidates, relevance, selection, shown, dropped=rows is not None)
         if rows is not None:
             selection = at_rows(selection, np.array(rows, np.int64))
         texts = [query.text for query in queries]

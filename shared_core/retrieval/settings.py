@@ -19,6 +19,7 @@ from ..perspective import PAP
 from ..scaling import Scale
 from ..selectors.base import (
     DEFAULT_K,
+    DEFAULT_MIN_K,
     DEFAULT_SELECTOR,
     Selector,
     SelectorName,
@@ -181,6 +182,14 @@ class Settings(BaseModel):
     """What a document takes from the ``budget`` (its tokens, for example): a metadata key, a function, or numbers by
     id."""
 
+    min_gain: Annotated[float, Field(ge=0, le=1)] | None = None
+    """After ``min_k`` documents, the set ends before the first one whose gain is below this share of the first gain.
+    ``k`` is then the most that is selected. For ``"coverage"``, whose gains are logarithms, it is a share of what the most relevant candidate
+    is worth by itself; see :func:`select`. None (default) selects ``k``."""
+
+    min_k: Positive = DEFAULT_MIN_K
+    """With ``min_gain``, how many documents are selected in any case, where there are as many."""
+
     max_per_source: Positive | None = None
     """The most documents of one ``source``, ``shown`` ones included."""
 
@@ -337,12 +346,13 @@ class Call(Settings, Fetching):
             of_words = ("cover", *OF_NAMES)
             given = " and ".join(name for name in of_words if getattr(self, name) not in (None, False))
             # A retriever may be made with costs and a source, and get the budget or the cap at call time.
-            others = (*OF_NAMES, "relevance_scale", "follow_names", "follow_k")
+            others = (*OF_NAMES, "relevance_scale", "follow_names", "follow_k", "min_k")
             changed = [name for name in others if getattr(self, name) != Call.model_fields[name].default]
             reads_no_names = uses_words(selector) and not uses_references(selector)
             without = {
                 "cover_weight": None if self.cover is not None else "cover",
                 "relevance_scale": None if self.has_relevance else "relevance",
+                "min_k": None if self.min_gain is not None else "min_gain",
                 **dict.fromkeys(("follow_names", "follow_k"), None if self.follow else "follow=True"),
                 **dict.fromkeys(OF_NAMES, "a bridge_weight" if reads_no_names else None),
             }

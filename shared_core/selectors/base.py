@@ -22,6 +22,8 @@ SelectorName = Literal["coverage", "ndpp", "mmr", "vrsd", "similarity"]
 DEFAULT_SELECTOR = "coverage"
 # The number of picks of all adapters, batches and commands that are given none.
 DEFAULT_K = 4
+# The number of picks that a set has in any case where ``min_gain`` ends it, chosen by benchmarks/min_gain.py.
+DEFAULT_MIN_K = 2
 # The repr of a selection shows at most this many picks.
 MAX_SHOWN = 20
 
@@ -132,6 +134,22 @@ def at_rows(selection: Selection, rows: NDArray[np.int64]) -> Selection:
     return dataclasses.replace(selection, indices=read_only(rows[selection.indices]), named_by=names)
 
 
+def count_worthwhile(selection: Selection, selector: Selector, min_gain: float, min_k: int) -> int:
+    """How many picks come before the first after ``min_k`` whose gain is below ``min_gain``; see :func:`select`.
+
+    Gains that are logarithms are 0 for the most relevant candidate by itself. Other gains are divided by the first.
+    """
+    gains = selection.gains
+    if getattr(selector, "gains_are_logs", False):
+        worth = np.exp(np.minimum(gains, 0))
+    elif len(gains) and gains[0] > 0:
+        worth = gains / gains[0]
+    else:
+        return len(gains)
+    below = np.flatnonzero(worth[min_k:] < min_gain)
+    return min_k + int(below[0]) if len(below) else len(gains)
+
+
 @runtime_checkable
 class Selector(Protocol):
     """An object that selects a set: one of the five selectors here, or your own (see :func:`register_selector`).
@@ -140,7 +158,7 @@ class Selector(Protocol):
     ``uses_relevance`` for a relevance that is given in place of the cosine; ``uses_queries`` for several queries;
     ``uses_words`` for the words of the question and the parts of ``cover``; ``uses_references`` for the names in the
     texts. A selector without these attributes can use quality, relevance and several queries, but no words and no
-    names.
+    names. ``gains_are_logs`` says that a gain is a logarithm, for ``min_gain`` of :func:`select`.
 
     Examples
     --------

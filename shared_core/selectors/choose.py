@@ -10,19 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import check_one_of, read_only
+from .._validation import check_integer, check_number, check_one_of, read_only
 from ..candidates import CONSTRAINTS, TIE_TOLERANCE, Candidates, References
 from ..errors import InvalidInputError, NothingLeftError, warn
 from ..scaling import SCALES, Scale, rescale
 from ..signals.references import check_strings, find_references
 from ..signals.words import match_words
 from .base import (
+    DEFAULT_MIN_K,
     DEFAULT_SELECTOR,
     Selection,
     Selector,
     SelectorName,
     at_rows,
     check_arguments,
+    count_worthwhile,
     resolve_selector,
     uses_references,
     uses_words,
@@ -52,6 +54,8 @@ def select(
     prefer: Iterable[Any] | None = None,
     budget: float | None = None,
     shown: Iterable[int] = (),
+    min_gain: float | None = None,
+    min_k: int = DEFAULT_MIN_K,
     **parameters: Any,
 ) -> Selection:
     """Select a set of ``k`` from your own arrays.
@@ -102,6 +106,12 @@ def select(
         The sum of ``costs`` that the set must not exceed.
     shown : iterable of int
         Rows that the reader has seen already. The selection continues from them and does not return them.
+    min_gain : float in (0, 1], optional
+        After ``min_k`` picks, the set ends before the first one whose gain is below this share of the first gain, so it
+        may have fewer than ``k`` members. A gain of :class:`Coverage` is a logarithm: e to the power of it is compared with ``min_gain``,
+        where 1 is the most relevant candidate by itself, without words and names.
+    min_k : int
+        The number of members that the set has in any case, if ``min_gain`` is given.
     **parameters
         The constraints of :class:`Candidates` (``max_per_source``, ...), with which the set may have fewer than ``k``
         members; and the selector's own: ``word_weight``, ``cover_weight``, ``bridge_weight``, ``ridge`` (Coverage),
@@ -140,6 +150,9 @@ def select(
         relevance = None
     if relevance_scale is not None:
         check_one_of(relevance_scale, "relevance_scale", SCALES)
+    if min_gain is not None:
+        check_number(min_gain, "min_gain", 0, 1)
+    check_integer(min_k, "min_k", 1)
     constraints = {name: parameters.pop(name) for name in CONSTRAINTS if name in parameters}
     check_arguments(select, parameters, CONSTRAINTS)
     resolved = resolve_selector(selector, parameters)
@@ -153,7 +166,7 @@ def select(
         if references is not None:
             warn("titles has no effect with references, which are used as given")
     read = {"question": question, "titles": titles, "references": references, "cover": cover}
-    others = {"costs": costs is not None, "sources": sources is not None}
+    others = {"costs": costs is not None, "sources": sources is not None, "min_k": min_k != DEFAULT_MIN_K}
     others["relevance_scale"] = relevance_scale != "minmax"
     warn_of_no_effect(
         resolved,
@@ -165,6 +178,7 @@ def select(
             "cover_weight": "cover" if cover is None else None,
             "bridge_weight": "texts or references" if texts is None and references is None else None,
             "costs": "budget" if budget is None else None,
+            "min_k": "min_gain" if min_gain is None else None,
             "sources": "max_per_source" if constraints.get("max_per_source") is None else None,
             "relevance_scale": "relevance" if relevance is None else None,
         },
@@ -196,10 +210,16 @@ def select(
         if references is None and uses_references(resolved):
             references = find_references(texts, titles)
         candidates = candidates.with_query(query, words=words, references=references)
+    used = candidates
+    if relevance is not None:
+        used = candidates.with_query(query, rescale(candidates.relevance, relevance_scale))
+    found = resolved.select(used, k, budget=budget, shown=shown)
+    if min_gain is not None:
+        count = count_worthwhile(found, resolved, min_gain, min_k)
+        if count < len(found):
+            found = resolved.select(used, count, budget=budget, shown=shown)
     if relevance is None:
-        return resolved.select(candidates, k, budget=budget, shown=shown)
-    scaled = candidates.with_query(query, rescale(candidates.relevance, relevance_scale))
-    found = resolved.select(scaled, k, budget=budget, shown=shown)
+        return found
     return replace(found, relevance=read_only(candidates.relevance[found.indices].astype(np.float64)))
 
 

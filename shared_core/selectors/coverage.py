@@ -133,6 +133,7 @@ class Coverage:
     uses_quality: ClassVar[bool] = False
     uses_relevance: ClassVar[bool] = True
     uses_words: ClassVar[bool] = True
+    gains_are_logs: ClassVar[bool] = True
 
     @property
     def uses_references(self) -> bool:

@@ -206,6 +206,15 @@ def test_caps_per_source_and_near_duplicates(subject: Subject, settings: dict[st
 
 
 @OVER_ALL_CLASSES
+@pytest.mark.parametrize("settings", [{"min_gain": 0.3}, {"selector": "mmr", "min_gain": 0.6, "min_k": 3}])
+def test_a_set_ends_where_the_gain_falls(subject: Subject, settings: dict[str, Any]) -> None:
+    rows = nearest()
+    wanted = expected(rows, 10, **settings)
+    assert 1 < len(wanted) < 10
+    assert numbers(subject.run(subject.make(subject.corpus(), k=10, **settings), [ROWS[row] for row in rows])) == wanted
+
+
+@OVER_ALL_CLASSES
 def test_of_near_duplicates_the_preferred_one_stays(subject: Subject) -> None:
     rows = nearest(40)
     newest = {"drop_near_duplicates": 0.6, "selector": "similarity"}

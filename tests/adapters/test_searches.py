@@ -64,6 +64,7 @@ FREE: dict[str, Any] = {**CAP, "costs": lambda document: 1}
         ({"k": 5, "fetch_k": 6, "prefer": "number"}, [6]),  # no text is repeated
         ({**NEAR, "prefer": "number"}, [6, 24]),
         ({**TWICE, "k": 2}, [6]),
+        ({**TWICE, "min_gain": 1.0, "min_k": 1}, [6]),  # one text, and no other is worth as much
         ({**TWICE, "drop_duplicates": False}, [6]),
     ],
     ids=name_of,

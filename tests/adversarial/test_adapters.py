@@ -6,6 +6,7 @@ The rows, stores and classes are those of tests/adapters/bindings.py.
 from __future__ import annotations
 
 import asyncio
+import functools
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -76,6 +77,7 @@ def draw(rng: np.random.Generator) -> dict[str, Any]:
         {"order": pick(rng, ORDERS)},
         {"budget": float(rng.uniform(10, 40)), "costs": read_from(rng, "tokens")},
         {"max_per_source": int(rng.integers(2, 4)), "source": read_from(rng, "topic")},
+        {"min_gain": float(rng.random()), "min_k": int(rng.integers(1, 4))},
     ]
     for some in more:
         if rng.random() < 0.3:
@@ -110,14 +112,19 @@ def brute_force(text: str, rows: list[int], settings: dict[str, Any]) -> list[in
     words = match_words(asked, [ROWS[row].text for row in rows])
     candidates = Candidates([embed(query) for query in texts], VECTORS[rows], words=words, **read, **limits)
     pap = projection(given)
-    selection = choose(
+    choose_up_to = functools.partial(
+        choose,
         candidates if pap is None else pap.apply(candidates),
         make_selector(name, **{n: given.pop(n) for n in PARAMETERS if n in given}),
-        k,
         budget=given.pop("budget", None),
         score_threshold=given.pop("score_threshold", None),
         shown=shown,
     )
+    selection = choose_up_to(k)
+    least, gains = given.pop("min_gain", -np.inf), selection.gains
+    worth = np.exp(gains) if name == "coverage" else gains / gains[:1] if (gains[:1] > 0).any() else gains + np.inf
+    low = [i for i in range(given.pop("min_k", 1), len(worth)) if worth[i] < least]
+    selection = choose_up_to(low[0]) if low else selection
     picks = [rows[i] for i in selection.indices]
     return sort_items(picks, picks if relevance is not None else selection.relevance.tolist(), order)
 

@@ -1,4 +1,4 @@
-"""The report's chart of relevance against redundancy, as SVG that needs no script."""
+"""The report's charts as SVG that needs no script: their parts, and relevance against redundancy."""
 
 from __future__ import annotations
 
@@ -50,17 +50,18 @@ class Box(NamedTuple):
 
 
 class Point(NamedTuple):
-    """One setting; ``mark`` is the SVG path of its marker."""
+    """One setting; ``mark`` is the SVG path of its marker, which is ``hollow`` if another setting is better in both."""
 
     label: str
     tip: str
     at: Place
     mark: str
     recommended: bool
+    hollow: bool = False
 
 
 class Curve(NamedTuple):
-    """One method; ``line`` is empty if no parameter is swept. ``dash`` distinguishes lines without colour."""
+    """The points of one method, and the line that joins them, or "". ``dash`` distinguishes lines without colour."""
 
     colour: int
     line: str
@@ -86,37 +87,67 @@ class Label(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """A drawing of ``width`` by ``height`` pixels, with the axes around ``plot``."""
+    """A drawing of ``width`` by ``height`` pixels, with the axes around ``plot``, and what it shows, in words.
+
+    ``front`` joins the settings that no other beats. ``level`` is a dashed line with a text: few picks that find as
+    much as many. Both are empty where there is none.
+    """
 
     name: str
+    description: str
     width: int
     height: int
     plot: Box
+    x_title: str
+    y_title: str
     x_ticks: list[Tick]
     y_ticks: list[Tick]
     curves: list[Curve]
     labels: list[Label]
+    front: str = ""
+    level: str = ""
+    level_label: Label | None = None
+
+
+class Scale(NamedTuple):
+    """Where the values ``low .. high`` of both axes are in the plot."""
+
+    plot: Box
+    x_low: float
+    x_high: float
+    y_low: float
+    y_high: float
+
+    def at(self, x: float, y: float) -> Place:
+        """The place of a point."""
+        left, top, right, bottom = self.plot
+        return Place(
+            round(left + (x - self.x_low) / (self.x_high - self.x_low) * (right - left), 1),
+            round(bottom - (y - self.y_low) / (self.y_high - self.y_low) * (bottom - top), 1),
+        )
+
+    def ticks(self, most_x: int, most_y: int) -> tuple[list[Tick], list[Tick]]:
+        """Round numbers on both axes, at most about ``most_x`` and ``most_y``."""
+        return (
+            [Tick(self.at(x, 0).x, text) for x, text in _round_numbers(self.x_low, self.x_high, most_x)],
+            [Tick(self.at(0, y).y, text) for y, text in _round_numbers(self.y_low, self.y_high, most_y)],
+        )
 
 
 def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Chart | None:
-    """The chart in ``width`` by ``height`` pixels; None if no setting has a redundancy."""
+    """Relevance against redundancy in ``width`` by ``height`` pixels; None if no setting has a redundancy."""
     relevance = comparison.relevance
     redundancy = {i: value for i, value in enumerate(comparison.redundancy) if value is not None}
     if not redundancy:
         return None
     settings = comparison.settings
     plot = Box(46, 34, width - 12, height - 46)
-    x_low, x_high = _padded(list(redundancy.values()))
-    y_low, y_high = _padded([relevance[i] for i in redundancy])
-    at = {
-        i: Place(
-            round(plot.left + (x - x_low) / (x_high - x_low) * (plot.right - plot.left), 1),
-            round(plot.bottom - (relevance[i] - y_low) / (y_high - y_low) * (plot.bottom - plot.top), 1),
-        )
-        for i, x in redundancy.items()
-    }
+    scale = Scale(plot, *padded(list(redundancy.values())), *padded([relevance[i] for i in redundancy]))
+    at = {i: scale.at(x, relevance[i]) for i, x in redundancy.items()}
+    best = unbeaten(comparison)
+    narrow = width < 500
     curves, labels = [], []
-    for index, members in enumerate(by_method(comparison).values()):
+    for index, (method, members) in enumerate(by_method(comparison).items()):
         shown = [i for i in members if i in at]
         of_curves = Counter(settings[i].curve for i in shown if settings[i].curve is not None)
         longest = max(of_curves, key=of_curves.__getitem__, default=None)
@@ -129,15 +160,19 @@ def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Ch
                 settings[i].label,
                 f"relevance {number(relevance[i])}, redundancy {number(redundancy[i])}",
                 at[i],
-                _mark(index, at[i]),
+                mark(index, at[i]),
                 i == comparison.recommendation.setting,
+                i not in best,
             )
             for i in path + single
         ]
         line = [at[i] for i in path]
-        svg_line = "M" + "L".join(f"{place.x} {place.y}" for place in line) if line else ""
         colour = index % COLOURS
-        curves.append(Curve(colour, svg_line, _DASHES[index % len(_DASHES)], points))
+        curves.append(Curve(colour, join(line), dash(index), points))
+        if narrow:
+            # There is room for the names of the methods only.
+            labels += [Label(method, colour, "method", [at[i] for i in shown])] if shown else []
+            continue
         if path:
             # "mmr lambda_mult=0.5" is a point of the curve "mmr lambda_mult".
             labels.append(Label(longest or "", colour, "method", line))
@@ -146,13 +181,46 @@ def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Ch
         labels += [Label(settings[i].label, colour, "method", [at[i]]) for i in single]
     # Methods come first, because the ends of sweeps are shown only where they cover nothing.
     labels.sort(key=lambda label: label.kind != "method")
-    x_ticks = _ticks(x_low, x_high, 4 if width < 500 else 8, plot.left, plot.right)
-    y_ticks = _ticks(y_low, y_high, 5, plot.bottom, plot.top)
-    placed = _place_labels(labels, list(at.values()), plot)
-    return Chart(name, width, height, plot, x_ticks, y_ticks, curves, placed)
+    return Chart(
+        name,
+        "Relevance against redundancy, with a point for each setting.",
+        width,
+        height,
+        plot,
+        "redundancy" if narrow else "redundancy: mean cosine between the picks",
+        "relevance" if narrow else "relevance: mean cosine with the query",
+        *scale.ticks(4 if narrow else 8, 5),
+        curves,
+        _place_labels(labels, list(at.values()), plot),
+        join(sorted(at[i] for i in best)),
+    )
 
 
-def _mark(method: int, at: Place) -> str:
+def unbeaten(comparison: Comparison) -> list[int]:
+    """The settings of which no other is better in relevance or redundancy without being worse in the other."""
+    figures = {
+        i: (round(comparison.relevance[i], 9), -round(value, 9))
+        for i, value in enumerate(comparison.redundancy)
+        if value is not None
+    }
+    return [
+        i
+        for i, (x, y) in figures.items()
+        if not any(a >= x and b >= y and (a, b) != (x, y) for a, b in figures.values())
+    ]
+
+
+def join(places: list[Place]) -> str:
+    """The path of the line through these places; empty if there are none."""
+    return "M" + "L".join(f"{place.x} {place.y}" for place in places) if places else ""
+
+
+def dash(method: int) -> str:
+    """The pattern of the line of a method."""
+    return _DASHES[method % len(_DASHES)]
+
+
+def mark(method: int, at: Place) -> str:
     """The path of the marker of a method."""
     corners = _SHAPES[method % len(_SHAPES)]
     return (
@@ -160,20 +228,21 @@ def _mark(method: int, at: Place) -> str:
     )
 
 
-def _padded(values: list[float]) -> tuple[float, float]:
+def padded(values: list[float]) -> tuple[float, float]:
+    """The range of an axis that shows these values."""
     low, high = min(values), max(values)
     pad = 0.1 * (high - low) if high - low > 1e-6 else 0.05
     return low - pad, high + pad
 
 
-def _ticks(low: float, high: float, most: int, start: float, end: float) -> list[Tick]:
-    """Round numbers within ``low .. high``, at most about ``most``, on an axis from ``start`` to ``end``."""
+def _round_numbers(low: float, high: float, most: int) -> list[tuple[float, str]]:
+    """Round numbers within ``low .. high``, at most about ``most``."""
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     values = [i * step for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
-    return [Tick(round(start + (at - low) / (high - low) * (end - start), 1), number(at, digits)) for at in values]
+    return [(value, number(value, digits)) for value in values]
 
 
 def _place_labels(labels: list[Label], points: list[Place], plot: Box) -> list[Label]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..results import Comparison, QueryView
 from ._table import by_method
-from ._text import clip, clip_middle
+from ._text import clip, clip_middle, number
 
 _BYTES = 1_150_000  # the limit for this data, so that the whole file stays below 1.5 MB
 _EXCERPTS = (600, 400, 280, 200, 140, 100, 70, 40)  # characters of a candidate's text; the first that fits is used
@@ -26,7 +26,9 @@ def query_data(comparison: Comparison) -> str:
 
 
 def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
+    advice = comparison.recommendation
     documents: dict[tuple[str, str, str], int] = {}
+    changes = {one.query: [number(one.similarity), number(one.setting)] for one in comparison.changes}
     queries = []
     for query in comparison.queries:
         gold = set(query.gold)
@@ -50,10 +52,13 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
                 "namedBy": {
                     str(setting): list(by) for setting, by in sorted(query.named_by.items()) if max(by, default=-1) >= 0
                 },
+                "change": changes.get(query.id),
             }
         )
     return {
         "settings": [{"label": setting.label, "method": setting.method} for setting in comparison.settings],
+        "measure": next((one.name for one in comparison.measures if one.key == advice.measure), None),
+        "changed": advice.setting or advice.runner_up,
         "start": _first_settings(comparison),
         "documents": [list(document) for document in documents],
         "queries": queries,

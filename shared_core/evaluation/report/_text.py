@@ -8,13 +8,13 @@ import math
 def number(value: float, digits: int = 3) -> str:
     """``value`` with ``digits`` decimals and a real minus; a dash for NaN and inf.
 
-    >>> number(0.4821), number(-0.05, 2), number(-0.0001), number(float("nan"))
-    ('0.482', '−0.05', '0.000', '–')
+    >>> number(0.4821), number(-0.05, 2), number(-0.0001), number(float("nan")), number(2315.2, 0)
+    ('0.482', '−0.05', '0.000', '–', '2,315')
     """
     if not math.isfinite(value):
         return "–"
     # Adding 0.0 turns -0.0 into 0.0.
-    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
+    return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "−")
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

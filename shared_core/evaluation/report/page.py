@@ -8,7 +8,7 @@ import os
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 try:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
@@ -18,11 +18,12 @@ except ImportError as error:  # pragma: no cover
 
 from ..._files import write_atomically
 from ..recommend import lines_to_paste, p_value
-from ..results import Comparison, percent
+from ..results import Claim, Comparison, percent
 from ._chart import draw_chart
 from ._queries import query_data
+from ._sizes import Sizes, show_sizes
 from ._table import TITLES, WHISKER, by_method, compared_measures, make_column, signed
-from ._text import clip_middle, counted, number
+from ._text import clip, clip_middle, counted, number
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _CHART_SIZES = (("wide", 1040, 520), ("narrow", 340, 400))
@@ -53,8 +54,15 @@ def render(comparison: Comparison) -> str:
     True
     """
     advice, facts = comparison.recommendation.setting, comparison.corpus
+    sizes = show_sizes(comparison)
     return _template().render(
         comparison=comparison,
+        claims=[(claim, _links(claim, comparison, sizes)) for claim in comparison.recommendation.claims],
+        sizes=sizes,
+        deciding=next((one for one in comparison.measures if one.key == comparison.recommendation.measure), None),
+        changed_setting=comparison.recommendation.setting or comparison.recommendation.runner_up,
+        losing=[one for one in comparison.changes if one.setting < one.similarity],
+        gaining=[one for one in comparison.changes if one.setting > one.similarity],
         charts=[chart for size in _CHART_SIZES if (chart := draw_chart(comparison, *size)) is not None],
         columns=[make_column(comparison, measure) for measure in comparison.measures],
         spans=[(TITLES[needs], len(list(run))) for needs, run in groupby(comparison.measures, lambda one: one.needs)],
@@ -81,6 +89,32 @@ def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     write_atomically(path, render(comparison))
 
 
+class _Link(NamedTuple):
+    """A link from a claim to its figures; ``query`` is the place of the query that it opens."""
+
+    text: str
+    anchor: str
+    query: int | None = None
+
+
+def _links(claim: Claim, comparison: Comparison, sizes: Sizes | None) -> list[_Link]:
+    """Links to the row that has the figures of a claim, or else to its table, and to the query that it names."""
+    links = []
+    row, deciding = claim.setting, comparison.recommendation.measure
+    if claim.shown_in == "values":
+        links.append(_Link("all settings", "table-title" if row is None else f"values-{row}"))
+    elif claim.shown_in == "differences" and compared_measures(comparison):
+        # Similarity has no row there.
+        links.append(_Link("better and worse", f"differences-{row}" if row and deciding else "differences-title"))
+    elif claim.shown_in == "sizes" and sizes is not None:
+        links.append(_Link("how many texts", f"sizes-{row}" if row in sizes.rows else "sizes-title"))
+    places = [place for place, query in enumerate(comparison.queries) if query.id == claim.query]
+    links += [_Link(f"query {clip_middle(claim.query or '', 28)}", "queries-title", place) for place in places]
+    if claim.shown_in == "queries" and not places:
+        links.append(_Link("query by query", "queries-title"))
+    return links
+
+
 @lru_cache
 def _template() -> Template:
     environment = Environment(
@@ -91,7 +125,13 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        number=number, signed=signed, share=_share, breakable=_breakable, p_value=p_value, clip_middle=clip_middle
+        number=number,
+        signed=signed,
+        share=_share,
+        breakable=_breakable,
+        p_value=p_value,
+        clip=clip,
+        clip_middle=clip_middle,
     )
     environment.globals.update(counted=counted, whisker=WHISKER)
     return environment.get_template("report.html.jinja")

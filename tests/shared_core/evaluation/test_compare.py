@@ -12,11 +12,12 @@ from shared_core import MMR, NDPP, VRSD, Candidates, TopK, make_selector, select
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation import judging as judging_module
-from shared_core.evaluation.compare import compare, compare_candidates, named, nearest_rows, sweep
+from shared_core.evaluation.compare import compare, compare_candidates, nearest_rows
 from shared_core.evaluation.corpus import Document
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
 from shared_core.evaluation.judging import FoundCandidates, _find_answers, project_to_map
 from shared_core.evaluation.results import Comparison, Difference
+from shared_core.evaluation.settings import named, sweep
 from shared_core.selectors.base import DEFAULT_SELECTOR
 from shared_core.signals.words import match_words
 from tests.embedding import corpus, embed
@@ -148,8 +149,9 @@ def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
         query = embed(text)
         cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
         near = np.argsort(-cosines, kind="stable")[:20]
-        assert [candidate.id for candidate in view.candidates] == [f"d{i}" for i in near]
-        assert [c.cosine for c in view.candidates] == pytest.approx(cosines[near], abs=1e-6)
+        shown = [candidate for candidate in view.candidates if not candidate.beyond]
+        assert [candidate.id for candidate in shown] == [f"d{i}" for i in near]
+        assert [candidate.cosine for candidate in shown] == pytest.approx(cosines[near], abs=1e-6)
         titles = [documents[i]["title"] for i in near]
         texts = [f"{documents[i]['title']} {documents[i]['text']}" for i in near]
         for index, (setting, selector) in enumerate(sweep()):
@@ -176,8 +178,8 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
     assert calls == [[*texts, texts[0]]]
     view, alone = found.queries
     lists = nearest_rows(np.array(words(texts)), vectors, 7)
-    assert {candidate.id for candidate in view.candidates} == {f"d{i}" for i in lists.ravel()}
-    assert len(alone.candidates) == 20
+    assert {candidate.id for candidate in view.candidates if not candidate.beyond} == {f"d{i}" for i in lists.ravel()}
+    assert sum(not candidate.beyond for candidate in alone.candidates) == 20
     assert (view.queries, alone.queries, alone.candidates[0].serves) == (tuple(texts[1:]), (), None)
     picks = {
         setting.label: [int(view.candidates[i].id[1:]) for i in view.picks[position]]
@@ -187,17 +189,20 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
     fused = {row: sum(1 / (60 + ranked[row]) for ranked in ranks if row in ranked) for row in {*lists.ravel().tolist()}}
     assert sum(fused[row] for row in picks["RRF over the queries"]) == pytest.approx(sum(sorted(fused.values())[-4:]))
     assert {*picks["similarity"]} == {*lists[0, :4].tolist()}
-    rows = [int(candidate.id[1:]) for candidate in view.candidates]
+    rows = [int(candidate.id[1:]) for candidate in view.candidates if not candidate.beyond]
     read = {"question": texts, "texts": [documents[row]["text"] for row in rows]}
     for label, more in (("highest cosine", {"selector": "similarity"}), ("coverage", read), ("ndpp", {})):
         one = select(np.array(words(texts)), vectors[rows], 4, **{"selector": label, **more})
         assert picks[label] == [rows[i] for i in one.indices]
-        served = [view.candidates[rows.index(row)].serves for row in picks[label]]
+        serves = {int(candidate.id[1:]): candidate.serves for candidate in view.candidates}
+        served = [serves[row] for row in picks[label]]
         assert served == one.serves.tolist()  # type: ignore[union-attr]
     vrsd = VRSD().select(Candidates(embed(texts[0]), vectors[rows]), 4)
     assert picks["vrsd"] == [rows[i] for i in vrsd.indices]
     assert "The question without its sub-questions is the query of similarity, vrsd." in found.notes
-    assert (found.corpus.sub_questions, found.settings[-1].label) == (2, "RRF over the queries")
+    assert "Hybrid search gets the question without its sub-questions." in found.notes
+    assert [setting.label for setting in found.settings[-2:]] == ["RRF over the queries", "hybrid search"]
+    assert found.corpus.sub_questions == 2
     # Without sub-questions nothing is merged.
     for position, setting in enumerate(found.settings):
         if setting.method in ("rrf", "highest cosine"):
@@ -397,7 +402,8 @@ def test_candidates_may_come_from_anywhere_in_any_order() -> None:
         return FoundCandidates(TINY_QUERY, [documents[i] for i in order], [TINY_VECTORS[i] for i in order])
 
     found = compare_candidates([{"text": "?", "gold": ["b", "c"]}, "nothing?"], candidates_of, k=2)
-    assert found.values == tiny({"text": "?", "gold": ["b", "c"]}).values
+    everywhere = tiny({"text": "?", "gold": ["b", "c"]})
+    assert found.values == {at: everywhere.values[at] for at in found.values}
     assert "No candidates were found for 1 query ('2')." in found.notes
     with pytest.raises(InvalidInputError, match="no candidates were found for any of 1 queries"):
         compare_candidates(["nothing?"], candidates_of, k=2)

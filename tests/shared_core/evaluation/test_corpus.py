@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -257,3 +258,42 @@ def test_plain_texts_have_no_keys(tmp_path: Path) -> None:
         read_queries(tmp_path / "queries.txt", query_key="q")
     with pytest.raises(InvalidParameterError, match=r"id_key = 'id'"):
         read_documents(tmp_path, id_key="id")
+
+
+@pytest.mark.parametrize("scores_key", ["scores", "reranked"])
+def test_sources_costs_and_scores_are_read_from_json_lines_and_tables(tmp_path: Path, scores_key: str) -> None:
+    key = None if scores_key == "scores" else scores_key
+    scores = {"a": 0.5, "b": -2}
+    lines = write(tmp_path / "d.jsonl", [{"text": "A", "source": 7, "cost": 2}, {"text": "B"}])
+    table = lines.with_suffix(".csv")
+    table.write_text("text,source,cost\nA,7,2\nB,,\n", encoding="utf-8")
+    for path in (lines, table):
+        documents = read_documents(path).items
+        assert [(document.source, document.cost) for document in documents] == [("7", 2.0), (None, None)]
+    lines = write(tmp_path / "q.jsonl", [{"text": "Q", scores_key: scores}, {"text": "R"}])
+    cell = json.dumps(scores).replace('"', '""')
+    table = lines.with_suffix(".csv")
+    table.write_text(f'text,{scores_key}\nQ,"{cell}"\nR,\n', encoding="utf-8")
+    for path in (lines, table):
+        assert [query.scores for query in read_queries(path, scores_key=key).items] == [scores, {}]
+    with pytest.raises(InvalidInputError, match="no line has the key 'rank'"):
+        read_queries(tmp_path / "q.jsonl", scores_key="rank")
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"cost": -1}, "'cost' must be a finite number of at least 0, got -1"),
+        ({"cost": "cheap"}, "'cost' must be a finite number"),
+        ({"source": ["a"]}, "'source' must be a string or a whole number"),
+    ],
+)
+def test_sources_and_costs_that_are_none_are_refused(record: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        as_document({"text": "A", **record}, "1")
+
+
+@pytest.mark.parametrize("scores", [["a"], {"a": "high"}, {"a": math.nan}, {"a": True}])
+def test_scores_that_are_no_numbers_by_id_are_refused(scores: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"'scores.* must be"):
+        as_query({"text": "?", "scores": scores}, "1")

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core.evaluation.compare import compare, compare_candidates, named
+from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document
 from shared_core.evaluation.judging import FoundCandidates
 from shared_core.evaluation.points import group_near
 from shared_core.evaluation.results import Comparison
+from shared_core.evaluation.settings import named
 from tests.embedding import embed
 from tests.shared_core.evaluation.versions import corpus_in_versions
 

@@ -15,11 +15,12 @@ from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.schema import TextNode
 
 from shared_core import LowRankKernel, Selector, select
-from shared_core.evaluation.compare import compare, compare_candidates, named, sweep
+from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import FoundCandidates, MeasureValues, summarise
 from shared_core.evaluation.recommend import lines_to_paste, recommend
 from shared_core.evaluation.results import Comparison, Measure, Recommendation, Setting
+from shared_core.evaluation.settings import named, sweep
 from shared_core.evaluation.sub_questions import with_merged_lists
 
 RECALL = Measure("recall@5", "recall", "", True, "gold")

@@ -89,7 +89,13 @@
       const names = also.map((other) => label(other.setting)).join(", ");
       tags.append(bidi("span", "apart", also.length ? `also in ${names}` : "only here"));
     } else if (others.length) tags.append(make("span", "", others.length > 1 ? "in all three" : "in both"));
-    if (query.gold.includes(index)) tags.append(make("span", "gold", "★ gold"));
+    if (query.gold.includes(index)) {
+      const lost = one.setting === 0 && others.filter((other) => !other.picks.includes(index));
+      const won = one.setting !== 0 && others.some((other) => other.setting === 0 && !other.picks.includes(index));
+      tags.append(make("span", "gold", "★ gold"));
+      if (lost.length) tags.append(bidi("span", "lost", `left out by ${lost.map((other) => label(other.setting)).join(", ")}`));
+      if (won) tags.append(make("span", "won", "missed by similarity"));
+    }
     if (serves !== undefined) tags.append(make("span", "serves", serves ? `for sub-question ${serves}` : "for the question"));
     const by = query.namedBy[one.setting]?.[rank] ?? -1;
     if (by >= 0) {
@@ -138,10 +144,37 @@
       const hits = all.map((one) => `${label(one.setting)} ${one.picks.filter((i) => query.gold.includes(i)).length}`);
       const lost = query.goldTotal - query.gold.length;
       parts.push(`Picked of ${counted(query.goldTotal, "gold document", "gold documents")}: ${hits.join(", ")}.`);
-      const verb = lost === 1 ? "is" : "are";
-      if (lost) parts.push(`${lost} of them ${verb} not among the ${query.candidates.length} candidates.`);
+      const missing = lost === 1 ? "is not among" : "are not among", none = lost === 1 ? "it" : "them";
+      if (lost) parts.push(`(${lost} ${missing} the ${query.candidates.length} candidates: no setting can pick ${none}.)`);
     }
     return parts.join(" ");
+  }
+
+  // Why a query gains or loses: for each setting the texts of similarity that it leaves out, and what it takes instead.
+  function reasons(query, all) {
+    const near = all.find((one) => one.setting === 0);
+    const texts = (before, among, after = "") => (among.length ? [
+      before, ...among.flatMap((index, i) => [i ? ", " : " ", bidi("b", "", data.documents[query.candidates[index][0]][0])]), after,
+    ] : []);
+    return !near ? [] : all.filter((one) => one !== near).map((one) => {
+      const gold = (index) => query.gold.includes(index);
+      const out = near.picks.filter((index) => !one.picks.includes(index));
+      const taken = one.picks.filter((index) => !near.picks.includes(index));
+      const line = make("li", "", bidi("b", "", label(one.setting)), " against similarity");
+      if (query.change && one.setting === data.changed) line.append(`, ${data.measure} ${query.change[0]} → ${query.change[1]}`);
+      line.append(": ");
+      if (!taken.length && !out.length) line.append("the same texts.");
+      else if (!query.goldTotal) line.append(...texts("leaves out", out, "; "), ...texts("picks instead", taken, "."));
+      else {
+        line.append(
+          ...texts("leaves out the gold", out.filter(gold), "; "), ...texts("finds the gold", taken.filter(gold), "; "),
+          out.some(gold) || taken.some(gold) ? "" : "the same gold documents; ",
+          ...texts("takes", taken.filter((index) => !gold(index)), " (not gold) instead."),
+          taken.every(gold) ? "takes nothing else." : "",
+        );
+      }
+      return line;
+    });
   }
 
   const area = byId("map");
@@ -206,6 +239,7 @@
     byId("sub-questions").replaceChildren(...query.queries.map((text) => bidi("li", "", text)));
     byId("sub-questions").hidden = !query.queries.length;
     byId("summary").textContent = summary(query, all);
+    byId("reasons").replaceChildren(...reasons(query, all));
     byId("columns").replaceChildren(...all.map((one) => column(query, one, all)));
     keys(query, all);
     redraw = () => {
@@ -220,10 +254,15 @@
     show();
   }
 
-  // A link in a table of losses leads to its query.
+  // A link leads to a query, with the picks of similarity and of the setting that the link is about.
   for (const link of document.querySelectorAll("a[data-query]")) {
     link.addEventListener("click", () => {
-      querySelect.value = link.dataset.query;
+      const { query, setting } = link.dataset;
+      querySelect.value = query;
+      if (Number(setting) > 0) {
+        const third = slots.map((select) => select.value).find((value) => !["", "0", setting].includes(value));
+        ["0", setting, third ?? ""].forEach((value, slot) => { if (slots[slot]) slots[slot].value = value; });
+      }
       show();
     });
   }

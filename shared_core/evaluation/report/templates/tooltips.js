@@ -64,9 +64,7 @@ const Tipped = (() => {
     const points = [...figure.querySelectorAll(".point")];
     for (const point of points) {
       // The tooltip of the browser would cover this one.
-      const title = point.querySelector("title");
-      point.dataset.tip = title.textContent.replace(/: (?=relevance [^:]*$)/, "\n");
-      title.remove();
+      point.querySelector("title").remove();
     }
     wire(figure, () => points);
   }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from shared_core.evaluation.compare import named
 from shared_core.evaluation.results import (
     CandidateView,
     Claim,
@@ -13,10 +12,14 @@ from shared_core.evaluation.results import (
     CorpusFacts,
     Difference,
     Estimate,
+    Fewer,
     Measure,
+    QueryChange,
     QueryView,
     Recommendation,
+    Size,
 )
+from shared_core.evaluation.settings import named
 
 HOSTILE = (
     "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
@@ -55,9 +58,12 @@ _ADVICE = Recommendation(
     (
         Claim("Take vrsd: its recall@5 is 0.552, against 0.541 for mmr lambda_mult=0.5.", "values", 10),
         Claim("The difference between them may be chance; the one to plain similarity is not.", "differences", 10),
+        Claim("3 texts of vrsd find what 10 of similarity find.", "sizes", 10),
+        Claim("'q4' loses most.", "queries", 10, "q4"),
     ),
     0.214,
     0.0004,
+    Fewer(10, 3, 10, 0.004, -0.01, 0.02),
 )
 
 
@@ -91,6 +97,15 @@ def _query(number: int, candidates: int, rng: random.Random) -> QueryView:
     return QueryView(f"q{number}", text, gold, 0.1, 0.1, tuple(views), picks, named_by)
 
 
+def _size(k: int) -> Size:
+    values: dict[tuple[int, str], Estimate] = {}
+    for position in range(len(SETTINGS)):
+        found = 0.9 * k / (k + (3 if position else 8.7))
+        values[position, "R@5"] = Estimate(found, found - 0.03, found + 0.03, 120)
+        values[position, "precision"] = Estimate(found / k, found / k, found / k, 120)
+    return Size(k, values, tuple(310.0 * k - 10 * position for position in range(len(SETTINGS))))
+
+
 def comparison(queries: int = 12, candidates: int = 50) -> Comparison:
     """16 settings over 5 methods; the same call gives the same comparison."""
     rng = random.Random(7)
@@ -120,6 +135,8 @@ def comparison(queries: int = 12, candidates: int = 50) -> Comparison:
         tuple(_centre(i)[0] for i in range(len(SETTINGS))),
         tuple(_centre(i)[1] for i in range(len(SETTINGS))),
         tuple(_query(number, candidates, rng) for number in range(1, queries + 1)),
+        (QueryChange("q2", 1.0, 0.25), QueryChange("q4", 0.5, 0.25), QueryChange("q3", 0.25, 0.75)),
+        tuple(_size(k) for k in (2, 3, 5, 8, 10)),
         notes=("Two lines of queries.jsonl could not be read: 17 and 203.",),
     )
 
@@ -140,6 +157,8 @@ def only_similarity(found: Comparison) -> Comparison:
         relevance=(0.5,),
         redundancy=(None,),
         queries=(query,),
+        changes=(),
+        sizes=(),
         partial=True,
         notes=(),
     )
@@ -148,6 +167,7 @@ def only_similarity(found: Comparison) -> Comparison:
 def hostile(found: Comparison) -> Comparison:
     """The comparison with ``HOSTILE`` in every text."""
     queries = []
+    change = replace(found.changes[0], query=HOSTILE)
     for query in found.queries[:2]:
         candidates = tuple(
             replace(view, id=HOSTILE + view.id, text=HOSTILE * 8, name=HOSTILE, serves=1) for view in query.candidates
@@ -166,7 +186,8 @@ def hostile(found: Comparison) -> Comparison:
         differences={
             at: replace(one, worst_query=one.worst_query and HOSTILE) for at, one in found.differences.items()
         },
-        recommendation=replace(found.recommendation, claims=(Claim(HOSTILE),)),
+        recommendation=replace(found.recommendation, claims=(Claim(HOSTILE, "queries", 10, HOSTILE),)),
         queries=tuple(queries),
+        changes=(change,),
         notes=(HOSTILE, "x" * 3000),
     )

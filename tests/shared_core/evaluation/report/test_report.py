@@ -68,7 +68,7 @@ def test_recommendation_table_and_chart_need_no_script() -> None:
     found = comparison()
     html = render(found)
     page = Page(html)
-    assert found.recommendation.text in page.text
+    assert all(claim.text in page.text for claim in found.recommendation.claims)
     assert "p = 0.214" in page.text
     assert "p < 0.001" in page.text
     for setting in found.settings:
@@ -76,10 +76,11 @@ def test_recommendation_table_and_chart_need_no_script() -> None:
     best = max(range(len(found.settings)), key=lambda i: found.values[i, "R@5"].mean)
     assert f"{found.values[best, 'R@5'].mean:.3f}" in page.text
     assert "95 %" in page.text
-    charts = [a for a in page.all("svg") if "chart" in (a.get("class") or "")]
-    assert len(charts) == 2, "one for wide windows, one for phones"
+    charts = [a["class"] for a in page.all("svg") if "chart" in (a.get("class") or "")]
+    assert charts == ["chart texts", "chart characters", "chart wide", "chart narrow"], "the last is for phones"
     points = [a for a in page.all("g") if "point" in (a.get("class") or "").split()]
-    assert len(points) == 2 * len(found.settings)
+    # Four methods have a point for each of five numbers of picks.
+    assert len(points) == 2 * 4 * 5 + 2 * len(found.settings)
     assert all(a.get("aria-label") for a in points)
     assert found.notes[0] in page.text
 
@@ -89,7 +90,9 @@ def test_the_lines_to_paste_are_there_if_a_setting_is_recommended() -> None:
     assert 'search_kwargs={"k": 5, "fetch_k": 50, "selector": "vrsd"}' in Page(html).text
     # Without scripts there is no button that does nothing.
     assert [("hidden" in button) for button in Page(html).all("button") if button.get("class") == "copy"] == [True] * 3
-    none = replace(comparison(), recommendation=Recommendation(None, None, None, (Claim("No winner."),), None, None))
+    none = replace(
+        comparison(), recommendation=Recommendation(None, None, None, (Claim("No winner."),), None, None), changes=()
+    )
     assert "vectorstore=" not in Page(render(none)).text
 
 
@@ -111,6 +114,67 @@ def test_each_measure_has_a_table_of_gains_and_losses_and_the_one_that_decides_i
     assert f"mmr lambda_mult=0.1 {mean} {shares} −{to.worst_loss:.3f} q4".replace("-", "−") in text
     assert [a["data-query"] for a in page.all("a") if "data-query" in a][:1] == ["3"]
     assert found.queries[3].id == "q4"
+
+
+def test_each_claim_leads_to_the_row_of_its_figures() -> None:
+    page = Page(render(comparison()))
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    targets = {(a["href"] or "")[1:] for a in page.all("a")}
+    assert targets <= set(ids)
+    assert {"values-10", "differences-10", "sizes-10", "queries-title"} <= targets
+    # Similarity has no row among the differences, and without a measure that decides no row is marked.
+    claims = (
+        Claim("a", "differences", 0),
+        Claim("b", "sizes", 11),
+        Claim("c", "values"),
+        Claim("d", "queries", 1, "?"),
+    )
+    for measure in ("R@5", None):
+        advice = Recommendation(0, 10, measure, claims, None, None)
+        page = Page(render(replace(comparison(), recommendation=advice, changes=())))
+        found = [a["href"] for a in page.all("a") if a.get("class") == "figures"]
+        assert {"#differences-title", "#table-title", "#queries-title"} <= {*found}
+        assert {(href or "")[1:] for href in found} <= {a.get("id") for _, a in page.elements}
+
+
+def test_the_figures_of_each_number_of_picks_are_in_a_table() -> None:
+    found = comparison()
+    page = Page(render(found))
+    text = " ".join(page.text.split())
+    assert "Setting 2 texts 3 texts 5 texts 8 texts 10 texts similarity 0.168 0.138 – 0.198 precision 0.08" in text
+    assert "3 instead of 10" in text
+    assert "830 instead of 3,100" in text
+    assert any(
+        (a.get("aria-label") or "").endswith("recall 0.562 with 5 texts, 1,450 characters") for a in page.all("g")
+    )
+    assert "How many texts" not in Page(render(replace(found, sizes=found.sizes[:1]))).text
+    # Without a measure that decides, the curves show relevance, if the sizes have it.
+    sizes = tuple(
+        replace(size, values={(i, "relevance"): v for (i, _), v in size.values.items()}) for size in found.sizes
+    )
+    none = Recommendation(None, None, None, (Claim("No winner.", "sizes"),), None, None)
+    assert "so this shows relevance" in Page(render(replace(found, sizes=sizes, recommendation=none, changes=()))).text
+
+
+def test_the_queries_that_lose_and_gain_most_lead_to_their_views() -> None:
+    found = comparison()
+    html = render(found)
+    text = " ".join(Page(html).text.split())
+    assert re.search(
+        r"Lose most similarity 1\.000 → vrsd 0\.250 q2 How does query 2 .* q4 .*Gain most .* 0\.750 q3", text
+    )
+    for change in found.changes:
+        place = next(i for i, query in enumerate(found.queries) if query.id == change.query)
+        assert f'data-query="{place}" data-setting="10"' in html
+    assert "No query loses." in Page(render(replace(found, changes=found.changes[2:]))).text
+
+
+def test_the_settings_that_no_other_beats_are_filled() -> None:
+    found = replace(comparison(), relevance=(0.5, 0.4, 0.4, *[0.3] * 13), redundancy=(0.6, 0.5, 0.4, None, *[0.7] * 12))
+    points = [a for a in Page(render(found)).all("g") if "Redundancy" in str(a) or "redundancy" in str(a)]
+    filled = {(a["aria-label"] or "").split(":")[0] for a in points if "hollow" not in (a["class"] or "")}
+    assert filled == {"similarity", "mmr lambda_mult=0.2"}
 
 
 def test_tables_and_headings_have_roles_and_labels() -> None:
@@ -145,7 +209,7 @@ def test_a_comparison_of_one_setting_without_gold_names_no_winner() -> None:
 
 
 def test_a_report_without_queries_shows_the_rest() -> None:
-    html = render(replace(comparison(), queries=()))
+    html = render(replace(comparison(), queries=(), changes=()))
     assert "The comparison kept no queries to show here" in html
     assert 'id="data"' not in html
 
@@ -161,7 +225,7 @@ def test_fifty_queries_of_fifty_candidates_stay_small() -> None:
 
 
 def test_the_data_hold_every_pick() -> None:
-    found = comparison(queries=3)
+    found = comparison(queries=4)
     data = data_of(render(found))
     assert [query["text"] for query in data["queries"]] == [query.text for query in found.queries]
     for shown, query in zip(data["queries"], found.queries, strict=True):

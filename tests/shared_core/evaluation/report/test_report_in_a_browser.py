@@ -145,8 +145,8 @@ def test_queries_and_settings_can_be_selected_by_keyboard(opened: Open) -> None:
     assert page.evaluate("document.activeElement.id") == "after"
     page.keyboard.press("Enter")
     assert page.locator("#query-text").inner_text() == found.queries[2].text
-    page.locator("#slot0").select_option(label="ndpp relevance_mapping='linear'")
-    position = [setting.label for setting in found.settings].index("ndpp relevance_mapping='linear'")
+    page.locator("#slot0").select_option(label="ndpp relevance_mapping=linear")
+    position = [setting.label for setting in found.settings].index("ndpp relevance_mapping=linear")
     shown = page.locator("#columns .column").first.locator(".id").all_inner_texts()
     query = found.queries[2]
     assert shown == [query.candidates[i].id for i in query.picks[position]]
@@ -156,7 +156,7 @@ def test_points_show_their_figures_on_focus_and_by_arrow_keys(opened: Open) -> N
     page = opened()
     chart = page.locator("svg.chart.wide")
     chart.locator(".point[tabindex='0']").focus()
-    tip = page.locator("figure.tipped:not(.map) .tip")
+    tip = page.locator("figure.tipped:has(.wide) .tip")
     assert tip.is_visible()
     first = tip.inner_text()
     page.keyboard.press("ArrowRight")
@@ -166,6 +166,39 @@ def test_points_show_their_figures_on_focus_and_by_arrow_keys(opened: Open) -> N
     assert not tip.is_visible()
     chart.locator(".point").nth(3).hover()
     assert tip.is_visible()
+
+
+def test_a_query_that_loses_shows_the_gold_that_is_left_out_and_what_took_its_place(opened: Open) -> None:
+    page = opened()
+    columns = page.locator("#columns .column")
+    # vrsd misses one gold document of the first query that similarity has, and has one that similarity misses.
+    assert columns.nth(1).locator(".won").all_inner_texts() == ["missed by similarity"]
+    page.locator("#slot0").select_option(label="vrsd refine=True")
+    page.locator("#changes-title ~ * a").first.click()
+    query = comparison().queries[1]
+    assert page.locator("#query-text").inner_text() == query.text
+    assert page.locator("#slot0").input_value() == "0"
+    ids = [candidate.id for candidate in query.candidates]
+    near, ours = ({ids[i] for i in query.picks[setting]} for setting in (0, 10))
+    (lost,) = near & {*query.gold} - ours
+    reason = page.locator("#reasons li").first.inner_text()
+    assert reason.startswith(f"vrsd against similarity, recall@5 1.000 → 0.250: leaves out the gold {lost}")
+    assert all(name in reason for name in ours - near)
+    assert columns.nth(0).locator(".pick", has_text=lost).locator(".lost").inner_text() == "left out by vrsd"
+    assert page.locator(".lost").first.evaluate(CONTRAST) >= 4.5
+
+
+def test_a_claim_leads_to_its_row_by_keyboard(opened: Open) -> None:
+    page = opened(width=360, scheme="dark")
+    link = page.get_by_role("link", name="better and worse")
+    plain = page.locator("#differences-9 td").first.evaluate("e => getComputedStyle(e).backgroundColor")
+    link.focus()
+    page.keyboard.press("Enter")
+    row = page.locator("tr:target")
+    assert row.get_attribute("id") == "differences-10"
+    assert row.evaluate("e => { const box = e.getBoundingClientRect(); return box.top >= 0 && box.bottom <= 900; }")
+    assert row.locator("td").first.evaluate("e => getComputedStyle(e).backgroundColor") != plain
+    assert row.locator(".badge").evaluate(CONTRAST) >= 4.5
 
 
 def test_a_worst_query_leads_to_its_picks(opened: Open) -> None:

@@ -1,0 +1,249 @@
+"""What a comparison tries: selectors with the settings that the adapters have, by name or as a line of text."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, TypeAlias
+
+from .._validation import check_integer, check_number, nearest_name, quoted
+from ..candidates import Candidates
+from ..errors import InvalidParameterError
+from ..scaling import rescale
+from ..selectors.base import (
+    Selection,
+    Selector,
+    make_selector,
+    selector_names,
+    selector_parameters,
+    uses_queries,
+    uses_references,
+    uses_words,
+)
+from ..selectors.choose import choose
+from ..selectors.vrsd import NO_RELEVANCE
+from .results import Setting
+
+Settings: TypeAlias = Sequence[tuple[Setting, Selector]]
+
+# Values of MMR's lambda_mult that are tried: 0.5 is LangChain's and LlamaIndex's default, 1 would be similarity.
+LAMBDAS = (0.5, 0.8)
+# Values of Coverage's word_weight that are tried beside its default, 1.
+WORD_WEIGHTS = (0.5, 2.0)
+# The settings of the adapters that named() takes besides a selector's own parameters.
+OF_ADAPTERS = ("max_per_source", "drop_near_duplicates", "budget", "score_threshold", "relevance")
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A selector with the settings that the adapters have: constraints, and your own scores as relevance.
+
+    With ``by_scores`` the relevance of the candidates is what a reranker gave, and it is scaled as in the adapters.
+    """
+
+    selector: Selector
+    max_per_source: int | None = None
+    drop_near_duplicates: float | None = None
+    budget: float | None = None
+    score_threshold: float | None = None
+    by_scores: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_per_source is not None:
+            check_integer(self.max_per_source, "max_per_source", 1)
+        if self.drop_near_duplicates is not None:
+            check_number(self.drop_near_duplicates, "drop_near_duplicates (a cosine)", -1, 1)
+        if self.budget is not None:
+            check_number(self.budget, "budget")
+        if self.score_threshold is not None:
+            bounds = () if self.by_scores else (-1, 1)
+            check_number(self.score_threshold, "score_threshold", *bounds)
+        if self.by_scores and not getattr(self.selector, "uses_relevance", True):
+            raise InvalidParameterError(NO_RELEVANCE)
+
+    @property
+    def uses_words(self) -> bool:
+        """Whether the selector reads words."""
+        return uses_words(self.selector)
+
+    @property
+    def uses_references(self) -> bool:
+        """Whether the selector reads names."""
+        return uses_references(self.selector)
+
+    @property
+    def uses_queries(self) -> bool:
+        """Whether the selector can select for several queries."""
+        return uses_queries(self.selector)
+
+    def select(
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
+    ) -> Selection:
+        """The selection that the adapters make; it may have fewer than ``k`` picks."""
+        given = candidates.relevance if self.by_scores else None
+        limited = candidates.with_constraints(self.max_per_source, self.drop_near_duplicates)
+        if given is not None:
+            limited = limited.with_query(limited.queries, rescale(given))
+        return choose(
+            limited,
+            self.selector,
+            k,
+            budget=self.budget,
+            shown=tuple(shown),
+            score_threshold=self.score_threshold,
+            threshold_on=given,
+        )
+
+
+def uses_scores(selector: Selector) -> bool:
+    """Whether a selector takes the scores of a reranker as relevance."""
+    return getattr(selector, "by_scores", False)
+
+
+def uses_sources(selector: Selector) -> bool:
+    """Whether a selector needs to know where each candidate comes from."""
+    return getattr(selector, "max_per_source", None) is not None
+
+
+def sweep() -> list[tuple[Setting, Selector]]:
+    """The settings that are tried by default, simplest first: plain similarity, then those without a value to choose.
+
+    Coverage reads the words of queries and documents, and which documents name each other; with ``bridge_weight=0``
+    only the words. NDPP selects what Coverage would select without reading texts.
+
+    >>> [setting.label for setting, _ in sweep()][:4]
+    ['similarity', 'coverage', 'ndpp', 'vrsd']
+    """
+    return [
+        named("similarity"),
+        named("coverage"),
+        named("ndpp"),
+        named("vrsd"),
+        *(named("mmr", lambda_mult=value) for value in LAMBDAS),
+        *(named("coverage", word_weight=value) for value in WORD_WEIGHTS),
+        named("coverage", bridge_weight=0),
+    ]
+
+
+def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
+    """The selector of this name with these parameters, and its setting. A single number counts as a swept parameter.
+
+    Parameters
+    ----------
+    name : str
+        A selector's name.
+    **parameters
+        The selector's own parameters, and these settings of the adapters: ``max_per_source``, for documents with a
+        ``source``; ``drop_near_duplicates``; ``budget``, for the ``cost`` of documents; ``score_threshold``; and
+        ``relevance="scores"``, for queries with ``scores``. With them a set may have fewer than ``k`` members.
+
+    Raises
+    ------
+    InvalidParameterError
+        A name is unknown, or a value is out of range. See :func:`~shared_core.selectors.base.make_selector`.
+
+    Examples
+    --------
+    >>> named("mmr", lambda_mult=0.5)[0]
+    Setting(method='mmr', label='mmr lambda_mult=0.5', parameter=0.5, selector='MMR(lambda_mult=0.5, lambda_b=0.95)', \
+parameters=(('lambda_mult', '0.5'),), reads_words=False, sub_questions=False)
+    >>> named("coverage", max_per_source=2, drop_near_duplicates=0.9)[0].label
+    'coverage max_per_source=2 drop_near_duplicates=0.9'
+    """
+    adapted = {key: value for key, value in parameters.items() if key in OF_ADAPTERS}
+    own = {key: value for key, value in parameters.items() if key not in OF_ADAPTERS}
+    for key in own if name in selector_names() else ():
+        near = nearest_name(key, (*selector_parameters(name), *OF_ADAPTERS))
+        if key not in selector_parameters(name) and near in OF_ADAPTERS:
+            raise InvalidParameterError(f"there is no setting {quoted(key)}: did you mean {quoted(near)}?")
+    selector = make_selector(name, **own)
+    shown = ", ".join([repr(selector), *(f"{key}={_as_source(key, value)}" for key, value in adapted.items())])
+    if adapted:
+        limits = {key: value for key, value in adapted.items() if key != "relevance"}
+        selector = Adapted(selector, by_scores=_is_by_scores(adapted.get("relevance")), **limits)
+    label = " ".join([name, *(f"{key}={_as_typed(value)}" for key, value in parameters.items())])
+    numbers = [float(value) for value in parameters.values() if _is_number(value)]
+    swept = numbers[0] if len(numbers) == len(parameters) == 1 else None
+    source = tuple((key, _as_source(key, value)) for key, value in parameters.items())
+    return Setting(name, label, swept, shown, source, uses_words(selector)), selector
+
+
+def parse_setting(text: str) -> tuple[Setting, Selector]:
+    """The setting that a label names: a selector's name, and ``parameter=value`` with a space between them.
+
+    Raises
+    ------
+    InvalidParameterError
+        See :func:`named`; or a part is not of the form ``parameter=value``.
+
+    Examples
+    --------
+    >>> parse_setting("mmr lambda_mult=0.7") == named("mmr", lambda_mult=0.7)
+    True
+    """
+    name, *parts = text.split() or [""]
+    parameters: dict[str, Any] = {}
+    try:
+        for part in parts:
+            key, _, value = part.partition("=")
+            if not value or key in parameters:
+                raise InvalidParameterError(
+                    f"{quoted(part)} must be parameter=value, each parameter once, as in 'mmr lambda_mult=0.7'"
+                )
+            parameters[key] = _parse_value(value)
+        return named(name, **parameters)
+    except InvalidParameterError as error:
+        raise InvalidParameterError(f"setting {quoted(text)}: {error}") from None
+
+
+def _parse_value(text: str) -> Any:
+    """A number, True, False or None; else the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def with_scores(settings: Settings) -> list[tuple[Setting, Selector]]:
+    """The settings, and two for queries with the scores of a reranker: its ranking, and coverage by its scores.
+
+    They come last, because the reranker is a model that reads every candidate.
+    """
+    similarity = named("similarity", relevance="scores")[1]
+    reranker = Setting("reranker", "reranker", None, "the candidates in the order of their scores"), similarity
+    return distinct([*settings, reranker, named("coverage", relevance="scores")])
+
+
+def distinct(settings: Settings) -> list[tuple[Setting, Selector]]:
+    """The settings without those whose label was there before."""
+    first: dict[str, tuple[Setting, Selector]] = {}
+    for setting, selector in settings:
+        first.setdefault(setting.label, (setting, selector))
+    return list(first.values())
+
+
+def _is_by_scores(relevance: Any) -> bool:
+    if relevance not in (None, "cosine", "scores"):
+        raise InvalidParameterError(f"relevance must be 'cosine' or 'scores', got {quoted(relevance)}")
+    return bool(relevance == "scores")
+
+
+def _as_typed(value: Any) -> str:
+    if _is_number(value):
+        return f"{value:g}"
+    # The repr of a kernel is too long for a label.
+    return str(value) if isinstance(value, str | bool | None) else type(value).__name__
+
+
+def _as_source(key: str, value: Any) -> str:
+    """The value as Python source; a kernel or another object is the variable of its parameter's name."""
+    if isinstance(value, str):
+        return json.dumps(value)
+    return repr(value) if isinstance(value, int | float | None) else key
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

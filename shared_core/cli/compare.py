@@ -24,6 +24,7 @@ from ..evaluation.demo import demo_corpus
 from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
 from ..evaluation.recommend import lines_to_paste
 from ..evaluation.results import Comparison, percent
+from ..selectors.base import DEFAULT_SELECTOR
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
 from ._terminal import (
     FINE,
@@ -319,6 +320,8 @@ def _show(show: Console, comparison: Comparison) -> None:
         table.add_row(label, *(column[i] for column in columns))
     show.print(table)
     _show_differences(show, comparison)
+    _show_sizes(show, comparison)
+    _show_changes(show, comparison)
     show.print(Text(f"\n{comparison.recommendation.text}"))
     for note in comparison.notes:
         show.print(Text(f"Note: {note}"))
@@ -360,3 +363,40 @@ def _show_differences(show: Console, comparison: Comparison) -> None:
         )
     )
     show.print(table)
+
+
+def _show_sizes(show: Console, comparison: Comparison) -> None:
+    """What similarity, the recommended setting and the default find with each number of picks."""
+    key = comparison.recommendation.measure
+    sizes = [size for size in comparison.sizes if (0, key) in size.values]
+    if key is None or len(sizes) < 2:
+        return
+    default = [i for i, setting in enumerate(comparison.settings) if setting.label == DEFAULT_SELECTOR]
+    name = next(one.name.partition("@")[0] for one in comparison.measures if one.key == key)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column(f"{name}, texts picked:", no_wrap=True)
+    for size in sizes:
+        table.add_column(str(size.k), justify="right")
+    for i in dict.fromkeys([0, _setting_of_changes(comparison), *default]):
+        means = (f"{size.values[i, key].mean:.3f}" for size in sizes)
+        mark = "→ " if i == comparison.recommendation.setting else "  "
+        table.add_row(Text(f"{mark}{comparison.settings[i].label}"), *means)
+    show.print()
+    show.print(table)
+
+
+def _show_changes(show: Console, comparison: Comparison) -> None:
+    """A line with the queries that lose most, and one with those that gain most."""
+    if comparison.changes:
+        show.print()
+    label = comparison.settings[_setting_of_changes(comparison)].label
+    gaps = [(one.query, one.setting - one.similarity) for one in comparison.changes]
+    for what, some in (("lose", [g for g in gaps if g[1] < 0]), ("gain", [g for g in gaps if g[1] > 0])):
+        if some:
+            listed = ", ".join(f"{quoted(query)} {gap:+.3f}" for query, gap in some)
+            show.print(Text(f"Queries that {what} most with {label}: {listed}"))
+
+
+def _setting_of_changes(comparison: Comparison) -> int:
+    """The recommended setting, or the runner-up if that is similarity."""
+    return comparison.recommendation.setting or comparison.recommendation.runner_up or 0

@@ -28,7 +28,7 @@ MISSING = what_is_missing(HOTPOTQA)
 
 def read_set(name: str) -> tuple[FAISS, list[dict[str, Any]]]:
     """The store, whose documents have their ids and titles, and the questions with the ids of their gold documents."""
-    passages, questions = list(_records(name, "passages.jsonl")), list(_records(name, "questions.jsonl"))
+    passages, questions = list(read_records(name, "passages.jsonl")), list(read_records(name, "questions.jsonl"))
     texts = [" ".join(passage["sentences"]) for passage in passages]
     vectors = np.array(minilm().embed_documents(texts))
     minilm().embed_documents([question["question"] for question in questions])  # all at once, into the cache
@@ -41,6 +41,7 @@ def hotpotqa() -> tuple[FAISS, list[dict[str, Any]]]:
     return read_set(HOTPOTQA)
 
 
-def _records(name: str, file: str) -> Iterator[dict[str, Any]]:
+def read_records(name: str, file: str) -> Iterator[dict[str, Any]]:
+    """The lines of a file of the data set."""
     with (DATA / name / file).open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)

@@ -19,6 +19,7 @@ from typing_extensions import override
 from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.request import Found, Request, Selected
+from shared_core.retrieval.shadow import in_shadow
 
 from ._settings import SelectionSettings
 from .retriever import (
@@ -103,11 +104,25 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         return await run_flow_async(self._compress(documents, query, callbacks))
 
     def _compress(self, documents: Sequence[Document], query: str, callbacks: Callbacks | None) -> Flow[list[Document]]:
-        started = time.perf_counter()
         request, _ = self._configured
         documents = list(documents)
         if not documents:
             return []
+        selecting = self._select(request, documents, query, callbacks)
+        selected = yield from in_shadow(request, query, self._as_they_came(documents), selecting)
+        data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
+        yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
+        return arrange_documents(request, selected)
+
+    def _as_they_came(self, documents: list[Document]) -> Flow[tuple[list[Document], list[str | None]]]:
+        """The documents and their ids."""
+        yield from ()
+        return documents, read_ids(self.vectorstore, reader_of(self.vectorstore), documents)
+
+    def _select(
+        self, request: Request, documents: list[Document], query: str, callbacks: Callbacks | None
+    ) -> Flow[Selected]:
+        started = time.perf_counter()
         if len(documents) <= request.all_of:
             request.warn_that_all_are_selected(self, len(documents), REMEDY)
         queries = yield from embed_queries(request, self._embeddings(), query, callbacks)
@@ -118,10 +133,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         found = Found(documents, ids, text_of, text_of, vectors, scores=scores)
         selected: Selected = yield Step(partial(request.select, found, queries))
         request.warn_of_ignored_scores(self, selected, RERANKED)
-        selected = request.report(selected, started, lambda: self.vector_source)
-        data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
-        yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
-        return arrange_documents(request, selected)
+        return request.report(selected, started, lambda: self.vector_source)
 
     @override
     def _configure(self, kwargs: Mapping[str, Any], *, warns: bool) -> tuple[Request, dict[str, Any]]:

@@ -29,7 +29,8 @@ from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import follow
 from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected, as_vector
 from shared_core.retrieval.settings import Fetching
-from shared_core.selectors.base import SelectorName
+from shared_core.retrieval.shadow import in_shadow
+from shared_core.selectors.base import DEFAULT_K, SelectorName
 from shared_core.signals.embedding_models import as_embeddings
 
 from ._settings import SelectionSettings
@@ -138,7 +139,12 @@ text_of = attrgetter("page_content")
 
 
 def arrange_documents(request: Request, selected: Selected) -> list[Document]:
-    """The selected documents in the ``order`` asked for; with ``scores``, copies that have scores in their metadata."""
+    """The selected documents in the ``order`` asked for; with ``scores``, copies that have scores in their metadata.
+
+    With ``shadow``, what was there before.
+    """
+    if selected.returned is not None:
+        return selected.returned
     return [
         document.model_copy(update={"metadata": {**document.metadata, **scores}}) if scores else document
         for document, _, scores in request.arrange(selected)
@@ -163,6 +169,23 @@ class SearchSettings(SelectionSettings, Fetching):
         if embeddings is None:
             return f"nowhere: no vector reader is registered for {store}, and there are no embeddings"
         return f"{describe_embedding(embeddings)}: no vector reader is registered for {store}"
+
+    def _search(
+        self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
+    ) -> Flow[Selected]:
+        before = self._search_as_before(request, question, store_kwargs)
+        return in_shadow(request, question, before, self._select(request, question, store_kwargs, callbacks))
+
+    def _search_as_before(
+        self, request: Request, query: str, store_kwargs: dict[str, Any]
+    ) -> Flow[tuple[list[Document], list[str | None]]]:
+        """What ``as_retriever`` of the store returns, and the ids."""
+        store, k = self.vectorstore, request.k or DEFAULT_K
+        arguments = {**(self.vectorstore_kwargs or {}), **store_kwargs, "k": k}
+        documents = yield Step(
+            partial(store.similarity_search, query, **arguments), partial(store.asimilarity_search, query, **arguments)
+        )
+        return documents, read_ids(store, find_reader(type(store)), documents)
 
     def _select(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
@@ -225,6 +248,7 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
     If a constraint or repeated texts leave fewer than ``k`` documents, a wider search follows, provided that the store
     returns its vectors. With ``follow=True`` documents that the selected ones name, and that the search did not find,
     are searched for by their names. With ``queries`` the documents are one set for the question and its sub-questions.
+    With ``shadow=True`` the result is that of ``store.as_retriever()``, and the log says what would have been selected.
 
     Parameters
     ----------
@@ -293,7 +317,7 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
     ) -> Flow[list[Document]]:
         warns = not _USED_TOGETHER.isdisjoint(kwargs)
         request, store_kwargs = self._configure(kwargs, warns=warns) if kwargs else self._configured
-        selected = yield from self._select(request, query, store_kwargs, run_manager.get_child())
+        selected = yield from self._search(request, query, store_kwargs, run_manager.get_child())
         if run_manager.handlers:
             data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
             config: Any = {"callbacks": run_manager.get_child()}

@@ -153,12 +153,12 @@ def _comparable_text(scored: NodeWithScore) -> str:
 
 
 def finish(settings: SelectionSettings, request: Request, selected: Selected) -> list[NodeWithScore]:
-    """The selected nodes in the ``order`` asked for; sends the event that holds the gains.
+    """The selected nodes in the ``order`` asked for, or those of ``shadow``; sends the event that holds the gains.
 
     It is called after the flow, because a flow may run in another thread, where handlers do not know the current span.
     """
-    nodes = []
-    for scored, relevance, scores in request.arrange(selected):
+    nodes = [] if selected.returned is None else selected.returned
+    for scored, relevance, scores in request.arrange(selected) if selected.returned is None else ():
         node = _with_scores(scored.node, scores) if scores else scored.node
         nodes.append(NodeWithScore(node=node, score=relevance))
     if is_heard():

@@ -20,6 +20,7 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError, Selector, make_selector, selector_names
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.request import Found, Request, Selected
+from shared_core.retrieval.shadow import in_shadow
 from shared_core.retrieval.sub_questions import is_splitter
 from shared_core.selectors.base import DEFAULT_SELECTOR
 
@@ -122,14 +123,22 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         request = self._request
-        return finish(self, request, run_flow(self._select(request, nodes, query_bundle)))
+        return finish(self, request, run_flow(self._flow(request, nodes, query_bundle)))
 
     @override
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         request = self._request
-        return finish(self, request, await run_flow_async(self._select(request, nodes, query_bundle)))
+        return finish(self, request, await run_flow_async(self._flow(request, nodes, query_bundle)))
+
+    def _flow(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[Selected]:
+        def as_they_came() -> Flow[tuple[list[NodeWithScore], list[str]]]:
+            yield from ()
+            return nodes, [node.node_id for node in nodes]
+
+        question = "" if bundle is None else bundle.query_str
+        return in_shadow(request, question, as_they_came(), self._select(request, nodes, bundle))
 
     def _select(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[Selected]:
         started = time.perf_counter()

@@ -24,6 +24,8 @@ from shared_core.retrieval.follow import follow
 from shared_core.retrieval.lookup import nearest_name
 from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected
 from shared_core.retrieval.settings import Fetching, as_shown
+from shared_core.retrieval.shadow import in_shadow
+from shared_core.selectors.base import DEFAULT_K
 from shared_core.signals.embedding_models import as_embeddings
 
 from ._settings import SelectionSettings, embed_queries, finish, read_vectors
@@ -178,12 +180,22 @@ class SetSelectIndexRetriever(BaseRetriever):
     @override
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         settings, request = self._settings, self._settings._request
-        return finish(settings, request, run_flow(self._select(settings, request, query_bundle)))
+        return finish(settings, request, run_flow(self._flow(settings, request, query_bundle)))
 
     @override
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         settings, request = self._settings, self._settings._request
-        return finish(settings, request, await run_flow_async(self._select(settings, request, query_bundle)))
+        return finish(settings, request, await run_flow_async(self._flow(settings, request, query_bundle)))
+
+    def _flow(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[Selected]:
+        before, selecting = self._search_as_before(request, bundle), self._select(settings, request, bundle)
+        return in_shadow(request, bundle.query_str, before, selecting)
+
+    def _search_as_before(self, request: Request, bundle: QueryBundle) -> Flow[tuple[list[NodeWithScore], list[str]]]:
+        """What ``as_retriever`` of the index returns, and the ids."""
+        retriever = self._retriever(request.k or DEFAULT_K)
+        nodes = yield Step(partial(retriever._retrieve, bundle), partial(retriever._aretrieve, bundle))
+        return nodes, [node.node_id for node in nodes]
 
     def _select(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[Selected]:
         started = time.perf_counter()

@@ -17,6 +17,8 @@ from shared_core.evaluation.recommend import lines_to_paste as lines_to_paste
 from shared_core.evaluation.report import write_report as write_report
 from shared_core.evaluation.results import Comparison as Comparison
 from shared_core.evaluation.settings import named as named
+from shared_core.evaluation.shadow_log import compare_log as compare_log
+from shared_core.evaluation.shadow_log import read_log as read_log
 from shared_core.learning import CoverageFeedback as CoverageFeedback
 from shared_core.learning import Feedback as Feedback
 from shared_core.learning import FitSettings as FitSettings

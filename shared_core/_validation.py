@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import math
 import operator
 import re
@@ -109,6 +110,15 @@ def as_identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashab
     if any(name is None for name in ids):
         raise InvalidParameterError(f"{what} holds None: items without an id cannot be told apart; store them with ids")
     return ids
+
+
+def id_of_text(text: str) -> str:
+    """The id of a text whose store gave it none.
+
+    >>> id_of_text("B")
+    'text df7e70e5'
+    """
+    return f"text {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def as_numeric(values: ArrayLike, what: str, kinds: str = "fiu") -> NDArray[Any]:

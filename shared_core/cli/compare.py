@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +24,8 @@ from ..evaluation.corpus import read_documents, read_queries
 from ..evaluation.demo import demo_corpus
 from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
 from ..evaluation.recommend import lines_to_paste
-from ..evaluation.results import Comparison, percent
+from ..evaluation.results import Comparison, Measure, percent
+from ..evaluation.shadow_log import compare_log, read_log
 from ..selectors.base import DEFAULT_SELECTOR
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
 from ._terminal import (
@@ -39,6 +41,7 @@ from ._vectors import VectorOptions
 
 
 def compare(
+    context: typer.Context,
     folder: Annotated[
         Path | None,
         typer.Argument(help="BEIR folder: corpus.jsonl, queries.jsonl and qrels/*.tsv. Else: --documents, --queries."),
@@ -114,6 +117,13 @@ def compare(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report: .html, or .json for the figures only.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Compare on NumPy's docstrings; no files are needed.")] = False,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            help="In place of documents, the file of the logger setselect.shadow (shadow=True): how the selection "
+            "would change the results of a running system. With --queries also what both find."
+        ),
+    ] = None,
     decide_by: Annotated[
         str | None,
         typer.Option(
@@ -138,6 +148,9 @@ def compare(
     Only texts are needed. If queries have gold (ids of the right documents), subtopics or answers, the result
     recommends a setting, or says that similarity is enough, and tells which queries each setting makes worse.
 
+    A running system with shadow=True writes a log. --log compares what the system returned with what the selection
+    would have returned.
+
     Exit code 1 means that some lines could not be read, or that the run was interrupted and the report is partial.
     """
     say = message_console()
@@ -145,6 +158,10 @@ def compare(
         sizes = _read_sizes(k)
         check_options(sizes, fetch_k, decide_by)
         _check_out(out)
+        if log is not None:
+            _check_options_of_log(context)
+            keys = {"query_key": query_key, "query_id_key": query_id_key, "gold_key": gold_key}
+            raise typer.Exit(_compare_log(say, log, queries, keys, decide_by, out))
         keys = {"text_key": text_key, "id_key": id_key, "query_key": query_key, "query_id_key": query_id_key}
         files = (folder, documents, queries, split, qrels, gold_key, vectors, query_vectors, *keys.values())
         if demo and any(files):
@@ -159,14 +176,7 @@ def compare(
             say, corpus, source, cache, title=title, k=sizes, fetch_k=fetch_k, decide_by=decide_by,
             drop_duplicates=not keep_duplicates,
         )  # fmt: skip
-        show = result_console()
-        try:
-            # The report is written first, so that no failure of the terminal can lose it.
-            _write(comparison, out)
-        finally:
-            _show(show, comparison)
-        if out is not None:
-            show.print(Text(f"\nWritten: {out}"), soft_wrap=True)
+        _hand_over(comparison, out)
     except (SetSelectError, ImportError, OSError) as error:
         stop(say, str(error))
     except KeyboardInterrupt:
@@ -175,6 +185,42 @@ def compare(
             "interrupted before there was a result; finished embeddings are kept: run the same command again to resume",
         )
     raise typer.Exit(WITH_PROBLEMS if corpus.problems or comparison.partial else FINE)
+
+
+def _check_options_of_log(context: typer.Context) -> None:
+    """Refuse an option that was given, but has no effect with ``--log``."""
+    taken = ("log", "queries", "query_key", "query_id_key", "gold_key", "decide_by", "out")
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name not in taken and source is not None and source.name == "COMMANDLINE":
+            raise InvalidParameterError(f"the log has the picks and their cosines: leave out {option.opts[0]}")
+
+
+def _compare_log(
+    say: Console, log: Path, queries: Path | None, keys: dict[str, str | None], decide_by: str | None, out: Path | None
+) -> int:
+    """Compare on a log of shadow mode; returns the exit code."""
+    need_extra(*(["jinja2"] if out is not None and out.suffix.lower() == ".html" else []))
+    read = read_log(log)
+    problems, asked = [*read.problems], None
+    if queries is not None:
+        asked = read_queries(queries, **keys)
+        problems += asked.problems
+    report_problems(say, problems)
+    _hand_over(compare_log(read, None if asked is None else asked.items, decide_by=decide_by), out)
+    return WITH_PROBLEMS if problems or read.failures else FINE
+
+
+def _hand_over(comparison: Comparison, out: Path | None) -> None:
+    """Write the report and show the result."""
+    show = result_console()
+    try:
+        # The report is written first, so that no failure of the terminal can lose it.
+        _write(comparison, out)
+    finally:
+        _show(show, comparison)
+    if out is not None:
+        show.print(Text(f"\nWritten: {out}"), soft_wrap=True)
 
 
 def _read_sizes(k: str) -> list[int]:
@@ -299,26 +345,15 @@ def _compare(
 
 def _show(show: Console, comparison: Comparison) -> None:
     facts = comparison.corpus
+    documents = "" if facts.documents is None else f"{facts.documents} documents, "
     interrupted = f" of {facts.planned_queries}, interrupted" if comparison.partial else ""
     show.print(
         Text(
-            f"{comparison.title}: {facts.documents} documents, {facts.queries} queries{interrupted}; "
+            f"{comparison.title}: {documents}{facts.queries} queries{interrupted}; "
             f"{facts.k} of the {facts.fetch_k} nearest; {facts.model}"
         )
     )
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("setting", no_wrap=True)
-    columns = []
-    for measure in comparison.measures:
-        table.add_column(measure.name, justify="right")
-        means = [f"{comparison.values[i, measure.key].mean + 0.0:.3f}" for i in range(len(comparison.settings))]
-        best = (max if measure.higher_is_better else min)(means, key=float)
-        columns.append([Text(mean, "bold" if mean == best else "") for mean in means])
-    for i, setting in enumerate(comparison.settings):
-        recommended = i == comparison.recommendation.setting
-        label = Text(f"{'→ ' if recommended else '  '}{setting.label}", "bold" if recommended else "")
-        table.add_row(label, *(column[i] for column in columns))
-    show.print(table)
+    _show_means(show, comparison)
     _show_differences(show, comparison)
     _show_sizes(show, comparison)
     _show_changes(show, comparison)
@@ -330,6 +365,41 @@ def _show(show: Console, comparison: Comparison) -> None:
         code = lines_to_paste(comparison.settings[taken], facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates)
         for name, lines in code.items():
             show.print(Text(f"\n# {name}\n{lines}"), soft_wrap=True)
+
+
+def _show_means(show: Console, comparison: Comparison) -> None:
+    """The settings by the measures, in as many tables as the width needs."""
+    labels = [
+        f"{'→ ' if i == comparison.recommendation.setting else '  '}{setting.label}"
+        for i, setting in enumerate(comparison.settings)
+    ]
+    for measures in _fit(comparison.measures, show.width - max(map(len, labels)) - 3):
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        table.add_column("setting", no_wrap=True)
+        columns = []
+        for measure in measures:
+            table.add_column(measure.name, justify="right")
+            means = [f"{comparison.values[i, measure.key].mean + 0.0:.3f}" for i in range(len(labels))]
+            best = (max if measure.higher_is_better else min)(means, key=float)
+            columns.append([Text(mean, "bold" if mean == best else "") for mean in means])
+        for i, label in enumerate(labels):
+            recommended = i == comparison.recommendation.setting
+            table.add_row(Text(label, "bold" if recommended else ""), *(column[i] for column in columns))
+        show.print(table)
+
+
+def _fit(measures: Sequence[Measure], width: int) -> Iterator[list[Measure]]:
+    """The measures in groups whose columns fit into the width; the words of a name stand below each other."""
+    group: list[Measure] = []
+    left = width
+    for measure in measures:
+        needed = max(5, *map(len, measure.name.split())) + 3
+        if group and needed > left:
+            yield group
+            group, left = [], width
+        group.append(measure)
+        left -= needed
+    yield group
 
 
 def _show_differences(show: Console, comparison: Comparison) -> None:

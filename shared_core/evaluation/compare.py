@@ -173,7 +173,7 @@ def compare(
             "with the same model"
         )
     copies = copies_of(corpus)
-    places_of_documents = {name: row for row, name in enumerate(known)}
+    row_of = {name: row for row, name in enumerate(known)}
     fetch_k = min(fetch_k, len(corpus))
     ends = np.cumsum([1 + len(query.queries) for query in cleaned]).tolist()
     places = {query.id: slice(end - 1 - len(query.queries), end) for query, end in zip(cleaned, ends, strict=True)}
@@ -188,16 +188,16 @@ def compare(
         found = list(dict.fromkeys(nearest[place, :share].ravel().tolist()))
         fused = fuse_rankings([nearest[place.start].tolist(), by_words.best_rows(query.text, fetch_k).tolist()])
         every = list(dict.fromkeys([*found, *fused]))
-        row_of = {row: i for i, row in enumerate(every)}
+        position = {row: i for i, row in enumerate(every)}
         return FoundCandidates(
             query_rows[place],
             [corpus[i] for i in every],
             rows[every],
             subtopics[query.id],
             copies,
-            rankings={HYBRID_SEARCH: [row_of[row] for row in fused]},
+            rankings={HYBRID_SEARCH: [position[row] for row in fused]},
             candidates=len(found),
-            gold_vectors={name: rows[places_of_documents[name]] for name in query.gold},
+            gold_vectors={name: rows[row_of[name]] for name in query.gold},
         )
 
     return compare_candidates(
@@ -312,12 +312,12 @@ def compare_candidates(
         partial = True
     if not outcomes:
         raise InvalidInputError(f"no candidates were found for any of {len(given)} queries")
-    rows = [setting for setting, _ in tried]
-    rows += [Setting("ranking", name, None, "the first of this ranking") for name in outcomes[0].rankings]
     outcomes, missing = _check_subtopics(outcomes)
     with_points, repeats = find_points(outcomes)
     if repeats is not None or decide_by == "point_recall":
         outcomes = with_points
+    rows = [setting for setting, _ in tried]
+    rows += [Setting("ranking", name, None, "the first of this ranking") for name in outcomes[0].rankings]
     columns = measure(outcomes, k)
     keys = _OF_ALL_SIZES if decide_by is None else (*_OF_ALL_SIZES, decide_by)
     of_sizes = {size: measure(outcomes, size, keys) for size in sorted(sizes)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import quoted
+from .._validation import id_of_text, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import InvalidInputError, SetSelectError
 from ..selectors.base import Selector, best_query, uses_references, uses_words
@@ -105,7 +104,7 @@ def found_documents(found: Iterable[tuple[str | None, str, object, str]]) -> lis
     seen: dict[str, int] = {}
     documents = []
     for given, text, labels, title in found:
-        name = given or f"text {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        name = given or id_of_text(text)
         seen[name] = seen.get(name, 0) + 1
         one = (labels,) if isinstance(labels, str) and labels else ()
         several = tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one
@@ -122,7 +121,7 @@ class JudgedPicks:
     """
 
     picks: list[list[str]]
-    relevance: Matrix
+    relevance: Matrix | None
     sum_cosine: Matrix | None
     redundancy: Matrix | None
     answers: Matrix | None
@@ -134,9 +133,9 @@ class JudgedQuery:
     """One query and the picks for it; ``sizes`` maps each number of picks to them.
 
     The last settings are the ``rankings`` of the search. ``repeated`` counts the candidates that repeat the text of
-    another, and ``unscored`` those without a score. ``only_vectors`` says that the words of the query tell none of its
-    candidates from another, although a selector reads them. ``labelled`` says whether a candidate
-    carries labels of subtopics. ``mean_candidate`` is the mean of the candidates' unit vectors, ``gold_vectors`` has
+    another, and ``unscored`` those without a score. ``only_vectors`` says that the words of the query tell none of
+    its candidates from another, although a selector reads them. ``labelled`` says whether a candidate carries
+    labels of subtopics. ``mean_candidate`` is the mean of the candidates' unit vectors, and ``gold_vectors`` has
     those of the gold documents that are known. ``points`` are groups of gold documents.
     """
 
@@ -149,9 +148,9 @@ class JudgedQuery:
     only_vectors: bool
     sizes: dict[int, JudgedPicks]
     view: QueryView | None
-    labelled: bool
-    mean_candidate: Matrix
-    gold_vectors: dict[str, Matrix]
+    labelled: bool = False
+    mean_candidate: Matrix = field(default_factory=lambda: np.zeros(0))
+    gold_vectors: dict[str, Matrix] = field(default_factory=dict)
     points: tuple[frozenset[str], ...] = ()
 
 
@@ -207,7 +206,7 @@ def judge(
         repeated = len(rows) - len({copies.get(stored[row].id, stored[row].id) for row in rows})
         documents, place = stored, list(range(len(stored)))
         if drop_duplicates and copies:
-            query, subtopics, documents, place = _with_texts_once(query, subtopics, stored, copies)
+            query, subtopics, documents, place = with_texts_once(query, subtopics, stored, copies)
 
         @functools.cache
         def read(rows: tuple[int, ...]) -> dict[str, Any]:
@@ -281,15 +280,6 @@ def judge(
     )
 
 
-def _gold_vectors(query: Query, known: dict[str, Matrix], given: Mapping[str, ArrayLike]) -> dict[str, Matrix]:
-    """The unit vectors of the query's gold documents, as far as they are candidates or given."""
-    beyond = [name for name in query.gold if name in given and name not in known]
-    if beyond:
-        rows = as_unit_rows(np.array([given[name] for name in beyond], dtype=np.float64))
-        known = known | dict(zip(beyond, rows, strict=True))
-    return {name: known[name] for name in query.gold if name in known}
-
-
 class _Pool:
     """The candidates that settings select from: ``rows`` of what was found, of which ``make`` gives the candidates.
 
@@ -343,6 +333,15 @@ def check_sources(documents: Iterable[Document], selectors: Iterable[Selector]) 
                 raise InvalidInputError(f"document {quoted(document.id)} has no source, which max_per_source needs")
 
 
+def _gold_vectors(query: Query, known: dict[str, Matrix], given: Mapping[str, ArrayLike]) -> dict[str, Matrix]:
+    """The unit vectors of the query's gold documents, as far as they are candidates or given."""
+    beyond = [name for name in query.gold if name in given and name not in known]
+    if beyond:
+        rows = as_unit_rows(np.array([given[name] for name in beyond], dtype=np.float64))
+        known = known | dict(zip(beyond, rows, strict=True))
+    return {name: known[name] for name in query.gold if name in known}
+
+
 def _read_texts(
     query: Query, texts: Sequence[str], documents: Sequence[Document], selectors: Sequence[Selector]
 ) -> dict[str, Any]:
@@ -365,7 +364,7 @@ def copies_of(documents: Iterable[Document]) -> dict[str, str]:
     return {name: earlier for name, earlier in named if name != earlier}
 
 
-def _with_texts_once(
+def with_texts_once(
     query: Query, subtopics: Mapping[str, Collection[str]], documents: Sequence[Document], copies: Mapping[str, str]
 ) -> tuple[Query, dict[str, tuple[str, ...]], list[Document], list[int]]:
     """The arguments with one id for each text, a gold id if there is one; and each document's place among the texts."""

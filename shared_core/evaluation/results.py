@@ -273,7 +273,7 @@ class Comparison:
     >>> found.values[0, "relevance"], found.to_json()[:18]
     (Estimate(mean=1.0, low=1.0, high=1.0, queries=1), '{"title": "Notes",')
     >>> found
-    Comparison('Notes', 9 settings, 2 measures, 1 queries, k=1 of 2, recommended=None)
+    Comparison('Notes', 10 settings, 2 measures, 1 queries, k=1 of 2, recommended=None)
     """
 
     title: str

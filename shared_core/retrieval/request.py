@@ -103,9 +103,11 @@ class Selected(NamedTuple):
     ``selection.relevance`` is the cosine with the query, or the relevance that was given, before it was scaled.
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     ``ignores_scores``: the user's items came with scores that order them otherwise than the cosine that was used.
-    ``milliseconds``: the time of the call, with the embedding of the query and the search. ``followed``: the names and
-    links that were followed, each with the rows that it added to the candidates. ``queries``: the texts of the question
-    and its sub-questions, in the order of ``selection.serves``.
+    ``milliseconds``: the time that the selection took, with the embedding of the query and the search. ``followed``:
+    the names and links that were followed, each with the rows that it added to the candidates. ``queries``: the texts
+    of the question and its sub-questions, in the order of ``selection.serves``. ``question``: the embedding of the
+    question. With ``shadow``, ``returned`` holds the items that the call returns, ``returned_ids`` their ids, and
+    ``error`` says why the selection failed, if it did.
     """
 
     items: list[Any]
@@ -116,6 +118,10 @@ class Selected(NamedTuple):
     milliseconds: float = 0.0
     followed: Sequence[tuple[str, list[int]]] = ()
     queries: Sequence[str] = ()
+    question: NDArray[np.float64] | None = None
+    returned: list[Any] | None = None
+    returned_ids: Sequence[Hashable] = ()
+    error: str | None = None
 
     @classmethod
     def nothing(cls, found: Found) -> Selected:
@@ -405,7 +411,7 @@ class Request:
         if rows is not None:
             selection = at_rows(selection, np.array(rows, np.int64))
         texts = [query.text for query in queries]
-        return Selected(picked, selection, found, cut_short, ignores_scores, queries=texts)
+        return Selected(picked, selection, found, cut_short, ignores_scores, queries=texts, question=question)
 
     def _references(self, found: Found, items: Sequence[Any]) -> References | None:
         """How clearly the text of each item names each other item; None without texts."""
@@ -535,10 +541,12 @@ class Request:
         ``named_by`` holds, for each pick, the id of the earlier pick (or ``shown`` item) whose text names it, or None.
         ``followed`` holds each name that was searched for, the ids of the candidates that it added, and those of them
         that were selected. ``queries`` holds the question and its sub-questions, and ``serves`` for each pick the one
-        that it serves best, or None if there is only the question.
+        that it serves best, or None if there is only the question. With ``shadow`` all of this is about what the
+        selection would have returned, and ``returned`` holds the ids of what the call returned.
         """
         found, selection = selected.found, selected.selection
         picked = {*selection.indices.tolist()}
+        shadow = {"shadow": True, "returned": [*selected.returned_ids], "error": selected.error}
         return {
             "selector": repr(self.selector),
             "fetch_k": found.fetch_k,
@@ -560,6 +568,7 @@ class Request:
                 for name, rows in selected.followed
             ],
             "milliseconds": selected.milliseconds,
+            **({} if selected.returned is None else shadow),
         }
 
     def warn_of_unused_perspective(self) -> None:

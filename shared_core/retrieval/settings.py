@@ -184,8 +184,8 @@ class Settings(BaseModel):
 
     min_gain: Annotated[float, Field(ge=0, le=1)] | None = None
     """After ``min_k`` documents, the set ends before the first one whose gain is below this share of the first gain.
-    ``k`` is then the most that is selected. For ``"coverage"``, whose gains are logarithms, it is a share of what the most relevant candidate
-    is worth by itself; see :func:`select`. None (default) selects ``k``."""
+    ``k`` is then the most that is selected. For ``"coverage"``, whose gains are logarithms, it is a share of what the
+    most relevant candidate is worth by itself; see :func:`select`. None (default) selects ``k``."""
 
     min_k: Positive = DEFAULT_MIN_K
     """With ``min_gain``, how many documents are selected in any case, where there are as many."""
@@ -237,6 +237,14 @@ class Settings(BaseModel):
     ``selection_serves`` is the query that it serves best (``queries``). A key that is there already keeps its value;
     where it is ``relevance_score``, the relevance that counted here is ``selection_relevance``. Events hold the scores
     in any case."""
+
+    shadow: bool = False
+    """Return what was there before the selection, and only record what the selection would have returned. A retriever
+    or example selector returns the ``k`` results of the store's own search, without constraints and scores. A
+    postprocessor or compressor returns what it got. The event has the selection under its usual keys, and under
+    ``returned`` the ids of what was returned. The log ``setselect.shadow`` gets one line of JSON, which
+    :func:`compare_log` reads. An error of the selection goes to the log ``setselect``, and the result stays the same.
+    The store is searched twice, as before and for the selection."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, use_attribute_docstrings=True)
 

@@ -106,10 +106,10 @@ def select(
         The sum of ``costs`` that the set must not exceed.
     shown : iterable of int
         Rows that the reader has seen already. The selection continues from them and does not return them.
-    min_gain : float in (0, 1], optional
+    min_gain : float in [0, 1], optional
         After ``min_k`` picks, the set ends before the first one whose gain is below this share of the first gain, so it
-        may have fewer than ``k`` members. A gain of :class:`Coverage` is a logarithm: e to the power of it is compared with ``min_gain``,
-        where 1 is the most relevant candidate by itself, without words and names.
+        may have fewer than ``k`` members. A gain of :class:`Coverage` is a logarithm: e to the power of it is compared
+        with ``min_gain``, where 1 is the most relevant candidate by itself, without words and names.
     min_k : int
         The number of members that the set has in any case, if ``min_gain`` is given.
     **parameters

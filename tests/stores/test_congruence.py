@@ -95,6 +95,15 @@ class TestLangChain:
             assert all(document in own for document in picked)
         assert (embeddings.documents, embeddings.queries) == (0, len(QUERIES))
 
+    async def test_in_shadow_the_results_are_the_stores_own(
+        self, store: VectorStore, search_kwargs: dict[str, Any]
+    ) -> None:
+        own = store.as_retriever(search_kwargs={"k": K, **search_kwargs})
+        shadow = SetSelectRetriever(
+            vectorstore=store, search_kwargs={"k": K, "fetch_k": FETCH_K, **search_kwargs}, shadow=True
+        )
+        assert shadow.invoke("query 1") == own.invoke("query 1") == await shadow.ainvoke("query 1")
+
     async def test_the_async_way_picks_the_same(
         self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings, tmp_path: Path
     ) -> None:
@@ -182,6 +191,16 @@ class TestLlamaIndex:
             as_stored = {node.node_id: (node.text, node.metadata) for node in own}
             assert all((n.text, _without(n.metadata, ADDED)) == as_stored[n.node_id] for n in retrieved)
         assert (model.documents, model.queries) == (0, 2 * len(QUERIES))
+
+    async def test_in_shadow_the_results_are_the_stores_own(
+        self, case: LlamaIndexCase, index: VectorStoreIndex, filters: Any
+    ) -> None:
+        own = index.as_retriever(similarity_top_k=K, filters=filters)
+        shadow = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K, filters=filters, shadow=True)
+        wanted = own.retrieve("query 1")
+        assert shadow.retrieve("query 1") == wanted
+        if case.aopen is None:
+            assert await shadow.aretrieve("query 1") == wanted
 
     def test_nodes_of_another_retriever_are_looked_up_by_id(self, index: VectorStoreIndex) -> None:
         hits = [NodeWithScore(node=node.model_copy(update={"embedding": None})) for node in nodes()[:FETCH_K]]

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from shared_core.cli import _terminal
+from shared_core.cli import compare as compare_command
 from shared_core.cli._program import app
 from shared_core.evaluation import compare as compare_module
 from shared_core.signals.embedding_models import SentenceModel
@@ -128,6 +130,23 @@ def test_several_numbers_of_picks_are_judged_and_the_first_decides(corpus: Path,
     assert [one["corpus"]["k"] for one in found] == [3, 3]
     assert found[0]["values"] == found[1]["values"]
     assert [[size["k"] for size in one["sizes"]] for one in found] == [[1, 3], [2, 3]]
+
+
+def test_sizes_and_changes_are_shown_and_a_narrow_terminal_cuts_no_figure(
+    corpus: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [{**QUERIES[0], "subtopics": {"baking": ["bread", "loaf"], "river": ["river"]}}] * 6
+    write(corpus / "queries.jsonl", [*asked, {**QUERIES[1], "id": "violins"}])
+    monkeypatch.setattr(compare_command, "result_console", lambda: Console(width=80))
+    shown = on(corpus, "--k", "2,3").stdout
+    assert "…" not in shown
+    for measure in ("relevance", "success@2", "α-nDCG@2"):
+        assert measure in shown
+    table = shown[shown.index("subtopic recall, texts picked:") :].splitlines()
+    assert table[0].split()[-2:] == ["2", "3"]
+    assert [line.split()[1:] for line in table if line.split()[:1] == ["similarity"]] == [["0.500", "1.000"]]
+    assert "Queries that gain most with" in shown
+    assert "Queries that lose most with" not in shown
 
 
 def test_repeated_texts_count_once_unless_they_are_kept(corpus: Path, words: list[str]) -> None:
@@ -376,3 +395,32 @@ def test_it_runs_on_a_terminal_without_greek_letters(corpus: Path) -> None:
     )
     assert done.returncode == 0, done.stderr.decode("cp1252", "replace")
     assert (corpus / "r.html").exists()
+
+
+def test_a_log_of_shadow_mode_is_compared(corpus: Path) -> None:
+    figures = {name: {"returned": 0.75, "selected": 0.5} for name in ("relevance", "redundancy", "sum_cosine")}
+    sets = {"returned": ["bread", "loaf"], "selected": ["bread", "river"], "queries": [], "copies": {}}
+    line: dict[str, Any] = {
+        "version": 1,
+        "error": None,
+        "k": 2,
+        "fetch_k": 4,
+        "candidates": 4,
+        "milliseconds": 1.0,
+        "selector": "VRSD()",
+    }
+    line |= {**figures, **sets, "settings": {"selector": "vrsd"}}
+    log, out = write(corpus / "shadow.jsonl", [line | {"query": query["text"]} for query in QUERIES]), corpus / "r.json"
+    assert run("--log", log, "--out", corpus / "report.html").exit_code == 0
+    shown = run("--log", log, "--queries", corpus / "queries.jsonl", "--out", out)
+    assert (shown.exit_code, "The selection would change 100 %" in shown.stdout) == (0, True)
+    assert [row["mean"] for row in read(out)["values"] if row["measure"] == "recall"] == [0.25, 0.5]
+    write(log, ["oops", line | {"query": "one"}])
+    shown = run("--log", log)
+    assert (shown.exit_code, f"skipped {log}:1: expected a JSON object" in shown.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("more", [("--k", 3), ("--demo",), ("--model", "words"), ("a-folder",)])
+def test_an_option_that_has_no_effect_on_a_log_is_refused(corpus: Path, more: tuple[Any, ...]) -> None:
+    shown = run("--log", corpus / "shadow.jsonl", *more)
+    assert (shown.exit_code, "leave out" in shown.stderr) == (2, True)

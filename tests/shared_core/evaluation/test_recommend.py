@@ -9,18 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from langchain_core.documents import Document as Text
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import MockEmbedding, VectorStoreIndex
-from llama_index.core.schema import TextNode
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from shared_core import LowRankKernel, Selector, select
+from shared_core import Candidates, LowRankKernel, Selector, select
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import FoundCandidates, MeasureValues, summarise
 from shared_core.evaluation.recommend import lines_to_paste, recommend
 from shared_core.evaluation.results import Comparison, Measure, Recommendation, Setting
-from shared_core.evaluation.settings import named, sweep
+from shared_core.evaluation.settings import named, sweep, with_scores
 from shared_core.evaluation.sub_questions import with_merged_lists
 
 RECALL = Measure("recall@5", "recall", "", True, "gold")
@@ -249,7 +250,9 @@ def test_fewer_picks_that_find_as_much_are_named() -> None:
 
 @pytest.mark.parametrize(
     ("setting", "selector", "keep_duplicates"),
-    [(*one, False) for one in sweep()] + [(*named("vrsd", refine=True), True)],
+    [(*one, False) for one in sweep()]
+    + [(*named("vrsd", refine=True), True), (*named("mmr", max_per_source=2, budget=18), False)]
+    + [(*named("similarity", drop_near_duplicates=0.5, score_threshold=-1), False)],
 )
 def test_the_lines_to_paste_run_and_select_with_the_setting(
     setting: Setting, selector: Selector, keep_duplicates: bool
@@ -257,20 +260,26 @@ def test_the_lines_to_paste_run_and_select_with_the_setting(
     lines = lines_to_paste(setting, k=3, fetch_k=8, drop_duplicates=not keep_duplicates)
     rows = np.random.default_rng(0).standard_normal((10, 4))
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
-    store.add_texts([f"text {i}" for i in range(10)])
-    nodes = [TextNode(text=f"text {i}", embedding=row.tolist()) for i, row in enumerate(rows)]
+    metadata = [{"source": str(i % 3)} for i in range(10)]
+    store.add_texts([f"text {i}" for i in range(10)], metadata)
+    nodes = [TextNode(text=f"text {i}", embedding=r.tolist(), metadata=metadata[i]) for i, r in enumerate(rows)]
     index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=4))
     words = {"question": "text 7", "texts": [f"text {i}" for i in range(1, 10)]}
-    arrays = {"query": rows[0], "vectors": rows[1:], **words}
+    limits = {"sources": [one["source"] for one in metadata[1:]], "costs": [6] * 9}
+    arrays = {"query": rows[0], "vectors": rows[1:], **words, **limits}
     spaces: list[dict[str, Any]] = [{"store": store}, {"index": index}, arrays]
     for code, space in zip(lines.values(), spaces, strict=True):
         exec(code, space)
     assert list(lines) == ["LangChain", "LlamaIndex", "Arrays"]
     retriever, other, selection = spaces[0]["retriever"], spaces[1]["retriever"], spaces[2]["selection"]
-    assert len(retriever.invoke("text")) == len(other.retrieve("text")) == 3
-    expected = select(rows[0], rows[1:], 3, selector, **(words if setting.reads_words else {}))
-    assert selection.indices.tolist() == expected.indices.tolist()
-    if setting.method != "similarity":
+    assert 0 < len(retriever.invoke("text")) <= 3
+    assert 0 < len(other.retrieve("text")) <= 3
+    if "max_per_source" not in setting.label:
+        expected = selector.select(Candidates(rows[0], rows[1:]), 3)
+        if setting.reads_words:
+            expected = select(rows[0], rows[1:], 3, selector, **words)
+        assert selection.indices.tolist() == expected.indices.tolist()
+    if setting.label != "similarity":
         assert ("drop_duplicates" in lines["LangChain"]) == keep_duplicates
         assert ("drop_duplicates" in lines["LlamaIndex"]) == keep_duplicates
 
@@ -291,3 +300,45 @@ def test_the_lines_of_a_kernel_name_it_as_a_variable() -> None:
     setting, _ = named("ndpp", kernel=LowRankKernel(np.eye(3)))
     assert "kernel=kernel" in lines_to_paste(setting, k=3, fetch_k=8)["Arrays"]
     assert '"kernel": kernel' in lines_to_paste(setting, k=3, fetch_k=8)["LangChain"]
+
+
+def test_the_lines_after_a_reranker_select_by_its_scores() -> None:
+    setting, _ = named("mmr", lambda_mult=0.7, relevance="scores", score_threshold=2)
+    scores = {"a": 5.0, "b": 1.0, "c": 4.0, "d": 3.0, "e": 2.0}
+    rows = np.random.default_rng(3).standard_normal((5, 4))
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    store.add_texts([*scores], ids=[*scores])
+    index = VectorStoreIndex([], embed_model=MockEmbedding(embed_dim=4))
+    above = np.array([*scores.values()]) >= 2
+    arrays = {"query": rows[0], "vectors": rows[above], "scores": np.array([*scores.values()])[above]}
+    spaces: list[dict[str, Any]] = [{"store": store}, {"index": index}, arrays]
+    for code, space in zip(lines_to_paste(setting, k=2, fetch_k=5).values(), spaces, strict=True):
+        exec(code, space)
+    documents = [Text(name, id=name, metadata={"relevance_score": score}) for name, score in scores.items()]
+    picked = spaces[0]["compressor"].compress_documents(documents, "?")
+    nodes = [
+        NodeWithScore(node=TextNode(id_=name, text=name, embedding=row.tolist()), score=score)
+        for (name, score), row in zip(scores.items(), rows, strict=True)
+    ]
+    selected = spaces[1]["postprocessor"].postprocess_nodes(nodes, QueryBundle("?", embedding=rows[0].tolist()))
+    assert picked[0].id == selected[0].node_id == "a"
+    assert "b" not in {one.id for one in picked} | {one.node_id for one in selected}
+    assert [one.node_id for one in selected] == [["a", "c", "d", "e"][i] for i in spaces[2]["selection"].indices]
+    # Nothing is selected from the reranker's own ranking.
+    assert lines_to_paste(with_scores([])[0][0], k=2, fetch_k=5) == {}
+
+
+def test_a_recommended_ranking_says_what_it_needs() -> None:
+    settings = [named("similarity")[0], Setting("ranking", "hybrid search", None, "")]
+    column = MeasureValues(RECALL, np.array([[0.0] * 8, [1.0] * 8]), tuple("abcdefgh"))
+    summaries = list(enumerate(summarise(column)))
+    told = recommend(
+        settings,
+        [column],
+        {(i, "recall"): estimate for i, (estimate, _) in summaries},
+        {(i, "recall"): difference for i, (_, difference) in summaries},
+        {},
+    )
+    assert told.setting == 1
+    assert "Hybrid search needs a second index" in told.text
+    assert lines_to_paste(settings[1], k=2, fetch_k=5) == {}

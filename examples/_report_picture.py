@@ -1,0 +1,72 @@
+"""Takes docs/assets/report.png and report-dark.png: the report of `setselect compare` on 200 questions of HotpotQA dev.
+
+.venv/bin/python examples/_report_picture.py
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from _hotpotqa import HOTPOTQA, MISSING, read_records
+from _minilm import minilm
+from _picture import ASSETS
+from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
+
+from setselect import Comparison, compare, write_report
+
+FILES = {"report.png": "light", "report-dark.png": "dark"}
+WIDTH, SCALE, COLOURS, MARGIN = 880, 2, 128, 24
+
+
+def comparison() -> Comparison:
+    """What the picture shows."""
+    documents = [
+        {"id": str(passage["id"]), "title": passage["title"], "text": " ".join(passage["sentences"])}
+        for passage in read_records(HOTPOTQA, "passages.jsonl")
+    ]
+    queries = [
+        {"id": str(number), "text": question["question"], "gold": [str(row) for row in question["gold"]]}
+        for number, question in enumerate(read_records(HOTPOTQA, "questions.jsonl"), 1)
+    ]
+    vectors, of_queries = (minilm().embed_documents([one["text"] for one in ones]) for ones in (documents, queries))
+    return compare(documents, queries, (vectors, of_queries), title="HotpotQA", model="all-MiniLM-L6-v2")
+
+
+def photograph(browser: Browser, page: Path, scheme: Any) -> Image.Image:
+    """The recommendation and the curves, without the lines of code between them, in a few colours."""
+    tab = browser.new_page(
+        viewport={"width": WIDTH, "height": 900},
+        color_scheme=scheme,
+        device_scale_factor=SCALE,
+        reduced_motion="reduce",
+    )
+    tab.goto(page.as_uri())
+    tab.evaluate("document.querySelector('.code').remove()")
+    start, end = (dict(tab.locator(part).bounding_box() or {}) for part in ("#advice-title", ".pair"))
+    top, bottom = start["y"] - MARGIN, end["y"] + end["height"] + MARGIN
+    shot = tab.screenshot(full_page=True, clip={"x": 0, "y": top, "width": WIDTH, "height": bottom - top})
+    return Image.open(io.BytesIO(shot)).convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
+
+
+def main() -> None:
+    """Write both files."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if MISSING or chromium is None:
+        sys.exit(MISSING or "there is no Chromium: apt-get install chromium")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as running:
+        page = Path(folder) / "report.html"
+        write_report(comparison(), page)
+        browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for name, scheme in FILES.items():
+            photograph(browser, page, scheme).save(ASSETS / name, optimize=True)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

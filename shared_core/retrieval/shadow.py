@@ -1,0 +1,148 @@
+"""The setting ``shadow``: a call returns what it returned before, and the log says what would have been selected."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Hashable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from .._validation import id_of_text
+from ..candidates import as_unit_rows, as_unit_vector
+from ..selectors.base import DEFAULT_SELECTOR
+from .flow import Flow
+from .items import read_numbers
+from .request import LOGGER, Found, Request, Selected
+
+SHADOW_LOGGER = logging.getLogger("setselect.shadow")
+# The version of the lines, which ``shared_core.evaluation.shadow_log`` reads.
+VERSION = 1
+
+
+def in_shadow(
+    request: Request,
+    question: str,
+    before: Flow[tuple[Sequence[Any], Sequence[Hashable]]],
+    selecting: Flow[Selected],
+) -> Flow[Selected]:
+    """The result of ``selecting``; with ``shadow`` it also has the items that ``before`` returns, with their ids.
+
+    ``before`` runs first and as it would without setselect. An error of the selection goes to the log ``setselect``.
+    """
+    if not request.settings.shadow:
+        return (yield from selecting)
+    returned, ids = yield from before
+    line: dict[str, Any] = {}
+    try:
+        selected = yield from selecting
+        if SHADOW_LOGGER.isEnabledFor(logging.INFO):
+            line = _compare(request, selected, returned, ids)
+    # Whatever the selection raises, a running system must get what it got before.
+    except Exception as error:
+        LOGGER.exception("the selection in shadow failed; the call returns what was there before")
+        selected = Selected.nothing(Found([], [], str, str, []))
+        selected = selected._replace(error=f"{type(error).__name__}: {error}")
+    if SHADOW_LOGGER.isEnabledFor(logging.INFO):
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = {"version": VERSION, "time": now, "query": question, **line, "error": selected.error}
+        # Characters outside of ASCII are escaped, so the encoding of the file does not matter.
+        SHADOW_LOGGER.info("%s", json.dumps(line))
+    return selected._replace(returned=[*returned], returned_ids=ids)
+
+
+def _compare(request: Request, selected: Selected, returned: Sequence[Any], ids: Sequence[Hashable]) -> dict[str, Any]:
+    """What a line of the log says about both sets. Of ``returned`` the first ``k`` are compared with the selection."""
+    settings, found, selection = request.settings, selected.found, selected.selection
+    names, texts = _names(found, found.items, found.ids), list(map(found.comparable_text, found.items))
+    places = {name: row for row, name in reversed([*enumerate(names)])}
+    picked = selection.indices.tolist()
+    before = _names(found, returned, ids)
+    sets = {
+        "returned": [places.get(name) for name in before[: request.k]],
+        "selected": picked,
+    }
+    first: dict[str, str] = {}
+    repeated = {name: first.setdefault(text, name) for name, text in zip(names, texts, strict=True) if text}
+    line = {
+        "queries": [*selected.queries[1:]],
+        "returned": before,
+        "selected": [names[row] for row in picked],
+        "k": request.k,
+        "fetch_k": None if found.fetch_k is None else request.fetch_k - len(request.shown),
+        "candidates": len(found.items),
+        **_cosines(selected, sets),
+        "gains": list(map(_as_figure, selection.gains.tolist())),
+        "named_by": [None if row is None else names[row] for row in selected.naming],
+        "copies": {name: one for name, one in repeated.items() if name != one} if settings.drop_duplicates else {},
+        "milliseconds": _as_figure(selected.milliseconds),
+        "selector": repr(request.selector),
+        "settings": _plain(request),
+    }
+    if settings.costs is not None:
+        items = {"returned": returned[: request.k], "selected": selected.items}
+        line["costs"] = {
+            name: _as_figure(float(read_numbers(of_set, settings.costs, "costs", request.view).sum()))
+            for name, of_set in items.items()
+        }
+    return line
+
+
+def _names(found: Found, items: Sequence[Any], ids: Sequence[Hashable]) -> list[str]:
+    """The ids as text; a hash of the text for an item without one."""
+    return [
+        id_of_text(found.comparable_text(item)) if name is None else str(name)
+        for item, name in zip(items, ids, strict=True)
+    ]
+
+
+def _cosines(selected: Selected, sets: dict[str, list[int | None]]) -> dict[str, dict[str, float | None]]:
+    """The relevance, redundancy and cos(sum, q) of each set, as a comparison defines them.
+
+    They are None for a set with an item that has no vector, because it is no candidate. An empty set has 0 of
+    everything, and a single item repeats nothing.
+    """
+    figures: dict[str, dict[str, float | None]] = {name: {} for name in ("relevance", "redundancy", "sum_cosine")}
+    for name, rows in sets.items():
+        relevance = redundancy = sum_cosine = None if None in rows else 0.0
+        known = [row for row in rows if row is not None]
+        if known and len(known) == len(rows) and selected.question is not None:
+            unit = as_unit_rows(np.array([selected.found.vectors[row] for row in known], np.float64))
+            query = as_unit_vector(selected.question, unit.shape, unit.dtype)
+            total = unit.sum(axis=0)
+            length, pairs = float(np.linalg.norm(total)), len(unit) * (len(unit) - 1)
+            relevance = float((unit @ query).mean())
+            redundancy = (length**2 - float(np.vdot(unit, unit))) / pairs if pairs else 0.0
+            sum_cosine = float(total @ query) / length if length > 1e-9 else 0.0
+        for key, value in zip(figures, (relevance, redundancy, sum_cosine), strict=True):
+            figures[key][name] = None if value is None else _as_figure(value)
+    return figures
+
+
+def _plain(request: Request) -> dict[str, Any]:
+    """The settings that are not the default: numbers, texts and yes or no as they are, and None for an object."""
+    settings = request.settings
+    skipped = {"k", "fetch_k", "selector", "selector_kwargs", "shadow", "shown", "queries"}
+    # The source has a default of its own in each framework.
+    skipped |= {"source"} if settings.max_per_source is None else set()
+    given = {
+        name: value
+        for name, field in type(settings).model_fields.items()
+        if name not in skipped and (value := getattr(settings, name)) != field.default
+    }
+    selector = settings.selector or DEFAULT_SELECTOR
+    plain = {
+        name: value if isinstance(value, (str, bool, int, float)) else None
+        for name, value in (given | settings.selector_kwargs).items()
+    }
+    # A call may give its own perspective.
+    plain |= {"perspective": None} if "perspective" in plain else {}
+    return {"selector": selector if isinstance(selector, str) else type(selector).__name__, **plain}
+
+
+def _as_figure(value: float) -> float | None:
+    """Nine decimals are more than any vector has; JSON has no NaN."""
+    return round(value, 9) if math.isfinite(value) else None

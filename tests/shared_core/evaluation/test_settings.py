@@ -1,0 +1,179 @@
+"""Constraints and a reranker's scores as settings of a comparison, against ``select``."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shared_core import Coverage, select
+from shared_core.errors import InvalidInputError, InvalidParameterError
+from shared_core.evaluation.compare import compare
+from shared_core.evaluation.results import Comparison
+from shared_core.evaluation.settings import Adapted, named, parse_setting
+from tests.embedding import corpus, embed
+
+TEXTS = [text for text, _ in corpus()][:30]
+VECTORS = np.array([embed(text) for text in TEXTS])
+SOURCES = [str(data["topic"]) for _, data in corpus()][:30]
+DOCUMENTS: list[dict[str, Any]] = [
+    {"id": f"d{i}", "text": text, "source": source} for i, (text, source) in enumerate(zip(TEXTS, SOURCES, strict=True))
+]
+QUESTIONS = ["hidden northern harbour engine", "old bread", "violin river"]
+SCORES = np.random.default_rng(8).normal(size=(3, 30)).round(3)
+
+
+def compared(*lines: str, queries: Any = QUESTIONS, documents: Any = DOCUMENTS, **options: Any) -> Comparison:
+    settings = [named("similarity"), *map(parse_setting, lines)]
+    embedded = VECTORS, [embed(text) for text in QUESTIONS]
+    return compare(documents, queries, embedded, **{"k": 5, "fetch_k": 30, "settings": settings} | options)
+
+
+def picked(found: Comparison, label: str) -> list[list[int]]:
+    """The numbers of the documents that a setting picks for each query."""
+    at = [setting.label for setting in found.settings].index(label)
+    return [[int(view.candidates[i].id[1:]) for i in view.picks[at]] for view in found.queries]
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("mmr lambda_mult=0.7 max_per_source=1", {"selector": "mmr", "lambda_mult": 0.7, "max_per_source": 1}),
+        ("coverage drop_near_duplicates=0.3", {"drop_near_duplicates": 0.3}),
+        ("ndpp budget=120", {"selector": "ndpp", "budget": 120, "costs": [len(text) for text in TEXTS]}),
+        ("coverage max_per_source=2 budget=150", {"max_per_source": 2, "budget": 150, "costs": list(map(len, TEXTS))}),
+    ],
+)
+def test_a_setting_with_constraints_picks_what_select_picks(line: str, options: dict[str, Any]) -> None:
+    found = compared(line)
+    reads = {"texts": TEXTS} if line.startswith("coverage") else {}
+    for question, rows in zip(QUESTIONS, picked(found, line), strict=True):
+        order = np.argsort(-(VECTORS @ embed(question) / np.linalg.norm(VECTORS, axis=1)), kind="stable")
+        given = {key: [value[i] for i in order] if key == "costs" else value for key, value in options.items()}
+        if "max_per_source" in options:
+            given["sources"] = [SOURCES[i] for i in order]
+        for key, value in reads.items():
+            given |= {key: [value[i] for i in order], "question": question}
+        assert rows == [order[i] for i in select(embed(question), VECTORS[order], 5, **given).indices]
+
+
+def test_a_cost_of_a_documents_own_counts_in_place_of_its_characters() -> None:
+    documents = [{**record, "cost": 1 + (i % 3)} for i, record in enumerate(DOCUMENTS)]
+    for rows in picked(compared("similarity budget=4", documents=documents), "similarity budget=4"):
+        assert sum(1 + (row % 3) for row in rows) <= 4
+
+
+def cosines(question: str) -> Any:
+    query = embed(question)
+    return VECTORS @ query / np.linalg.norm(VECTORS, axis=1) / np.linalg.norm(query)
+
+
+def test_sets_may_be_smaller_or_empty_which_a_note_says() -> None:
+    every = [np.sort(cosines(question))[::-1] for question in QUESTIONS]
+    # One question has documents above the threshold, and at least one has none.
+    best = max(every, key=lambda one: float(one[1]))
+    threshold = round(float(best[1]) - 1e-4, 4)
+    queries = [{"text": text, "gold": ["d0"]} for text in QUESTIONS]
+    found = compared(f"similarity score_threshold={threshold}", queries=queries)
+    rows = [np.flatnonzero(cosines(question) >= threshold) for question in QUESTIONS]
+    assert [sorted(one) for one in picked(found, found.settings[1].label)] == [one.tolist() for one in rows]
+    sizes = [len(one) for one in rows]
+    assert min(sizes) == 0 < max(sizes) < 5
+    relevance = [cosines(question)[one].sum() / max(len(one), 1) for question, one in zip(QUESTIONS, rows, strict=True)]
+    assert found.values[1, "relevance"].mean == pytest.approx(np.mean(relevance), abs=1e-6)
+    assert found.values[1, "precision"].mean == np.mean([(0 in one) / max(len(one), 1) for one in rows])
+    [note] = [note for note in found.notes if note.startswith("Some settings pick fewer than 5 texts.")]
+    assert f"similarity score_threshold={threshold} {np.mean(sizes):.1f}" in note
+    assert not any("fewer than" in note for note in compared("vrsd").notes)
+
+
+def test_a_document_without_a_source_is_named() -> None:
+    documents = [dict(record) for record in DOCUMENTS]
+    del documents[7]["source"]
+    with pytest.raises(InvalidInputError, match="document 'd7' has no source, which max_per_source needs"):
+        compared("vrsd max_per_source=1", documents=documents)
+
+
+# --- a reranker's scores ----------------------------------------------------------------------------------------------
+
+
+def scored(least: float = -9) -> list[dict[str, Any]]:
+    return [
+        {"text": text, "scores": {f"d{i}": float(x) for i, x in enumerate(of_query) if x >= least}}
+        for text, of_query in zip(QUESTIONS, SCORES, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("least", [-9, 0])
+def test_the_scores_of_a_reranker_give_its_ranking_and_coverage_by_them(least: float) -> None:
+    found = compared("mmr lambda_mult=0.6 relevance=scores", queries=scored(least))
+    labels = [setting.label for setting in found.settings]
+    assert labels[-3:] == ["reranker", "coverage relevance=scores", "hybrid search"]
+    for question, scores, *rows in zip(
+        QUESTIONS, SCORES, *(picked(found, label) for label in labels[1:4]), strict=True
+    ):
+        order = np.argsort(-cosines(question), kind="stable")
+        order = order[scores[order] >= least]
+        given: dict[str, Any] = {"vectors": VECTORS[order], "relevance": scores[order], "k": 5}
+        read: Any = {"question": question, "texts": [TEXTS[i] for i in order]}
+        by_mmr = select(embed(question), **given, selector="mmr", lambda_mult=0.6)
+        assert rows[0] == [order[i] for i in by_mmr.indices]
+        assert rows[1] == [order[i] for i in np.argsort(-scores[order], kind="stable")[:5]]
+        assert rows[2] == [order[i] for i in select(embed(question), **given, **read).indices]
+    unscored = int((least > SCORES).sum())
+    assert any(note.startswith(f"{unscored} candidates have no score.") for note in found.notes) == (least == 0)
+
+
+def test_scores_by_which_nothing_can_be_picked_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="query '2' has no scores, but other queries have"):
+        compared(queries=[*scored()[:1], *QUESTIONS[1:]])
+    with pytest.raises(InvalidInputError, match="'mmr relevance=scores' needs scores, and no query has any"):
+        compared("mmr relevance=scores")
+    queries = scored()
+    far = int(np.argmin(cosines(QUESTIONS[2])))
+    queries[2]["scores"] = {f"d{far}": 1.0}
+    with pytest.raises(InvalidInputError, match="query '3': none of its scores is that of a candidate"):
+        compared(queries=queries, fetch_k=10)
+
+
+def test_of_copies_the_one_with_the_highest_score_counts() -> None:
+    documents = [{"id": "a", "text": "A"}, {"id": "b", "text": "B"}, {"id": "a2", "text": "A"}]
+    query = {"text": "?", "gold": ["a"], "scores": {"a": 0.1, "b": 0.5, "a2": 0.9}}
+    found = compare(documents, [query], ([[1.0, 0.0], [1.0, 0.1], [0.9, 0.1]], [[1.0, 0.0]]), k=2)
+    [at] = [i for i, setting in enumerate(found.settings) if setting.label == "reranker"]
+    assert [found.queries[0].candidates[i].id for i in found.queries[0].picks[at]] == ["a", "b"]
+
+
+# --- settings as text -------------------------------------------------------------------------------------------------
+
+
+def test_a_line_of_text_is_what_the_label_says() -> None:
+    for line in ("mmr lambda_mult=0.7", "coverage max_per_source=2 drop_near_duplicates=0.9", "vrsd refine=True"):
+        assert parse_setting(line)[0].label == line
+    setting, selector = parse_setting("coverage  budget=100")
+    assert selector == Adapted(Coverage(), budget=100)
+    assert setting == named("coverage", budget=100)[0]
+    assert setting.reads_words
+    assert parse_setting("ndpp relevance_mapping=linear")[1] == named("ndpp", relevance_mapping="linear")[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("coverge", "did you mean 'coverage'"),
+        ("mmr lambda_mul=0.7", "did you mean 'lambda_mult'"),
+        ("coverage max_per_sorce=2", "did you mean 'max_per_source'"),
+        ("coverage k=3", "has no parameter 'k'"),
+        ("mmr 0.7", "'0.7' must be parameter=value"),
+        ("mmr lambda_mult=1 lambda_mult=0", "'lambda_mult=0' must be parameter=value, each parameter once"),
+        ("mmr lambda_mult=high", "lambda_mult must be a finite number"),
+        ("coverage max_per_source=0", "max_per_source must be at least 1"),
+        ("coverage drop_near_duplicates=2", "drop_near_duplicates"),
+        ("coverage budget=much", "budget must be a finite number"),
+        ("coverage score_threshold=2", "score_threshold must be a finite number"),
+        ("coverage relevance=bge", "relevance must be 'cosine' or 'scores'"),
+        ("vrsd relevance=scores", "VRSD .* cannot use a given relevance"),
+    ],
+)
+def test_a_line_that_is_wrong_is_refused(line: str, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=f"setting '{line}': .*{message}"):
+        parse_setting(line)

@@ -144,7 +144,7 @@ def test_sizes_and_changes_are_shown_and_a_narrow_terminal_cuts_no_figure(
         assert measure in shown
     table = shown[shown.index("subtopic recall, texts picked:") :].splitlines()
     assert table[0].split()[-2:] == ["2", "3"]
-    assert [line.split()[1:] for line in table if line.split()[:1] == ["similarity"]] == [["0.500", "1.000"]]
+    assert [line.split()[1:] for line in table if line.split()[:1] == ["similarity"]] == [["0.500", "0.500"]]
     assert "Queries that gain most with" in shown
     assert "Queries that lose most with" not in shown
 

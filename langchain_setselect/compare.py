@@ -44,7 +44,8 @@ def compare_store(
         Where the documents and their vectors are searched; nothing is written to it.
     queries : iterable of str, mapping or Query
         See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of documents in the store. The labels of
-        a document are its metadata ``subtopics``.
+        a document are its metadata ``subtopics``. For settings with constraints, its metadata may hold ``source`` and
+        ``cost``.
     embeddings : Embeddings, optional
         For stores that carry none.
     k : int or sequence of int
@@ -95,7 +96,7 @@ def compare_store(
             searches.append(Found(documents, ids, text_of, text_of, stored))
         found, _ = unite(searches[0], searches[1:])
         rows = [
-            (None if i is None else str(i), d.page_content, d.metadata.get("subtopics"), read_title(d.metadata))
+            (None if i is None else str(i), d.page_content, read_title(d.metadata), d.metadata)
             for i, d in zip(found.ids, found.items, strict=True)
         ]
         return FoundCandidates(

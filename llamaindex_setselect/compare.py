@@ -43,7 +43,8 @@ def compare_index(
         Where the nodes and their vectors are searched; nothing is written to it.
     queries : iterable of str, mapping or Query
         See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of nodes. The labels of a node are
-        its metadata ``subtopics``.
+        its metadata ``subtopics``. For settings with constraints, its metadata may hold ``source`` (by default the
+        document that contains the node) and ``cost``.
     embed_model : BaseEmbedding, optional
         By default the index's.
     k : int or sequence of int
@@ -91,7 +92,12 @@ def compare_index(
             searches.append(run_flow(read_vectors(retriever._settings._vectors, nodes, embed_unknown=False)))
         found, _ = unite(searches[0], searches[1:])
         rows = [
-            (n.node_id, n.get_content(MetadataMode.NONE), n.metadata.get("subtopics"), read_title(n.metadata))
+            (
+                n.node_id,
+                n.get_content(MetadataMode.NONE),
+                read_title(n.metadata),
+                {"source": n.node.ref_doc_id} | n.metadata,
+            )
             for n in found.items
         ]
         return FoundCandidates(

@@ -25,6 +25,7 @@ from ..evaluation.demo import demo_corpus
 from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
 from ..evaluation.recommend import lines_to_paste
 from ..evaluation.results import Comparison, Measure, percent
+from ..evaluation.settings import distinct, parse_setting, sweep
 from ..evaluation.shadow_log import compare_log, read_log
 from ..selectors.base import DEFAULT_SELECTOR
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
@@ -49,15 +50,17 @@ def compare(
     documents: Annotated[
         Path | None,
         typer.Option(
-            help="JSON lines ({'text', optionally 'id', 'title', 'subtopics'}), CSV, or a folder of .txt and .md files."
+            help="JSON lines ({'text', optionally 'id', 'title', 'subtopics', 'source', 'cost'}), CSV, or a folder of "
+            ".txt and .md files."
         ),
     ] = None,
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers', and 'queries': its "
-            "sub-questions), or .txt with one query a line. 'gold' lists the right documents, ['a', 'b', 'c']; "
-            "'subtopics' says which of them answer the same part, {'reset': ['a', 'b'], 'disk': ['c']}."
+            help="JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers', 'queries': its "
+            "sub-questions, and 'scores': those of your own reranker), or .txt with one query a line. 'gold' lists the "
+            "right documents, ['a', 'b', 'c']; 'subtopics' says which of them answer the same part, "
+            "{'reset': ['a', 'b'], 'disk': ['c']}."
         ),
     ] = None,
     split: Annotated[
@@ -79,6 +82,13 @@ def compare(
     query_id_key: Annotated[str | None, typer.Option(help="Key or column of a query's id. Default: id or _id.")] = None,
     gold_key: Annotated[
         str | None, typer.Option(help="Key or column of the ids of the documents that answer a query. Default: gold.")
+    ] = None,
+    scores_key: Annotated[
+        str | None,
+        typer.Option(
+            help="Key or column of the scores of your own reranker: an object from ids of documents to numbers. "
+            "Default: scores."
+        ),
     ] = None,
     model: Annotated[
         str | None, typer.Option(help=f"Name or folder of a sentence-transformers model. Default: {DEFAULT_MODEL}.")
@@ -113,6 +123,13 @@ def compare(
         int | None,
         typer.Option(
             min=1, help="Number of nearest documents (candidates) to pick them from. Default: 5 k, at least 50."
+        ),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            help='One more setting to compare, such as "mmr lambda_mult=0.7" or "coverage max_per_source=2 '
+            'drop_near_duplicates=0.9". It may have budget, score_threshold and relevance=scores too. May be repeated.'
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report: .html, or .json for the figures only.")] = None,
@@ -162,7 +179,14 @@ def compare(
             _check_options_of_log(context)
             keys = {"query_key": query_key, "query_id_key": query_id_key, "gold_key": gold_key}
             raise typer.Exit(_compare_log(say, log, queries, keys, decide_by, out))
-        keys = {"text_key": text_key, "id_key": id_key, "query_key": query_key, "query_id_key": query_id_key}
+        tried = distinct([*sweep(), *map(parse_setting, setting or ())])
+        keys = {
+            "text_key": text_key,
+            "id_key": id_key,
+            "query_key": query_key,
+            "query_id_key": query_id_key,
+            "scores_key": scores_key,
+        }
         files = (folder, documents, queries, split, qrels, gold_key, vectors, query_vectors, *keys.values())
         if demo and any(files):
             raise InvalidParameterError("--demo has its own documents and queries: leave out files, vectors and keys")
@@ -174,7 +198,7 @@ def compare(
         report_problems(say, corpus.problems)
         comparison = _compare(
             say, corpus, source, cache, title=title, k=sizes, fetch_k=fetch_k, decide_by=decide_by,
-            drop_duplicates=not keep_duplicates,
+            drop_duplicates=not keep_duplicates, settings=tried,
         )  # fmt: skip
         _hand_over(comparison, out)
     except (SetSelectError, ImportError, OSError) as error:
@@ -289,8 +313,9 @@ def _read_corpus(
     title = documents.absolute().name
     if qrels is not None:
         return title, read_judged(documents, queries, qrels, **keys)
-    corpus = read_documents(documents, text_key=keys["text_key"], id_key=keys["id_key"])
-    asked = read_queries(queries, query_key=keys["query_key"], query_id_key=keys["query_id_key"], gold_key=gold_key)
+    of_documents = {name: keys.pop(name) for name in ("text_key", "id_key")}
+    corpus = read_documents(documents, **of_documents)
+    asked = read_queries(queries, gold_key=gold_key, **keys)
     return title, JudgedCorpus(corpus.items, asked.items, [*corpus.problems, *asked.problems], [], (corpus, asked))
 
 

@@ -92,23 +92,33 @@ class FoundCandidates:
     gold_vectors: Mapping[str, ArrayLike] = field(default_factory=dict)
 
 
-def found_documents(found: Iterable[tuple[str | None, str, object, str]]) -> list[Document]:
-    """Documents from a store: for each one its id (or None), text, ``subtopics`` in its metadata, and title.
+def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any]]]) -> list[Document]:
+    """Documents from a store: for each one its id (or None), text, title, and metadata.
 
-    The id of a document without one is a hash of its text. A number is added to an id that occurs again.
+    The metadata may hold ``subtopics``, ``source`` and ``cost``. The id of a document without one is a hash of its
+    text. A number is added to an id that occurs again.
 
-    >>> found = [("a", "A", ["x"], ""), ("a", "A", None, ""), (None, "B", None, "")]
+    >>> found = [("a", "A", "", {"subtopics": ["x"]}), ("a", "A", "", {}), (None, "B", "", {})]
     >>> [document.id for document in found_documents(found)]
     ['a', 'a (2)', 'text df7e70e5']
     """
     seen: dict[str, int] = {}
     documents = []
-    for given, text, labels, title in found:
+    for given, text, title, metadata in found:
         name = given or id_of_text(text)
         seen[name] = seen.get(name, 0) + 1
+        labels, source, cost = (metadata.get(key) for key in ("subtopics", "source", "cost"))
         one = (labels,) if isinstance(labels, str) and labels else ()
-        several = tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one
-        documents.append(Document(name if seen[name] == 1 else f"{name} ({seen[name]})", text, several, title))
+        documents.append(
+            Document(
+                name if seen[name] == 1 else f"{name} ({seen[name]})",
+                text,
+                tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one,
+                title,
+                None if source is None else str(source),
+                float(cost) if isinstance(cost, (int, float)) else None,
+            )
+        )
     return documents
 
 

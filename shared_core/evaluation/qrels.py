@@ -114,6 +114,7 @@ def read_judged(
     id_key: str | None = None,
     query_key: str | None = None,
     query_id_key: str | None = None,
+    scores_key: str | None = None,
 ) -> JudgedCorpus:
     """Read documents, queries and the judgements of these queries.
 
@@ -125,8 +126,9 @@ def read_judged(
     documents, queries, qrels : path
         See :func:`~shared_core.evaluation.corpus.read_documents`, :func:`~shared_core.evaluation.corpus.read_queries`
         and :func:`read_qrels`. :func:`beir_files` finds those of a BEIR folder.
-    text_key, id_key, query_key, query_id_key : str, optional
-        The keys or columns of files of another shape: of the text and the id of a document, and of a query.
+    text_key, id_key, query_key, query_id_key, scores_key : str, optional
+        The keys or columns of files of another shape: of the text and the id of a document, of those of a query, and of
+        the scores of a reranker.
 
     Raises
     ------
@@ -150,7 +152,7 @@ def read_judged(
     """
     # The smallest file comes first: a mistake in it is found before millions of documents are read.
     relevant = read_qrels(qrels)
-    asked = read_queries(queries, query_key=query_key, query_id_key=query_id_key)
+    asked = read_queries(queries, query_key=query_key, query_id_key=query_id_key, scores_key=scores_key)
     judged, notes = _judge_queries(asked.items, relevant, Path(qrels).name)
     texts = read_documents(documents, text_key=text_key, id_key=id_key)
     return JudgedCorpus(texts.items, judged, [*texts.problems, *asked.problems], notes, (texts, asked))

@@ -192,7 +192,8 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     langchain: dict[str, str] = {}
     llamaindex: dict[str, str] = {}
     if "max_per_source" in given:
-        langchain["source"] = llamaindex["source"] = '"source"'
+        langchain["source"] = '"source"'
+        llamaindex["source"] = 'lambda node: node.metadata.get("source", node.ref_doc_id)'
     if "budget" in given:
         langchain["costs"] = 'lambda document: document.metadata.get("cost", len(document.page_content))'
         llamaindex["costs"] = 'lambda node: node.metadata.get("cost", len(node.get_content()))'

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeAlias
 
+from .._argument_names import argument_name
 from .._validation import check_integer, check_number, nearest_name, quoted
 from ..candidates import Candidates
 from ..errors import InvalidParameterError
@@ -196,7 +197,7 @@ def parse_setting(text: str) -> tuple[Setting, Selector]:
             parameters[key] = _parse_value(value)
         return named(name, **parameters)
     except InvalidParameterError as error:
-        raise InvalidParameterError(f"setting {quoted(text)}: {error}") from None
+        raise InvalidParameterError(f"{argument_name('setting')} {quoted(text)}: {error}") from None
 
 
 def _parse_value(text: str) -> Any:

@@ -17,7 +17,8 @@ from shared_core.errors import (
     VectorSourceError,
 )
 from shared_core.evaluation.compare import compare
-from shared_core.evaluation.settings import sweep
+from shared_core.evaluation.recommend import lines_to_paste
+from shared_core.evaluation.settings import named, sweep
 from shared_core.signals.embedding_models import load_model
 from tests.embedding import corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
@@ -62,6 +63,19 @@ def test_on_a_store_that_repeats_texts_each_setting_picks_what_the_retriever_ret
                 returned = [document.page_content for document in retriever.invoke(query["text"])]
                 assert picked == returned, (setting.label, keep)
                 assert keep or len(set(picked)) == 4
+
+
+def test_the_lines_to_paste_return_what_a_setting_with_constraints_has_picked() -> None:
+    store = InMemoryVectorStore(WordEmbeddings())
+    for i, (text, data) in enumerate(corpus()):
+        store.add_texts([text], [{"source": data["topic"]} | ({"cost": 9} if i % 2 else {})], ids=[f"doc-{i}"])
+    tried = named("mmr", max_per_source=1, budget=100)
+    found = compare_store(store, QUERIES[1:], k=4, fetch_k=30, settings=[named("similarity"), tried])
+    space: dict[str, Any] = {"store": store}
+    exec(lines_to_paste(tried[0], k=4, fetch_k=30)["LangChain"], space)
+    for query, view in zip(QUERIES[1:], found.queries, strict=True):
+        returned = [document.id for document in space["retriever"].invoke(query["text"])]
+        assert [view.candidates[i].id for i in view.picks[1]] == returned
 
 
 def test_the_stores_own_filter_is_used_and_labels_come_from_the_metadata() -> None:

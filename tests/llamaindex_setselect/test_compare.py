@@ -2,12 +2,14 @@ from typing import Any
 
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.schema import TextNode
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from llamaindex_setselect.compare import compare_index
 from shared_core.errors import InvalidParameterError
 from shared_core.evaluation.compare import compare
+from shared_core.evaluation.recommend import lines_to_paste
+from shared_core.evaluation.settings import named
 from tests.llamaindex_setselect.nodes_and_indexes import (
     QUERY,
     TEXTS,
@@ -61,6 +63,22 @@ def test_the_stores_own_filter_is_used_and_labels_come_from_the_metadata(model: 
     assert "subtopic_recall" in {measure.key for measure in found.measures}
     assert found.corpus.model == "words"
     assert found.queries[0].candidates[0].text in TEXTS
+
+
+def test_the_lines_to_paste_return_what_a_setting_with_constraints_has_picked(model: CountingEmbedding) -> None:
+    nodes = [TextNode(id_=f"n{i}", text=text, embedding=embedding(text)) for i, text in enumerate(TEXTS)]
+    for i, node in enumerate(nodes):
+        # Some have a source of their own, the others the document that contains them.
+        node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=str(i // 2))
+        node.metadata = {"source": "notes"} if i % 5 == 0 else {"cost": 9}
+    index = VectorStoreIndex(nodes, embed_model=model)
+    tried = named("mmr", max_per_source=1, budget=80)
+    found = compare_index(index, QUERIES, k=4, fetch_k=20, settings=[named("similarity"), tried])
+    space: dict[str, Any] = {"index": index}
+    exec(lines_to_paste(tried[0], k=4, fetch_k=20)["LlamaIndex"], space)
+    for query, view in zip(QUERIES, found.queries, strict=True):
+        returned = [node.node_id for node in space["retriever"].retrieve(query)]
+        assert [view.candidates[i].id for i in view.picks[1]] == returned
 
 
 def test_the_words_are_those_of_what_was_embedded(model: CountingEmbedding) -> None:

@@ -177,6 +177,28 @@ def test_bad_lines_are_reported_the_rest_is_compared_and_the_exit_code_is_1(corp
     assert "How is a violin played?" in report
 
 
+def test_settings_of_ones_own_and_the_scores_of_a_reranker_are_compared(corpus: Path, words: list[str]) -> None:
+    write(corpus / "docs.jsonl", [{**record, "source": str(i // 2)} for i, record in enumerate(DOCUMENTS)])
+    scores = {record["id"]: len(record["text"]) for record in DOCUMENTS}
+    write(corpus / "queries.jsonl", [{**query, "rank": scores} for query in QUERIES])
+    lines = ["mmr lambda_mult=0.5", "coverage max_per_source=1", "similarity budget=50"]
+    options = [part for line in lines for part in ("--setting", line)]
+    result = on(corpus, *options, "--scores-key", "rank", "--out", corpus / "report.json")
+    assert result.exit_code == 0, result.output
+    written = read(corpus / "report.json")
+    labels = [setting["label"] for setting in written["settings"]]
+    assert labels[-5:] == [*lines[1:], "reranker", "coverage relevance=scores", "hybrid search"]
+    assert len({*labels}) == len(labels)
+    view = written["queries"][0]
+    picked = {label: {view["candidates"][i]["id"] for i in view["picks"][str(at)]} for at, label in enumerate(labels)}
+    assert picked["reranker"] == {"river", "violin"}
+    # Bread and loaf are of one source; each text has more than 25 characters.
+    assert picked["similarity"] == {"bread", "loaf"}
+    assert len(picked["coverage max_per_source=1"] & {"bread", "loaf"}) == 1
+    assert len(picked["similarity budget=50"]) == 1
+    assert any("The mean number of texts is similarity budget=50 1.0." in note for note in written["notes"])
+
+
 @pytest.mark.parametrize(("finished", "code"), [(1, 1), (0, 2)])
 def test_ctrl_c_keeps_the_finished_queries(
     corpus: Path, words: list[str], monkeypatch: pytest.MonkeyPatch, finished: int, code: int
@@ -210,6 +232,10 @@ def test_ctrl_c_keeps_the_finished_queries(
         (["--k", "4", "--fetch-k", "3"], "--fetch-k"),
         (["--decide-by", "best"], "--decide-by"),
         (["--decide-by", "p_recall"], "--decide-by"),
+        (["--setting", "coverage max_per_sorce=2"], "did you mean 'max_per_source'"),
+        (["--setting", "vrsd max_per_source=2"], "document 'bread' has no source"),
+        (["--setting", "mmr relevance=scores"], "no query has any"),
+        (["--scores-key", "rank"], "no line has the key 'rank'"),
         (["--demo"], "--demo"),
         (["--split", "dev"], "--split"),
         (["--documents", "absent.jsonl"], "absent.jsonl cannot be read"),

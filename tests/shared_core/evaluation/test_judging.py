@@ -238,8 +238,15 @@ def test_copies_that_are_not_picked_are_candidates_as_in_the_adapters() -> None:
 
 
 def test_documents_of_a_store_have_an_id_each_and_the_labels_of_their_metadata() -> None:
-    rows = [("a", "A", "x", "T"), ("b", "B", ["x", "y"], ""), ("a", "C", None, ""), (None, "D", 3, "")]
+    rows: list[Any] = [("a", "A", "T", {"subtopics": "x", "source": 7}), ("b", "B", "", {"subtopics": ["x", "y"]})]
+    rows += [("a", "C", "", {"cost": 2}), (None, "D", "", {"subtopics": 3})]
     found = found_documents(rows)
+    assert [(document.source, document.cost) for document in found] == [
+        ("7", None),
+        (None, None),
+        (None, 2),
+        (None, None),
+    ]
     assert [document.subtopics for document in found] == [("x",), ("x", "y"), (), ()]
     assert [document.id for document in found[:3]] == ["a", "b", "a (2)"]
     assert [document.title for document in found] == ["T", "", "", ""]

@@ -60,7 +60,7 @@
   const label = (setting) => data.settings[setting].label;
 
   const line = (text, most) => cut(text.replace(/\s+/g, " "), most);
-  data.queries.forEach((query, i) => querySelect.append(new Option(`${i + 1}. ${line(query.text, 90)}`, i)));
+  data.queries.forEach((query, i) => querySelect.append(new Option(`${cut(query.id, 28)}: ${line(query.text, 90)}`, i)));
   slots.forEach((select, slot) => {
     if (slot > 0) select.append(new Option("none", ""));
     let group = null;
@@ -153,9 +153,11 @@
   // Why a query gains or loses: for each setting the texts of similarity that it leaves out, and what it takes instead.
   function reasons(query, all) {
     const near = all.find((one) => one.setting === 0);
-    const texts = (before, among, after = "") => (among.length ? [
-      before, ...among.flatMap((index, i) => [i ? ", " : " ", bidi("b", "", data.documents[query.candidates[index][0]][0])]), after,
-    ] : []);
+    const texts = (before, among, after = "", most = 0) => (among.length ? [before, ...among.flatMap((index, i) => {
+      const [id, text] = data.documents[query.candidates[index][0]];
+      const rank = near.picks.indexOf(index), place = rank < 0 ? "" : ` (pick ${rank + 1} of similarity)`;
+      return [i ? ", " : " ", bidi("b", "", id), ...(most ? [" ", bidi("q", "", line(text, most)), place] : [])];
+    }), after] : []);
     return !near ? [] : all.filter((one) => one !== near).map((one) => {
       const gold = (index) => query.gold.includes(index);
       const out = near.picks.filter((index) => !one.picks.includes(index));
@@ -167,7 +169,8 @@
       else if (!query.goldTotal) line.append(...texts("leaves out", out, "; "), ...texts("picks instead", taken, "."));
       else {
         line.append(
-          ...texts("leaves out the gold", out.filter(gold), "; "), ...texts("finds the gold", taken.filter(gold), "; "),
+          ...texts("leaves out the gold", out.filter(gold), "; ", 60),
+          ...texts("finds the gold", taken.filter(gold), "; ", 60),
           out.some(gold) || taken.some(gold) ? "" : "the same gold documents; ",
           ...texts("takes", taken.filter((index) => !gold(index)), " (not gold) instead."),
           taken.every(gold) ? "takes nothing else." : "",

@@ -130,8 +130,8 @@ def test_each_claim_leads_to_the_row_of_its_figures() -> None:
         Claim("c", "values"),
         Claim("d", "queries", 1, "?"),
     )
-    for measure in ("R@5", None):
-        advice = Recommendation(0, 10, measure, claims, None, None)
+    for setting, measure in ((0, "R@5"), (None, None)):
+        advice = Recommendation(setting, 10, measure, claims, None, None)
         page = Page(render(replace(comparison(), recommendation=advice, changes=())))
         found = [a["href"] for a in page.all("a") if a.get("class") == "figures"]
         assert {"#differences-title", "#table-title", "#queries-title"} <= {*found}

@@ -533,10 +533,8 @@ def _notes_on_sizes(settings: Sequence[Setting], outcomes: Sequence[JudgedQuery]
         if (of_setting < numbers[:, 0]).any()
     ]
     if fewer:
-        yield (
-            f"Some settings pick fewer than {k} texts. The mean number of texts is {', '.join(fewer)}. A query for "
-            "which a setting picks nothing has 0 in each measure."
-        )
+        nothing = " A query for which a setting picks nothing has 0 in each measure." if not numbers.all() else ""
+        yield f"Some settings pick fewer than {k} texts. The mean number of texts is {', '.join(fewer)}.{nothing}"
 
 
 def _notes_on(

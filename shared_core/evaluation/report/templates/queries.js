@@ -96,6 +96,7 @@
       if (lost.length) tags.append(bidi("span", "lost", `left out by ${lost.map((other) => label(other.setting)).join(", ")}`));
       if (won) tags.append(make("span", "won", "missed by similarity"));
     }
+    if (query.beyond.includes(index)) tags.append(make("span", "beyond", "not among the candidates"));
     if (serves !== undefined) tags.append(make("span", "serves", serves ? `for sub-question ${serves}` : "for the question"));
     const by = query.namedBy[one.setting]?.[rank] ?? -1;
     if (by >= 0) {
@@ -142,10 +143,11 @@
     }
     if (query.goldTotal) {
       const hits = all.map((one) => `${label(one.setting)} ${one.picks.filter((i) => query.gold.includes(i)).length}`);
-      const lost = query.goldTotal - query.gold.length;
+      const lost = query.goldTotal - query.gold.filter((i) => !query.beyond.includes(i)).length;
+      const candidates = query.candidates.length - query.beyond.length;
       parts.push(`Picked of ${counted(query.goldTotal, "gold document", "gold documents")}: ${hits.join(", ")}.`);
       const missing = lost === 1 ? "is not among" : "are not among", none = lost === 1 ? "it" : "them";
-      if (lost) parts.push(`(${lost} ${missing} the ${query.candidates.length} candidates: no setting can pick ${none}.)`);
+      if (lost) parts.push(`(${lost} ${missing} the ${candidates} candidates: no setting that selects from these can pick ${none}.)`);
     }
     return parts.join(" ");
   }

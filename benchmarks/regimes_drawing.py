@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.racing.plot import DARK, LIGHT, Palette
+from benchmarks.regimes_tasks import ANSWER
 
 RESULTS = Path(__file__).resolve().parent / "results"
 # The column of the page, its name in the drawing, and its marker. The default is drawn last, over the others.
@@ -29,14 +30,13 @@ LOWEST = -12.0
 
 
 def points(page: str) -> dict[str, dict[str, float]]:
-    """The points that each method adds, by kind of corpus and question; the last row is the mean of all tasks."""
+    """The points that each method adds, by kind of corpus and question; the last one is the mean of all tasks."""
     part = page.split("## Points more than similarity")[1].split("\n## ")[0].split("\n- ")[0]
     head, _, *rows = (
         [cell.strip(" *") for cell in line.split("|")[1:-1]] for line in part.splitlines() if line[:1] == "|"
     )
     added = {row[0]: dict(zip(head[1:], map(float, row[1:]), strict=True)) for row in rows}
-    del added["worst task"]
-    return added
+    return {group: worth for group, worth in added.items() if group not in ("worst task", ANSWER)}
 
 
 def in_words(added: dict[str, dict[str, float]]) -> str:

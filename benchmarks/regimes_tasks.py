@@ -279,7 +279,8 @@ REGIMES: dict[str, tuple[Callable[[], Regime], tuple[str, ...]]] = {
     "MTOP": (lambda: examples(mtop(), "logical_form", intents_and_slots, own=False), ("mtop/mtop.jsonl",)),
     "NL2Bash": (lambda: examples(nl2bash(), "bash", commands_and_options, own=False), ("nl2bash/nl2bash.jsonl",)),
 }
-# The rows of the summary: kinds of corpus and question.
+# The rows of the summary: kinds of corpus and question. The last row is ANSWER, another measure of some of the tasks.
+ANSWER = "the answer is written in a text"
 GROUPS: dict[str, tuple[str, ...]] = {
     "questions of several steps": (
         "HotpotQA, paragraphs",

@@ -337,7 +337,7 @@ def compare_candidates(
         missing=missing,
     )
     shown = [outcome.view for outcome in outcomes if outcome.view is not None]
-    changes = _find_changes(columns, advice, [one.query.id for one in outcomes if one.query.root is not None])
+    changes = find_changes(columns, advice, [one.query.id for one in outcomes if one.query.root is not None])
     hidden = {change.query for change in changes} - {view.id for view in shown}
     again = [judged(query, view=True) for query in given if query.id in hidden]
     shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
@@ -389,7 +389,7 @@ def _check_subtopics(outcomes: list[JudgedQuery]) -> tuple[list[JudgedQuery], st
     return outcomes, None
 
 
-def _find_changes(
+def find_changes(
     columns: Sequence[MeasureValues], advice: Recommendation, with_root: Sequence[str]
 ) -> tuple[QueryChange, ...]:
     """The queries that the recommended setting, or else the runner-up, makes worse and better by most."""

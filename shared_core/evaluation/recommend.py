@@ -174,7 +174,8 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     # vectors: those of the 50 nearest candidates
     selection = select(query, vectors, k=5, selector="mmr", lambda_mult=0.8)
     """
-    if setting.method in ("rrf", "ranking", "reranker"):
+    # The settings of a log of shadow mode are in the reader's own code.
+    if setting.method in ("rrf", "ranking", "reranker", "returned", "selected"):
         return {}
     name = "similarity" if setting.method == "highest cosine" else setting.method
     given = {"selector": f'"{name}"', **dict(setting.parameters)}
@@ -193,7 +194,7 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     llamaindex: dict[str, str] = {}
     if "max_per_source" in given:
         langchain["source"] = '"source"'
-        llamaindex["source"] = 'lambda node: node.metadata.get("source", node.ref_doc_id)'
+        llamaindex["source"] = 'lambda node: node.metadata.get("source", node.ref_doc_id or node.node_id)'
     if "budget" in given:
         langchain["costs"] = 'lambda document: document.metadata.get("cost", len(document.page_content))'
         llamaindex["costs"] = 'lambda node: node.metadata.get("cost", len(node.get_content()))'

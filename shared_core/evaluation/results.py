@@ -255,7 +255,7 @@ class Comparison:
         Mean cosine of the picks with their query; mean cosine between the picks of a query. Every ``redundancy`` is
         None if each query has one pick.
     queries : tuple of QueryView
-        The first queries in full, for the report, and those of ``changes``.
+        The first queries in full, for the report, and those of ``changes``; none for a log of shadow mode.
     changes : tuple of QueryChange
         The queries that the recommended setting makes worse or better than similarity by most, those that lose most
         first; up to five of each. If similarity is recommended, they are about the runner-up.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import sys
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ def demo() -> Iterator[ModuleType]:
     sys.path.insert(0, str(EXAMPLES))
     yield importlib.import_module("demo")
     sys.path.remove(str(EXAMPLES))
-    for name in ("demo", "_minilm", "_picture", "_hotpotqa", "_bridge_picture", "_queries_picture"):
+    for name in ("demo", "_minilm", "_picture", "_hotpotqa", "_bridge_picture", "_queries_picture", "_bar_pictures"):
         sys.modules.pop(name, None)
 
 
@@ -210,3 +211,35 @@ def test_the_pictures_of_sub_questions_show_what_setselect_selects() -> None:
         assert drawn == expected, f"run examples/_queries_picture.py, which draws {name} again"
         words = {element.text for element in ElementTree.fromstring(drawn).iter()}
         assert {picture.shorten(title) for panel in (fused, best) for title in panel.titles} <= words
+
+
+@pytest.mark.parametrize(
+    ("name", "page"), [("learning", "learning"), ("reranking", "reranking"), ("losses", "when-diversity-hurts")]
+)
+@pytest.mark.usefixtures("demo")
+def test_the_pictures_of_figures_show_those_of_the_results(name: str, page: str) -> None:
+    picture = importlib.import_module("_bar_pictures")
+    chart = picture.CHARTS[name]()
+    for file, palette in picture.files(name).items():
+        drawn = file.read_text(encoding="utf-8")
+        assert drawn == picture.draw(chart, palette), f"run examples/_bar_pictures.py, which draws {file.name} again"
+        words = {element.text for element in ElementTree.fromstring(drawn).iter()}
+        assert {bar.shown for bars in chart.groups.values() for bar in bars} <= words
+    text = (EXAMPLES.parent / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    assert f'assets/{name}.svg" alt="{html.escape(chart.in_words)}"' in text, "examples/_bar_pictures.py prints it"
+
+
+@pytest.mark.usefixtures("demo")
+def test_a_picture_of_bars_by_hand() -> None:
+    picture = importlib.import_module("_bar_pictures")
+    columns, rows = picture.read_table("text\n\n| a | b |\n| --- | ---: |\n| **x** | -1.5 [-2.0, +0.5] |\n\n| a |", "a")
+    assert (columns, rows) == (["b"], {"x": ["-1.5 [-2.0, +0.5]"]})
+    mean, low, high = picture.numbers(rows["x"][0])
+    bars = [picture.Bar("k = 2", mean, (low, high)), picture.Bar("k = 4", 0.95)]
+    assert [(bar.shown, bar.may_be_chance) for bar in bars] == [("−1.5", True), ("+1.0", False)]
+    chart = picture.Chart("A & B", ("points",), {"one": bars})
+    assert chart.in_words == "A & B, in points. one: k = 2 −1.5; k = 4 +1.0."
+    # Of 284 wide, the value 0 is at 2 of 2.95 points; the bar of 0.95 begins there.
+    drawn = ElementTree.fromstring(picture.draw(chart, picture._picture.FILES["effect.svg"]))
+    starts = [float(bar.attrib["x"]) for bar in drawn.iter("{http://www.w3.org/2000/svg}rect")]
+    assert starts[1] - starts[0] == pytest.approx(1.5 * (starts[1] - 70) / 2, abs=0.1)

@@ -1,0 +1,371 @@
+"""What a language model answers from the texts that each method selects: HotpotQA dev and 2WikiMultihopQA.
+
+Gemma 3 270M, which make models installs, gets five texts and a question, after three worked examples. Judged are the
+answer that it writes, and the probability of the right one. The prompt was chosen on the development half of the
+questions, and the figures are from the other half.
+
+Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. Every score and every
+answer is kept in .cache/answers/, so an interrupted run resumes. The whole run takes half an hour on two idle cores.
+
+    python benchmarks/answers.py                  # prints the tables
+    python benchmarks/answers.py --write          # and writes benchmarks/results/answers.md
+    python benchmarks/answers.py --questions 5    # a trial with five questions of each set
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import string
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.learned.judge import END, Judge
+from benchmarks.models import CACHE, MAX_TOKENS, MINILM, embed
+from benchmarks.papers import _language_models as language_models
+from benchmarks.papers._common import ROOT, heading, records, require, table
+from benchmarks.papers._language_models import LanguageModel
+from benchmarks.regimes import best_by_words, contains, search_for, space_words
+from benchmarks.regimes_methods import DEFAULT, HYBRID, METHODS, SIMILARITY
+from benchmarks.regimes_tasks import REGIMES, SEED, is_development
+from shared_core.evaluation.measures.statistics import bootstrap_interval
+from shared_core.signals.language_models import Item
+
+RESULT = ROOT / "benchmarks" / "results" / "answers.md"
+FOLDER = CACHE / "answers"
+FOLDERS = {"HotpotQA dev": "hotpotqa_dev", "2WikiMultihopQA": "2wiki"}
+FILES = [f"{folder}/{name}.jsonl" for folder in FOLDERS.values() for name in ("passages", "questions")]
+K = 5
+QUESTIONS = 100  # of each set
+LONGEST_ANSWER = 16  # tokens
+# The questions of the worked examples, all of the development half: a date, a name, and yes.
+WORKED = ("5a77d31c55429967ab1052c0", "f2d2dcca096611ebbdafac1f6bf848b6", "5a89f6235542993b751ca9c7")
+SELECTED = (SIMILARITY, "MMR λ 0.8", HYBRID, DEFAULT)
+# The bounds: what the model knows by itself, and what it answers from exactly the texts that are needed.
+NOTHING, NEEDED = "no texts", "the needed texts"
+ROWS = (NOTHING, *SELECTED, NEEDED)
+
+
+class Layout(NamedTuple):
+    """How texts are put into a prompt."""
+
+    words: int  # each text is cut after so many
+    titles: bool  # in front of each text
+    best_last: bool  # next to the question
+
+
+# Each was tried on the development half, with so many questions of each set.
+LAYOUTS = [Layout(60, titles, best_last) for titles in (False, True) for best_last in (False, True)]
+TRIED_ON = 10
+TRIED_WITH = (SIMILARITY, NEEDED)
+LAYOUT = LAYOUTS[1]
+
+
+class Asked(NamedTuple):
+    """A question, and for each row of the tables the texts of its prompt, as (title, text), the best first."""
+
+    question: str
+    answer: str
+    texts: dict[str, list[tuple[str, str]]]
+    found: dict[str, float]  # whether all needed texts are there
+    contained: dict[str, float]  # whether the answer is written in one of them; NaN for yes and no
+
+    @property
+    def is_yes_or_no(self) -> bool:
+        return self.answer.casefold() in ("yes", "no")
+
+
+# --- prompts and answers ----------------------------------------------------------------------------
+
+
+def read_set(name: str) -> tuple[list[Asked], list[Asked]]:
+    """The questions of a set with the picks of every method: the development half, and the other one."""
+    regime = REGIMES[f"{name}, paragraphs"][0]()
+    questions = records(f"{FOLDERS[name]}/questions.jsonl")
+    row_of = {passage["id"]: row for row, passage in enumerate(records(f"{FOLDERS[name]}/passages.jsonl"))}
+    vectors, queries = embed(regime.texts, MINILM), embed([case.question for case in regime.cases], MINILM, query=True)
+    spaced = [space_words(text) for text in regime.texts]
+    names = regime.names or []
+    halves: tuple[list[Asked], list[Asked]] = ([], [])
+    for case, record, query, by_words in zip(regime.cases, questions, queries, best_by_words(regime), strict=True):
+        search = search_for(regime, case, query, vectors, by_words)
+        picks = {NOTHING: [], NEEDED: [row_of[passage] for passage in record["gold"]]}
+        picks |= {method: METHODS[method](search, K) for method in SELECTED}
+        asked = Asked(
+            case.question,
+            record["answer"],
+            {row: [(names[pick], regime.texts[pick]) for pick in some] for row, some in picks.items()},
+            {row: case.worth(some) for row, some in picks.items()},
+            {row: contains(case, some, spaced) for row, some in picks.items()},
+        )
+        if record["id"] not in WORKED:
+            halves[not is_development(case.question)].append(asked)
+    return halves
+
+
+def worked_examples() -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """Question, answer and needed texts of each worked example."""
+    found = {}
+    for folder in FOLDERS.values():
+        passages = {passage["id"]: passage for passage in records(f"{folder}/passages.jsonl")}
+        for question in records(f"{folder}/questions.jsonl"):
+            if question["id"] in WORKED:
+                some = [passages[name] for name in question["gold"]]
+                texts = [(passage["title"], " ".join(passage["sentences"])) for passage in some]
+                found[question["id"]] = question["question"], question["answer"], texts
+    return [found[name] for name in WORKED]
+
+
+def prompt_item(question: str, answer: str, texts: Sequence[tuple[str, str]], layout: Layout) -> dict[str, str]:
+    """The texts and the question, and the answer."""
+    lines = [f"{title}: {text}" if layout.titles else text for title, text in texts]
+    lines = [" ".join(line.split()[: layout.words]) for line in lines]
+    return {
+        "question": "\n".join([*(reversed(lines) if layout.best_last else lines), f"Question: {question}", "Answer:"]),
+        "answer": answer,
+    }
+
+
+class Prompts:
+    """The prompts of a layout. Without texts, the worked examples have none either."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        worked = worked_examples()
+        self._with_texts = [prompt_item(*example, layout) for example in worked]
+        self._without = [prompt_item(question, answer, [], layout) for question, answer, _ in worked]
+
+    def of(self, asked: Asked, row: str) -> tuple[dict[str, str], list[dict[str, str]]]:
+        """The item that is asked, and the worked examples before it."""
+        item = prompt_item(asked.question, asked.answer, asked.texts[row], self.layout)
+        return item, self._without if row == NOTHING else self._with_texts
+
+
+def context(item: dict[str, str], examples: list[dict[str, str]]) -> str:
+    """The prompt up to the answer."""
+    return END.join([*(f"{one['question']}\n{one['answer']}" for one in examples), f"{item['question']}\n"])
+
+
+def normalised(answer: str) -> list[str]:
+    """The words of an answer as SQuAD compares them: lower case, without punctuation and articles."""
+    without = "".join(letter for letter in answer.lower() if letter not in string.punctuation)
+    return re.sub(r"\b(a|an|the)\b", " ", without).split()
+
+
+def f1(written: str, right: str) -> float:
+    """SQuAD's F1 of the words, 0 to 1."""
+    given, wanted = normalised(written), normalised(right)
+    if wanted in (["yes"], ["no"]):
+        return float(given == wanted)
+    same = sum((Counter(given) & Counter(wanted)).values())
+    return 2 * same / (len(given) + len(wanted)) if same else 0.0
+
+
+# --- measuring --------------------------------------------------------------------------------------
+
+# What is measured for a question and a row, in this order.
+MEASURES = ("all needed texts", "answer in a text", "exact match", "F1", "log P", "log P per token", "tokens")
+# The tables show these in percent.
+SHARES = MEASURES[:4]
+# Per row of the tables: (questions, measures).
+Figures = dict[str, np.ndarray]
+
+
+def ask(judge: Judge, model: LanguageModel, some: Sequence[Asked], prompts: Prompts, about: str) -> Figures:
+    """Let the model answer every question from the texts of every row."""
+    places = [(asked, row) for row in ROWS for asked in some]
+    pairs = [prompts.of(*place) for place in places]
+    verdicts = judge.verdicts(pairs, about)
+    contexts = [context(*pair) for pair in pairs]
+    written = model.complete(contexts, LONGEST_ANSWER, FOLDER / "written.jsonl")
+    lengths = count_tokens(model, contexts)
+    answers = count_tokens(model, [asked.answer + END for asked in some])
+    values = []
+    for place, (asked, row) in enumerate(places):
+        log = verdicts[place].log
+        exact = normalised(written[place]) == normalised(asked.answer)
+        shares = [asked.found[row], asked.contained[row], exact, f1(written[place], asked.answer)]
+        per_token = log / answers[place % len(some)]
+        values.append([*(100 * share for share in shares), log, per_token, lengths[place]])
+    return dict(zip(ROWS, np.array(values).reshape(len(ROWS), len(some), len(MEASURES)), strict=True))
+
+
+def count_tokens(model: LanguageModel, texts: Sequence[str]) -> list[int]:
+    """The tokens of each text, without the one that begins every text."""
+    counts = model.answers.count_tokens([Item(row, "\n", text) for row, text in enumerate(texts)])
+    return [count - 2 for count in counts]
+
+
+def try_layouts(judge: Judge, half: list[Asked]) -> np.ndarray:
+    """The mean log P of each layout, with the texts of TRIED_WITH, (layouts, rows)."""
+    pairs = [
+        prompts.of(asked, row) for prompts in map(Prompts, LAYOUTS) for row in TRIED_WITH for asked in half[:TRIED_ON]
+    ]
+    scores = judge.score(pairs)
+    return np.reshape(scores, (len(LAYOUTS), len(TRIED_WITH), -1)).mean(axis=2)
+
+
+# --- tables -----------------------------------------------------------------------------------------
+
+# The questions of a table: their number, and the figures of each row.
+Groups = dict[str, Figures]
+
+
+def groups(sets: dict[str, list[Asked]], figures: dict[str, Figures]) -> Groups:
+    """Both sets, each set, and its questions with and without yes or no as the answer."""
+    found = {"both sets": {row: np.concatenate([some[row] for some in figures.values()]) for row in ROWS}}
+    for name, asked in sets.items():
+        found[name] = figures[name]
+        closed = np.array([one.is_yes_or_no for one in asked])
+        for words, kept in (("other answers", ~closed), ("yes or no", closed)):
+            found[f"{name}, {words}"] = {row: values[kept] for row, values in figures[name].items()}
+    return found
+
+
+def figure_table(found: Groups) -> str:
+    rows = []
+    for name, figures in found.items():
+        for row, values in figures.items():
+            if len(values):
+                means = [
+                    f"{mean_of(column):.{2 if 'log' in measure else 0 if measure == 'tokens' else 1}f}"
+                    for measure, column in zip(MEASURES, values.T, strict=True)
+                ]
+                rows.append([f"{name}: {row}", str(len(values)), *(mean.replace("nan", "") for mean in means)])
+    return table(["", "questions", *MEASURES], rows)
+
+
+def mean_of(values: np.ndarray) -> float:
+    """The mean of the known values; NaN if there are none."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else np.nan
+
+
+def difference(figures: Figures, row: str, measure: str, base: str = SIMILARITY) -> tuple[float, float, float] | None:
+    """The mean difference to another row, and its 95 % bootstrap interval over questions."""
+    column = MEASURES.index(measure)
+    values = figures[row][:, column] - figures[base][:, column]
+    values = values[~np.isnan(values)]
+    return (float(values.mean()), *bootstrap_interval(values, seed=SEED)) if len(values) else None
+
+
+def shown(found: tuple[float, float, float] | None, measure: str) -> str:
+    if found is None:
+        return ""
+    mean, low, high = (f"{value:+.{1 if measure in SHARES else 2}f}" for value in found)
+    return f"{mean} ({low} to {high})"
+
+
+def difference_table(found: Groups) -> str:
+    rows = [
+        [f"{name}: {row}", *(shown(difference(figures, row, measure), measure) for measure in MEASURES[:-1])]
+        for name, figures in found.items()
+        if len(figures[SIMILARITY]) > 1
+        for row in ROWS
+        if row != SIMILARITY
+    ]
+    return table(["minus similarity", *MEASURES[:-1]], rows)
+
+
+def verdict(found: Groups) -> str:
+    """What the model can tell apart: setselect and similarity, setselect and the others."""
+    lines = []
+    for measure, base in [(measure, SIMILARITY) for measure in MEASURES[1:-1]] + [
+        ("log P", method) for method in SELECTED[1:-1]
+    ]:
+        some = difference(found["both sets"], DEFAULT, measure, base)
+        assert some is not None
+        tells = "Told apart" if some[1] > 0 or some[2] < 0 else "Not told apart"
+        lines.append(f"- {tells}: {DEFAULT} minus {base}, {measure}: {shown(some, measure)}.")
+    return "\n".join(lines) + "\n"
+
+
+def layout_table(tried: np.ndarray) -> str:
+    rows = []
+    for layout, means in zip(LAYOUTS, tried, strict=True):
+        words = f"{'with' if layout.titles else 'without'} titles, best text {'last' if layout.best_last else 'first'}"
+        rows.append(
+            [f"**{words}**" if layout == LAYOUT else words, *(f"{value:.2f}" for value in (*means, means.mean()))]
+        )
+    return table(["mean log P", *TRIED_WITH, "mean"], rows)
+
+
+# --- the page ---------------------------------------------------------------------------------------
+
+
+def page(model: LanguageModel, found: Groups, tried: np.ndarray) -> str:
+    packages = ["numpy", "bm25s", "sentence-transformers", "torch", "transformers"]
+    text = heading("Answers from the selected texts", "benchmarks/answers.py", FILES, packages, SEED)
+    return f"""{text}
+A language model answers a question from {K} texts, which each method selects for it. The questions need two texts or
+more. They are those of the half on which nothing was chosen; of a set that has more, the first {QUESTIONS}. The vectors
+are from {MINILM} (texts cut after {MAX_TOKENS} tokens), and the methods are those of [regimes.md](regimes.md). Titles
+are given to {DEFAULT} as names.
+
+The model is {model.described} It continues texts and was not trained to follow instructions. All
+prompts have the same three worked examples, and {K} texts, each cut after {LAYOUT.words} words. *{NOTHING}* is what the
+model knows by itself. *{NEEDED[0].upper()}{NEEDED[1:]}* are exactly those that the question needs, two or four.
+
+- *All needed texts* and *answer in a text* judge the selected texts, in percent of the questions. An answer is in a
+  text if its words stand there in their order. Yes and no are not looked for.
+- *Exact match* and *F1* judge what the model writes, in percent, as SQuAD does (without case, punctuation, articles).
+- *log P* is the logarithm of the probability that the model gives to the right answer and its end. It judges all
+  questions, also those that the model gets wrong.
+- *Tokens* is the mean length of a prompt with the worked examples.
+
+## What can be told apart
+
+{verdict(found)}
+## The figures
+
+{figure_table(found)}
+## Differences to similarity
+
+The mean over the questions, with its 95 % bootstrap interval:
+
+{difference_table(found)}
+## The prompt
+
+Each layout was tried with {TRIED_ON} questions of each set, of the development half. The one in bold has the highest
+mean:
+
+{layout_table(tried)}"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--set", choices=FOLDERS, help="only this set; nothing is written")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help=f"of each set, at most ({QUESTIONS})")
+    parser.add_argument("--threads", type=int, default=0, help="threads of torch; 0: its default")
+    parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
+    options = parser.parse_args()
+    require(*FILES)
+    if options.threads:
+        import torch
+
+        torch.set_num_threads(options.threads)
+    say = partial(print, flush=True)
+    model = next(language_models.models(argparse.Namespace(model=None, endpoint=None, batch_size=16, dtype=None)))
+    sets, tried, figures = {}, [], {}
+    for name in [options.set] if options.set else FOLDERS:
+        judge = Judge(model, FOLDER / f"{FOLDERS[name]}.jsonl", say)
+        half, other = read_set(name)
+        tried.append(try_layouts(judge, half))
+        sets[name] = other[: options.questions]
+        figures[name] = ask(judge, model, sets[name], Prompts(LAYOUT), name)
+    text = page(model, groups(sets, figures), np.mean(tried, axis=0))
+    print(text)
+    if options.write and not options.set:
+        RESULT.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -154,7 +154,10 @@ def test_the_figures_of_each_number_of_picks_are_in_a_table() -> None:
         replace(size, values={(i, "relevance"): v for (i, _), v in size.values.items()}) for size in found.sizes
     )
     none = Recommendation(None, None, None, (Claim("No winner.", "sizes"),), None, None)
-    assert "so the charts show relevance: " in Page(render(replace(found, sizes=sizes, recommendation=none, changes=()))).text
+    assert (
+        "so the charts show relevance: "
+        in Page(render(replace(found, sizes=sizes, recommendation=none, changes=()))).text
+    )
 
 
 def test_the_queries_that_lose_and_gain_most_lead_to_their_views() -> None:

@@ -237,6 +237,8 @@ def test_the_data_hold_every_pick() -> None:
         assert {int(setting): tuple(picks) for setting, picks in shown["picks"].items()} == query.picks
         assert [ids[i] for i in shown["gold"]] == [name for name in ids if name in query.gold]
         assert [data["documents"][place][2] for place, *_ in shown["candidates"]] == [c.name for c in query.candidates]
+        assert [tuple(shown["covers"].get(str(i), ())) for i in range(len(ids))] == [c.parts for c in query.candidates]
+        assert tuple(shown["parts"]) == query.parts
         assert {int(setting): tuple(by) for setting, by in shown["namedBy"].items()} == query.named_by
 
 

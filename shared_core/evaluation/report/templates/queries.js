@@ -115,7 +115,7 @@
     if (without.length) tags.append(bidi("span", "lost", `left out by ${without.map((other) => label(other.setting)).join(", ")}`));
     const near = others.find((other) => other.setting === 0);
     if (near && right(query, index, near)) tags.append(make("span", "won", "missed by similarity"));
-    if (query.beyond.includes(index)) tags.append(make("span", "", "beyond the candidates"));
+    if (query.beyond.includes(index)) tags.append(make("span", "beyond", "not among the candidates"));
     if (serves !== undefined) tags.append(make("span", "serves", serves ? `for sub-question ${serves}` : "for the question"));
     const by = query.namedBy[one.setting]?.[rank] ?? -1;
     if (by >= 0) {

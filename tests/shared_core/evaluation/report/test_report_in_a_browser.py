@@ -12,7 +12,7 @@ import pytest
 
 from shared_core.evaluation.report import write_report
 from shared_core.evaluation.results import Comparison
-from tests.shared_core.evaluation.report.report_cases import comparison, hostile, only_similarity
+from tests.shared_core.evaluation.report.report_cases import comparison, hostile, only_similarity, with_a_pick_beyond
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -37,6 +37,7 @@ KINDS: dict[str, Callable[[Comparison], Comparison]] = {
     "usual": lambda found: found,
     "hostile": hostile,
     "least": only_similarity,
+    "beyond": with_a_pick_beyond,
 }
 
 
@@ -152,6 +153,17 @@ def test_queries_and_settings_can_be_selected_by_keyboard(opened: Open) -> None:
     shown = page.locator("#columns .column").first.locator(".id").all_inner_texts()
     query = found.queries[2]
     assert shown == [query.candidates[i].id for i in query.picks[position]]
+
+
+def test_a_pick_that_is_no_candidate_is_marked(opened: Open) -> None:
+    found = with_a_pick_beyond(comparison())
+    page = opened("beyond")
+    page.locator("#slot0").select_option(label=found.settings[-1].label)
+    pick = page.locator("#columns .column").first.locator(".pick").first
+    assert pick.locator(".id").inner_text() == "beyond"
+    assert pick.locator(".beyond").inner_text() == "not among the candidates"
+    candidates = len(found.queries[0].candidates) - 1
+    assert f"1 is not among the {candidates} candidates" in page.locator("#summary").inner_text()
 
 
 def test_points_show_their_figures_on_focus_and_by_arrow_keys(opened: Open) -> None:

@@ -87,7 +87,16 @@
     return query.gold.includes(index) && !other.picks.includes(index);
   }
 
-  function pick(query, one, rank, index, all) {
+  // The words of the query that at most half of the candidates contain: they distinguish the texts that contain them.
+  const words = (text) => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
+  function rare(query) {
+    const texts = query.candidates.map(([document_]) => words(data.documents[document_][1]));
+    return [...words(query.text)].filter((word) => 2 * texts.filter((text) => text.has(word)).length <= texts.length);
+  }
+  const marked = (text, rarely) => text.split(/([\p{L}\p{N}]+)/u)
+    .map((part) => (rarely.includes(part.toLowerCase()) ? make("mark", "", part) : part));
+
+  function pick(query, one, rank, index, all, rarely) {
     const [document_, cosine, , , serves] = query.candidates[index];
     const [id, text] = data.documents[document_];
     const others = all.filter((other) => other !== one);
@@ -118,7 +127,8 @@
         make("span", "cosine", `cosine ${figure(cosine)}`)),
       tags,
     );
-    const excerpt = bidi("p", "excerpt", cut(text, SHORT));
+    const excerpt = bidi("p", "excerpt", "");
+    excerpt.append(...marked(cut(text, SHORT), rarely));
     item.append(excerpt);
     if (text.length > SHORT) {
       const more = make("button", "more", "Show more");
@@ -130,16 +140,16 @@
         more.setAttribute("aria-expanded", String(open));
         more.textContent = open ? "Show less" : "Show more";
         more.setAttribute("aria-label", `${more.textContent} of pick ${rank + 1}, ${id}`);
-        excerpt.textContent = open ? text : cut(text, SHORT);
+        excerpt.replaceChildren(...marked(open ? text : cut(text, SHORT), rarely));
       });
       item.append(more);
     }
     return item;
   }
 
-  function column(query, one, all) {
+  function column(query, one, all, rarely) {
     const heading = make("h3", "", key(outline(one.slot, 10, 10, true)), bidi("span", "", label(one.setting)));
-    const list = make("ol", "", ...one.picks.map((index, rank) => pick(query, one, rank, index, all)));
+    const list = make("ol", "", ...one.picks.map((index, rank) => pick(query, one, rank, index, all, rarely)));
     return make("section", "column", heading, one.picks.length ? list : make("p", "hint", "Nothing was picked."));
   }
 
@@ -266,7 +276,7 @@
     byId("sub-questions").hidden = !query.queries.length;
     byId("summary").textContent = summary(query, all);
     byId("reasons").replaceChildren(...reasons(query, all));
-    byId("columns").replaceChildren(...all.map((one) => column(query, one, all)));
+    byId("columns").replaceChildren(...all.map((one) => column(query, one, all, rare(query))));
     keys(query, all);
     redraw = () => {
       tips.hide();

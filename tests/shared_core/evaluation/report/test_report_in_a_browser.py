@@ -130,6 +130,8 @@ def test_a_pick_says_which_pick_names_it(opened: Open) -> None:
     shown = [picks.nth(rank).locator(".named").all_inner_texts() for rank in range(5)]
     assert shown == [[], *([] if name is None else [f"named by {name}"] for name in names)]
     assert page.locator(".named").first.evaluate(CONTRAST) >= 4.5
+    # Words that distinguish texts are marked. Most candidates have the other words of the query.
+    assert {*page.locator("mark").all_inner_texts()} <= {*first.text.lower().split()}
 
 
 def test_queries_and_settings_can_be_selected_by_keyboard(opened: Open) -> None:

@@ -355,11 +355,12 @@ def _best_of_the_others(label: str, value: Estimate, lead: Difference, p: str) -
 
 
 def _fewer_sentence(settings: Sequence[Setting], fewer: Fewer, measure: Measure, found: Mapping[int, Matrix]) -> str:
-    texts = "1 text" if fewer.k == 1 else f"{fewer.k} texts"
+    label = settings[fewer.setting].label
+    find = f"1 text of {label} finds" if fewer.k == 1 else f"{fewer.k} texts of {label} find"
     ours, theirs = found[fewer.k][fewer.setting].mean(), found[fewer.than][0].mean()
     said = (
-        f"{texts} of {settings[fewer.setting].label} find as much as {fewer.than} texts of similarity: their "
-        f"{measure.name.partition('@')[0]} is {_number(ours)} and {_number(theirs)}, a difference of "
+        f"{find} as much as {fewer.than} texts of similarity: "
+        f"{measure.name.partition('@')[0]} {_number(ours)} against {_number(theirs)}, a difference of "
         f"{_number(fewer.difference)}"
     )
     if fewer.low < fewer.high:

@@ -46,8 +46,12 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
                 "queries": [clip(text, _QUERY) for text in query.queries],
                 "place": place,
                 "candidates": candidates,
+                "parts": [clip(part, _ID) for part in query.parts],
+                "covers": {str(i): view.parts for i, view in enumerate(query.candidates) if view.parts},
+                "beyond": [i for i, candidate in enumerate(query.candidates) if candidate.beyond],
                 "gold": [i for i, candidate in enumerate(query.candidates) if candidate.id in gold],
                 "goldTotal": len(gold),
+                "beyond": [i for i, candidate in enumerate(query.candidates) if candidate.beyond],
                 "picks": {str(setting): list(picks) for setting, picks in sorted(query.picks.items())},
                 "namedBy": {
                     str(setting): list(by) for setting, by in sorted(query.named_by.items()) if max(by, default=-1) >= 0

@@ -320,7 +320,8 @@ def compare_candidates(
     rows += [Setting("ranking", name, None, "the first of this ranking") for name in outcomes[0].rankings]
     columns = measure(outcomes, k)
     keys = _OF_ALL_SIZES if decide_by is None else (*_OF_ALL_SIZES, decide_by)
-    of_sizes = {size: measure(outcomes, size, keys) for size in sorted(sizes)}
+    of_sizes = {size: measure(outcomes, size, keys) for size in sizes if size != k}
+    of_sizes[k] = [column for column in columns if column.measure.key in keys]
     values, differences = {}, {}
     for column in columns:
         for setting, (mean, difference) in enumerate(summarise(column)):
@@ -359,7 +360,7 @@ def compare_candidates(
         redundancy=tuple(values[s, "redundancy"].mean if several else None for s in range(len(rows))),
         queries=tuple(shown),
         changes=changes,
-        sizes=tuple(_size(outcomes, size, of_size) for size, of_size in of_sizes.items()),
+        sizes=tuple(_size(outcomes, size, of_size) for size, of_size in sorted(of_sizes.items())),
         partial=partial,
         notes=(
             *notes,

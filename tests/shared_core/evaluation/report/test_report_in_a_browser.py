@@ -130,6 +130,8 @@ def test_a_pick_says_which_pick_names_it(opened: Open) -> None:
     shown = [picks.nth(rank).locator(".named").all_inner_texts() for rank in range(5)]
     assert shown == [[], *([] if name is None else [f"named by {name}"] for name in names)]
     assert page.locator(".named").first.evaluate(CONTRAST) >= 4.5
+    # Words that distinguish texts are marked. Most candidates have the other words of the query.
+    assert {*page.locator("mark").all_inner_texts()} <= {*first.text.lower().split()}
 
 
 def test_queries_and_settings_can_be_selected_by_keyboard(opened: Open) -> None:
@@ -198,6 +200,14 @@ def test_a_query_that_loses_shows_the_gold_that_is_left_out_and_what_took_its_pl
     assert all(name in reason for name in ours - near)
     assert columns.nth(0).locator(".pick", has_text=lost).locator(".lost").inner_text() == "left out by vrsd"
     assert page.locator(".lost").first.evaluate(CONTRAST) >= 4.5
+    # Where a query asks for parts, the parts count.
+    page.locator("#changes-title ~ * a", has_text="q3").click()
+    reason = page.locator("#reasons li").first.inner_text()
+    assert reason.startswith(
+        "vrsd against similarity, recall@5 0.250 → 0.750: no longer covers price; also covers speed"
+    )
+    marked = page.locator("#columns .pick:has(.lost, .won)").all_inner_texts()
+    assert {text.split()[1] for text in marked} == {"docs/page-03.md#1", "docs/page-03.md#8"}
 
 
 def test_a_claim_leads_to_its_row_by_keyboard(opened: Open) -> None:

@@ -191,6 +191,9 @@ def read_name(text: str) -> str:
         and as_key(line)
     ):
         return line
+    # Saves the search in texts without capitals.
+    if head[: LINE + 1].islower():
+        return ""
     for start, _, run in _capitalised(head):
         before = split_words(head[: min(start, LINE)])
         if start > LINE or not all(word in _OPENING or word.isdigit() for word in before):

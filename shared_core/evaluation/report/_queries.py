@@ -48,7 +48,6 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
                 "candidates": candidates,
                 "parts": [clip(part, _ID) for part in query.parts],
                 "covers": {str(i): view.parts for i, view in enumerate(query.candidates) if view.parts},
-                "beyond": [i for i, candidate in enumerate(query.candidates) if candidate.beyond],
                 "gold": [i for i, candidate in enumerate(query.candidates) if candidate.id in gold],
                 "goldTotal": len(gold),
                 "beyond": [i for i, candidate in enumerate(query.candidates) if candidate.beyond],

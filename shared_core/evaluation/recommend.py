@@ -142,12 +142,12 @@ def _find_fewer(settings: Sequence[Setting], recommended: int, found: Mapping[in
     """The fewest picks that find as much as plain similarity with the largest number of picks that was tried.
 
     They are those of the recommended setting, or of the default selector if similarity is recommended. If similarity
-    finds as much with fewer picks than the largest number, the setting is compared with that number. ``found`` maps
-    each number to the values of the deciding measure, (settings, N).
+    finds as much with fewer picks than the largest number, the setting is compared with that number. Too few queries
+    say nothing. ``found`` maps each number to the values of the deciding measure, (settings, N).
     """
     default = next((i for i, one in enumerate(settings) if one.label == DEFAULT_SELECTOR), None)
     setting = recommended or default
-    if setting is None:
+    if setting is None or found[min(found)].shape[1] < FEWEST:
         return None
     enough = found[max(found)][0].mean() - ROUNDING
     than = min(k for k, values in found.items() if values[0].mean() >= enough)

@@ -69,6 +69,7 @@ def test_recommendation_table_and_chart_need_no_script() -> None:
     html = render(found)
     page = Page(html)
     assert all(claim.text in page.text for claim in found.recommendation.claims)
+    assert "Texts whose sum points in the direction of the query." in page.text
     assert "p = 0.214" in page.text
     assert "p < 0.001" in page.text
     for setting in found.settings:

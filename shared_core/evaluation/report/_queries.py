@@ -50,6 +50,7 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
                 "covers": {str(i): view.parts for i, view in enumerate(query.candidates) if view.parts},
                 "gold": [i for i, candidate in enumerate(query.candidates) if candidate.id in gold],
                 "goldTotal": len(gold),
+                "beyond": [i for i, candidate in enumerate(query.candidates) if candidate.beyond],
                 "picks": {str(setting): list(picks) for setting, picks in sorted(query.picks.items())},
                 "namedBy": {
                     str(setting): list(by) for setting, by in sorted(query.named_by.items()) if max(by, default=-1) >= 0

@@ -51,7 +51,12 @@ def photograph(browser: Browser, page: Path, scheme: Any) -> Image.Image:
     boxes: list[Any] = [tab.locator(part).bounding_box() for part in ("#advice-title", ".pair")]
     top, bottom = boxes[0]["y"] - MARGIN, boxes[1]["y"] + boxes[1]["height"] + MARGIN
     shot = tab.screenshot(full_page=True, clip={"x": 0, "y": top, "width": WIDTH, "height": bottom - top})
-    return Image.open(io.BytesIO(shot)).convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
+    picture = Image.open(io.BytesIO(shot)).convert("RGB")
+    # The colours that most pixels have. A palette of averages would change the grounds.
+    most: list[tuple[int, Any]] = sorted(picture.getcolors(picture.width * picture.height) or [], reverse=True)
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([part for _, colour in most[:COLOURS] for part in colour])
+    return picture.quantize(palette=palette, dither=Image.Dither.NONE)
 
 
 def main() -> None:

@@ -48,9 +48,9 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
                 "candidates": candidates,
                 "parts": [clip(part, _ID) for part in query.parts],
                 "covers": {str(i): view.parts for i, view in enumerate(query.candidates) if view.parts},
-                "beyond": [i for i, candidate in enumerate(query.candidates) if candidate.beyond],
                 "gold": [i for i, candidate in enumerate(query.candidates) if candidate.id in gold],
                 "goldTotal": len(gold),
+                "beyond": [i for i, candidate in enumerate(query.candidates) if candidate.beyond],
                 "picks": {str(setting): list(picks) for setting, picks in sorted(query.picks.items())},
                 "namedBy": {
                     str(setting): list(by) for setting, by in sorted(query.named_by.items()) if max(by, default=-1) >= 0

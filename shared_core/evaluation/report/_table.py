@@ -14,6 +14,19 @@ TITLES: dict[Needs, str] = {
     "perspectives": "Against perspectives",
     "answers": "Against answers",
 }
+# What the methods do, for readers who have not met them.
+METHODS = {
+    "similarity": "The texts that are nearest to the query.",
+    "coverage": "A set of texts that are relevant, cover the words of the query together, do not repeat each other and "
+    "name each other.",
+    "ndpp": "A set of texts that are relevant and do not repeat each other.",
+    "vrsd": "Texts whose sum points in the direction of the query.",
+    "mmr": "Text by text: relevant, and not similar to those before it. A lower lambda_mult weighs repetition more.",
+    "ranking": "The first texts of another ranking, such as hybrid search: by vectors and by words (BM25).",
+    "reranker": "The texts with the highest scores of your reranker.",
+    "rrf": "The ranks of a text for the sub-questions, added up.",
+    "highest cosine": "The texts that are nearest to the query or to one of its sub-questions.",
+}
 WHISKER = 64  # width in pixels of the drawing of an interval
 
 

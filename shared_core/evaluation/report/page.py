@@ -22,7 +22,7 @@ from ..results import Claim, Comparison, percent
 from ._chart import draw_chart
 from ._queries import changed_by, query_data
 from ._sizes import Sizes, show_sizes
-from ._table import TITLES, WHISKER, by_method, compared_measures, make_column, signed
+from ._table import METHODS, TITLES, WHISKER, by_method, compared_measures, make_column, signed
 from ._text import clip, clip_middle, counted, number
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -134,7 +134,7 @@ def _template() -> Template:
         clip=clip,
         clip_middle=clip_middle,
     )
-    environment.globals.update(counted=counted, whisker=WHISKER)
+    environment.globals.update(counted=counted, whisker=WHISKER, meanings=METHODS)
     return environment.get_template("report.html.jinja")
 
 

@@ -69,6 +69,7 @@ def test_recommendation_table_and_chart_need_no_script() -> None:
     html = render(found)
     page = Page(html)
     assert all(claim.text in page.text for claim in found.recommendation.claims)
+    assert "Texts whose sum points in the direction of the query." in page.text
     assert "p = 0.214" in page.text
     assert "p < 0.001" in page.text
     for setting in found.settings:
@@ -212,7 +213,8 @@ def test_a_comparison_of_one_setting_without_gold_names_no_winner() -> None:
 
 
 def test_a_report_without_queries_shows_the_rest() -> None:
-    html = render(replace(comparison(), queries=(), changes=()))
+    html = render(replace(comparison(), queries=()))
+    assert "similarity 1.000 → vrsd 0.250 q2" in " ".join(Page(html).text.split())
     assert "The comparison kept no queries to show here" in html
     assert 'id="data"' not in html
 

@@ -48,8 +48,8 @@ def photograph(browser: Browser, page: Path, scheme: Any) -> Image.Image:
     )
     tab.goto(page.as_uri())
     tab.evaluate("document.querySelector('.code').remove()")
-    start, end = (dict(tab.locator(part).bounding_box() or {}) for part in ("#advice-title", ".pair"))
-    top, bottom = start["y"] - MARGIN, end["y"] + end["height"] + MARGIN
+    boxes: list[Any] = [tab.locator(part).bounding_box() for part in ("#advice-title", ".pair")]
+    top, bottom = boxes[0]["y"] - MARGIN, boxes[1]["y"] + boxes[1]["height"] + MARGIN
     shot = tab.screenshot(full_page=True, clip={"x": 0, "y": top, "width": WIDTH, "height": bottom - top})
     return Image.open(io.BytesIO(shot)).convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
 

@@ -96,7 +96,7 @@ def compare_index(
                 n.node_id,
                 n.get_content(MetadataMode.NONE),
                 read_title(n.metadata),
-                {"source": n.node.ref_doc_id} | n.metadata,
+                {"source": n.node.ref_doc_id or n.node_id} | n.metadata,
             )
             for n in found.items
         ]

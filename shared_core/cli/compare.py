@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -23,9 +24,10 @@ from ..evaluation.corpus import read_documents, read_queries
 from ..evaluation.demo import demo_corpus
 from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
 from ..evaluation.recommend import lines_to_paste
-from ..evaluation.results import Comparison, percent
+from ..evaluation.results import Comparison, Measure, percent
 from ..evaluation.settings import distinct, parse_setting, sweep
 from ..evaluation.shadow_log import compare_log, read_log
+from ..selectors.base import DEFAULT_SELECTOR
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
 from ._terminal import (
     FINE,
@@ -127,7 +129,8 @@ def compare(
         list[str] | None,
         typer.Option(
             help='One more setting to compare, such as "mmr lambda_mult=0.7" or "coverage max_per_source=2 '
-            'drop_near_duplicates=0.9". It may have budget, score_threshold and relevance=scores too. May be repeated.'
+            'drop_near_duplicates=0.9". It may have budget, score_threshold, min_gain, min_k and relevance=scores too. '
+            "May be repeated."
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report: .html, or .json for the figures only.")] = None,
@@ -376,20 +379,10 @@ def _show(show: Console, comparison: Comparison) -> None:
             f"{facts.k} of the {facts.fetch_k} nearest; {facts.model}"
         )
     )
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("setting", no_wrap=True)
-    columns = []
-    for measure in comparison.measures:
-        table.add_column(measure.name, justify="right")
-        means = [f"{comparison.values[i, measure.key].mean + 0.0:.3f}" for i in range(len(comparison.settings))]
-        best = (max if measure.higher_is_better else min)(means, key=float)
-        columns.append([Text(mean, "bold" if mean == best else "") for mean in means])
-    for i, setting in enumerate(comparison.settings):
-        recommended = i == comparison.recommendation.setting
-        label = Text(f"{'→ ' if recommended else '  '}{setting.label}", "bold" if recommended else "")
-        table.add_row(label, *(column[i] for column in columns))
-    show.print(table)
+    _show_means(show, comparison)
     _show_differences(show, comparison)
+    _show_sizes(show, comparison)
+    _show_changes(show, comparison)
     show.print(Text(f"\n{comparison.recommendation.text}"))
     for note in comparison.notes:
         show.print(Text(f"Note: {note}"))
@@ -398,6 +391,41 @@ def _show(show: Console, comparison: Comparison) -> None:
         code = lines_to_paste(comparison.settings[taken], facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates)
         for name, lines in code.items():
             show.print(Text(f"\n# {name}\n{lines}"), soft_wrap=True)
+
+
+def _show_means(show: Console, comparison: Comparison) -> None:
+    """The settings by the measures, in as many tables as the width needs."""
+    labels = [
+        f"{'→ ' if i == comparison.recommendation.setting else '  '}{setting.label}"
+        for i, setting in enumerate(comparison.settings)
+    ]
+    for measures in _fit(comparison.measures, show.width - max(map(len, labels)) - 3):
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        table.add_column("setting", no_wrap=True)
+        columns = []
+        for measure in measures:
+            table.add_column(measure.name, justify="right")
+            means = [f"{comparison.values[i, measure.key].mean + 0.0:.3f}" for i in range(len(labels))]
+            best = (max if measure.higher_is_better else min)(means, key=float)
+            columns.append([Text(mean, "bold" if mean == best else "") for mean in means])
+        for i, label in enumerate(labels):
+            recommended = i == comparison.recommendation.setting
+            table.add_row(Text(label, "bold" if recommended else ""), *(column[i] for column in columns))
+        show.print(table)
+
+
+def _fit(measures: Sequence[Measure], width: int) -> Iterator[list[Measure]]:
+    """The measures in groups whose columns fit into the width; the words of a name stand below each other."""
+    group: list[Measure] = []
+    left = width
+    for measure in measures:
+        needed = max(5, *map(len, measure.name.split())) + 3
+        if group and needed > left:
+            yield group
+            group, left = [], width
+        group.append(measure)
+        left -= needed
+    yield group
 
 
 def _show_differences(show: Console, comparison: Comparison) -> None:
@@ -431,3 +459,40 @@ def _show_differences(show: Console, comparison: Comparison) -> None:
         )
     )
     show.print(table)
+
+
+def _show_sizes(show: Console, comparison: Comparison) -> None:
+    """What similarity, the recommended setting and the default find with each number of picks."""
+    key = comparison.recommendation.measure
+    sizes = [size for size in comparison.sizes if (0, key) in size.values]
+    if key is None or len(sizes) < 2:
+        return
+    default = [i for i, setting in enumerate(comparison.settings) if setting.label == DEFAULT_SELECTOR]
+    name = next(one.name.partition("@")[0] for one in comparison.measures if one.key == key)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column(f"{name}, texts picked:", no_wrap=True)
+    for size in sizes:
+        table.add_column(str(size.k), justify="right")
+    for i in dict.fromkeys([0, _setting_of_changes(comparison), *default]):
+        means = (f"{size.values[i, key].mean:.3f}" for size in sizes)
+        mark = "→ " if i == comparison.recommendation.setting else "  "
+        table.add_row(Text(f"{mark}{comparison.settings[i].label}"), *means)
+    show.print()
+    show.print(table)
+
+
+def _show_changes(show: Console, comparison: Comparison) -> None:
+    """A line with the queries that lose most, and one with those that gain most."""
+    if comparison.changes:
+        show.print()
+    label = comparison.settings[_setting_of_changes(comparison)].label
+    gaps = [(one.query, one.setting - one.similarity) for one in comparison.changes]
+    for what, some in (("lose", [g for g in gaps if g[1] < 0]), ("gain", [g for g in gaps if g[1] > 0])):
+        if some:
+            listed = ", ".join(f"{quoted(query)} {gap:+.3f}" for query, gap in some)
+            show.print(Text(f"Queries that {what} most with {label}: {listed}"))
+
+
+def _setting_of_changes(comparison: Comparison) -> int:
+    """The recommended setting, or the runner-up if that is similarity."""
+    return comparison.recommendation.setting or comparison.recommendation.runner_up or 0

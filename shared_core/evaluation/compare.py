@@ -320,7 +320,8 @@ def compare_candidates(
     rows += [Setting("ranking", name, None, "the first of this ranking") for name in outcomes[0].rankings]
     columns = measure(outcomes, k)
     keys = _OF_ALL_SIZES if decide_by is None else (*_OF_ALL_SIZES, decide_by)
-    of_sizes = {size: measure(outcomes, size, keys) for size in sorted(sizes)}
+    of_sizes = {size: measure(outcomes, size, keys) for size in sizes if size != k}
+    of_sizes[k] = [column for column in columns if column.measure.key in keys]
     values, differences = {}, {}
     for column in columns:
         for setting, (mean, difference) in enumerate(summarise(column)):
@@ -337,7 +338,7 @@ def compare_candidates(
         missing=missing,
     )
     shown = [outcome.view for outcome in outcomes if outcome.view is not None]
-    changes = _find_changes(columns, advice, [one.query.id for one in outcomes if one.query.root is not None])
+    changes = find_changes(columns, advice, [one.query.id for one in outcomes if one.query.root is not None])
     hidden = {change.query for change in changes} - {view.id for view in shown}
     again = [judged(query, view=True) for query in given if query.id in hidden]
     shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
@@ -359,7 +360,7 @@ def compare_candidates(
         redundancy=tuple(values[s, "redundancy"].mean if several else None for s in range(len(rows))),
         queries=tuple(shown),
         changes=changes,
-        sizes=tuple(_size(outcomes, size, of_size) for size, of_size in of_sizes.items()),
+        sizes=tuple(_size(outcomes, size, of_size) for size, of_size in sorted(of_sizes.items())),
         partial=partial,
         notes=(
             *notes,
@@ -389,7 +390,7 @@ def _check_subtopics(outcomes: list[JudgedQuery]) -> tuple[list[JudgedQuery], st
     return outcomes, None
 
 
-def _find_changes(
+def find_changes(
     columns: Sequence[MeasureValues], advice: Recommendation, with_root: Sequence[str]
 ) -> tuple[QueryChange, ...]:
     """The queries that the recommended setting, or else the runner-up, makes worse and better by most."""
@@ -532,10 +533,8 @@ def _notes_on_sizes(settings: Sequence[Setting], outcomes: Sequence[JudgedQuery]
         if (of_setting < numbers[:, 0]).any()
     ]
     if fewer:
-        yield (
-            f"Some settings pick fewer than {k} texts. The mean number of texts is {', '.join(fewer)}. A query for "
-            "which a setting picks nothing has 0 in each measure."
-        )
+        nothing = " A query for which a setting picks nothing has 0 in each measure." if not numbers.all() else ""
+        yield f"Some settings pick fewer than {k} texts. The mean number of texts is {', '.join(fewer)}.{nothing}"
 
 
 def _notes_on(

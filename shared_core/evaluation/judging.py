@@ -274,6 +274,9 @@ def judge(
         )
 
     words = read(rows)["words"]
+    # What each text covers, for the view.
+    parts = {label: np.isin(ids, list(covering)) for label, covering in subtopics.items()}
+    parts = parts or dict(zip(query.answers, contained.T, strict=True))
     return JudgedQuery(
         query,
         subtopics,
@@ -283,7 +286,9 @@ def judge(
         len(rows) - len(scores),
         words is not None and not words.weights.any(),
         {k: measured(k, [picked for picked, _ in of_size]) for k, of_size in found_sets.items()},
-        _view(query, documents, pool, cosines, np.vstack([unit_query, unit]), found_sets[sizes[0]]) if view else None,
+        _view(query, documents, parts, pool, cosines, np.vstack([unit_query, unit]), found_sets[sizes[0]])
+        if view
+        else None,
         labelled=any(document.subtopics for document in documents),
         mean_candidate=unit.mean(axis=0),
         gold_vectors=_gold_vectors(query, dict(zip(ids, unit, strict=True)), found.gold_vectors),
@@ -455,6 +460,7 @@ def _normalised(text: str) -> str:
 def _view(
     query: Query,
     documents: list[Document],
+    parts: Mapping[str, NDArray[np.bool_]],
     pool: _Pool,
     cosines: Matrix,
     vectors: Matrix,
@@ -476,6 +482,7 @@ def _view(
             _excerpt(documents[row].title or read_name(documents[row].text)),
             served.get(row),
             row not in seen,
+            tuple(part for part, covering in enumerate(parts.values()) if covering[row]),
         )
         for row, place in zip(shown, places, strict=True)
     )
@@ -483,7 +490,7 @@ def _view(
         {setting: tuple(position[row] for row in of_setting[part]) for setting, of_setting in enumerate(found)}
         for part in (0, 1)
     )
-    return QueryView(query.id, query.text, query.gold, x, y, views, picks, names, query.queries)
+    return QueryView(query.id, query.text, query.gold, x, y, views, picks, names, query.queries, tuple(parts))
 
 
 def project_to_map(vectors: Matrix) -> Matrix:

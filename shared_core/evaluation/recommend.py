@@ -142,12 +142,12 @@ def _find_fewer(settings: Sequence[Setting], recommended: int, found: Mapping[in
     """The fewest picks that find as much as plain similarity with the largest number of picks that was tried.
 
     They are those of the recommended setting, or of the default selector if similarity is recommended. If similarity
-    finds as much with fewer picks than the largest number, the setting is compared with that number. ``found`` maps
-    each number to the values of the deciding measure, (settings, N).
+    finds as much with fewer picks than the largest number, the setting is compared with that number. Too few queries
+    say nothing. ``found`` maps each number to the values of the deciding measure, (settings, N).
     """
     default = next((i for i, one in enumerate(settings) if one.label == DEFAULT_SELECTOR), None)
     setting = recommended or default
-    if setting is None:
+    if setting is None or found[min(found)].shape[1] < FEWEST:
         return None
     enough = found[max(found)][0].mean() - ROUNDING
     than = min(k for k, values in found.items() if values[0].mean() >= enough)
@@ -174,7 +174,8 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     # vectors: those of the 50 nearest candidates
     selection = select(query, vectors, k=5, selector="mmr", lambda_mult=0.8)
     """
-    if setting.method in ("rrf", "ranking", "reranker"):
+    # The settings of a log of shadow mode are in the reader's own code.
+    if setting.method in ("rrf", "ranking", "reranker", "returned", "selected"):
         return {}
     name = "similarity" if setting.method == "highest cosine" else setting.method
     given = {"selector": f'"{name}"', **dict(setting.parameters)}
@@ -193,7 +194,7 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     llamaindex: dict[str, str] = {}
     if "max_per_source" in given:
         langchain["source"] = '"source"'
-        llamaindex["source"] = 'lambda node: node.metadata.get("source", node.ref_doc_id)'
+        llamaindex["source"] = 'lambda node: node.metadata.get("source", node.ref_doc_id or node.node_id)'
     if "budget" in given:
         langchain["costs"] = 'lambda document: document.metadata.get("cost", len(document.page_content))'
         llamaindex["costs"] = 'lambda node: node.metadata.get("cost", len(node.get_content()))'
@@ -354,11 +355,12 @@ def _best_of_the_others(label: str, value: Estimate, lead: Difference, p: str) -
 
 
 def _fewer_sentence(settings: Sequence[Setting], fewer: Fewer, measure: Measure, found: Mapping[int, Matrix]) -> str:
-    texts = "1 text" if fewer.k == 1 else f"{fewer.k} texts"
+    label = settings[fewer.setting].label
+    find = f"1 text of {label} finds" if fewer.k == 1 else f"{fewer.k} texts of {label} find"
     ours, theirs = found[fewer.k][fewer.setting].mean(), found[fewer.than][0].mean()
     said = (
-        f"{texts} of {settings[fewer.setting].label} find as much as {fewer.than} texts of similarity: their "
-        f"{measure.name.partition('@')[0]} is {_number(ours)} and {_number(theirs)}, a difference of "
+        f"{find} as much as {fewer.than} texts of similarity: "
+        f"{measure.name.partition('@')[0]} {_number(ours)} against {_number(theirs)}, a difference of "
         f"{_number(fewer.difference)}"
     )
     if fewer.low < fewer.high:

@@ -174,7 +174,8 @@ class CandidateView:
 
     ``name`` is its title or the name that its text begins with, by which other texts call it; empty if it has none.
     ``serves`` is the number of the sub-question that it serves best, from 1; 0 is the question. None if there are none.
-    ``beyond``: the search did not find it, and only a ranking such as hybrid search picked it.
+    ``beyond``: the search did not find it, and only a ranking such as hybrid search picked it. ``parts`` are positions
+    in ``QueryView.parts``: what it covers of them.
     """
 
     id: str
@@ -185,6 +186,7 @@ class CandidateView:
     name: str = ""
     serves: int | None = None
     beyond: bool = False
+    parts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,7 @@ class QueryView:
     ``named_by`` maps it to the position of the earlier pick that names each pick and brought it a bonus, or -1.
     ``gold`` holds the ids that are known to be right; they need not be among the candidates. ``x, y`` is the query's
     place on the map, which shows the first two principal components of the candidates and the query. ``queries`` are
-    its sub-questions.
+    its sub-questions, and ``parts`` what it asks for: the labels of its subtopics, else its answers.
     """
 
     id: str
@@ -207,6 +209,7 @@ class QueryView:
     picks: dict[int, tuple[int, ...]]
     named_by: dict[int, tuple[int, ...]] = field(default_factory=dict)
     queries: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -255,7 +258,7 @@ class Comparison:
         Mean cosine of the picks with their query; mean cosine between the picks of a query. Every ``redundancy`` is
         None if each query has one pick.
     queries : tuple of QueryView
-        The first queries in full, for the report, and those of ``changes``.
+        The first queries in full, for the report, and those of ``changes``; none for a log of shadow mode.
     changes : tuple of QueryChange
         The queries that the recommended setting makes worse or better than similarity by most, those that lose most
         first; up to five of each. If similarity is recommended, they are about the runner-up.

@@ -6,6 +6,7 @@ import ast
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -15,8 +16,10 @@ from ..candidates import Candidates
 from ..errors import InvalidParameterError
 from ..scaling import rescale
 from ..selectors.base import (
+    DEFAULT_MIN_K,
     Selection,
     Selector,
+    count_worthwhile,
     make_selector,
     selector_names,
     selector_parameters,
@@ -35,7 +38,7 @@ LAMBDAS = (0.5, 0.8)
 # Values of Coverage's word_weight that are tried beside its default, 1.
 WORD_WEIGHTS = (0.5, 2.0)
 # The settings of the adapters that named() takes besides a selector's own parameters.
-OF_ADAPTERS = ("max_per_source", "drop_near_duplicates", "budget", "score_threshold", "relevance")
+OF_ADAPTERS = ("max_per_source", "drop_near_duplicates", "budget", "score_threshold", "min_gain", "min_k", "relevance")
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class Adapted:
     drop_near_duplicates: float | None = None
     budget: float | None = None
     score_threshold: float | None = None
+    min_gain: float | None = None
+    min_k: int = DEFAULT_MIN_K
     by_scores: bool = False
 
     def __post_init__(self) -> None:
@@ -62,6 +67,9 @@ class Adapted:
         if self.score_threshold is not None:
             bounds = () if self.by_scores else (-1, 1)
             check_number(self.score_threshold, "score_threshold", *bounds)
+        if self.min_gain is not None:
+            check_number(self.min_gain, "min_gain", 0, 1)
+        check_integer(self.min_k, "min_k", 1)
         if self.by_scores and not getattr(self.selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
 
@@ -88,15 +96,21 @@ class Adapted:
         limited = candidates.with_constraints(self.max_per_source, self.drop_near_duplicates)
         if given is not None:
             limited = limited.with_query(limited.queries, rescale(given))
-        return choose(
+        choose_up_to = partial(
+            choose,
             limited,
             self.selector,
-            k,
             budget=self.budget,
             shown=tuple(shown),
             score_threshold=self.score_threshold,
             threshold_on=given,
         )
+        found = choose_up_to(k)
+        if self.min_gain is not None:
+            count = count_worthwhile(found, self.selector, self.min_gain, self.min_k)
+            if count < len(found):
+                found = choose_up_to(count)
+        return found
 
 
 def uses_scores(selector: Selector) -> bool:
@@ -138,8 +152,9 @@ def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
         A selector's name.
     **parameters
         The selector's own parameters, and these settings of the adapters: ``max_per_source``, for documents with a
-        ``source``; ``drop_near_duplicates``; ``budget``, for the ``cost`` of documents; ``score_threshold``; and
-        ``relevance="scores"``, for queries with ``scores``. With them a set may have fewer than ``k`` members.
+        ``source``; ``drop_near_duplicates``; ``budget``, for the ``cost`` of documents; ``score_threshold``;
+        ``min_gain`` and ``min_k``; and ``relevance="scores"``, for queries with ``scores``. With them a set may have
+        fewer than ``k`` members.
 
     Raises
     ------
@@ -162,6 +177,8 @@ parameters=(('lambda_mult', '0.5'),), reads_words=False, sub_questions=False)
             raise InvalidParameterError(f"there is no setting {quoted(key)}: did you mean {quoted(near)}?")
     selector = make_selector(name, **own)
     shown = ", ".join([repr(selector), *(f"{key}={_as_source(key, value)}" for key, value in adapted.items())])
+    if "min_k" in adapted and "min_gain" not in adapted:
+        raise InvalidParameterError("min_k has no effect without min_gain")
     if adapted:
         limits = {key: value for key, value in adapted.items() if key != "relevance"}
         selector = Adapted(selector, by_scores=_is_by_scores(adapted.get("relevance")), **limits)

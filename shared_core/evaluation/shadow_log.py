@@ -15,7 +15,7 @@ import numpy as np
 
 from .._validation import quoted
 from ..errors import InvalidInputError
-from .compare import need_extra
+from .compare import find_changes, need_extra
 from .corpus import Document, Problem, Query, as_query, convert_all
 from .judging import (
     JudgedPicks,
@@ -35,16 +35,8 @@ from .results import Claim, Comparison, CorpusFacts, Difference, Estimate, Measu
 VERSION = 1
 _SETS = ("returned", "selected")
 _KEYS = (
-    "queries",
-    "k",
-    "fetch_k",
-    "candidates",
-    "relevance",
-    "redundancy",
-    "sum_cosine",
-    "copies",
-    "selector",
-    "settings",
+    *("queries", "k", "fetch_k", "candidates", "relevance", "redundancy", "sum_cosine", "copies", "milliseconds"),
+    *("selector", "settings"),
 )
 # The queries that a claim names as those that change most.
 _MOST = 5
@@ -177,7 +169,7 @@ def compare_log(
             f"{read.path}: no call has the cosines of what was returned, because it was not among the candidates: "
             "raise fetch_k"
         )
-    settings = (Setting("similarity", "returned", None, "what was returned"), _setting(last))
+    settings = (Setting("returned", "returned", None, "what was returned"), _setting(last))
     values: dict[tuple[int, str], Estimate] = {}
     differences: dict[tuple[int, str], Difference] = {}
     for column in columns:
@@ -210,6 +202,7 @@ def compare_log(
         relevance=tuple(values[setting, "relevance"].mean for setting in range(2)),
         redundancy=tuple(values[setting, "redundancy"].mean if repeats else None for setting in range(2)),
         queries=(),
+        changes=find_changes(columns, advice, [one.query.id for one in outcomes if one.query.root is not None]),
         notes=tuple(notes),
     )
 
@@ -230,13 +223,10 @@ def _conditions(call: Mapping[str, Any]) -> str:
 
 
 def _setting(call: Mapping[str, Any]) -> Setting:
-    """The selection, with all settings that are not the default."""
-    name, *given = call["settings"].values()
-    names = [*call["settings"]][1:]
-    typed = [f"{key}={value}" if value is not None else key for key, value in zip(names, given, strict=True)]
-    # An object is the variable of its setting's name.
-    source = tuple((key, key if value is None else repr(value)) for key, value in zip(names, given, strict=True))
-    return Setting(name, " ".join([name, *typed]), None, call["selector"], source, sub_questions=bool(call["queries"]))
+    """The selection; its label has all settings that are not the default, of a function or another object the name."""
+    name, *given = call["settings"].items()
+    typed = [key if value is None else f"{key}={value}" for key, value in given]
+    return Setting("selected", " ".join([name[1], *typed]), None, call["selector"], sub_questions=bool(call["queries"]))
 
 
 def _subtopics(query: Query) -> dict[str, tuple[str, ...]]:
@@ -300,7 +290,7 @@ def _claims(
         f"The selection would change {percent(replaced)} of the results. It would replace {mean} of {k} texts on "
         f"average (95 % interval {low} to {high})."
     )
-    claims = [Claim(said, "values", 1)]
+    claims = [Claim(said)]
     of_what = {"relevance": "with the question", "redundancy": "between the texts"}
     for key, what in of_what.items():
         if (1, key) in values:
@@ -313,7 +303,7 @@ def _claims(
     most = [i for i in np.argsort(-changed.values[1], kind="stable")[:_MOST].tolist() if changed.values[1, i]]
     if most:
         named = ", ".join(f"{quoted(changed.queries[i])} ({changed.values[1, i]:.0%})" for i in most)
-        claims.append(Claim(f"It would change these most: {named}.", "values", 1, changed.queries[most[0]]))
+        claims.append(Claim(f"It would change these most: {named}."))
     return claims
 
 
@@ -322,20 +312,21 @@ def _notes_on(read: ShadowLog, calls: Sequence[Mapping[str, Any]], repeated: int
     k = calls[-1]["k"]
     first = "all texts" if k is None else f"the first {k} texts"
     yield f"'returned' is what the system returned, {first} of each result. The sentences call it similarity."
+    yield "The selection is that of your own settings: to switch to it, leave out shadow=True."
     for problems, what in ((read.problems, "could not be read"), (read.failures, "hold a selection that failed")):
         if problems:
             lines = "1 line" if len(problems) == 1 else f"{len(problems)} lines"
             yield f"{lines} of {read.path} {what}, and were left out; the first: {problems[0]}"
     if len(read.calls) > len(calls):
         yield (
-            f"{len(read.calls) - len(calls)} of {len(read.calls)} calls were left out: they have other settings. Log "
-            "each retriever, and each setting, to a file of its own."
+            f"{len(read.calls) - len(calls)} of {len(read.calls)} calls were left out: they have other settings. To "
+            "compare them, copy their lines to a file of their own."
         )
     if repeated:
         yield f"{repeated} calls repeat a question. Its last call counts."
     times = [call["milliseconds"] for call in calls]
     yield (
-        f"The selection, with its search, took {np.median(times):.1f} ms in the median and "
+        f"The selection, with its search, took {np.median(times):.1f} ms in the median, and at most "
         f"{np.percentile(times, 95):.1f} ms in 95 % of the calls."
     )
     costs = [[call["costs"][name] for name in _SETS] for call in calls if "costs" in call]

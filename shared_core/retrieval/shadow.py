@@ -21,6 +21,7 @@ from .request import LOGGER, Found, Request, Selected
 SHADOW_LOGGER = logging.getLogger("setselect.shadow")
 # The version of the lines, which ``shared_core.evaluation.shadow_log`` reads.
 VERSION = 1
+_COSINES = "relevance", "redundancy", "sum_cosine"
 
 
 def in_shadow(
@@ -61,9 +62,9 @@ def _compare(request: Request, selected: Selected, returned: Sequence[Any], ids:
     places = {name: row for row, name in reversed([*enumerate(names)])}
     picked = selection.indices.tolist()
     before = _names(found, returned, ids)
-    sets = {
-        "returned": [places.get(name) for name in before[: request.k]],
-        "selected": picked,
+    cosines = {
+        "returned": _cosines(selected, [places.get(name) for name in before[: request.k]]),
+        "selected": _cosines(selected, picked),
     }
     first: dict[str, str] = {}
     repeated = {name: first.setdefault(text, name) for name, text in zip(names, texts, strict=True) if text}
@@ -74,7 +75,7 @@ def _compare(request: Request, selected: Selected, returned: Sequence[Any], ids:
         "k": request.k,
         "fetch_k": None if found.fetch_k is None else request.fetch_k - len(request.shown),
         "candidates": len(found.items),
-        **_cosines(selected, sets),
+        **{key: {name: figures[key] for name, figures in cosines.items()} for key in _COSINES},
         "gains": list(map(_as_figure, selection.gains.tolist())),
         "named_by": [None if row is None else names[row] for row in selected.naming],
         "copies": {name: one for name, one in repeated.items() if name != one} if settings.drop_duplicates else {},
@@ -99,27 +100,25 @@ def _names(found: Found, items: Sequence[Any], ids: Sequence[Hashable]) -> list[
     ]
 
 
-def _cosines(selected: Selected, sets: dict[str, list[int | None]]) -> dict[str, dict[str, float | None]]:
-    """The relevance, redundancy and cos(sum, q) of each set, as a comparison defines them.
+def _cosines(selected: Selected, rows: Sequence[int | None]) -> dict[str, float | None]:
+    """The relevance, redundancy and cos(sum, q) of the candidates in these rows, as a comparison defines them.
 
-    They are None for a set with an item that has no vector, because it is no candidate. An empty set has 0 of
-    everything, and a single item repeats nothing.
+    None for a row means an item that is no candidate, and so has no vector. Then all figures are None. An empty set has
+    0 of everything, and a single item repeats nothing.
     """
-    figures: dict[str, dict[str, float | None]] = {name: {} for name in ("relevance", "redundancy", "sum_cosine")}
-    for name, rows in sets.items():
-        relevance = redundancy = sum_cosine = None if None in rows else 0.0
-        known = [row for row in rows if row is not None]
-        if known and len(known) == len(rows) and selected.question is not None:
-            unit = as_unit_rows(np.array([selected.found.vectors[row] for row in known], np.float64))
-            query = as_unit_vector(selected.question, unit.shape, unit.dtype)
-            total = unit.sum(axis=0)
-            length, pairs = float(np.linalg.norm(total)), len(unit) * (len(unit) - 1)
-            relevance = float((unit @ query).mean())
-            redundancy = (length**2 - float(np.vdot(unit, unit))) / pairs if pairs else 0.0
-            sum_cosine = float(total @ query) / length if length > 1e-9 else 0.0
-        for key, value in zip(figures, (relevance, redundancy, sum_cosine), strict=True):
-            figures[key][name] = None if value is None else _as_figure(value)
-    return figures
+    known = [row for row in rows if row is not None]
+    if selected.question is None or len(known) < len(rows):
+        return dict.fromkeys(_COSINES)
+    if not known:
+        return dict.fromkeys(_COSINES, 0.0)
+    unit = as_unit_rows(np.array([selected.found.vectors[row] for row in known], np.float64))
+    query = as_unit_vector(selected.question, unit.shape, unit.dtype)
+    total = unit.sum(axis=0)
+    length, pairs = float(np.linalg.norm(total)), len(unit) * (len(unit) - 1)
+    relevance = float((unit @ query).mean())
+    redundancy = (length**2 - float(np.vdot(unit, unit))) / pairs if pairs else 0.0
+    sum_cosine = float(total @ query) / length if length > 1e-9 else 0.0
+    return dict(zip(_COSINES, map(_as_figure, (relevance, redundancy, sum_cosine)), strict=True))
 
 
 def _plain(request: Request) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ._text import clip, number
 
 COLOURS = 8  # the number of colours in the style sheet
 _RADIUS = 5.0
-_DASHES = ("none", "7 3", "2 3", "9 3 2 3")
+_DASHES = ("none", "7 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2")
 _LABEL_SIZES = {"method": 13.0, "end": 11.0}
 # The markers of the methods: corners around a circle of radius 1; the first has so many that it is a circle.
 _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
@@ -89,8 +89,8 @@ class Label(NamedTuple):
 class Chart(NamedTuple):
     """A drawing of ``width`` by ``height`` pixels, with the axes around ``plot``, and what it shows, in words.
 
-    ``front`` joins the settings that no other beats. ``level`` is a dashed line with a text: few picks that find as
-    much as many. Both are empty where there is none.
+    ``front`` joins the settings that no other beats. ``level`` is a dashed line, explained by
+    ``level_text``: few picks that find as much as many. They are empty where there is none.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Chart(NamedTuple):
     labels: list[Label]
     front: str = ""
     level: str = ""
-    level_label: Label | None = None
+    level_text: str = ""
 
 
 class Scale(NamedTuple):

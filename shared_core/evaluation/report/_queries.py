@@ -46,6 +46,9 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
                 "queries": [clip(text, _QUERY) for text in query.queries],
                 "place": place,
                 "candidates": candidates,
+                "parts": [clip(part, _ID) for part in query.parts],
+                "covers": {str(i): view.parts for i, view in enumerate(query.candidates) if view.parts},
+                "beyond": [i for i, candidate in enumerate(query.candidates) if candidate.beyond],
                 "gold": [i for i, candidate in enumerate(query.candidates) if candidate.id in gold],
                 "goldTotal": len(gold),
                 "picks": {str(setting): list(picks) for setting, picks in sorted(query.picks.items())},
@@ -57,12 +60,19 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
         )
     return {
         "settings": [{"label": setting.label, "method": setting.method} for setting in comparison.settings],
-        "measure": next((one.name for one in comparison.measures if one.key == advice.measure), None),
+        "measure": changed_by(comparison),
         "changed": advice.setting or advice.runner_up,
         "start": _first_settings(comparison),
         "documents": [list(document) for document in documents],
         "queries": queries,
     }
+
+
+def changed_by(comparison: Comparison) -> str | None:
+    """The name of the measure of ``comparison.changes``: the one that decides, if it has a value for each query."""
+    # p-recall has one for each root. It is the mean of the success of its queries.
+    key = "success" if comparison.recommendation.measure == "p_recall" else comparison.recommendation.measure
+    return next((one.name for one in comparison.measures if one.key == key), None)
 
 
 def _first_settings(comparison: Comparison) -> list[int]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 from ..results import Comparison, Measure, Size
-from ._chart import COLOURS, Box, Chart, Curve, Label, Place, Point, Scale, Tick, dash, join, mark, padded
+from ._chart import COLOURS, Box, Chart, Curve, Place, Point, Scale, Tick, dash, join, mark, padded
 from ._table import by_method
 from ._text import counted, number
 
@@ -99,19 +98,5 @@ def _draw(comparison: Comparison, key: str, name: str, rows: list[int], by: str)
     level = many.values[0, key].mean
     start, end = scale.at(length(many, 0), level), scale.at(length(few, advice.fewer.setting), level)
     text = f"{number(length(few, advice.fewer.setting), 0)} instead of {number(length(many, 0), 0)}"
-    lines = [[point.at for point in curve.points] for curve in curves]
     path = join([start, end, scale.at(length(few, advice.fewer.setting), few.values[advice.fewer.setting, key].mean)])
-    return chart._replace(level=path, level_label=Label(text, 0, "end", [], _beside(start, end, text, lines)))
-
-
-def _beside(start: Place, end: Place, text: str, lines: list[list[Place]]) -> Place:
-    """The middle of the baseline of a text beside a level line, where it covers least of the other lines."""
-    half = 3.4 * len(text)
-    xs = [start.x + share * (end.x - start.x) for share in (0.5, 0.3, 0.7, 0.1, 0.9)]
-    boxes = [Box(x - half, start.y + up, x + half, start.y + up + 14) for up in (3, -20) for x in xs]
-    taken = [Box(x - 8, y - 8, x + 8, y + 8) for line in lines for x, y in line]
-    for (x, y), (to_x, to_y) in (pair for line in lines for pair in pairwise(line)):
-        between = [(x + part / 9 * (to_x - x), y + part / 9 * (to_y - y)) for part in range(1, 9)]
-        taken += [Box(x - 4, y - 4, x + 4, y + 4) for x, y in between]
-    best = min(boxes, key=lambda box: sum(map(box.overlap, taken)) + 9 * (box.overlap(box) - box.overlap(_PLOT)))
-    return Place(round((best.left + best.right) / 2, 1), round(best.bottom - 3, 1))
+    return chart._replace(level=path, level_text=text)

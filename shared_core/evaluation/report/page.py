@@ -20,7 +20,7 @@ from ..._files import write_atomically
 from ..recommend import lines_to_paste, p_value
 from ..results import Claim, Comparison, percent
 from ._chart import draw_chart
-from ._queries import query_data
+from ._queries import changed_by, query_data
 from ._sizes import Sizes, show_sizes
 from ._table import TITLES, WHISKER, by_method, compared_measures, make_column, signed
 from ._text import clip, clip_middle, counted, number
@@ -60,6 +60,7 @@ def render(comparison: Comparison) -> str:
         claims=[(claim, _links(claim, comparison, sizes)) for claim in comparison.recommendation.claims],
         sizes=sizes,
         deciding=next((one for one in comparison.measures if one.key == comparison.recommendation.measure), None),
+        changed_by=changed_by(comparison),
         changed_setting=comparison.recommendation.setting or comparison.recommendation.runner_up,
         losing=[one for one in comparison.changes if one.setting < one.similarity],
         gaining=[one for one in comparison.changes if one.setting > one.similarity],

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from shared_core.cli import _terminal
+from shared_core.cli import compare as compare_command
 from shared_core.cli._program import app
 from shared_core.evaluation import compare as compare_module
 from shared_core.signals.embedding_models import SentenceModel
@@ -128,6 +130,23 @@ def test_several_numbers_of_picks_are_judged_and_the_first_decides(corpus: Path,
     assert [one["corpus"]["k"] for one in found] == [3, 3]
     assert found[0]["values"] == found[1]["values"]
     assert [[size["k"] for size in one["sizes"]] for one in found] == [[1, 3], [2, 3]]
+
+
+def test_sizes_and_changes_are_shown_and_a_narrow_terminal_cuts_no_figure(
+    corpus: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [{**QUERIES[0], "subtopics": {"baking": ["bread", "loaf"], "river": ["river"]}}] * 6
+    write(corpus / "queries.jsonl", [*asked, {**QUERIES[1], "id": "violins"}])
+    monkeypatch.setattr(compare_command, "result_console", lambda: Console(width=80))
+    shown = on(corpus, "--k", "2,3").stdout
+    assert "…" not in shown
+    for measure in ("relevance", "success@2", "α-nDCG@2"):
+        assert measure in shown
+    table = shown[shown.index("subtopic recall, texts picked:") :].splitlines()
+    assert table[0].split()[-2:] == ["2", "3"]
+    assert [line.split()[1:] for line in table if line.split()[:1] == ["similarity"]] == [["0.500", "0.500"]]
+    assert "Queries that gain most with" in shown
+    assert "Queries that lose most with" not in shown
 
 
 def test_repeated_texts_count_once_unless_they_are_kept(corpus: Path, words: list[str]) -> None:

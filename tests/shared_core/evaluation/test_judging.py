@@ -274,3 +274,14 @@ def test_a_view_says_which_pick_names_each_pick() -> None:
     again = judge(Query("1", "?"), copied, selectors, [3], view=True).view
     assert again is not None
     assert again.named_by[1] == view.named_by[1]
+
+
+def test_a_view_says_what_each_candidate_covers_of_the_query() -> None:
+    texts = {"a": "In Rome.", "b": "In Paris, of Anna.", "c": "Elsewhere."}
+    found = FoundCandidates([1.0, 0.0], [Document(*one) for one in texts.items()], [[1.0, 0.0]] * 3)
+    asking = Query("1", "?", subtopics={"price": ("c", "a"), "speed": ("c",)})
+    for query, parts in ((asking, [(0,), (), (0, 1)]), (Query("2", "?", answers=("rome", "anna")), [(0,), (1,), ()])):
+        view = judge(query, found, [TopK()], [3], view=True).view
+        assert view is not None
+        assert view.parts == (tuple(query.subtopics) or query.answers)
+        assert [candidate.parts for candidate in view.candidates] == parts

@@ -235,9 +235,7 @@ def test_fewer_picks_that_find_as_much_are_named() -> None:
     assert advice.fewer.difference == pytest.approx(0.1)
     assert advice.fewer.low < 0 < advice.fewer.high
     assert said is not None
-    assert said.startswith(
-        "3 texts of coverage find as much as 10 texts of similarity: their recall is 1.100 and 1.000"
-    )
+    assert said.startswith("3 texts of coverage find as much as 10 texts of similarity: recall 1.100 against 1.000, a ")
     assert said.endswith(f"So they may also find up to {-advice.fewer.low:.3f} less.")
     # Similarity with 5 picks finds as much as with 10, so 5 is not fewer.
     assert fewer({"similarity": {2: nothing, 5: full, 10: full}, "coverage": {2: half, 5: full, 10: full}})[1] is None

@@ -40,6 +40,8 @@ def picked(found: Comparison, label: str) -> list[list[int]]:
         ("mmr lambda_mult=0.7 max_per_source=1", {"selector": "mmr", "lambda_mult": 0.7, "max_per_source": 1}),
         ("coverage drop_near_duplicates=0.3", {"drop_near_duplicates": 0.3}),
         ("ndpp budget=120", {"selector": "ndpp", "budget": 120, "costs": [len(text) for text in TEXTS]}),
+        ("coverage min_gain=0.1", {"min_gain": 0.1}),
+        ("mmr min_gain=0.9 min_k=2", {"selector": "mmr", "min_gain": 0.9, "min_k": 2}),
         ("coverage max_per_source=2 budget=150", {"max_per_source": 2, "budget": 150, "costs": list(map(len, TEXTS))}),
     ],
 )
@@ -170,6 +172,8 @@ def test_a_line_of_text_is_what_the_label_says() -> None:
         ("coverage drop_near_duplicates=2", "drop_near_duplicates"),
         ("coverage budget=much", "budget must be a finite number"),
         ("coverage score_threshold=2", "score_threshold must be a finite number"),
+        ("coverage min_gain=2", "min_gain must be a finite number"),
+        ("coverage min_k=2", "min_k has no effect without min_gain"),
         ("coverage relevance=bge", "relevance must be 'cosine' or 'scores'"),
         ("vrsd relevance=scores", "VRSD .* cannot use a given relevance"),
     ],

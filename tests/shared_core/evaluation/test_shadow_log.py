@@ -83,14 +83,18 @@ def test_lines_that_cannot_be_read_and_failures_are_counted(log: Any) -> None:
         read_log(path.with_name("none"))
 
 
-def test_with_gold_documents_a_setting_is_recommended(log: Any) -> None:
+def test_with_gold_documents_a_setting_is_recommended(log: Any, tmp_path: Path) -> None:
     records = [call(f"question {i}", "abcd", "axyz" if i % 4 else "abcd") for i in range(20)]
     queries: list[dict[str, Any]] = [{"text": f"question {i}", "id": f"q{i}", "gold": ["x", "y"]} for i in range(19)]
+    queries[1]["gold"] = ["b"]
     queries += [{"text": "another", "gold": ["a"]}]
     found = compare_log(log(*records), queries)
     assert found.recommendation.setting == 1
-    assert found.values[1, "recall"].mean == pytest.approx(14 / 19)
+    assert found.values[1, "recall"].mean == pytest.approx(13 / 19)
     assert found.differences[1, "changed"].worst_query == "q1"
+    assert [(one.similarity, one.setting) for one in found.changes] == [(1.0, 0.0), *[(0.0, 1.0)] * 5]
+    write_report(found, tmp_path / "report.html")
+    assert "q1" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert {
         "1 of the 20 queries are not in the log.",
         "1 questions of the log are not among the queries, and were left out.",

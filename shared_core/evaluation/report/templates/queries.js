@@ -60,7 +60,7 @@
   const label = (setting) => data.settings[setting].label;
 
   const line = (text, most) => cut(text.replace(/\s+/g, " "), most);
-  data.queries.forEach((query, i) => querySelect.append(new Option(`${i + 1}. ${line(query.text, 90)}`, i)));
+  data.queries.forEach((query, i) => querySelect.append(new Option(`${cut(query.id, 28)}: ${line(query.text, 90)}`, i)));
   slots.forEach((select, slot) => {
     if (slot > 0) select.append(new Option("none", ""));
     let group = null;
@@ -76,7 +76,27 @@
     select.previousElementSibling?.append(" ", key(outline(slot, 10, 10, true)));
   });
 
-  function pick(query, one, rank, index, all) {
+  // The parts of the query (its subtopics or answers) that a candidate covers, or a setting.
+  const covers = (query, index) => query.covers[index] ?? [];
+  const covered = (query, one) => [...new Set(one.picks.flatMap((index) => covers(query, index)))];
+  const named = (query, parts) => parts.map((part) => query.parts[part]).join(", ");
+
+  // Whether a candidate is right, and a setting lacks it: a part that no pick of the setting covers, or else a gold document.
+  function right(query, index, other) {
+    if (query.parts.length) return covers(query, index).some((part) => !covered(query, other).includes(part));
+    return query.gold.includes(index) && !other.picks.includes(index);
+  }
+
+  // The words of the query that at most half of the candidates contain: they distinguish the texts that contain them.
+  const words = (text) => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
+  function rare(query) {
+    const texts = query.candidates.map(([document_]) => words(data.documents[document_][1]));
+    return [...words(query.text)].filter((word) => 2 * texts.filter((text) => text.has(word)).length <= texts.length);
+  }
+  const marked = (text, rarely) => text.split(/([\p{L}\p{N}]+)/u)
+    .map((part) => (rarely.includes(part.toLowerCase()) ? make("mark", "", part) : part));
+
+  function pick(query, one, rank, index, all, rarely) {
     const [document_, cosine, , , serves] = query.candidates[index];
     const [id, text] = data.documents[document_];
     const others = all.filter((other) => other !== one);
@@ -89,13 +109,13 @@
       const names = also.map((other) => label(other.setting)).join(", ");
       tags.append(bidi("span", "apart", also.length ? `also in ${names}` : "only here"));
     } else if (others.length) tags.append(make("span", "", others.length > 1 ? "in all three" : "in both"));
-    if (query.gold.includes(index)) {
-      const lost = one.setting === 0 && others.filter((other) => !other.picks.includes(index));
-      const won = one.setting !== 0 && others.some((other) => other.setting === 0 && !other.picks.includes(index));
-      tags.append(make("span", "gold", "★ gold"));
-      if (lost.length) tags.append(bidi("span", "lost", `left out by ${lost.map((other) => label(other.setting)).join(", ")}`));
-      if (won) tags.append(make("span", "won", "missed by similarity"));
-    }
+    if (query.gold.includes(index)) tags.append(make("span", "gold", "★ gold"));
+    if (covers(query, index).length) tags.append(bidi("span", "gold", `covers ${named(query, covers(query, index))}`));
+    const without = others.filter((other) => one.setting === 0 && right(query, index, other));
+    if (without.length) tags.append(bidi("span", "lost", `left out by ${without.map((other) => label(other.setting)).join(", ")}`));
+    const near = others.find((other) => other.setting === 0);
+    if (near && right(query, index, near)) tags.append(make("span", "won", "missed by similarity"));
+    if (query.beyond.includes(index)) tags.append(make("span", "beyond", "not among the candidates"));
     if (serves !== undefined) tags.append(make("span", "serves", serves ? `for sub-question ${serves}` : "for the question"));
     const by = query.namedBy[one.setting]?.[rank] ?? -1;
     if (by >= 0) {
@@ -107,7 +127,8 @@
         make("span", "cosine", `cosine ${figure(cosine)}`)),
       tags,
     );
-    const excerpt = bidi("p", "excerpt", cut(text, SHORT));
+    const excerpt = bidi("p", "excerpt", "");
+    excerpt.append(...marked(cut(text, SHORT), rarely));
     item.append(excerpt);
     if (text.length > SHORT) {
       const more = make("button", "more", "Show more");
@@ -119,16 +140,16 @@
         more.setAttribute("aria-expanded", String(open));
         more.textContent = open ? "Show less" : "Show more";
         more.setAttribute("aria-label", `${more.textContent} of pick ${rank + 1}, ${id}`);
-        excerpt.textContent = open ? text : cut(text, SHORT);
+        excerpt.replaceChildren(...marked(open ? text : cut(text, SHORT), rarely));
       });
       item.append(more);
     }
     return item;
   }
 
-  function column(query, one, all) {
+  function column(query, one, all, rarely) {
     const heading = make("h3", "", key(outline(one.slot, 10, 10, true)), bidi("span", "", label(one.setting)));
-    const list = make("ol", "", ...one.picks.map((index, rank) => pick(query, one, rank, index, all)));
+    const list = make("ol", "", ...one.picks.map((index, rank) => pick(query, one, rank, index, all, rarely)));
     return make("section", "column", heading, one.picks.length ? list : make("p", "hint", "Nothing was picked."));
   }
 
@@ -140,12 +161,16 @@
       const who = all.length > 2 ? "All three" : "Both";
       parts.push(`${who} have ${common} of ${counted(most, "pick", "picks")} in common.`);
     }
+    const nearest = query.candidates.length - query.beyond.length;
     if (query.goldTotal) {
       const hits = all.map((one) => `${label(one.setting)} ${one.picks.filter((i) => query.gold.includes(i)).length}`);
-      const lost = query.goldTotal - query.gold.length;
+      const far = query.goldTotal - query.gold.filter((i) => !query.beyond.includes(i)).length;
       parts.push(`Picked of ${counted(query.goldTotal, "gold document", "gold documents")}: ${hits.join(", ")}.`);
-      const missing = lost === 1 ? "is not among" : "are not among", none = lost === 1 ? "it" : "them";
-      if (lost) parts.push(`(${lost} ${missing} the ${query.candidates.length} candidates: no setting can pick ${none}.)`);
+      if (far) parts.push(`(${far} ${far === 1 ? "is" : "are"} not among the ${nearest} candidates that the settings select from.)`);
+    }
+    if (query.parts.length) {
+      const hits = all.map((one) => `${label(one.setting)} ${covered(query, one).length}`);
+      parts.push(`Covered of ${counted(query.parts.length, "part", "parts")} (${query.parts.join(", ")}): ${hits.join(", ")}.`);
     }
     return parts.join(" ");
   }
@@ -153,9 +178,11 @@
   // Why a query gains or loses: for each setting the texts of similarity that it leaves out, and what it takes instead.
   function reasons(query, all) {
     const near = all.find((one) => one.setting === 0);
-    const texts = (before, among, after = "") => (among.length ? [
-      before, ...among.flatMap((index, i) => [i ? ", " : " ", bidi("b", "", data.documents[query.candidates[index][0]][0])]), after,
-    ] : []);
+    const texts = (before, among, after = "", most = 0) => (among.length ? [before, ...among.flatMap((index, i) => {
+      const [id, text] = data.documents[query.candidates[index][0]];
+      const rank = near.picks.indexOf(index), place = rank < 0 ? "" : ` (pick ${rank + 1} of similarity)`;
+      return [i ? ", " : " ", bidi("b", "", id), ...(most ? [" ", bidi("q", "", line(text, most)), place] : [])];
+    }), after] : []);
     return !near ? [] : all.filter((one) => one !== near).map((one) => {
       const gold = (index) => query.gold.includes(index);
       const out = near.picks.filter((index) => !one.picks.includes(index));
@@ -164,10 +191,19 @@
       if (query.change && one.setting === data.changed) line.append(`, ${data.measure} ${query.change[0]} → ${query.change[1]}`);
       line.append(": ");
       if (!taken.length && !out.length) line.append("the same texts.");
-      else if (!query.goldTotal) line.append(...texts("leaves out", out, "; "), ...texts("picks instead", taken, "."));
-      else {
+      else if (query.parts.length) {
+        const [before, after] = [near, one].map((some) => covered(query, some));
+        const lost = before.filter((part) => !after.includes(part)), won = after.filter((part) => !before.includes(part));
+        if (lost.length) line.append("no longer covers ", bidi("b", "", named(query, lost)), "; ");
+        if (won.length) line.append("also covers ", bidi("b", "", named(query, won)), "; ");
+        if (!lost.length && !won.length) line.append("covers the same parts; ");
+      }
+      if (taken.length && (query.parts.length || !query.goldTotal)) {
+        line.append(...texts("leaves out", out, "; "), ...texts("takes", taken, " instead."));
+      } else if (taken.length) {
         line.append(
-          ...texts("leaves out the gold", out.filter(gold), "; "), ...texts("finds the gold", taken.filter(gold), "; "),
+          ...texts("leaves out the gold", out.filter(gold), "; ", 60),
+          ...texts("finds the gold", taken.filter(gold), "; ", 60),
           out.some(gold) || taken.some(gold) ? "" : "the same gold documents; ",
           ...texts("takes", taken.filter((index) => !gold(index)), " (not gold) instead."),
           taken.every(gold) ? "takes nothing else." : "",
@@ -240,7 +276,7 @@
     byId("sub-questions").hidden = !query.queries.length;
     byId("summary").textContent = summary(query, all);
     byId("reasons").replaceChildren(...reasons(query, all));
-    byId("columns").replaceChildren(...all.map((one) => column(query, one, all)));
+    byId("columns").replaceChildren(...all.map((one) => column(query, one, all, rare(query))));
     keys(query, all);
     redraw = () => {
       tips.hide();

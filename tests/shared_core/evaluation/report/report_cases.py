@@ -85,7 +85,9 @@ def _query(number: int, candidates: int, rng: random.Random) -> QueryView:
         cluster = rng.choice(((-1.0, 0.2), (0.4, 0.9), (0.6, -0.6)))
         x, y = (place + rng.gauss(0, 0.22) for place in cluster)
         name = f"Page {rank}" if rank else ""
-        views.append(CandidateView(f"docs/page-{number:02}.md#{rank}", text, cosine, x, y, name))
+        # The third query asks for two parts. Similarity covers the first one, vrsd covers the second one.
+        parts = {1: (0,), 8: (1,)}.get(rank, ()) if number == 3 else ()
+        views.append(CandidateView(f"docs/page-{number:02}.md#{rank}", text, cosine, x, y, name, parts=parts))
     picks, named_by = {}, {}
     for position in range(len(SETTINGS)):
         reach = 5 if position == 0 else 6 + position
@@ -94,7 +96,8 @@ def _query(number: int, candidates: int, rng: random.Random) -> QueryView:
             named_by[position] = (-1, 0, picks[position][1], -1, 0)
     gold = (views[0].id, views[4].id, views[7].id, "docs/elsewhere.md#0")
     text = f"How does query {number} {' '.join(rng.choices(_WORDS, k=6))}, and what does it cost?"
-    return QueryView(f"q{number}", text, gold, 0.1, 0.1, tuple(views), picks, named_by)
+    asked = ("price", "speed") if number == 3 else ()
+    return QueryView(f"q{number}", text, gold, 0.1, 0.1, tuple(views), picks, named_by, parts=asked)
 
 
 def _size(k: int) -> Size:
@@ -170,9 +173,16 @@ def hostile(found: Comparison) -> Comparison:
     change = replace(found.changes[0], query=HOSTILE)
     for query in found.queries[:2]:
         candidates = tuple(
-            replace(view, id=HOSTILE + view.id, text=HOSTILE * 8, name=HOSTILE, serves=1) for view in query.candidates
+            replace(view, id=HOSTILE + view.id, text=HOSTILE * 8, name=HOSTILE, serves=1, parts=(0,))
+            for view in query.candidates
         )
-        texts = {"id": HOSTILE, "text": HOSTILE, "gold": (HOSTILE + query.gold[0],), "queries": (HOSTILE,)}
+        texts = {
+            "id": HOSTILE,
+            "text": HOSTILE,
+            "gold": (HOSTILE + query.gold[0],),
+            "queries": (HOSTILE,),
+            "parts": (HOSTILE,),
+        }
         queries.append(replace(query, candidates=candidates, **texts))
     return replace(
         found,
@@ -191,3 +201,13 @@ def hostile(found: Comparison) -> Comparison:
         changes=(change,),
         notes=(HOSTILE, "x" * 3000),
     )
+
+
+def with_a_pick_beyond(comparison: Comparison) -> Comparison:
+    """The same for the first query with a document, a gold one, that only the last setting has found and picked."""
+    view, *others = comparison.queries
+    last = len(comparison.settings) - 1
+    beyond = replace(view.candidates[-1], id="beyond", text="Found by words.", beyond=True)
+    picks = view.picks | {last: (len(view.candidates), *view.picks[last][1:])}
+    view = replace(view, candidates=(*view.candidates, beyond), gold=("beyond",), picks=picks)
+    return replace(comparison, queries=(view, *others))

@@ -130,8 +130,8 @@ def test_each_claim_leads_to_the_row_of_its_figures() -> None:
         Claim("c", "values"),
         Claim("d", "queries", 1, "?"),
     )
-    for measure in ("R@5", None):
-        advice = Recommendation(0, 10, measure, claims, None, None)
+    for setting, measure in ((0, "R@5"), (None, None)):
+        advice = Recommendation(setting, 10, measure, claims, None, None)
         page = Page(render(replace(comparison(), recommendation=advice, changes=())))
         found = [a["href"] for a in page.all("a") if a.get("class") == "figures"]
         assert {"#differences-title", "#table-title", "#queries-title"} <= {*found}
@@ -154,7 +154,10 @@ def test_the_figures_of_each_number_of_picks_are_in_a_table() -> None:
         replace(size, values={(i, "relevance"): v for (i, _), v in size.values.items()}) for size in found.sizes
     )
     none = Recommendation(None, None, None, (Claim("No winner.", "sizes"),), None, None)
-    assert "so this shows relevance" in Page(render(replace(found, sizes=sizes, recommendation=none, changes=()))).text
+    assert (
+        "so the charts show relevance: "
+        in Page(render(replace(found, sizes=sizes, recommendation=none, changes=()))).text
+    )
 
 
 def test_the_queries_that_lose_and_gain_most_lead_to_their_views() -> None:
@@ -234,6 +237,8 @@ def test_the_data_hold_every_pick() -> None:
         assert {int(setting): tuple(picks) for setting, picks in shown["picks"].items()} == query.picks
         assert [ids[i] for i in shown["gold"]] == [name for name in ids if name in query.gold]
         assert [data["documents"][place][2] for place, *_ in shown["candidates"]] == [c.name for c in query.candidates]
+        assert [tuple(shown["covers"].get(str(i), ())) for i in range(len(ids))] == [c.parts for c in query.candidates]
+        assert tuple(shown["parts"]) == query.parts
         assert {int(setting): tuple(by) for setting, by in shown["namedBy"].items()} == query.named_by
 
 

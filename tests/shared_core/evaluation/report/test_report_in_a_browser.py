@@ -12,7 +12,7 @@ import pytest
 
 from shared_core.evaluation.report import write_report
 from shared_core.evaluation.results import Comparison
-from tests.shared_core.evaluation.report.report_cases import comparison, hostile, only_similarity
+from tests.shared_core.evaluation.report.report_cases import comparison, hostile, only_similarity, with_a_pick_beyond
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -37,6 +37,7 @@ KINDS: dict[str, Callable[[Comparison], Comparison]] = {
     "usual": lambda found: found,
     "hostile": hostile,
     "least": only_similarity,
+    "beyond": with_a_pick_beyond,
 }
 
 
@@ -129,6 +130,8 @@ def test_a_pick_says_which_pick_names_it(opened: Open) -> None:
     shown = [picks.nth(rank).locator(".named").all_inner_texts() for rank in range(5)]
     assert shown == [[], *([] if name is None else [f"named by {name}"] for name in names)]
     assert page.locator(".named").first.evaluate(CONTRAST) >= 4.5
+    # Words that distinguish texts are marked. Most candidates have the other words of the query.
+    assert {*page.locator("mark").all_inner_texts()} <= {*first.text.lower().split()}
 
 
 def test_queries_and_settings_can_be_selected_by_keyboard(opened: Open) -> None:
@@ -150,6 +153,17 @@ def test_queries_and_settings_can_be_selected_by_keyboard(opened: Open) -> None:
     shown = page.locator("#columns .column").first.locator(".id").all_inner_texts()
     query = found.queries[2]
     assert shown == [query.candidates[i].id for i in query.picks[position]]
+
+
+def test_a_pick_that_is_no_candidate_is_marked(opened: Open) -> None:
+    found = with_a_pick_beyond(comparison())
+    page = opened("beyond")
+    page.locator("#slot0").select_option(label=found.settings[-1].label)
+    pick = page.locator("#columns .column").first.locator(".pick").first
+    assert pick.locator(".id").inner_text() == "beyond"
+    assert pick.locator(".beyond").inner_text() == "not among the candidates"
+    candidates = len(found.queries[0].candidates) - 1
+    assert f"1 is not among the {candidates} candidates" in page.locator("#summary").inner_text()
 
 
 def test_points_show_their_figures_on_focus_and_by_arrow_keys(opened: Open) -> None:
@@ -186,11 +200,19 @@ def test_a_query_that_loses_shows_the_gold_that_is_left_out_and_what_took_its_pl
     assert all(name in reason for name in ours - near)
     assert columns.nth(0).locator(".pick", has_text=lost).locator(".lost").inner_text() == "left out by vrsd"
     assert page.locator(".lost").first.evaluate(CONTRAST) >= 4.5
+    # Where a query asks for parts, the parts count.
+    page.locator("#changes-title ~ * a", has_text="q3").click()
+    reason = page.locator("#reasons li").first.inner_text()
+    assert reason.startswith(
+        "vrsd against similarity, recall@5 0.250 → 0.750: no longer covers price; also covers speed"
+    )
+    marked = page.locator("#columns .pick:has(.lost, .won)").all_inner_texts()
+    assert {text.split()[1] for text in marked} == {"docs/page-03.md#1", "docs/page-03.md#8"}
 
 
 def test_a_claim_leads_to_its_row_by_keyboard(opened: Open) -> None:
     page = opened(width=360, scheme="dark")
-    link = page.get_by_role("link", name="better and worse")
+    link = page.locator(".claims a", has_text="better and worse")
     plain = page.locator("#differences-9 td").first.evaluate("e => getComputedStyle(e).backgroundColor")
     link.focus()
     page.keyboard.press("Enter")

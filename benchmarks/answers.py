@@ -5,7 +5,7 @@ answer that it writes, and the probability of the right one. The prompt was chos
 questions, and the figures are from the other half.
 
 Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. Every score and every
-answer is kept in .cache/answers/, so an interrupted run resumes. The whole run takes half an hour on two idle cores.
+answer is kept in .cache/answers/, so an interrupted run resumes. The whole run takes a quarter of an hour of one core.
 
     python benchmarks/answers.py                  # prints the tables
     python benchmarks/answers.py --write          # and writes benchmarks/results/answers.md
@@ -275,6 +275,20 @@ def difference_table(found: Groups) -> str:
     return table(["minus similarity", *MEASURES[:-1]], rows)
 
 
+def text_table(sets: dict[str, list[Asked]]) -> str:
+    """What the selected texts of all questions hold, without a model."""
+    rows = []
+    for name, some in sets.items():
+        for measure, of in (("all needed texts", "found"), ("answer in a text", "contained")):
+            values = {row: 100 * np.array([getattr(asked, of)[row] for asked in some]) for row in SELECTED}
+            known = ~np.isnan(values[SIMILARITY])
+            more = values[DEFAULT][known] - values[SIMILARITY][known]
+            interval = shown((float(more.mean()), *bootstrap_interval(more, seed=SEED)), measure)
+            means = [f"{values[row][known].mean():.1f}" for row in SELECTED]
+            rows.append([f"{name}: {measure}", str(known.sum()), *means, interval])
+    return table(["percent of the questions", "questions", *SELECTED, f"{DEFAULT} minus similarity"], rows)
+
+
 def verdict(found: Groups) -> str:
     """What the model can tell apart: setselect and similarity, setselect and the others."""
     lines = []
@@ -301,14 +315,13 @@ def layout_table(tried: np.ndarray) -> str:
 # --- the page ---------------------------------------------------------------------------------------
 
 
-def page(model: LanguageModel, found: Groups, tried: np.ndarray) -> str:
+def page(model: LanguageModel, sets: dict[str, list[Asked]], found: Groups, tried: np.ndarray) -> str:
     packages = ["numpy", "bm25s", "sentence-transformers", "torch", "transformers"]
     text = heading("Answers from the selected texts", "benchmarks/answers.py", FILES, packages, SEED)
     return f"""{text}
 A language model answers a question from {K} texts, which each method selects for it. The questions need two texts or
-more. They are those of the half on which nothing was chosen; of a set that has more, the first {QUESTIONS}. The vectors
-are from {MINILM} (texts cut after {MAX_TOKENS} tokens), and the methods are those of [regimes.md](regimes.md). Titles
-are given to {DEFAULT} as names.
+more, and are of the half on which nothing was chosen. The vectors are from {MINILM} (texts cut after {MAX_TOKENS}
+tokens), and the methods are those of [regimes.md](regimes.md). Titles are given to {DEFAULT} as names.
 
 The model is {model.described} It continues texts and was not trained to follow instructions. All
 prompts have the same three worked examples, and {K} texts, each cut after {LAYOUT.words} words. *{NOTHING}* is what the
@@ -321,7 +334,16 @@ model knows by itself. *{NEEDED[0].upper()}{NEEDED[1:]}* are exactly those that 
   questions, also those that the model gets wrong.
 - *Tokens* is the mean length of a prompt with the worked examples.
 
-## What can be told apart
+## The texts alone
+
+What the {K} texts hold, without a model, for all questions of this half. The last column has the 95 % bootstrap
+interval over questions.
+
+{text_table(sets)}
+## What the model can tell apart
+
+The model answered {len(found["both sets"][SIMILARITY])} of these questions, the first of each set.
+A difference whose interval includes 0 may be chance.
 
 {verdict(found)}
 ## The figures
@@ -354,14 +376,14 @@ def main() -> None:
         torch.set_num_threads(options.threads)
     say = partial(print, flush=True)
     model = next(language_models.models(argparse.Namespace(model=None, endpoint=None, batch_size=16, dtype=None)))
-    sets, tried, figures = {}, [], {}
+    sets, some, tried, figures = {}, {}, [], {}
     for name in [options.set] if options.set else FOLDERS:
         judge = Judge(model, FOLDER / f"{FOLDERS[name]}.jsonl", say)
-        half, other = read_set(name)
+        half, sets[name] = read_set(name)
         tried.append(try_layouts(judge, half))
-        sets[name] = other[: options.questions]
-        figures[name] = ask(judge, model, sets[name], Prompts(LAYOUT), name)
-    text = page(model, groups(sets, figures), np.mean(tried, axis=0))
+        some[name] = sets[name][: options.questions]
+        figures[name] = ask(judge, model, some[name], Prompts(LAYOUT), name)
+    text = page(model, sets, groups(some, figures), np.mean(tried, axis=0))
     print(text)
     if options.write and not options.set:
         RESULT.write_text(text, encoding="utf-8")

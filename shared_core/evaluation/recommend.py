@@ -108,7 +108,7 @@ def recommend(
                 setting,
             ),
             Claim(
-                _worst_case(lead, what),
+                _worst_case(lead, of_queries[setting] - of_queries[0], what),
                 "differences",
                 setting,
                 # For p-recall the name is that of a root.
@@ -119,7 +119,8 @@ def recommend(
         if needs is not None:
             claims.append(Claim(needs, setting=setting))
         if rival is not None:
-            said = _rival_sentence(settings, setting, rival, values[setting, key], values[rival, key], p_rival)
+            means = values[setting, key], values[rival, key]
+            said = _rival_sentence(settings, setting, rival, *means, p_rival, others)
             claims.append(Claim(said, "values", rival))
     if repeats is not None and key in _QUESTIONS:
         claims = [*_gold_or_points(settings, key, by_key, setting, repeats), *claims]
@@ -360,38 +361,51 @@ def _fewer_sentence(settings: Sequence[Setting], fewer: Fewer, measure: Measure,
     find = f"1 text of {label} finds" if fewer.k == 1 else f"{fewer.k} texts of {label} find"
     ours, theirs = found[fewer.k][fewer.setting].mean(), found[fewer.than][0].mean()
     said = (
-        f"{find} as much as {fewer.than} texts of similarity: "
+        f"{find} at least as much as {fewer.than} texts of similarity: "
         f"{measure.name.partition('@')[0]} {_number(ours)} against {_number(theirs)}, a difference of "
         f"{_number(fewer.difference)}"
     )
     if fewer.low < fewer.high:
         said += f" (95 % interval {_number(fewer.low)} to {_number(fewer.high)})"
-    if fewer.low < 0:
-        return f"{said}. So they may also find up to {_number(-fewer.low)} less."
-    return f"{said}."
+    said += f". So they may also find up to {_number(-fewer.low)} less." if fewer.low < 0 else "."
+    below = [k for k in found if k < fewer.k]
+    if below:
+        said += f" The next smaller number that was tried, {max(below)}, finds less."
+    return said
 
 
-def _worst_case(difference: Difference, what: str) -> str:
-    """What the setting makes worse, and what better; ``what`` is "queries" or "root queries"."""
+def _worst_case(difference: Difference, gaps: Matrix, what: str) -> str:
+    """What the setting makes worse, and what better.
+
+    ``gaps`` (N,) are its values minus those of similarity, and ``what`` is "queries" or "root queries".
+    """
     better = f"{percent(difference.better)} of the {what} better"
     if difference.worst_query is None:
         return f"It makes {better} than similarity, and none worse."
     but = "But it" if difference.worse >= MANY else "It"
+    as_many = int((gaps <= -difference.worst_loss + ROUNDING).sum())
+    query, loss = quoted(difference.worst_query), _number(difference.worst_loss)
+    most = f"{query} loses most, {loss}."
+    if as_many > 1:
+        most = f"{as_many} {what} lose most, {loss} each, such as {query}."
     return (
         f"{but} makes {percent(difference.worse)} of the {what} worse than similarity, by {_number(difference.loss)} "
-        f"on average, and {better}. {quoted(difference.worst_query)} loses most, {_number(difference.worst_loss)}."
+        f"on average, and {better}. {most}"
     )
 
 
 def _rival_sentence(
-    settings: Sequence[Setting], setting: int, rival: int, ours: Estimate, theirs: Estimate, p: float
+    settings: Sequence[Setting], setting: int, rival: int, ours: Estimate, theirs: Estimate, p: float, others: int
 ) -> str:
-    label, mean = settings[rival].label, _number(theirs.mean)
+    label, mean, tested = settings[rival].label, _number(theirs.mean), _tested(p, others)
     if theirs.mean > ours.mean:
-        simpler = f"and {settings[setting].label} is simpler"
-        return f"{label} has {mean}, but that lead may be chance ({p_value(p)}), {simpler}."
+        lead = _number(theirs.mean - ours.mean)
+        return (
+            f"{label} has {mean}, which is {lead} more. That may be chance ({tested}), and {settings[setting].label} "
+            "is simpler: it is earlier in the list of settings."
+        )
     verdict = "the difference is more than chance" if p < CHANCE else "the difference may be chance"
-    return f"The best of the other methods, {label}, has {mean}: {verdict} ({p_value(p)})."
+    return f"The best of the other methods, {label}, has {mean}: {verdict} ({tested})."
 
 
 def _trade_off(settings: Sequence[Setting], by_key: dict[str, MeasureValues], missing: str | None) -> str:
@@ -428,7 +442,7 @@ def _number(value: float) -> str:
 
 
 def _tested(p: float, others: int) -> str:
-    return p_value(p) if others == 1 else f"{p_value(p)}, with all {others} other settings counted"
+    return p_value(p) if others == 1 else f"{p_value(p)}, corrected for {others} comparisons"
 
 
 def p_value(p: float) -> str:

@@ -81,6 +81,8 @@ def test_every_row_is_asked_and_judged(model: LanguageModel, tmp_path: Path) -> 
     assert row in answers.figure_table(found)
     assert f"| films, yes or no: {DEFAULT} | 1 | 100.0 |  | 0.0 |" in answers.figure_table(found)
     assert f"- Not told apart: {DEFAULT} minus similarity, exact match" in answers.verdict(found)
+    last = answers.text_table({"films": some}).splitlines()[-1]
+    assert last.startswith("| films: answer in a text | 1 | 0.0 | 0.0 | 0.0 | 100.0 | +100.0 (")
 
 
 def test_layouts_are_judged_by_log_p(model: LanguageModel, tmp_path: Path) -> None:

@@ -123,8 +123,9 @@ def test_the_simplest_is_taken_of_settings_whose_difference_may_be_chance() -> N
     assert told.runner_up == 2
     assert told.p_runner_up is not None
     assert told.p_runner_up >= 0.05
-    assert f"mmr lambda_mult=0.5 has {mmr.mean():.3f}, but that lead may be chance" in told.text
-    assert "and vrsd is simpler." in told.text
+    lead = f"{mmr.mean():.3f}, which is {mmr.mean() - vrsd.mean():.3f} more. That may be chance"
+    assert f"mmr lambda_mult=0.5 has {lead}" in told.text
+    assert "and vrsd is simpler: it is earlier in the list" in told.text
 
 
 def test_a_better_setting_is_taken_though_a_simpler_one_beats_similarity_too() -> None:
@@ -173,10 +174,10 @@ def test_one_lead_among_many_settings_is_not_more_than_chance() -> None:
     assert label == "similarity"
     assert told.text.startswith("Similarity is enough, as far as these queries can tell: ")
     assert f"The best of the others, {best}, has {coins[best].mean():.3f}, which is" in told.text
-    assert re.search(r"That may be chance \(p = 0\.\d+, with all 13 other settings counted\)", told.text)
+    assert re.search(r"That may be chance \(p = 0\.\d+, corrected for 13 comparisons\)", told.text)
     assert "30 queries show only large differences: compare with 50 or more." in told.text
     assert "That is" in alone[1].text
-    assert "settings counted" not in alone[1].text
+    assert "corrected" not in alone[1].text
 
 
 def test_a_recommendation_says_which_queries_it_makes_worse() -> None:
@@ -187,6 +188,10 @@ def test_a_recommendation_says_which_queries_it_makes_worse() -> None:
     # 11 of 50 lose: ten lose 0.25, one loses 0.5.
     assert "But it makes 22 % of the queries worse than similarity, by 0.273 on average, and 76 % of the" in told.text
     assert "queries better. 'q49' loses most, 0.500." in told.text
+    ndpp[39] = 0.0
+    assert "2 queries lose most, 0.500 each, such as 'q40'." in advise({"similarity": base, "ndpp": ndpp})[1].text
+    roots = Measure("p-recall@5", "p_recall", "", True, "perspectives")
+    assert "2 root queries lose most, 0.500 each" in advise({"similarity": base, "ndpp": ndpp}, roots)[1].text
     few = np.concatenate([np.full(48, 0.9), [0.25, 0.5]])
     assert " It makes 2 % of the queries worse" in advise({"similarity": base, "ndpp": few})[1].text
 
@@ -235,8 +240,9 @@ def test_fewer_picks_that_find_as_much_are_named() -> None:
     assert advice.fewer.difference == pytest.approx(0.1)
     assert advice.fewer.low < 0 < advice.fewer.high
     assert said is not None
-    assert said.startswith("3 texts of coverage find as much as 10 texts of similarity: recall 1.100 against 1.000, a ")
-    assert said.endswith(f"So they may also find up to {-advice.fewer.low:.3f} less.")
+    assert said.startswith("3 texts of coverage find at least as much as 10 texts of similarity: recall 1.100 against ")
+    assert f"So they may also find up to {-advice.fewer.low:.3f} less." in said
+    assert said.endswith("The next smaller number that was tried, 2, finds less.")
     # Similarity with 5 picks finds as much as with 10, so 5 is not fewer.
     assert fewer({"similarity": {2: nothing, 5: full, 10: full}, "coverage": {2: half, 5: full, 10: full}})[1] is None
     # Similarity is enough, and coverage is not among the settings.

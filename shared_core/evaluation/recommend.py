@@ -385,7 +385,7 @@ def _worst_case(difference: Difference, gaps: Matrix, what: str) -> str:
     but = "But it" if difference.worse >= MANY else "It"
     as_many = int((gaps <= -difference.worst_loss + ROUNDING).sum())
     query, loss = quoted(difference.worst_query), _number(difference.worst_loss)
-    most = f"{query} loses most, {loss}."
+    most = f"Query {query} loses most: {loss}."
     if as_many > 1:
         most = f"{as_many} {what} lose most, {loss} each, such as {query}."
     return (

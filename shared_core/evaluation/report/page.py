@@ -61,7 +61,7 @@ def render(comparison: Comparison) -> str:
         sizes=sizes,
         deciding=next((one for one in comparison.measures if one.key == comparison.recommendation.measure), None),
         changed_by=changed_by(comparison),
-        changed_setting=comparison.recommendation.setting or comparison.recommendation.runner_up,
+        changed_setting=comparison.recommendation.best_other,
         losing=[one for one in comparison.changes if one.setting < one.similarity],
         gaining=[one for one in comparison.changes if one.setting > one.similarity],
         charts=[chart for size in _CHART_SIZES if (chart := draw_chart(comparison, *size)) is not None],

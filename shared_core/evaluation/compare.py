@@ -152,6 +152,7 @@ def compare(
     tried = _check_settings(settings)
     corpus = convert_all(documents, as_document, "documents")
     given = convert_all(queries, as_query, "queries")
+    # compare_candidates makes these two checks too, after the texts are embedded.
     _with_rows_of_scores(tried, given)
     check_sources(corpus, [selector for _, selector in tried])
     known = {document.id: document.subtopics for document in corpus}

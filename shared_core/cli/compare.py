@@ -473,7 +473,7 @@ def _show_sizes(show: Console, comparison: Comparison) -> None:
     table.add_column(f"{name}, texts picked:", no_wrap=True)
     for size in sizes:
         table.add_column(str(size.k), justify="right")
-    for i in dict.fromkeys([0, _setting_of_changes(comparison), *default]):
+    for i in dict.fromkeys([0, comparison.recommendation.best_other or 0, *default]):
         means = (f"{size.values[i, key].mean:.3f}" for size in sizes)
         mark = "→ " if i == comparison.recommendation.setting else "  "
         table.add_row(Text(f"{mark}{comparison.settings[i].label}"), *means)
@@ -483,16 +483,12 @@ def _show_sizes(show: Console, comparison: Comparison) -> None:
 
 def _show_changes(show: Console, comparison: Comparison) -> None:
     """A line with the queries that lose most, and one with those that gain most."""
-    if comparison.changes:
-        show.print()
-    label = comparison.settings[_setting_of_changes(comparison)].label
+    if not comparison.changes:
+        return
+    show.print()
+    label = comparison.settings[comparison.recommendation.best_other or 0].label
     gaps = [(one.query, one.setting - one.similarity) for one in comparison.changes]
     for what, some in (("lose", [g for g in gaps if g[1] < 0]), ("gain", [g for g in gaps if g[1] > 0])):
         if some:
             listed = ", ".join(f"{quoted(query)} {gap:+.3f}" for query, gap in some)
             show.print(Text(f"Queries that {what} most with {label}: {listed}"))
-
-
-def _setting_of_changes(comparison: Comparison) -> int:
-    """The recommended setting, or the runner-up if that is similarity."""
-    return comparison.recommendation.setting or comparison.recommendation.runner_up or 0

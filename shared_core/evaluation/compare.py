@@ -152,6 +152,7 @@ def compare(
     tried = _check_settings(settings)
     corpus = convert_all(documents, as_document, "documents")
     given = convert_all(queries, as_query, "queries")
+    # compare_candidates makes these two checks too, after the texts are embedded.
     _with_rows_of_scores(tried, given)
     check_sources(corpus, [selector for _, selector in tried])
     known = {document.id: document.subtopics for document in corpus}
@@ -395,12 +396,10 @@ def find_changes(
     columns: Sequence[MeasureValues], advice: Recommendation, with_root: Sequence[str]
 ) -> tuple[QueryChange, ...]:
     """The queries that the recommended setting, or else the runner-up, makes worse and better by most."""
-    setting = advice.setting or advice.runner_up
+    setting = advice.best_other
     if setting is None or advice.measure is None:
         return ()
-    # p-recall has one value for all queries of a root. It is the mean of their success.
-    key = "success" if advice.measure == "p_recall" else advice.measure
-    [(_, values, names)] = [column for column in columns if column.measure.key == key]
+    [(_, values, names)] = [column for column in columns if column.measure.key == advice.measure_of_changes]
     counted = np.array([advice.measure != "p_recall" or name in with_root for name in names])
     gaps = np.where(counted, values[setting] - values[0], 0.0).round(9)
     worse = [i for i in np.argsort(gaps, kind="stable").tolist() if gaps[i] < 0]

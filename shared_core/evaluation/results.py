@@ -174,6 +174,16 @@ class Recommendation:
         """The claims as plain text."""
         return " ".join(claim.text for claim in self.claims)
 
+    @property
+    def best_other(self) -> int | None:
+        """The setting to take, or the runner-up if that is similarity: ``Comparison.changes`` are about it."""
+        return self.setting or self.runner_up
+
+    @property
+    def measure_of_changes(self) -> str | None:
+        """The key of the measure of ``Comparison.changes``: ``measure``, or success, of which p-recall is the mean."""
+        return "success" if self.measure == "p_recall" else self.measure
+
 
 @dataclass(frozen=True)
 class CandidateView:

@@ -255,7 +255,17 @@ def _judge(query: Query, call: Mapping[str, Any], k: int) -> JudgedQuery:
         # The log does not have the texts. Only sizes, which a log has not, show their lengths.
         characters=np.zeros(len(_SETS)),
     )
-    return JudgedQuery(query, subtopics, frozenset(named.values()), (), 0, 0, False, {k: judged}, None)
+    return JudgedQuery(
+        query,
+        subtopics,
+        candidates=frozenset(named.values()),
+        rankings=(),
+        repeated=0,
+        unscored=0,
+        only_vectors=False,
+        sizes={k: judged},
+        view=None,
+    )
 
 
 def _with_copies_marked(names: Sequence[str]) -> list[str]:

@@ -61,7 +61,7 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
     return {
         "settings": [{"label": setting.label, "method": setting.method} for setting in comparison.settings],
         "measure": changed_by(comparison),
-        "changed": advice.setting or advice.runner_up,
+        "changed": advice.best_other,
         "start": _first_settings(comparison),
         "documents": [list(document) for document in documents],
         "queries": queries,
@@ -69,9 +69,8 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
 
 
 def changed_by(comparison: Comparison) -> str | None:
-    """The name of the measure of ``comparison.changes``: the one that decides, if it has a value for each query."""
-    # p-recall has one for each root. It is the mean of the success of its queries.
-    key = "success" if comparison.recommendation.measure == "p_recall" else comparison.recommendation.measure
+    """The name of the measure of ``comparison.changes``."""
+    key = comparison.recommendation.measure_of_changes
     return next((one.name for one in comparison.measures if one.key == key), None)
 
 

@@ -63,7 +63,7 @@ def render(comparison: Comparison) -> str:
         given=_given(comparison),
         deciding=next((one for one in comparison.measures if one.key == comparison.recommendation.measure), None),
         changed_by=changed_by(comparison),
-        changed_setting=comparison.recommendation.setting or comparison.recommendation.runner_up,
+        changed_setting=comparison.recommendation.best_other,
         worse=_worse(comparison),
         losing=[one for one in comparison.changes if one.setting < one.similarity],
         gaining=[one for one in comparison.changes if one.setting > one.similarity],

@@ -198,9 +198,9 @@
         if (won.length) line.append("also covers ", bidi("b", "", named(query, won)), "; ");
         if (!lost.length && !won.length) line.append("covers the same parts; ");
       }
-      if (taken.length && (query.parts.length || !query.goldTotal)) {
-        line.append(...texts("leaves out", out, "; "), ...texts("takes", taken, " instead."));
-      } else if (taken.length) {
+      if (query.parts.length || !query.goldTotal) {
+        line.append(...texts("leaves out", out, taken.length ? "; " : "."), ...texts("takes", taken, " instead."));
+      } else if (taken.length || out.length) {
         line.append(
           ...texts("leaves out the gold", out.filter(gold), "; ", 60),
           ...texts("finds the gold", taken.filter(gold), "; ", 60),

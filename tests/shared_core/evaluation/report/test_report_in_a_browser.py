@@ -12,7 +12,13 @@ import pytest
 
 from shared_core.evaluation.report import write_report
 from shared_core.evaluation.results import Comparison
-from tests.shared_core.evaluation.report.report_cases import comparison, hostile, only_similarity, with_a_pick_beyond
+from tests.shared_core.evaluation.report.report_cases import (
+    comparison,
+    hostile,
+    only_similarity,
+    with_a_pick_beyond,
+    with_fewer_picks,
+)
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -38,6 +44,7 @@ KINDS: dict[str, Callable[[Comparison], Comparison]] = {
     "hostile": hostile,
     "least": only_similarity,
     "beyond": with_a_pick_beyond,
+    "fewer": with_fewer_picks,
 }
 
 
@@ -131,7 +138,7 @@ def test_a_pick_says_which_pick_names_it(opened: Open) -> None:
     assert shown == [[], *([] if name is None else [f"named by {name}"] for name in names)]
     assert page.locator(".named").first.evaluate(CONTRAST) >= 4.5
     # Words that distinguish texts are marked. Most candidates have the other words of the query.
-    assert {*page.locator("mark").all_inner_texts()} <= {*first.text.lower().split()}
+    assert {*page.locator("mark").all_inner_texts()} == {"what"}
 
 
 def test_queries_and_settings_can_be_selected_by_keyboard(opened: Open) -> None:
@@ -208,6 +215,16 @@ def test_a_query_that_loses_shows_the_gold_that_is_left_out_and_what_took_its_pl
     )
     marked = page.locator("#columns .pick:has(.lost, .won)").all_inner_texts()
     assert {text.split()[1] for text in marked} == {"docs/page-03.md#1", "docs/page-03.md#8"}
+
+
+def test_a_setting_that_only_leaves_out_texts_says_which(opened: Open) -> None:
+    page = opened("fewer")
+    reason, view = page.locator("#reasons li").first, comparison().queries[0]
+    left = ", ".join(view.candidates[i].id for i in view.picks[0][2:])
+    assert reason.inner_text() == f"vrsd against similarity: leaves out {left}."
+    # The second query has gold documents.
+    page.locator("#after").click()
+    assert reason.inner_text().endswith("takes nothing else.")
 
 
 def test_a_claim_leads_to_its_row_by_keyboard(opened: Open) -> None:

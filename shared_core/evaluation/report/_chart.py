@@ -179,7 +179,7 @@ def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Ch
             ends = (swept[0], swept[-1])
             labels += [Label(f"{value:g}".replace("-", "−"), colour, "end", [at[i]]) for value, i in ends]
         for i in single:
-            same = any(at[i] == at[j] for j in single if j < i)
+            same = any(math.dist(at[i], at[j]) < 4 for j in single if j < i)
             labels.append(Label("= " * same + settings[i].label, colour, "method", [at[i]]))
     # Methods come first, because the ends of sweeps are shown only where they cover nothing.
     labels.sort(key=lambda label: label.kind != "method")

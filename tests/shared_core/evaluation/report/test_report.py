@@ -213,6 +213,16 @@ def test_the_settings_that_no_other_beats_are_filled() -> None:
     assert filled == {"similarity", "mmr lambda_mult=0.2"}
 
 
+def test_the_label_of_a_setting_at_the_point_of_another_says_so() -> None:
+    found = comparison()
+    at = [list(values) for values in (found.relevance, found.redundancy)]
+    for values in at:
+        values[11] = values[10]
+    html = render(replace(found, relevance=tuple(at[0]), redundancy=tuple(at[1])))
+    assert "= vrsd refine=True</text>" in html
+    assert "= vrsd refine=True</text>" not in render(found)
+
+
 def test_tables_and_headings_have_roles_and_labels() -> None:
     page = Page(render(comparison()))
     assert page.all("html")[0]["lang"] == "en"

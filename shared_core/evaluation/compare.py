@@ -476,7 +476,7 @@ def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]
     tried = sweep() if settings is None else list(settings)
     for _, selector in tried:
         check_selector(selector)
-    if not tried or tried[0][0].method != "similarity":
+    if not tried or (tried[0][0].method, tried[0][0].parameters) != ("similarity", ()):
         raise InvalidParameterError("the first entry of settings must be plain similarity: named('similarity')")
     return tried
 

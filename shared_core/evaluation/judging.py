@@ -486,7 +486,7 @@ def _view(
     on_map = project_to_map(shown_vectors)
     variance = ((shown_vectors - shown_vectors.mean(axis=0)) ** 2).sum()
     (x, y), *places = on_map.round(_DIGITS).tolist()
-    words, held = _rare_words(query, [texts[row] for row in seen], [texts[row] for row in shown])
+    words, held = _rare_words(query, [texts[row] for row in shown], [position[row] for row in seen])
     long = [i for i, row in enumerate(shown) if documents[row].id in query.gold or any(row in p for p, _ in found)]
     unit = shown_vectors[[1 + i for i in long]]
     views = tuple(
@@ -526,17 +526,16 @@ def _view(
     )
 
 
-def _rare_words(query: Query, candidates: list[str], texts: list[str]) -> tuple[list[str], NDArray[np.bool_]]:
+def _rare_words(query: Query, texts: list[str], candidates: list[int]) -> tuple[list[str], NDArray[np.bool_]]:
     """The words of the query that at most half of the candidates have, and which texts have them, (texts, words).
 
-    The rarest come first, as Coverage weighs them.
+    ``candidates`` are positions in ``texts``. The rarest words come first, as Coverage weighs them.
     """
-    asked = [query.text, *query.queries]
-    words = list(dict.fromkeys(split_words(" ".join(asked))))
-    weights = match_words(asked, candidates).weights
-    # A word that half of the candidates have weighs log 2.
-    rare = [j for j in np.argsort(-weights, kind="stable").tolist() if weights[j] > np.log(2) - 1e-9]
-    return [words[j] for j in rare], match_words(asked, texts).covered[:, rare] > 0
+    words = list(dict.fromkeys(split_words(" ".join([query.text, *query.queries]))))
+    held = np.array([[word in of_text for word in words] for of_text in map(set, map(split_words, texts))], np.bool_)
+    counts = held[candidates].sum(axis=0)
+    rare = [j for j in np.argsort(counts, kind="stable").tolist() if 0 < counts[j] <= len(candidates) / 2]
+    return [words[j] for j in rare], held[:, rare]
 
 
 def project_to_map(vectors: Matrix) -> Matrix:

@@ -386,7 +386,7 @@ def _worst_case(difference: Difference, gaps: Matrix, what: str) -> str:
     query, loss = quoted(difference.worst_query), _number(difference.worst_loss)
     most = f"{query} loses most, {loss}."
     if as_many > 1:
-        most = f"{as_many} queries lose most, {loss} each, such as {query}."
+        most = f"{as_many} {what} lose most, {loss} each, such as {query}."
     return (
         f"{but} makes {percent(difference.worse)} of the {what} worse than similarity, by {_number(difference.loss)} "
         f"on average, and {better}. {most}"

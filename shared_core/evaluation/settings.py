@@ -19,8 +19,8 @@ from ..selectors.base import (
     DEFAULT_MIN_K,
     Selection,
     Selector,
-    count_worthwhile,
     make_selector,
+    select_worthwhile,
     selector_names,
     selector_parameters,
     uses_queries,
@@ -105,12 +105,7 @@ class Adapted:
             score_threshold=self.score_threshold,
             threshold_on=given,
         )
-        found = choose_up_to(k)
-        if self.min_gain is not None:
-            count = count_worthwhile(found, self.selector, self.min_gain, self.min_k)
-            if count < len(found):
-                found = choose_up_to(count)
-        return found
+        return select_worthwhile(choose_up_to, k, self.selector, self.min_gain, self.min_k)[0]
 
 
 def uses_scores(selector: Selector) -> bool:

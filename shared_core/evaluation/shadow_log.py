@@ -160,14 +160,14 @@ def compare_log(
             )
         notes += _notes_on_queries(given, known, asked)
     check_deciding(decide_by, allowed_measures([*known.values()], any(map(_subtopics, known.values()))))
-    k = last["k"] or max(len(call[name]) for call in asked.values() for name in _SETS)
+    k = last["k"] or max(1, *(len(call[name]) for call in asked.values() for name in _SETS))
     outcomes = [_judge(query, asked[text], k) for text, query in known.items()]
     changed = _changed(outcomes, k)
     columns = [changed, *measure(outcomes, k)]
     if not any(column.measure.key == "relevance" for column in columns):
         raise InvalidInputError(
-            f"{read.path}: no call has the cosines of what was returned, because it was not among the candidates: "
-            "raise fetch_k"
+            f"{read.path}: no call has the cosines of what was returned, because nothing was found, or not among the "
+            "candidates: raise fetch_k"
         )
     settings = (Setting("returned", "returned", None, "what was returned"), _setting(last))
     values: dict[tuple[int, str], Estimate] = {}
@@ -338,7 +338,7 @@ def _notes_on(read: ShadowLog, calls: Sequence[Mapping[str, Any]], repeated: int
 def _notes_on_queries(given: Sequence[Query], known: Mapping[str, Query], asked: Mapping[str, Any]) -> Iterable[str]:
     """Notes on queries without a call, calls without a query, and what the log cannot judge."""
     if len(known) < len(given):
-        yield f"{len(given) - len(known)} of the {len(given)} queries are not in the log."
+        yield f"{len(given) - len(known)} of the {len(given)} queries are not in the log, or repeat another one."
     if len(known) < len(asked):
         yield f"{len(asked) - len(known)} questions of the log are not among the queries, and were left out."
     labels = sum(len(query.subtopics) - len(_subtopics(query)) for query in known.values())

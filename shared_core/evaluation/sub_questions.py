@@ -41,6 +41,11 @@ class ByQuestion:
 
     selector: Selector
 
+    @property
+    def max_per_source(self) -> int | None:
+        """The cap of the selector, for which documents need a source."""
+        return getattr(self.selector, "max_per_source", None)
+
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
     ) -> Selection:

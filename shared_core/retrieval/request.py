@@ -22,8 +22,8 @@ from ..selectors.base import (
     Selection,
     Selector,
     at_rows,
-    count_worthwhile,
     make_selector,
+    select_worthwhile,
     share_fetch_k,
     uses_references,
     uses_words,
@@ -399,12 +399,8 @@ class Request:
             score_threshold=settings.score_threshold,
             threshold_on=relevance,
         )
-        selection = choose_up_to(self.k)
-        cut_short = self._is_cut_short(candidates, relevance, selection, shown, dropped=rows is not None)
-        if settings.min_gain is not None:
-            count = count_worthwhile(selection, self.selector, settings.min_gain, settings.min_k)
-            if count < len(selection):
-                selection, cut_short = choose_up_to(count), False
+        selection, ended = select_worthwhile(choose_up_to, self.k, self.selector, settings.min_gain, settings.min_k)
+        cut_short = not ended and self._is_cut_short(candidates, relevance, selection, shown, dropped=rows is not None)
         if relevance is not None:
             selection = replace(selection, relevance=relevance[selection.indices])
         picked = [items[row] for row in selection.indices.tolist()]

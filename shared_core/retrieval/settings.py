@@ -183,9 +183,9 @@ class Settings(BaseModel):
     id."""
 
     min_gain: Annotated[float, Field(ge=0, le=1)] | None = None
-    """After ``min_k`` documents, the set ends before the first one whose gain is below this share of the first gain.
-    ``k`` is then the most that is selected. For ``"coverage"``, whose gains are logarithms, it is a share of what the
-    most relevant candidate is worth by itself; see :func:`select`. None (default) selects ``k``."""
+    """In [0, 1]: after ``min_k`` documents, the set ends before the first one whose gain is below this share of the
+    first gain. ``k`` is then the most that is selected. For ``"coverage"``, whose gains are logarithms, it is a share
+    of what the most relevant candidate is worth by itself; see :func:`select`. None (default) selects ``k``."""
 
     min_k: Positive = DEFAULT_MIN_K
     """With ``min_gain``, how many documents are selected in any case, where there are as many."""

@@ -150,6 +150,20 @@ def count_worthwhile(selection: Selection, selector: Selector, min_gain: float, 
     return min_k + int(below[0]) if len(below) else len(gains)
 
 
+def select_worthwhile(
+    select_up_to: Callable[[int | None], Selection],
+    k: int | None,
+    selector: Selector,
+    min_gain: float | None,
+    min_k: int,
+) -> tuple[Selection, bool]:
+    """``select_up_to(k)``, or fewer picks if ``min_gain`` ends the set; and whether it does."""
+    found = select_up_to(k)
+    count = len(found) if min_gain is None else count_worthwhile(found, selector, min_gain, min_k)
+    # The first picks of a larger set are not always the smaller set.
+    return (select_up_to(count), True) if count < len(found) else (found, False)
+
+
 @runtime_checkable
 class Selector(Protocol):
     """An object that selects a set: one of the five selectors here, or your own (see :func:`register_selector`).

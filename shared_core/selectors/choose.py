@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from types import NoneType
 from typing import Any
 
@@ -24,8 +25,8 @@ from .base import (
     SelectorName,
     at_rows,
     check_arguments,
-    count_worthwhile,
     resolve_selector,
+    select_worthwhile,
     uses_references,
     uses_words,
     warn_of_no_effect,
@@ -109,7 +110,8 @@ def select(
     min_gain : float in [0, 1], optional
         After ``min_k`` picks, the set ends before the first one whose gain is below this share of the first gain, so it
         may have fewer than ``k`` members. A gain of :class:`Coverage` is a logarithm: e to the power of it is compared
-        with ``min_gain``, where 1 is the most relevant candidate by itself, without words and names.
+        with ``min_gain``, where 1 is the most relevant candidate by itself, without words and names. Another selector
+        whose first gain is not above 0 selects ``k``.
     min_k : int
         The number of members that the set has in any case, if ``min_gain`` is given.
     **parameters
@@ -213,11 +215,8 @@ def select(
     used = candidates
     if relevance is not None:
         used = candidates.with_query(query, rescale(candidates.relevance, relevance_scale))
-    found = resolved.select(used, k, budget=budget, shown=shown)
-    if min_gain is not None:
-        count = count_worthwhile(found, resolved, min_gain, min_k)
-        if count < len(found):
-            found = resolved.select(used, count, budget=budget, shown=shown)
+    select_up_to = partial(resolved.select, used, budget=budget, shown=shown)
+    found, _ = select_worthwhile(select_up_to, k, resolved, min_gain, min_k)
     if relevance is None:
         return found
     return replace(found, relevance=read_only(candidates.relevance[found.indices].astype(np.float64)))

@@ -445,6 +445,7 @@ def test_search_is_exact_in_one_block_and_in_several(monkeypatch: pytest.MonkeyP
         ({"k": [2, 3], "fetch_k": 2}, "fetch_k = 2 is below k = 3"),
         ({"settings": []}, "plain similarity"),
         ({"settings": [named("mmr")]}, "plain similarity"),
+        ({"settings": [named("similarity", score_threshold=0.9)]}, "plain similarity"),
         ({"settings": [named("similarity"), (named("mmr")[0], "mmr")]}, "selector"),
         ({"decide_by": "best"}, "decide_by"),
         ({"decide_by": "recall"}, "allow no deciding measure"),

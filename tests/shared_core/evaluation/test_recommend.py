@@ -190,6 +190,8 @@ def test_a_recommendation_says_which_queries_it_makes_worse() -> None:
     assert "queries better. 'q49' loses most, 0.500." in told.text
     ndpp[39] = 0.0
     assert "2 queries lose most, 0.500 each, such as 'q40'." in advise({"similarity": base, "ndpp": ndpp})[1].text
+    roots = Measure("p-recall@5", "p_recall", "", True, "perspectives")
+    assert "2 root queries lose most, 0.500 each" in advise({"similarity": base, "ndpp": ndpp}, roots)[1].text
     few = np.concatenate([np.full(48, 0.9), [0.25, 0.5]])
     assert " It makes 2 % of the queries worse" in advise({"similarity": base, "ndpp": few})[1].text
 

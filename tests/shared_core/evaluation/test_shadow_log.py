@@ -96,7 +96,7 @@ def test_with_gold_documents_a_setting_is_recommended(log: Any, tmp_path: Path) 
     write_report(found, tmp_path / "report.html")
     assert "q1" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert {
-        "1 of the 20 queries are not in the log.",
+        "1 of the 20 queries are not in the log, or repeat another one.",
         "1 questions of the log are not among the queries, and were left out.",
     } <= set(found.notes)
     with pytest.raises(InvalidInputError, match="no call for any of the 1 queries"):
@@ -130,3 +130,5 @@ def test_calls_of_different_sizes_and_without_cosines(log: Any) -> None:
     assert found.values[1, "changed"].mean == pytest.approx(1 / 3)
     with pytest.raises(InvalidInputError, match="raise fetch_k"):
         compare_log(log(records[1]))
+    nothing = call("one", "", "", k=None, candidates=0)
+    assert compare_log(log(nothing), [{"text": "one", "gold": ["a"]}]).values[1, "recall"].mean == 0.0

@@ -18,14 +18,15 @@ from ..errors import InvalidInputError, SetSelectError
 from ..selectors.base import Selector, best_query, uses_references, uses_words
 from ..selectors.choose import choose
 from ..signals.references import find_references, read_name
-from ..signals.words import match_words
+from ..signals.words import match_words, split_words
 from .corpus import Document, Query
 from .measures import bootstrap_intervals, rank_measures, sum_cosine
 from .results import CandidateView, Difference, Estimate, Measure, Needs, QueryView
 from .settings import uses_scores, uses_sources
 
 Matrix = NDArray[np.float64]
-EXCERPT = 240  # characters of a candidate's text that a view keeps
+# Characters of the text of a candidate that a view keeps: of those that are gold or picked, and of the others.
+EXCERPT, SHORT_EXCERPT = 1200, 120
 # Stands for documents of the store that are not candidates and may cover a subtopic. No store has such an id.
 BEYOND = "\0beyond the candidates"
 # Decimals of places on the map and of cosines: finer than a pixel, and coarse enough that all machines agree.
@@ -286,7 +287,16 @@ def judge(
         len(rows) - len(scores),
         words is not None and not words.weights.any(),
         {k: measured(k, [picked for picked, _ in of_size]) for k, of_size in found_sets.items()},
-        _view(query, documents, parts, pool, cosines, np.vstack([unit_query, unit]), found_sets[sizes[0]])
+        _view(
+            query,
+            documents,
+            [texts[place.index(i)] for i in range(len(ids))],
+            parts,
+            pool,
+            cosines,
+            np.vstack([unit_query, unit]),
+            found_sets[sizes[0]],
+        )
         if view
         else None,
         labelled=any(document.subtopics for document in documents),
@@ -460,6 +470,7 @@ def _normalised(text: str) -> str:
 def _view(
     query: Query,
     documents: list[Document],
+    texts: list[str],
     parts: Mapping[str, NDArray[np.bool_]],
     pool: _Pool,
     cosines: Matrix,
@@ -471,26 +482,60 @@ def _view(
     # The candidates, and what rankings picked besides.
     shown = sorted({*seen, *(row for picked, _ in found for row in picked)})
     position = {row: i for i, row in enumerate(shown)} | {-1: -1}
-    (x, y), *places = project_to_map(vectors[[0, *(1 + row for row in shown)]]).round(_DIGITS).tolist()
+    shown_vectors = vectors[[0, *(1 + row for row in shown)]]
+    on_map = project_to_map(shown_vectors)
+    variance = ((shown_vectors - shown_vectors.mean(axis=0)) ** 2).sum()
+    (x, y), *places = on_map.round(_DIGITS).tolist()
+    words, held = _rare_words(query, [texts[row] for row in shown], [position[row] for row in seen])
+    long = [i for i, row in enumerate(shown) if documents[row].id in query.gold or any(row in p for p, _ in found)]
+    unit = shown_vectors[[1 + i for i in long]]
     views = tuple(
         CandidateView(
             documents[row].id,
-            _excerpt(documents[row].text),
+            _excerpt(documents[row].text, EXCERPT if i in long else SHORT_EXCERPT),
             round(float(cosines[row]), _DIGITS),
             place[0],
             place[1],
-            _excerpt(documents[row].title or read_name(documents[row].text)),
+            _excerpt(documents[row].title or read_name(documents[row].text), SHORT_EXCERPT),
             served.get(row),
             row not in seen,
             tuple(part for part, covering in enumerate(parts.values()) if covering[row]),
+            tuple(np.flatnonzero(held[i]).tolist()),
         )
-        for row, place in zip(shown, places, strict=True)
+        for i, (row, place) in enumerate(zip(shown, places, strict=True))
     )
     picks, names = (
         {setting: tuple(position[row] for row in of_setting[part]) for setting, of_setting in enumerate(found)}
         for part in (0, 1)
     )
-    return QueryView(query.id, query.text, query.gold, x, y, views, picks, names, query.queries, tuple(parts))
+    cosines_between = (unit @ unit.T).round(_DIGITS).tolist()
+    return QueryView(
+        query.id,
+        query.text,
+        query.gold,
+        x,
+        y,
+        views,
+        picks,
+        names,
+        query.queries,
+        tuple(parts),
+        tuple(words),
+        {i: tuple(row) for i, row in zip(long, cosines_between, strict=True)},
+        round(float((on_map**2).sum() / variance), _DIGITS) if variance > 1e-9 else 1.0,
+    )
+
+
+def _rare_words(query: Query, texts: list[str], candidates: list[int]) -> tuple[list[str], NDArray[np.bool_]]:
+    """The words of the query that at most half of the candidates have, and which texts have them, (texts, words).
+
+    ``candidates`` are positions in ``texts``. The rarest words come first, as Coverage weighs them.
+    """
+    words = list(dict.fromkeys(split_words(" ".join([query.text, *query.queries]))))
+    held = np.array([[word in of_text for word in words] for of_text in map(set, map(split_words, texts))], np.bool_)
+    counts = held[candidates].sum(axis=0)
+    rare = [j for j in np.argsort(counts, kind="stable").tolist() if 0 < counts[j] <= len(candidates) / 2]
+    return [words[j] for j in rare], held[:, rare]
 
 
 def project_to_map(vectors: Matrix) -> Matrix:
@@ -512,9 +557,9 @@ def project_to_map(vectors: Matrix) -> Matrix:
     return places + 0.0
 
 
-def _excerpt(text: str) -> str:
+def _excerpt(text: str, most: int) -> str:
     flat = " ".join(text.split())
-    return flat if len(flat) <= EXCERPT else flat[: EXCERPT - 1].rstrip() + "…"
+    return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
 
 
 def allowed_measures(queries: Sequence[Query], with_subtopics: bool) -> list[str]:

@@ -192,7 +192,8 @@ class CandidateView:
     ``name`` is its title or the name that its text begins with, by which other texts call it; empty if it has none.
     ``serves`` is the number of the sub-question that it serves best, from 1; 0 is the question. None if there are none.
     ``beyond``: the search did not find it, and only a ranking such as hybrid search picked it. ``parts`` are positions
-    in ``QueryView.parts``: what it covers of them.
+    in ``QueryView.parts``: what it covers of them. ``words`` are positions in ``QueryView.words``: those that it has.
+    The excerpt of a text that is neither gold nor picked is short.
     """
 
     id: str
@@ -204,6 +205,7 @@ class CandidateView:
     serves: int | None = None
     beyond: bool = False
     parts: tuple[int, ...] = ()
+    words: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -213,8 +215,11 @@ class QueryView:
     ``picks`` maps a position in ``Comparison.settings`` to positions in ``candidates``, in the order of the picks.
     ``named_by`` maps it to the position of the earlier pick that names each pick and brought it a bonus, or -1.
     ``gold`` holds the ids that are known to be right; they need not be among the candidates. ``x, y`` is the query's
-    place on the map, which shows the first two principal components of the candidates and the query. ``queries`` are
-    its sub-questions, and ``parts`` what it asks for: the labels of its subtopics, else its answers.
+    place on the map, which shows the first two principal components of the candidates and the query, with the share
+    ``map_share`` of their variance. ``queries`` are its sub-questions, and ``parts`` what it asks for: the labels of
+    its subtopics, else its answers. ``words`` are the words of the query that at most half of the candidates have, the
+    rarest first. ``cosines`` maps each candidate that is gold or picked to its cosines with all of these,
+    in the order of the keys.
     """
 
     id: str
@@ -227,6 +232,9 @@ class QueryView:
     named_by: dict[int, tuple[int, ...]] = field(default_factory=dict)
     queries: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    cosines: dict[int, tuple[float, ...]] = field(default_factory=dict)
+    map_share: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -178,7 +178,9 @@ def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Ch
             labels.append(Label(longest or "", colour, "method", line))
             ends = (swept[0], swept[-1])
             labels += [Label(f"{value:g}".replace("-", "−"), colour, "end", [at[i]]) for value, i in ends]
-        labels += [Label(("= " if at[i] in [at[j] for j in single if j < i] else "") + settings[i].label, colour, "method", [at[i]]) for i in single]
+        for i in single:
+            same = any(math.dist(at[i], at[j]) < 4 for j in single if j < i)
+            labels.append(Label("= " * same + settings[i].label, colour, "method", [at[i]]))
     # Methods come first, because the ends of sweeps are shown only where they cover nothing.
     labels.sort(key=lambda label: label.kind != "method")
     return Chart(

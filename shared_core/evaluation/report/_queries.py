@@ -6,11 +6,22 @@ import json
 from typing import Any
 
 from ..results import Comparison, QueryView
-from ._table import by_method
+from ._table import by_method, method_of
 from ._text import clip, clip_middle, number
 
 _BYTES = 1_150_000  # the limit for this data, so that the whole file stays below 1.5 MB
-_EXCERPTS = (600, 400, 280, 200, 140, 100, 70, 40)  # characters of a candidate's text; the first that fits is used
+_EXCERPTS = (
+    1200,
+    900,
+    600,
+    400,
+    280,
+    200,
+    140,
+    100,
+    70,
+    40,
+)  # characters of a candidate's text; the first that fits is used
 _ID, _QUERY = 120, 2000  # the most characters of an id or name, and of a query's text
 
 
@@ -28,7 +39,10 @@ def query_data(comparison: Comparison) -> str:
 def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
     advice = comparison.recommendation
     documents: dict[tuple[str, str, str], int] = {}
-    changes = {one.query: [number(one.similarity), number(one.setting)] for one in comparison.changes}
+    changes = {
+        one.query: [number(one.similarity), number(one.setting), one.setting < one.similarity]
+        for one in comparison.changes
+    }
     queries = []
     for query in comparison.queries:
         gold = set(query.gold)
@@ -48,6 +62,13 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
                 "candidates": candidates,
                 "parts": [clip(part, _ID) for part in query.parts],
                 "covers": {str(i): view.parts for i, view in enumerate(query.candidates) if view.parts},
+                "words": [clip(word, _ID) for word in query.words],
+                "has": {
+                    str(i): view.words for i, view in enumerate(query.candidates) if view.words and i in query.cosines
+                },
+                # In hundredths, to save bytes.
+                "near": {str(i): [round(100 * cosine) for cosine in row] for i, row in query.cosines.items()},
+                "mapShare": round(query.map_share, 2),
                 "gold": [i for i, candidate in enumerate(query.candidates) if candidate.id in gold],
                 "goldTotal": len(gold),
                 "beyond": [i for i, candidate in enumerate(query.candidates) if candidate.beyond],
@@ -59,7 +80,7 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
             }
         )
     return {
-        "settings": [{"label": setting.label, "method": setting.method} for setting in comparison.settings],
+        "settings": [{"label": setting.label, "method": method_of(setting)} for setting in comparison.settings],
         "measure": changed_by(comparison),
         "changed": advice.best_other,
         "start": _first_settings(comparison),

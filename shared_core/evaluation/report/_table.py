@@ -18,14 +18,14 @@ TITLES: dict[Needs, str] = {
 # What the methods do, for readers who have not met them.
 METHODS = {
     "similarity": "The texts that are nearest to the query.",
-    "coverage": "A set of texts that are relevant, cover the words of the query together, and do not repeat each other. "
-    "A text that an earlier pick mentions by its title gets a bonus.",
+    "coverage": "A set of texts that are relevant, cover the words of the query together, and do not repeat each "
+    "other. A text that an earlier pick mentions by its title gets a bonus.",
     "ndpp": "A set of texts that are relevant and do not repeat each other.",
     "vrsd": "Texts whose sum points in the direction of the query.",
     "mmr": "Text by text: relevant, and not similar to those before it. A lower lambda_mult weighs repetition more.",
     HYBRID_SEARCH: "Two searches over all documents, one by the words (BM25) and one by the vectors. Reciprocal rank "
-    "fusion joins their rankings. It is another search, which needs an index of the words, and selects nothing: there are "
-    "no lines of code to paste.",
+    "fusion joins their rankings. It is another search, which needs an index of the words, and selects nothing: there "
+    "are no lines of code to paste.",
     "reranker": "The texts with the highest scores of your reranker.",
     "rrf": "The ranks of a text for the sub-questions, added up.",
     "highest cosine": "The texts that are nearest to the query or to one of its sub-questions.",

@@ -103,7 +103,7 @@ def _given(comparison: Comparison) -> dict[str, int]:
 def _worse(comparison: Comparison) -> tuple[int, int] | None:
     """How many queries the setting of ``comparison.changes`` makes worse, and better; None if roots are counted."""
     advice = comparison.recommendation
-    setting = advice.setting or advice.runner_up
+    setting = advice.best_other
     if setting is None or advice.measure in (None, "p_recall"):
         return None
     to, queries = comparison.differences[setting, advice.measure], comparison.values[setting, advice.measure].queries

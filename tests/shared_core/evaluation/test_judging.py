@@ -285,3 +285,29 @@ def test_a_view_says_what_each_candidate_covers_of_the_query() -> None:
         assert view is not None
         assert view.parts == (tuple(query.subtopics) or query.answers)
         assert [candidate.parts for candidate in view.candidates] == parts
+
+
+def test_a_view_has_the_rare_words_of_the_query_and_the_cosines_of_what_is_picked_or_gold() -> None:
+    texts = ["the nile river", "the river lys", "the red sea", "the sea " * 200]
+    vectors = np.array([[1.0, 0.1, 0.0], [1.0, 0.3, 0.1], [0.8, 0.7, 0.2], [0.2, 1.0, 0.5]])
+    documents = [Document(f"d{i}", text) for i, text in enumerate(texts)]
+    query = Query("1", "Which river is the Nile in?", gold=("d2",))
+    view = judge(query, FoundCandidates([1.0, 0.0, 0.0], documents, vectors), [TopK()], [2], view=True).view
+    assert view is not None
+    # All texts have "the", and none has "which".
+    assert view.words == ("nile", "river")
+    assert [candidate.words for candidate in view.candidates] == [(0, 1), (1,), (), ()]
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert list(view.cosines) == [0, 1, 2]
+    np.testing.assert_allclose(list(view.cosines.values()), unit[:3] @ unit[:3].T, atol=1e-6)
+    assert len(view.candidates[3].text) < 200 < len(texts[3]), "neither picked nor gold"
+    assert view.map_share == pytest.approx(1, abs=0.1)
+
+
+def test_the_limits_of_recall_and_precision_are_those_of_the_best_picks() -> None:
+    vectors = np.eye(6)
+    queries = [Query("1", "?", gold=("1",)), Query("2", "?", gold=("1", "2", "3", "4"))]
+    found = compare(list("abcdef"), queries, (vectors, vectors[:2]), k=2)
+    most = {one.key: one.most for one in found.measures}
+    assert (most["recall"], most["precision"], most["ndcg"]) == (0.75, 0.75, 1.0)
+    assert found.corpus.gold_in_reach == 1.0

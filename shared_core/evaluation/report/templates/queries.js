@@ -60,7 +60,19 @@
   const label = (setting) => data.settings[setting].label;
 
   const line = (text, most) => cut(text.replace(/\s+/g, " "), most);
-  data.queries.forEach((query, i) => querySelect.append(new Option(`${cut(query.id, 28)}: ${line(query.text, 90)}`, i)));
+  // The queries that change most come first.
+  for (const [name, belongs] of [
+    ["Lose most", (change) => change?.[2]],
+    ["Gain most", (change) => change && !change[2]],
+    [data.queries.some((query) => query.change) ? "The first of all queries" : "Queries", (change) => !change],
+  ]) {
+    const group = document.createElement("optgroup");
+    group.label = name;
+    data.queries.forEach((query, i) => {
+      if (belongs(query.change)) group.append(new Option(`${cut(query.id, 28)}: ${line(query.text, 90)}`, i));
+    });
+    if (group.children.length) querySelect.append(group);
+  }
   slots.forEach((select, slot) => {
     if (slot > 0) select.append(new Option("none", ""));
     let group = null;
@@ -87,18 +99,47 @@
     return query.gold.includes(index) && !other.picks.includes(index);
   }
 
-  // The words of the query that at most half of the candidates contain: they distinguish the texts that contain them.
-  const words = (text) => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
-  function rare(query) {
-    const texts = query.candidates.map(([document_]) => words(data.documents[document_][1]));
-    return [...words(query.text)].filter((word) => 2 * texts.filter((text) => text.has(word)).length <= texts.length);
-  }
-  const marked = (text, rarely) => text.split(/([\p{L}\p{N}]+)/u)
-    .map((part) => (rarely.includes(part.toLowerCase()) ? make("mark", "", part) : part));
+  const marked = (text, words) => text.split(/([\p{L}\p{M}\p{N}_]+)/u)
+    .map((part) => (words.includes(part.toLowerCase()) ? make("mark", "", part) : part));
 
-  function pick(query, one, rank, index, all, rarely) {
+  // Of some picks, the one with the highest cosine with a candidate: its place among them, and the cosine as text.
+  function closest(query, index, picks) {
+    const members = Object.keys(query.near);
+    const found = picks.map((pick, place) => ({ place, near: query.near[index]?.[members.indexOf(String(pick))] ?? -200 }));
+    const best = found.reduce((a, b) => (b.near > a.near ? b : a), { near: -200 });
+    return best.near > -200 && { place: best.place, text: (best.near / 100).toFixed(2).replace("-", "−") };
+  }
+
+  // The words of a pick that those before it lack.
+  function freshWords(query, picks, rank) {
+    const has = (index) => query.has[index] ?? [];
+    const fresh = has(picks[rank]).filter((word) => !picks.slice(0, rank).some((earlier) => has(earlier).includes(word)));
+    return fresh.map((word) => query.words[word]);
+  }
+
+  // The beginning of a text, and if it lacks one of these words, the place that has it.
+  function short(text, words) {
+    const begin = cut(text, SHORT);
+    const missing = words.find((word) => !begin.toLowerCase().includes(word));
+    const place = missing === undefined ? -1 : text.toLowerCase().indexOf(missing);
+    return place < 0 || text.length <= SHORT ? begin : `${cut(text, SHORT - 110)} ${text.slice(Math.max(place - 50, 0), place + 60).trim()}…`;
+  }
+
+  // What speaks for a pick, given those before it.
+  function why(query, picks, rank, fresh) {
+    const index = picks[rank], before = picks.slice(0, rank);
+    const near = closest(query, index, before);
+    const said = query.beyond.includes(index) ? [] : [`Rank ${index + 1} by cosine.`];
+    if (fresh.length) said.push(`${rank ? "Adds" : "Has"} ${fresh.map((word) => `“${word}”`).join(", ")}.`);
+    else if (rank && query.words.length) said.push("No new coloured word.");
+    if (near) said.push(`Most similar to pick ${near.place + 1}, cosine ${near.text}.`);
+    return bidi("p", "why", said.join(" "));
+  }
+
+  function pick(query, one, rank, index, all) {
     const [document_, cosine, , , serves] = query.candidates[index];
     const [id, text] = data.documents[document_];
+    const fresh = freshWords(query, one.picks, rank);
     const others = all.filter((other) => other !== one);
     const also = others.filter((other) => other.picks.includes(index));
     const item = make("li", "pick");
@@ -108,11 +149,17 @@
       item.classList.add("apart");
       const names = also.map((other) => label(other.setting)).join(", ");
       tags.append(bidi("span", "apart", also.length ? `also in ${names}` : "only here"));
-    } else if (others.length) tags.append(make("span", "", others.length > 1 ? "in all three" : "in both"));
+    } else if (others.length) {
+      item.classList.add("shared");
+      tags.append(make("span", "", others.length > 1 ? "in all three" : "in both"));
+    }
     if (query.gold.includes(index)) tags.append(make("span", "gold", "★ gold"));
     if (covers(query, index).length) tags.append(bidi("span", "gold", `covers ${named(query, covers(query, index))}`));
     const without = others.filter((other) => one.setting === 0 && right(query, index, other));
-    if (without.length) tags.append(bidi("span", "lost", `left out by ${without.map((other) => label(other.setting)).join(", ")}`));
+    if (without.length) tags.append(bidi("span", "lost", `left out by ${without.map((other) => {
+      const near = closest(query, index, other.picks);
+      return label(other.setting) + (near ? ` (most similar to its pick ${near.place + 1}, cosine ${near.text})` : "");
+    }).join(", ")}`));
     const near = others.find((other) => other.setting === 0);
     if (near && right(query, index, near)) tags.append(make("span", "won", "missed by similarity"));
     if (query.beyond.includes(index)) tags.append(make("span", "beyond", "not among the candidates"));
@@ -126,9 +173,10 @@
       make("header", "", make("span", "rank", String(rank + 1)), bidi("span", "id", id),
         make("span", "cosine", `cosine ${figure(cosine)}`)),
       tags,
+      why(query, one.picks, rank, fresh),
     );
     const excerpt = bidi("p", "excerpt", "");
-    excerpt.append(...marked(cut(text, SHORT), rarely));
+    excerpt.append(...marked(short(text, fresh), query.words));
     item.append(excerpt);
     if (text.length > SHORT) {
       const more = make("button", "more", "Show more");
@@ -140,16 +188,16 @@
         more.setAttribute("aria-expanded", String(open));
         more.textContent = open ? "Show less" : "Show more";
         more.setAttribute("aria-label", `${more.textContent} of pick ${rank + 1}, ${id}`);
-        excerpt.replaceChildren(...marked(open ? text : cut(text, SHORT), rarely));
+        excerpt.replaceChildren(...marked(open ? text : short(text, fresh), query.words));
       });
       item.append(more);
     }
     return item;
   }
 
-  function column(query, one, all, rarely) {
+  function column(query, one, all) {
     const heading = make("h3", "", key(outline(one.slot, 10, 10, true)), bidi("span", "", label(one.setting)));
-    const list = make("ol", "", ...one.picks.map((index, rank) => pick(query, one, rank, index, all, rarely)));
+    const list = make("ol", "", ...one.picks.map((index, rank) => pick(query, one, rank, index, all)));
     return make("section", "column", heading, one.picks.length ? list : make("p", "hint", "Nothing was picked."));
   }
 
@@ -178,10 +226,12 @@
   // Why a query gains or loses: for each setting the texts of similarity that it leaves out, and what it takes instead.
   function reasons(query, all) {
     const near = all.find((one) => one.setting === 0);
-    const texts = (before, among, after = "", most = 0) => (among.length ? [before, ...among.flatMap((index, i) => {
+    const texts = (before, among, after = "", most = 0, others = []) => (among.length ? [before, ...among.flatMap((index, i) => {
       const [id, text] = data.documents[query.candidates[index][0]];
-      const rank = near.picks.indexOf(index), place = rank < 0 ? "" : ` (pick ${rank + 1} of similarity)`;
-      return [i ? ", " : " ", bidi("b", "", id), ...(most ? [" ", bidi("q", "", line(text, most)), place] : [])];
+      const rank = near.picks.indexOf(index), like = closest(query, index, others);
+      const facts = [rank < 0 ? "" : `pick ${rank + 1} of similarity`, like ? `most similar to its pick ${like.place + 1}, cosine ${like.text}` : ""];
+      const place = facts.some(Boolean) ? ` (${facts.filter(Boolean).join("; ")})` : "";
+      return [i ? ", " : " ", bidi("b", "", id), ...(most ? [" ", bidi("q", "", line(text, most))] : []), ...(most || others.length ? [place] : [])];
     }), after] : []);
     return !near ? [] : all.filter((one) => one !== near).map((one) => {
       const gold = (index) => query.gold.includes(index);
@@ -199,10 +249,11 @@
         if (!lost.length && !won.length) line.append("covers the same parts; ");
       }
       if (query.parts.length || !query.goldTotal) {
-        line.append(...texts("leaves out", out, taken.length ? "; " : "."), ...texts("takes", taken, " instead."));
+        const left = texts("leaves out", out, taken.length ? "; " : ".", 0, one.picks);
+        line.append(...left, ...texts("takes", taken, " instead."));
       } else if (taken.length || out.length) {
         line.append(
-          ...texts("leaves out the gold", out.filter(gold), "; ", 60),
+          ...texts("leaves out the gold", out.filter(gold), "; ", 60, one.picks),
           ...texts("finds the gold", taken.filter(gold), "; ", 60),
           out.some(gold) || taken.some(gold) ? "" : "the same gold documents; ",
           ...texts("takes", taken.filter((index) => !gold(index)), " (not gold) instead."),
@@ -276,7 +327,8 @@
     byId("sub-questions").hidden = !query.queries.length;
     byId("summary").textContent = summary(query, all);
     byId("reasons").replaceChildren(...reasons(query, all));
-    byId("columns").replaceChildren(...all.map((one) => column(query, one, all, rare(query))));
+    byId("columns").replaceChildren(...all.map((one) => column(query, one, all)));
+    byId("map-share").textContent = `They show ${Math.round(100 * query.mapShare)} % of the variance.`;
     keys(query, all);
     redraw = () => {
       tips.hide();
@@ -286,20 +338,46 @@
   }
 
   function step(by) {
-    querySelect.value = String((Number(querySelect.value) + by + data.queries.length) % data.queries.length);
+    querySelect.selectedIndex = (querySelect.selectedIndex + by + data.queries.length) % data.queries.length;
+    choose();
+  }
+
+  // The address names the query and the settings, so that it can be shared.
+  const title = byId("queries-title");
+  title.tabIndex = -1;
+  const address = () => `#${new URLSearchParams({ query: data.queries[querySelect.value].id, settings: slots.map((select) => select.value) })}`;
+
+  function choose() {
     show();
+    // A page inside another one, as in a notebook, has no address of its own.
+    try { history.replaceState(null, "", address()); } catch { /* It cannot be shared there. */ }
+  }
+
+  function follow() {
+    const asked = new URLSearchParams(location.hash.slice(1));
+    const place = data.queries.findIndex((query) => query.id === asked.get("query"));
+    if (place < 0) return;
+    querySelect.value = String(place);
+    const wanted = asked.get("settings")?.split(",") ?? [];
+    slots.forEach((select, slot) => {
+      if ([...select.options].some((option) => option.value === wanted[slot])) select.value = wanted[slot];
+    });
+    show();
+    title.focus();
   }
 
   // A link leads to a query, with the picks of similarity and of the setting that the link is about.
   for (const link of document.querySelectorAll("a[data-query]")) {
-    link.addEventListener("click", () => {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
       const { query, setting } = link.dataset;
       querySelect.value = query;
       if (Number(setting) > 0) {
         const third = slots.map((select) => select.value).find((value) => !["", "0", setting].includes(value));
         ["0", setting, third ?? ""].forEach((value, slot) => { if (slots[slot]) slots[slot].value = value; });
       }
-      show();
+      choose();
+      title.focus();
     });
   }
 
@@ -311,7 +389,8 @@
     }
   }
 
-  for (const select of [querySelect, ...slots]) select.addEventListener("change", show);
+  for (const select of [querySelect, ...slots]) select.addEventListener("change", choose);
+  byId("apart")?.addEventListener("change", (event) => byId("columns").classList.toggle("only-apart", event.target.checked));
   byId("before").addEventListener("click", () => step(-1));
   byId("after").addEventListener("click", () => step(1));
   for (const id of ["before", "after"]) byId(id).hidden = data.queries.length === 1;
@@ -320,6 +399,8 @@
   byId("explorer").hidden = false;
   querySelect.value = "0";
   show();
+  follow();
+  addEventListener("hashchange", follow);
   let seen = area.clientWidth;
   new ResizeObserver(() => {
     if (area.clientWidth !== seen) { seen = area.clientWidth; redraw(); }

@@ -30,6 +30,7 @@ _TEXT = (
     "again for a second time while a reader compares what two methods would have chosen from fifty candidates"
 )
 _WORDS = _TEXT.split()
+_RARE = ("filter", "fifty")
 _MMR = [("mmr", {"lambda_mult": i / 10}) for i in range(1, 10)]
 _NDPP = [("ndpp", {"temperature": t}) for t in (0.1, 0.25, 0.5)]
 SETTINGS = tuple(
@@ -87,7 +88,9 @@ def _query(number: int, candidates: int, rng: random.Random) -> QueryView:
         name = f"Page {rank}" if rank else ""
         # The third query asks for two parts. Similarity covers the first one, vrsd covers the second one.
         parts = {1: (0,), 8: (1,)}.get(rank, ()) if number == 3 else ()
-        views.append(CandidateView(f"docs/page-{number:02}.md#{rank}", text, cosine, x, y, name, parts=parts))
+        words = tuple(i for i, word in enumerate(_RARE) if word in text.split())
+        identity = f"docs/page-{number:02}.md#{rank}"
+        views.append(CandidateView(identity, text, cosine, x, y, name, parts=parts, words=words))
     picks, named_by = {}, {}
     for position in range(len(SETTINGS)):
         reach = 5 if position == 0 else 6 + position
@@ -97,7 +100,11 @@ def _query(number: int, candidates: int, rng: random.Random) -> QueryView:
     gold = (views[0].id, views[4].id, views[7].id, "docs/elsewhere.md#0")
     text = f"How does query {number} {' '.join(rng.choices(_WORDS, k=6))}, and what does it cost?"
     asked = ("price", "speed") if number == 3 else ()
-    return QueryView(f"q{number}", text, gold, 0.1, 0.1, tuple(views), picks, named_by, parts=asked)
+    members = sorted({4, 7, *(i for picked in picks.values() for i in picked)})
+    cosines = {i: tuple(1 - abs(i - j) / 50 for j in members) for i in members}
+    return QueryView(
+        f"q{number}", text, gold, 0.1, 0.1, tuple(views), picks, named_by, (), asked, _RARE, cosines, map_share=0.25
+    )
 
 
 def _size(k: int) -> Size:
@@ -125,7 +132,7 @@ def comparison(queries: int = 12, candidates: int = 50) -> Comparison:
             worst = f"q{1 + position * 3}" if position % 5 else None
             loss = 0.05 + half if worst else 0.0
             differences[position, measure.key] = Difference(
-                gap, gap - half / 2, gap + half / 2, 0.04 * (position % 7), 0.02 * (position % 5), loss, 2 * loss, worst
+                gap, gap - half / 2, gap + half / 2, 0.04 * (position % 7), 0.01 * (position % 6), loss, 2 * loss, worst
             )
     return Comparison(
         "Handbook of the store, spring",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from shared_core.evaluation.report import render, write_report
-from shared_core.evaluation.results import Claim, Recommendation, percent
+from shared_core.evaluation.results import Claim, Recommendation, Setting, percent
 from tests.shared_core.evaluation.report.report_cases import HOSTILE, comparison, hostile, only_similarity
 
 
@@ -97,6 +97,36 @@ def test_the_lines_to_paste_are_there_if_a_setting_is_recommended() -> None:
     assert "vectorstore=" not in Page(render(none)).text
 
 
+def test_the_limits_of_the_figures_stand_beside_them() -> None:
+    found = comparison()
+    measures = tuple(replace(one, most=0.4) if one.key == "R@5" else one for one in found.measures)
+    found = replace(found, measures=measures, corpus=replace(found.corpus, gold_in_reach=0.879))
+    text = " ".join(Page(render(found)).text.split())
+    assert "recall@5 ↑ higher is better at most 0.400" in text
+    assert "Gold documents among the candidates88 %" in text
+    assert "Gold documentsgiven for 120 of 120 queries Subtopicsgiven for 44 of 120 queries" in text
+    assert "Gold documents among" not in Page(render(comparison())).text
+
+
+def test_a_ranking_is_a_method_of_its_own_by_the_name_that_it_has() -> None:
+    found = comparison()
+    hybrid = Setting("ranking", "hybrid search", None, "the first of this ranking")
+    html = render(replace(found, settings=(*found.settings[:-1], hybrid)))
+    page = Page(html)
+    assert "15 settings that pick 5 of the 50 nearest documents, and hybrid search, which searches all" in page.text
+    assert "ranking" not in [setting["method"] for setting in data_of(html)["settings"]]
+    narrow = html[html.index("chart narrow") :]
+    assert ">hybrid search</text>" in narrow
+    assert ">ranking<" not in html
+
+
+def test_the_recommended_point_is_drawn_last() -> None:
+    html = render(comparison())
+    for chart in re.findall(r'<svg class="chart.*?</svg>', html, re.S):
+        points = re.findall(r'<g class="(point.*?)"', chart)
+        assert ["recommended" in point for point in points] == [False] * (len(points) - 1) + [True]
+
+
 def test_each_measure_has_a_table_of_gains_and_losses_and_the_one_that_decides_is_open() -> None:
     found = comparison()
     html = render(found)
@@ -166,7 +196,9 @@ def test_the_queries_that_lose_and_gain_most_lead_to_their_views() -> None:
     html = render(found)
     text = " ".join(Page(html).text.split())
     assert re.search(
-        r"Lose most similarity 1\.000 → vrsd 0\.250 q2 How does query 2 .* q4 .*Gain most: 1 of 14 queries .* 0\.750 q3", text
+        r"Lose most: 2 of 5 queries similarity 1\.000 → vrsd 0\.250 q2 How does query 2 .* q4 .*"
+        r"Gain most: 1 of 14 queries .* 0\.750 q3",
+        text,
     )
     for change in found.changes:
         place = next(i for i, query in enumerate(found.queries) if query.id == change.query)
@@ -181,6 +213,16 @@ def test_the_settings_that_no_other_beats_are_filled() -> None:
     assert filled == {"similarity", "mmr lambda_mult=0.2"}
 
 
+def test_the_label_of_a_setting_at_the_point_of_another_says_so() -> None:
+    found = comparison()
+    at = [list(values) for values in (found.relevance, found.redundancy)]
+    for values in at:
+        values[11] = values[10]
+    html = render(replace(found, relevance=tuple(at[0]), redundancy=tuple(at[1])))
+    assert "= vrsd refine=True</text>" in html
+    assert "= vrsd refine=True</text>" not in render(found)
+
+
 def test_tables_and_headings_have_roles_and_labels() -> None:
     page = Page(render(comparison()))
     assert page.all("html")[0]["lang"] == "en"
@@ -188,7 +230,7 @@ def test_tables_and_headings_have_roles_and_labels() -> None:
     assert len(page.all("caption")) == len(page.all("table"))
     assert all(a.get("scope") for a in page.all("th"))
     assert all(a.get("id") for a in page.all("select"))
-    assert {a["for"] for a in page.all("label")} == {a["id"] for a in page.all("select")}
+    assert {a["for"] for a in page.all("label")} == {a["id"] for a in (*page.all("select"), *page.all("input"))}
 
 
 def test_markup_in_every_text_is_shown_as_text() -> None:
@@ -241,6 +283,13 @@ def test_the_data_hold_every_pick() -> None:
         assert [data["documents"][place][2] for place, *_ in shown["candidates"]] == [c.name for c in query.candidates]
         assert [tuple(shown["covers"].get(str(i), ())) for i in range(len(ids))] == [c.parts for c in query.candidates]
         assert tuple(shown["parts"]) == query.parts
+        assert tuple(shown["words"]) == query.words
+        assert {int(i): tuple(words) for i, words in shown["has"].items()} == {
+            i: query.candidates[i].words for i in query.cosines if query.candidates[i].words
+        }
+        assert {int(i): [cosine / 100 for cosine in row] for i, row in shown["near"].items()} == {
+            i: [round(cosine, 2) for cosine in row] for i, row in query.cosines.items()
+        }
         assert {int(setting): tuple(by) for setting, by in shown["namedBy"].items()} == query.named_by
 
 

@@ -44,7 +44,7 @@ FOLDER = CACHE / "answers"
 FOLDERS = {"HotpotQA dev": "hotpotqa_dev", "2WikiMultihopQA": "2wiki"}
 FILES = [f"{folder}/{name}.jsonl" for folder in FOLDERS.values() for name in ("passages", "questions")]
 K = 5
-QUESTIONS = 40  # of each set
+QUESTIONS = 100  # of each set
 LONGEST_ANSWER = 16  # tokens
 # The questions of the worked examples, all of the development half: a date, a name, and yes.
 WORKED = ("5a77d31c55429967ab1052c0", "f2d2dcca096611ebbdafac1f6bf848b6", "5a89f6235542993b751ca9c7")

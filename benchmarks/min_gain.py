@@ -126,10 +126,10 @@ question better than one number for all? *Above fixed k* compares it with a fixe
 point is what it is in [regimes.md](regimes.md). All figures are means over {len(measured)} tasks and their {tests:,}
 questions of the test half, where no half is named.
 
-**What follows.** With 0.4 to 0.8 you get two or three texts, and they find more than two or three for every question
-would: a third text gets in if an earlier text names it, or if it has a word of the question that is missing. Below 0.4
-there is no more to gain than by a fixed number. A larger fixed number finds more in every task, for more tokens.
-`setselect compare` says how many texts are enough on your documents.
+**What follows.** With 0.4 to 0.8 you get two or three texts. On average over the tasks they find more than two or three
+for every question would: a third text gets in if an earlier text names it, or if it has a word of the question that is
+missing. Below 0.4 there is no more to gain than by a fixed number. A larger fixed number finds more in every task, for
+more tokens. `setselect compare` says how many texts are enough on your documents.
 """,
         f"## coverage, at least {DEFAULT_MIN_K} texts (the default of `min_k`)\n",
         summary(measured, "coverage", DEFAULT_MIN_K, False),

@@ -351,7 +351,8 @@ def compare_candidates(
     several = (0, "redundancy") in values
     versions = {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
     counts = documents, len(outcomes), len(given)
-    facts = CorpusFacts(*counts, _name_of(model), k, fetch_k, versions, drop_duplicates, sub_questions)
+    reach = _gold_in_reach(outcomes)
+    facts = CorpusFacts(*counts, _name_of(model), k, fetch_k, versions, drop_duplicates, sub_questions, reach)
     return Comparison(
         title,
         facts,
@@ -566,19 +567,25 @@ def _notes_on(
     if lost and any(outcome.subtopics for outcome in outcomes):
         count = _count(lost, "subtopic", "subtopics")
         yield f"No document covers {count} of the queries. The measures leave these out."
-    with_gold = [outcome for outcome in outcomes if outcome.query.gold]
-    reach = [len(o.candidates.intersection(o.query.gold)) / len(o.query.gold) for o in with_gold]
-    if reach and not any(reach):
-        one = with_gold[0]
+    reach = _gold_in_reach(outcomes)
+    if reach == 0:
+        one = next(outcome for outcome in outcomes if outcome.query.gold)
         yield (
             f"No gold document is among the candidates. A query has the gold id {quoted(one.query.gold[0])}, and a "
             f"candidate has the id {quoted(min(one.candidates))}. If these are ids of one kind, fetch more candidates."
         )
-    elif reach and np.mean(reach) < 1 - 1e-9:
+    elif reach is not None and reach < 1:
         yield (
-            f"The candidates hold {np.mean(reach):.1%} of the gold documents: no setting that selects from them can "
+            f"The candidates hold {reach:.1%} of the gold documents: no setting that selects from them can "
             "find more. Fetching more candidates can raise that limit."
         )
+
+
+def _gold_in_reach(outcomes: Sequence[JudgedQuery]) -> float | None:
+    """The mean share of the gold documents of a query that are candidates; None without gold."""
+    with_gold = [outcome for outcome in outcomes if outcome.query.gold]
+    shares = [len(one.candidates.intersection(one.query.gold)) / len(one.query.gold) for one in with_gold]
+    return float(np.mean(shares)) if shares else None
 
 
 def _check_ids(queries: Sequence[Query], known: Collection[str]) -> list[str]:

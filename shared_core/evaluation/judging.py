@@ -553,11 +553,15 @@ def measure(outcomes: Sequence[JudgedQuery], k: int, keys: Collection[str] = _KE
     names = {key: name for key, name in names.items() if key in keys}
     found |= _rank(with_subtopics, k, _subtopic_grades, names)
     found |= _precision("topic_precision", with_subtopics, k, lambda judged: set().union(*judged.subtopics.values()))
+    counts = np.array([len(judged.query.gold) for judged in with_gold] or [k])
+    most = {key: float(np.mean(np.minimum(counts, k) / of)) for key, of in (("precision", k), ("recall", counts))}
     of_root = _successes_by_root([judged for judged in with_gold if judged.query.root is not None], k)
     if of_root:
         found["p_recall"] = np.stack(list(of_root.values()), axis=1), tuple(of_root)
     return [
-        MeasureValues(Measure(name.format(k=k), key, description, key != "redundancy", needs), *found[key])
+        MeasureValues(
+            Measure(name.format(k=k), key, description, key != "redundancy", needs, most.get(key, 1.0)), *found[key]
+        )
         for name, key, needs, description in _MEASURES
         if key in found and key in keys
     ]

@@ -37,7 +37,7 @@ class Repeats(NamedTuple):
         share = percent(self.repeating / self.gold)
         return (
             f"{share} of the gold documents nearly repeat another gold document of their query, such as {first} and "
-            f"{second} of query {query} ({self.queries:,} of {self.of_queries:,} queries)."
+            f"{second} of query {query}. This concerns {self.queries:,} of {self.of_queries:,} queries."
         )
 
 

@@ -22,7 +22,7 @@ DECIDING = ("subtopic_recall", "answers", "p_recall", "point_recall", "recall")
 # The measures that decide only on request.
 ON_REQUEST = ("alpha_ndcg", "ndcg", "success", "precision", "topic_precision")
 # What the two measures of gold documents ask for.
-_QUESTIONS = {"point_recall": "each point once, with near-repeats as one point", "recall": "every copy"}
+_QUESTIONS = {"point_recall": "each point once", "recall": "every copy"}
 # The measures of what is found. Only these can be compared between different numbers of picks.
 COUNTED = (*DECIDING, "success")
 CHANCE = 0.05
@@ -39,8 +39,8 @@ MANY = 0.1
 # What a setting needs that no lines of code say, by its label.
 _NEEDS = {
     HYBRID_SEARCH: (
-        "Hybrid search needs a second index, of the words, and fuses its ranking (BM25) with that of the vectors. Many "
-        "stores have it."
+        "Hybrid search needs a second index, of the words. It fuses the ranking by words (BM25) with the ranking by "
+        "vectors. Many stores offer it."
     ),
     "RRF over the queries": "It searches for each sub-question and fuses the rankings; nothing is selected.",
     "reranker": "That is your reranker alone, without a selection.",
@@ -332,8 +332,9 @@ def _gold_or_points(
         advice = "the advice is the same"
     return [
         Claim(
-            f"{repeats} This comparison asks for {_QUESTIONS[key]}: {ours} decides. If you need {_QUESTIONS[other]}, "
-            f"{theirs} decides ({argument_name('decide_by')} = {other}): then {advice}.",
+            f"{repeats} Point recall counts near-repeats as one point. This comparison is for readers who need "
+            f"{_QUESTIONS[key]}: {ours} decides. If you need {_QUESTIONS[other]}, {theirs} decides "
+            f"({argument_name('decide_by')}={other}): then {advice}.",
             "values",
         ),
         Claim(f"To name the points yourself, write them into the query: {SUBTOPICS_EXAMPLE}."),
@@ -348,7 +349,7 @@ def _best_of_the_others(label: str, value: Estimate, lead: Difference, p: str) -
     said += f", which is {_with_interval(lead)} more"
     if value.queries < FEWEST:
         few = "1 query is" if value.queries == 1 else f"{value.queries} queries are"
-        return f"{said}, but {few} too few to show a difference: {FEWEST} are needed at least."
+        return f"{said}, but {few} too few to show a difference: at least {FEWEST} are needed."
     said += f". That may be chance ({p})."
     if value.queries < ENOUGH:
         return f"{said} {value.queries} queries show only large differences: compare with {ENOUGH} or more."
@@ -384,7 +385,7 @@ def _worst_case(difference: Difference, gaps: Matrix, what: str) -> str:
     but = "But it" if difference.worse >= MANY else "It"
     as_many = int((gaps <= -difference.worst_loss + ROUNDING).sum())
     query, loss = quoted(difference.worst_query), _number(difference.worst_loss)
-    most = f"{query} loses most, {loss}."
+    most = f"Query {query} loses most: {loss}."
     if as_many > 1:
         most = f"{as_many} {what} lose most, {loss} each, such as {query}."
     return (
@@ -408,7 +409,7 @@ def _rival_sentence(
 
 
 def _trade_off(settings: Sequence[Setting], by_key: dict[str, MeasureValues], missing: str | None) -> str:
-    add = "Add gold ids, subtopics or answers to some queries at least."
+    add = "Add gold ids, subtopics or answers to at least some of the queries."
     said = f"No winner can be named: no query says which picks are right. {missing or add}"
     if "redundancy" not in by_key:
         return said
@@ -423,8 +424,9 @@ def _trade_off(settings: Sequence[Setting], by_key: dict[str, MeasureValues], mi
     if relevance[0] <= 0 or least == 0:
         return f"{said}."
     return (
-        f"{said}. Among the settings that keep {percent(KEPT)} of that relevance, {settings[least].label} repeats "
-        f"itself least ({_number(relevance[least])} and {_number(redundancy[least])})."
+        f"{said}. Among the settings that keep at least {percent(KEPT)} of that relevance, the picks of "
+        f"{settings[least].label} repeat each other least (mean cosines {_number(relevance[least])} and "
+        f"{_number(redundancy[least])})."
     )
 
 

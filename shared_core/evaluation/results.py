@@ -23,7 +23,8 @@ class CorpusFacts:
     ``queries`` counts the queries that were compared; it is less than ``planned_queries`` if the run was interrupted.
     ``documents`` is None if a store was searched whose size is unknown. ``drop_duplicates`` says whether documents with
     the same text counted as one. ``versions`` maps packages, and ``python``, to their versions. ``sub_questions``
-    counts those of all queries.
+    counts those of all queries. ``gold_in_reach`` is the share of the gold documents that are candidates, the mean over
+    the queries; None if it is not known.
     """
 
     documents: int | None
@@ -35,6 +36,7 @@ class CorpusFacts:
     versions: dict[str, str]
     drop_duplicates: bool = True
     sub_questions: int = 0
+    gold_in_reach: float | None = None
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,18 @@ class Setting:
 
 @dataclass(frozen=True)
 class Measure:
-    """One measure: its ``name`` for people, its ``key`` in ``Comparison.values``, and what the queries must hold."""
+    """One measure: its ``name`` for people, its ``key`` in ``Comparison.values``, and what the queries must hold.
+
+    ``most`` is the highest mean that this number of picks allows: of precision it is below 1 if queries have fewer gold
+    documents than picks, of recall if they have more.
+    """
 
     name: str
     key: str
     description: str
     higher_is_better: bool
     needs: Needs
+    most: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ class Label(NamedTuple):
 class Chart(NamedTuple):
     """A drawing of ``width`` by ``height`` pixels, with the axes around ``plot``, and what it shows, in words.
 
-    ``front`` joins the settings that no other beats. ``level`` is a dashed line, explained by
+    ``front`` joins the settings that no other beats. ``level`` is a dotted line, explained by
     ``level_text``: few picks that find as much as many. They are empty where there is none.
     """
 
@@ -178,7 +178,7 @@ def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Ch
             labels.append(Label(longest or "", colour, "method", line))
             ends = (swept[0], swept[-1])
             labels += [Label(f"{value:g}".replace("-", "−"), colour, "end", [at[i]]) for value, i in ends]
-        labels += [Label(settings[i].label, colour, "method", [at[i]]) for i in single]
+        labels += [Label(("= " if at[i] in [at[j] for j in single if j < i] else "") + settings[i].label, colour, "method", [at[i]]) for i in single]
     # Methods come first, because the ends of sweeps are shown only where they cover nothing.
     labels.sort(key=lambda label: label.kind != "method")
     return Chart(
@@ -222,10 +222,11 @@ def dash(method: int) -> str:
 
 def mark(method: int, at: Place) -> str:
     """The path of the marker of a method."""
-    corners = _SHAPES[method % len(_SHAPES)]
-    return (
-        "M" + "L".join(f"{round(at.x + _RADIUS * dx, 1)} {round(at.y + _RADIUS * dy, 1)}" for dx, dy in corners) + "Z"
-    )
+    shape = method % len(_SHAPES)
+    # Later ones are smaller, so that they do not hide earlier ones at the same place.
+    radius = _RADIUS * (1.25 - 0.06 * shape)
+    corners = (f"{round(at.x + radius * dx, 1)} {round(at.y + radius * dy, 1)}" for dx, dy in _SHAPES[shape])
+    return "M" + "L".join(corners) + "Z"
 
 
 def padded(values: list[float]) -> tuple[float, float]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..results import Comparison, Estimate, Measure, Needs
+from ..hybrid_search import HYBRID_SEARCH
+from ..results import Comparison, Estimate, Measure, Needs, Setting
 from ._text import counted, number
 
 TITLES: dict[Needs, str] = {
@@ -17,28 +18,26 @@ TITLES: dict[Needs, str] = {
 # What the methods do, for readers who have not met them.
 METHODS = {
     "similarity": "The texts that are nearest to the query.",
-    "coverage": "A set of texts that are relevant, cover the words of the query together, do not repeat each other and "
-    "name each other.",
+    "coverage": "A set of texts that are relevant, cover the words of the query together, and do not repeat each other. "
+    "A text that an earlier pick mentions by its title gets a bonus.",
     "ndpp": "A set of texts that are relevant and do not repeat each other.",
     "vrsd": "Texts whose sum points in the direction of the query.",
     "mmr": "Text by text: relevant, and not similar to those before it. A lower lambda_mult weighs repetition more.",
-    "ranking": "The first texts of another ranking, such as hybrid search: by vectors and by words (BM25).",
+    HYBRID_SEARCH: "Two searches over all documents, one by the words (BM25) and one by the vectors. Reciprocal rank "
+    "fusion joins their rankings. It is another search, which needs an index of the words, and selects nothing: there are "
+    "no lines of code to paste.",
     "reranker": "The texts with the highest scores of your reranker.",
     "rrf": "The ranks of a text for the sub-questions, added up.",
     "highest cosine": "The texts that are nearest to the query or to one of its sub-questions.",
 }
-WHISKER = 64  # width in pixels of the drawing of an interval
 
 
 class Cell(NamedTuple):
-    """One value: as text, whether it is the best of its column, and the places of its interval in the drawing."""
+    """One value and its interval as text, and whether it is the best of its column."""
 
     mean: str
     interval: str
     best: bool
-    low: float
-    middle: float
-    high: float
 
 
 class Column(NamedTuple):
@@ -49,11 +48,16 @@ class Column(NamedTuple):
     cells: list[Cell]
 
 
+def method_of(setting: Setting) -> str:
+    """The name of the method. Each ranking, such as hybrid search, is a method of its own."""
+    return setting.label if setting.method == "ranking" else setting.method
+
+
 def by_method(comparison: Comparison) -> dict[str, list[int]]:
     """For each method the positions of its settings, methods in the order of their first setting."""
     methods: dict[str, list[int]] = {}
     for position, setting in enumerate(comparison.settings):
-        methods.setdefault(setting.method, []).append(position)
+        methods.setdefault(method_of(setting), []).append(position)
     return methods
 
 
@@ -61,14 +65,11 @@ def make_column(comparison: Comparison, measure: Measure) -> Column:
     """The column of a measure."""
     estimates = [comparison.values[position, measure.key] for position in range(len(comparison.settings))]
     best = number((max if measure.higher_is_better else min)(estimate.mean for estimate in estimates))
-    low, high = min(estimate.low for estimate in estimates), max(estimate.high for estimate in estimates)
-    scale = (WHISKER - 8) / (high - low) if high > low else 0.0
 
     def cell(estimate: Estimate) -> Cell:
-        places = (round(4 + (bound - low) * scale, 1) for bound in (estimate.low, estimate.mean, estimate.high))
         mean = number(estimate.mean)
         # The printed digits decide what is best: of two equal figures, both are marked.
-        return Cell(mean, f"{number(estimate.low)} – {number(estimate.high)}", mean == best, *places)
+        return Cell(mean, f"{number(estimate.low)} – {number(estimate.high)}", mean == best)
 
     counts = {estimate.queries for estimate in estimates}
     queries = None
@@ -76,6 +77,16 @@ def make_column(comparison: Comparison, measure: Measure) -> Column:
         least, most = min(counts), max(counts)
         queries = counted(most, "query", "queries") if least == most else f"{least:,} to {most:,} queries"
     return Column(measure, queries, [cell(estimate) for estimate in estimates])
+
+
+def shown_measures(comparison: Comparison) -> list[Measure]:
+    """The measures in the order of the table of all settings: the one that decides, those with the same needs, others.
+
+    The others keep their order.
+    """
+    deciding = comparison.recommendation.measure
+    needs = next((one.needs for one in comparison.measures if one.key == deciding), None)
+    return sorted(comparison.measures, key=lambda one: (one.needs != needs, one.key != deciding))
 
 
 def compared_measures(comparison: Comparison) -> list[Measure]:

@@ -18,11 +18,11 @@ except ImportError as error:  # pragma: no cover
 
 from ..._files import write_atomically
 from ..recommend import lines_to_paste, p_value
-from ..results import Claim, Comparison, percent
+from ..results import Claim, Comparison, Needs, percent
 from ._chart import draw_chart
 from ._queries import changed_by, query_data
 from ._sizes import Sizes, show_sizes
-from ._table import METHODS, TITLES, WHISKER, by_method, compared_measures, make_column, signed
+from ._table import METHODS, TITLES, by_method, compared_measures, make_column, method_of, shown_measures, signed
 from ._text import clip, clip_middle, counted, number
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -54,19 +54,22 @@ def render(comparison: Comparison) -> str:
     True
     """
     advice, facts = comparison.recommendation.setting, comparison.corpus
-    sizes = show_sizes(comparison)
+    sizes, shown = show_sizes(comparison), shown_measures(comparison)
     return _template().render(
         comparison=comparison,
         claims=[(claim, _links(claim, comparison, sizes)) for claim in comparison.recommendation.claims],
         sizes=sizes,
+        rankings=[setting.label for setting in comparison.settings if setting.method == "ranking"],
+        given=_given(comparison),
         deciding=next((one for one in comparison.measures if one.key == comparison.recommendation.measure), None),
         changed_by=changed_by(comparison),
         changed_setting=comparison.recommendation.best_other,
+        worse=_worse(comparison),
         losing=[one for one in comparison.changes if one.setting < one.similarity],
         gaining=[one for one in comparison.changes if one.setting > one.similarity],
         charts=[chart for size in _CHART_SIZES if (chart := draw_chart(comparison, *size)) is not None],
-        columns=[make_column(comparison, measure) for measure in comparison.measures],
-        spans=[(TITLES[needs], len(list(run))) for needs, run in groupby(comparison.measures, lambda one: one.needs)],
+        columns=[make_column(comparison, measure) for measure in shown],
+        spans=[(TITLES[needs], len(list(run))) for needs, run in groupby(shown, lambda one: one.needs)],
         methods=by_method(comparison),
         compared=compared_measures(comparison),
         code=None
@@ -88,6 +91,23 @@ def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
         The file cannot be written; an existing one is kept.
     """
     write_atomically(path, render(comparison))
+
+
+def _given(comparison: Comparison) -> dict[str, int]:
+    """What says which texts are right, and the number of queries that have it."""
+    queries = {one.needs: comparison.values[0, one.key].queries for one in comparison.measures}
+    names: dict[Needs, str] = {"gold": "Gold documents", "subtopics": "Subtopics", "answers": "Answers"}
+    return {name: queries[needs] for needs, name in names.items() if needs in queries}
+
+
+def _worse(comparison: Comparison) -> tuple[int, int] | None:
+    """How many queries the setting of ``comparison.changes`` makes worse, and better; None if roots are counted."""
+    advice = comparison.recommendation
+    setting = advice.setting or advice.runner_up
+    if setting is None or advice.measure in (None, "p_recall"):
+        return None
+    to, queries = comparison.differences[setting, advice.measure], comparison.values[setting, advice.measure].queries
+    return round(to.worse * queries), round(to.better * queries)
 
 
 class _Link(NamedTuple):
@@ -134,7 +154,7 @@ def _template() -> Template:
         clip=clip,
         clip_middle=clip_middle,
     )
-    environment.globals.update(counted=counted, whisker=WHISKER, meanings=METHODS)
+    environment.globals.update(counted=counted, meanings=METHODS, method_of=method_of)
     return environment.get_template("report.html.jinja")
 
 

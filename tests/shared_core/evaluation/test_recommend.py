@@ -187,7 +187,7 @@ def test_a_recommendation_says_which_queries_it_makes_worse() -> None:
     assert label == "ndpp"
     # 11 of 50 lose: ten lose 0.25, one loses 0.5.
     assert "But it makes 22 % of the queries worse than similarity, by 0.273 on average, and 76 % of the" in told.text
-    assert "queries better. 'q49' loses most, 0.500." in told.text
+    assert "queries better. Query 'q49' loses most: 0.500." in told.text
     ndpp[39] = 0.0
     assert "2 queries lose most, 0.500 each, such as 'q40'." in advise({"similarity": base, "ndpp": ndpp})[1].text
     roots = Measure("p-recall@5", "p_recall", "", True, "perspectives")

@@ -166,7 +166,7 @@ def test_the_queries_that_lose_and_gain_most_lead_to_their_views() -> None:
     html = render(found)
     text = " ".join(Page(html).text.split())
     assert re.search(
-        r"Lose most similarity 1\.000 → vrsd 0\.250 q2 How does query 2 .* q4 .*Gain most .* 0\.750 q3", text
+        r"Lose most similarity 1\.000 → vrsd 0\.250 q2 How does query 2 .* q4 .*Gain most: 1 of 14 queries .* 0\.750 q3", text
     )
     for change in found.changes:
         place = next(i for i, query in enumerate(found.queries) if query.id == change.query)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -341,8 +342,10 @@ def compare_candidates(
     shown = [outcome.view for outcome in outcomes if outcome.view is not None]
     changes = find_changes(columns, advice, [one.query.id for one in outcomes if one.query.root is not None])
     hidden = {change.query for change in changes} - {view.id for view in shown}
-    again = [judged(query, view=True) for query in given if query.id in hidden]
-    shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
+    # Each asks the search again, which may take a while. The comparison is complete without these views.
+    with suppress(KeyboardInterrupt):
+        again = [judged(query, view=True) for query in given if query.id in hidden]
+        shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
     if missing is not None and advice.measure is not None:
         notes = [*notes, missing]
     several = (0, "redundancy") in values

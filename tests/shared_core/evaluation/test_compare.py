@@ -13,7 +13,7 @@ from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation import judging as judging_module
 from shared_core.evaluation.compare import compare, compare_candidates, nearest_rows
-from shared_core.evaluation.corpus import Document
+from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
 from shared_core.evaluation.judging import FoundCandidates, _find_answers, project_to_map
 from shared_core.evaluation.results import Comparison, Difference
@@ -358,6 +358,23 @@ def test_ctrl_c_keeps_the_finished_queries_and_marks_the_result_as_partial() -> 
     assert part.values == whole.values
     with pytest.raises(KeyboardInterrupt):
         tiny(*queries, track=interrupting(0))
+
+
+def test_ctrl_c_after_the_last_query_keeps_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare_module, "VIEWS", 1)
+    searched: list[str] = []
+
+    def search(query: Query) -> FoundCandidates:
+        if query.id in searched:
+            raise KeyboardInterrupt
+        searched.append(query.id)
+        return FoundCandidates(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
+
+    # vrsd loses a, and the view of the second query needs another search.
+    queries = [{"text": "?", "gold": ["a"]}] * 2
+    found = compare_candidates(queries, search, k=2, settings=[named("similarity"), named("vrsd")])
+    assert [change.query for change in found.changes] == ["1", "2"]
+    assert ([view.id for view in found.queries], found.partial) == (["1"], False)
 
 
 def test_ids_that_no_document_has_are_noted_and_left_out() -> None:

@@ -347,10 +347,16 @@
   title.tabIndex = -1;
   const address = () => `#${new URLSearchParams({ query: data.queries[querySelect.value].id, settings: slots.map((select) => select.value) })}`;
 
-  function choose() {
+  // A link adds an entry to the history, so that "back" returns to where the reader was.
+  function choose(keep = "replaceState") {
     show();
     // A page inside another one, as in a notebook, has no address of its own.
-    try { history.replaceState(null, "", address()); } catch { /* It cannot be shared there. */ }
+    try { history[keep](null, "", address()); } catch { /* It cannot be shared there. */ }
+  }
+
+  function turnTo() {
+    title.focus({ preventScroll: true });
+    title.scrollIntoView();
   }
 
   function follow() {
@@ -363,7 +369,7 @@
       if ([...select.options].some((option) => option.value === wanted[slot])) select.value = wanted[slot];
     });
     show();
-    title.focus();
+    turnTo();
   }
 
   // A link leads to a query, with the picks of similarity and of the setting that the link is about.
@@ -376,8 +382,8 @@
         const third = slots.map((select) => select.value).find((value) => !["", "0", setting].includes(value));
         ["0", setting, third ?? ""].forEach((value, slot) => { if (slots[slot]) slots[slot].value = value; });
       }
-      choose();
-      title.focus();
+      choose("pushState");
+      turnTo();
     });
   }
 
@@ -389,7 +395,7 @@
     }
   }
 
-  for (const select of [querySelect, ...slots]) select.addEventListener("change", choose);
+  for (const select of [querySelect, ...slots]) select.addEventListener("change", () => choose());
   byId("apart")?.addEventListener("change", (event) => byId("columns").classList.toggle("only-apart", event.target.checked));
   byId("before").addEventListener("click", () => step(-1));
   byId("after").addEventListener("click", () => step(1));

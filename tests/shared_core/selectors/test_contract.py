@@ -344,7 +344,7 @@ CONDITIONS = [
 )
 def test_agrees_with_the_reference_and_keeps_every_condition(pair: Pair, about: tuple[str, ...]) -> None:
     changed = short = 0
-    for case in random_cases(40 + CONDITIONS.index(about), 48, n_max=40):
+    for case in random_cases(40 + CONDITIONS.index(about), 72, n_max=40):
         question = ask(case, pair, about)
         query, vectors, k, conditions = case.query, case.vectors, question.k, question.conditions
         expected = pair.expected(query, vectors, k, **conditions)

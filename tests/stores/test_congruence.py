@@ -199,6 +199,13 @@ class TestLlamaIndex:
             assert all((n.text, _without(n.metadata, ADDED)) == as_stored[n.node_id] for n in retrieved)
         assert (model.documents, model.queries) == (0, 2 * len(QUERIES))
 
+    def test_nodes_of_another_retriever_are_looked_up_by_id(self, index: VectorStoreIndex) -> None:
+        hits = [NodeWithScore(node=node.model_copy(update={"embedding": None})) for node in nodes()[:FETCH_K]]
+        picked = SetSelectPostprocessor(index=index, top_n=K).postprocess_nodes(hits, query_str="query 1")
+        assert _order(picked) == brute_force("query 1", ROWS[:FETCH_K])
+        for unknown in (["gone"], []):
+            assert fetch_nodes(index.vector_store, unknown, index) == {}
+
     async def test_in_shadow_the_results_are_the_stores_own(
         self, case: LlamaIndexCase, index: VectorStoreIndex, filters: Any
     ) -> None:
@@ -208,13 +215,6 @@ class TestLlamaIndex:
         assert shadow.retrieve("query 1") == wanted
         if case.aopen is None:
             assert await shadow.aretrieve("query 1") == wanted
-
-    def test_nodes_of_another_retriever_are_looked_up_by_id(self, index: VectorStoreIndex) -> None:
-        hits = [NodeWithScore(node=node.model_copy(update={"embedding": None})) for node in nodes()[:FETCH_K]]
-        picked = SetSelectPostprocessor(index=index, top_n=K).postprocess_nodes(hits, query_str="query 1")
-        assert _order(picked) == brute_force("query 1", ROWS[:FETCH_K])
-        for unknown in (["gone"], []):
-            assert fetch_nodes(index.vector_store, unknown, index) == {}
 
     async def test_the_async_way_picks_the_same(
         self, case: LlamaIndexCase, index: VectorStoreIndex, model: TableEmbedding, tmp_path: Path

@@ -237,22 +237,22 @@
       const gold = (index) => query.gold.includes(index);
       const out = near.picks.filter((index) => !one.picks.includes(index));
       const taken = one.picks.filter((index) => !near.picks.includes(index));
-      const line = make("li", "", bidi("b", "", label(one.setting)), " against similarity");
-      if (query.change && one.setting === data.changed) line.append(`, ${data.measure} ${query.change[0]} → ${query.change[1]}`);
-      line.append(": ");
-      if (!taken.length && !out.length) line.append("the same texts.");
+      const item = make("li", "", bidi("b", "", label(one.setting)), " against similarity");
+      if (query.change && one.setting === data.changed) item.append(`, ${data.measure} ${query.change[0]} → ${query.change[1]}`);
+      item.append(": ");
+      if (!taken.length && !out.length) item.append("the same texts.");
       else if (query.parts.length) {
         const [before, after] = [near, one].map((some) => covered(query, some));
         const lost = before.filter((part) => !after.includes(part)), won = after.filter((part) => !before.includes(part));
-        if (lost.length) line.append("no longer covers ", bidi("b", "", named(query, lost)), "; ");
-        if (won.length) line.append("also covers ", bidi("b", "", named(query, won)), "; ");
-        if (!lost.length && !won.length) line.append("covers the same parts; ");
+        if (lost.length) item.append("no longer covers ", bidi("b", "", named(query, lost)), "; ");
+        if (won.length) item.append("also covers ", bidi("b", "", named(query, won)), "; ");
+        if (!lost.length && !won.length) item.append("covers the same parts; ");
       }
       if (query.parts.length || !query.goldTotal) {
         const left = texts("leaves out", out, taken.length ? "; " : ".", 0, one.picks);
-        line.append(...left, ...texts("takes", taken, " instead."));
+        item.append(...left, ...texts("takes", taken, " instead."));
       } else if (taken.length || out.length) {
-        line.append(
+        item.append(
           ...texts("leaves out the gold", out.filter(gold), "; ", 60, one.picks),
           ...texts("finds the gold", taken.filter(gold), "; ", 60),
           out.some(gold) || taken.some(gold) ? "" : "the same gold documents; ",
@@ -260,7 +260,7 @@
           taken.every(gold) ? "takes nothing else." : "",
         );
       }
-      return line;
+      return item;
     });
   }
 

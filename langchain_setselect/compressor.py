@@ -22,14 +22,7 @@ from shared_core.retrieval.request import Found, Request, Selected
 from shared_core.retrieval.shadow import in_shadow
 
 from ._settings import SelectionSettings
-from .retriever import (
-    EVENT,
-    arrange_documents,
-    check_shown,
-    embed_queries,
-    read_ids,
-    text_of,
-)
+from .retriever import EVENT, embed_queries, read_ids, text_of, with_scores
 from .vectors import describe_embedding, fetch_or_embed, reader_of
 
 # Where LangChain's rerankers leave their score.
@@ -112,7 +105,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         selected = yield from in_shadow(request, query, self._as_they_came(documents), selecting)
         data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
         yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
-        return arrange_documents(request, selected)
+        return request.arrange(selected, with_scores)
 
     def _as_they_came(self, documents: list[Document]) -> Flow[tuple[list[Document], list[str | None]]]:
         """The documents and their ids."""
@@ -123,12 +116,10 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         self, request: Request, documents: list[Document], query: str, callbacks: Callbacks | None
     ) -> Flow[Selected]:
         started = time.perf_counter()
-        if len(documents) <= request.all_of:
-            request.warn_that_all_are_selected(self, len(documents), REMEDY)
+        request.warn_if_all_are_selected(self, len(documents), REMEDY)
         queries = yield from embed_queries(request, self._embeddings(), query, callbacks)
         ids = _drop_ambiguous(read_ids(self.vectorstore, reader_of(self.vectorstore), documents), documents)
         vectors = yield from fetch_or_embed(self.vectorstore, self._embeddings(), documents, ids, SetSelectCompressor)
-        check_shown(request, ids)
         scores = _rerank_scores(documents) if request.settings.relevance is None else None
         found = Found(documents, ids, text_of, text_of, vectors, scores=scores)
         selected: Selected = yield Step(partial(request.select, found, queries))

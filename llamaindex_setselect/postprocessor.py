@@ -151,8 +151,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
             dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
         if not nodes:
             return request.report(Selected.nothing(Found([], [], str, str, [])), started, lambda: self._vectors.words)
-        if len(nodes) <= request.all_of:
-            request.warn_that_all_are_selected(self, len(nodes), f"{REMEDY}, or lower top_n")
+        request.warn_if_all_are_selected(self, len(nodes), f"{REMEDY}, or lower top_n")
         queries = yield from embed_queries(self, request, bundle)
         found = yield from read_vectors(self._vectors, nodes, embed_unknown=True)
         selected: Selected = yield Step(partial(request.select, found, queries))

@@ -120,6 +120,14 @@ class NodeVectors:
             )
         return self.model
 
+    def embed(self, texts: list[str], purpose: str) -> Flow[Any]:
+        """The vectors of texts, shape (n, d); ``purpose`` says what they are in the error of :meth:`need_model`."""
+        model = self.need_model(purpose)
+        answer = yield Step(
+            partial(model.get_text_embedding_batch, texts), partial(model.aget_text_embedding_batch, texts)
+        )
+        return as_embeddings(answer, texts, type(model).__name__)
+
     def fetch(
         self, nodes: Sequence[NodeWithScore], *, embed_unknown: bool = False
     ) -> Flow[tuple[Sequence[NodeWithScore], list[str], Any]]:
@@ -181,13 +189,10 @@ class NodeVectors:
                 f"{', '.join(repr(node.node_id) for node in missing)}"
             )
             return found
-        model = self.need_model(f"the texts of {len(missing)} nodes that have no stored vector")
-        self._warn_once(model, len(missing))
+        purpose = f"the texts of {len(missing)} nodes that have no stored vector"
+        self._warn_once(self.need_model(purpose), len(missing))
         texts = [node.get_content(metadata_mode=MetadataMode.EMBED) for node in missing]
-        answer = yield Step(
-            partial(model.get_text_embedding_batch, texts), partial(model.aget_text_embedding_batch, texts)
-        )
-        vectors = as_embeddings(answer, texts, type(model).__name__)
+        vectors = yield from self.embed(texts, purpose)
         found.update(zip((node.node_id for node in missing), vectors, strict=True))
         return found
 

@@ -137,12 +137,9 @@ def _as_indicators(values: Iterable[Any], n: int, what: str, name: Callable[[int
 
 def as_references(given: References | ArrayLike, n: int) -> References:
     """``given`` as read-only :class:`References` of n candidates; in an array each has a name of its own."""
-    named = as_numeric(given.named if isinstance(given, References) else given, "references", kinds="fiub")
-    names = (
-        as_numeric(given.names, "the names of references", kinds="iu")
-        if isinstance(given, References)
-        else np.arange(n)
-    )
+    matrix, numbers = given if isinstance(given, References) else (given, np.arange(n))
+    named = as_numeric(matrix, "references", kinds="fiub")
+    names = as_numeric(numbers, "the names of references", kinds="iu")
     if named.shape != (n, n) or names.shape != (n,):
         raise InvalidInputError(
             f"references must have shape ({n}, {n}), a row and a column for each candidate, got {named.shape}"
@@ -430,9 +427,10 @@ class Candidates:
         if references is not None:
             changes["references"] = as_references(references, len(self))
         if relevance is not None:
-            column = as_column(relevance, len(self), "relevance")
-            return self._with(relevance=column, relevance_given=True, **changes)
-        return self._with(relevance=self._relevance(self.vectors, units), **changes)
+            changes["relevance"], changes["relevance_given"] = as_column(relevance, len(self), "relevance"), True
+        elif not self.relevance_given:
+            changes["relevance"] = _highest_cosines(self.vectors, units)
+        return self._with(**changes)
 
     def with_vectors(self, query: ArrayLike, vectors: ArrayLike) -> Candidates:
         """The same candidates with other vectors and another query; InvalidInputError if their number differs.
@@ -444,7 +442,7 @@ class Candidates:
         other = Candidates(query, vectors)
         if len(other) != len(self):
             raise InvalidInputError(f"vectors must have {len(self)} rows, one for each candidate, got {len(other)}")
-        relevance = self._relevance(other.vectors, other.queries)
+        relevance = self.relevance if self.relevance_given else other.relevance
         return self._with(query=other.query, queries=other.queries, vectors=other.vectors, relevance=relevance)
 
     def with_constraints(
@@ -487,10 +485,6 @@ class Candidates:
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64: the dtype of the vectors and of what is computed from them."""
         return self.vectors.dtype
-
-    def _relevance(self, rows: FloatArray, units: FloatArray) -> FloatArray:
-        """The relevance that was given, else the highest cosine of each unit row with a unit query."""
-        return self.relevance if self.relevance_given else _highest_cosines(rows, units)
 
     def _with(self, **changes: Any) -> Candidates:
         other = object.__new__(Candidates)

@@ -17,7 +17,6 @@ from ..candidates import (
     CandidateBlock,
     Candidates,
     cosines_with_queries,
-    cosines_with_query,
     standardise,
 )
 from ..errors import InvalidParameterError, KernelError, warn
@@ -221,7 +220,8 @@ class NDPP:
                         f"candidate, got {quoted(learned)}"
                     )
                 return 2 * log_r, exact
-        relevance = candidates.relevance.astype(np.float64) if given else cosines_with_query(candidates)
+        # With several queries the highest cosine counts.
+        relevance = candidates.relevance.astype(np.float64) if given else cosines_with_queries(candidates).max(axis=0)
         if self.relevance_mapping == "linear":
             r: Matrix = np.maximum(relevance, LINEAR_FLOOR)
             # The rounding error of a cosine weighs more in the log of a small one. The floor is exact.
@@ -241,9 +241,7 @@ def standard_relevance(candidates: Candidates | CandidateBlock) -> tuple[Matrix,
     if candidates.relevance_given:
         z, per_sigma = standardise(candidates.relevance.astype(np.float64), None)
         return z, 0.0 * per_sigma
-    if isinstance(candidates, CandidateBlock):
-        return standardise(cosines_with_query(candidates), candidates.vectors.dtype)
-    z, per_sigma = standardise(cosines_with_queries(candidates), candidates.dtype)
+    z, per_sigma = standardise(cosines_with_queries(candidates), candidates.vectors.dtype)
     return z.max(axis=0), per_sigma.max(axis=0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Real
@@ -102,7 +101,8 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         if not documents:
             return []
         selecting = self._select(request, documents, query, callbacks)
-        selected = yield from in_shadow(request, query, self._as_they_came(documents), selecting)
+        before = self._as_they_came(documents)
+        selected = yield from in_shadow(request, query, before, selecting, lambda: self.vector_source)
         data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
         yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
         return request.arrange(selected, with_scores)
@@ -110,21 +110,20 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
     def _as_they_came(self, documents: list[Document]) -> Flow[tuple[list[Document], list[str | None]]]:
         """The documents and their ids."""
         yield from ()
-        return documents, read_ids(self.vectorstore, reader_of(self.vectorstore), documents)
+        return documents, read_ids(self.vectorstore, documents)
 
     def _select(
         self, request: Request, documents: list[Document], query: str, callbacks: Callbacks | None
     ) -> Flow[Selected]:
-        started = time.perf_counter()
         request.warn_if_all_are_selected(self, len(documents), REMEDY)
         queries = yield from embed_queries(request, self._embeddings(), query, callbacks)
-        ids = _drop_ambiguous(read_ids(self.vectorstore, reader_of(self.vectorstore), documents), documents)
+        ids = _drop_ambiguous(read_ids(self.vectorstore, documents), documents)
         vectors = yield from fetch_or_embed(self.vectorstore, self._embeddings(), documents, ids, SetSelectCompressor)
         scores = _rerank_scores(documents) if request.settings.relevance is None else None
         found = Found(documents, ids, text_of, text_of, vectors, scores=scores)
         selected: Selected = yield Step(partial(request.select, found, queries))
         request.warn_of_ignored_scores(self, selected, RERANKED)
-        return request.report(selected, started, lambda: self.vector_source)
+        return selected
 
     @override
     def _configure(self, kwargs: Mapping[str, Any], *, warns: bool) -> tuple[Request, dict[str, Any]]:

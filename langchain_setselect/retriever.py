@@ -33,8 +33,8 @@ from shared_core.retrieval.shadow import in_shadow
 from shared_core.selectors.base import DEFAULT_K, SelectorName
 
 from ._settings import SelectionSettings
-from .stores.reader import VectorReader, document_id
-from .vectors import describe_embedding, embed_texts, fetch_or_embed, find_reader, search_and_embed
+from .stores.reader import document_id
+from .vectors import describe_embedding, embed_texts, fetch_or_embed, reader_of, search_and_embed
 
 EVENT = "setselect"
 # Whether one of these has an effect depends on the others. A call that gives one may warn again.
@@ -65,38 +65,39 @@ def embed_queries(
 
 
 def search_store(
-    store: VectorStore, embeddings: Embeddings, query: EmbeddedQuery, fetch_k: int, kwargs: dict[str, Any]
-) -> Flow[tuple[Sequence[Document], Sequence[str | None], Any]]:
-    """The store's documents nearest to the query, their ids, and their vectors.
+    store: VectorStore, embeddings: Embeddings, kwargs: dict[str, Any], query: EmbeddedQuery, fetch_k: int
+) -> Flow[Found]:
+    """The store's documents nearest to the query, with their ids and vectors.
 
     Vectors are those that the store keeps, or embeddings of the texts. Documents without one are left out with a
     warning.
     """
-    reader = find_reader(type(store))
+    reader = reader_of(store)
     if reader is None:
-        documents, vectors = yield from search_and_embed(store, embeddings, query, fetch_k, kwargs)
-        return documents, read_ids(store, None, documents), vectors
-    arguments = (store, query.search_vector, fetch_k)
-    documents, vectors, *more = yield Step(
-        partial(reader.search, *arguments, **kwargs),
-        None if reader.asearch is None else partial(reader.asearch, *arguments, **kwargs),
-    )
+        found: Any = yield from search_and_embed(store, embeddings, query, fetch_k, kwargs)
+    else:
+        arguments = (store, query.search_vector, fetch_k)
+        found = yield Step(
+            partial(reader.search, *arguments, **kwargs),
+            None if reader.asearch is None else partial(reader.asearch, *arguments, **kwargs),
+        )
+    documents, vectors, *more = found
     if vectors is None or len(documents) != len(vectors):
         count = vectors if vectors is None else len(vectors)
         raise VectorSourceError(f"the vector reader returned {len(documents)} documents and {count} vectors")
-    ids = more[0] if more else read_ids(store, reader, documents)
+    ids = more[0] if more else read_ids(store, documents)
     missing = [row for row, vector in enumerate(vectors) if vector is None]
-    if not missing:
-        return documents, ids, vectors
-    # Some stores return documents without ids. The beginning of the text then names the document.
-    first = ids[missing[0]] or documents[missing[0]].page_content[:60]
-    warn(
-        f"the store has no vector for {first!r}"
-        + (f" and {len(missing) - 1} more documents" if len(missing) > 1 else "")
-        + ". Documents without a vector, such as those that were deleted during the search, are left out"
-    )
-    kept = [row for row, vector in enumerate(vectors) if vector is not None]
-    return [documents[row] for row in kept], [ids[row] for row in kept], [vectors[row] for row in kept]
+    if missing:
+        # Some stores return documents without ids. The beginning of the text then names the document.
+        first = ids[missing[0]] or documents[missing[0]].page_content[:60]
+        warn(
+            f"the store has no vector for {first!r}"
+            + (f" and {len(missing) - 1} more documents" if len(missing) > 1 else "")
+            + ". Documents without a vector, such as those that were deleted during the search, are left out"
+        )
+        kept = [row for row, vector in enumerate(vectors) if vector is not None]
+        documents, ids, vectors = ([column[row] for row in kept] for column in (documents, ids, vectors))
+    return Found(documents, ids, text_of, text_of, vectors, fetch_k, exhausted=len(documents) < fetch_k)
 
 
 def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], *, filtered: bool) -> Flow[Found]:
@@ -107,13 +108,14 @@ def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], 
         # own for a link that is a title. Then all links are searched as names.
         with suppress(Exception):
             documents = yield Step(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
-    known = read_ids(store, find_reader(type(store)), documents)
+    known = read_ids(store, documents)
     vectors = yield from fetch_or_embed(store, embeddings, documents, known, fetch_documents)
     return Found(documents, known, text_of, text_of, vectors)
 
 
-def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: Sequence[Document]) -> list[str | None]:
+def read_ids(store: VectorStore | None, documents: Sequence[Document]) -> list[str | None]:
     """The documents' ids. The store's vector reader knows where the store keeps them."""
+    reader = reader_of(store)
     if reader is None or reader.id_of is document_id:
         return [document.id for document in documents]
     return [reader.id_of(store, document) for document in documents]
@@ -139,7 +141,7 @@ class SearchSettings(SelectionSettings, Fetching):
     def vector_source(self) -> str:
         """Where the candidates' vectors will come from, in words."""
         store = type(self.vectorstore).__name__
-        if find_reader(type(self.vectorstore)) is not None:
+        if reader_of(self.vectorstore) is not None:
             return f"store: {store}"
         embeddings = self.embeddings or self.vectorstore.embeddings
         if embeddings is None:
@@ -149,46 +151,41 @@ class SearchSettings(SelectionSettings, Fetching):
     def _search(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Flow[Selected]:
+        store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
         before = self._search_as_before(request, question, store_kwargs)
-        return in_shadow(request, question, before, self._select(request, question, store_kwargs, callbacks))
+        selecting = self._select(request, question, store_kwargs, callbacks)
+        return in_shadow(request, question, before, selecting, lambda: self.vector_source)
 
     def _search_as_before(
         self, request: Request, query: str, store_kwargs: dict[str, Any]
     ) -> Flow[tuple[list[Document], list[str | None]]]:
         """What ``as_retriever`` of the store returns, and the ids."""
         store, k = self.vectorstore, request.k or DEFAULT_K
-        arguments = {**(self.vectorstore_kwargs or {}), **store_kwargs, "k": k}
+        arguments = {**store_kwargs, "k": k}
         documents = yield Step(
             partial(store.similarity_search, query, **arguments), partial(store.asimilarity_search, query, **arguments)
         )
-        return documents, read_ids(store, find_reader(type(store)), documents)
+        return documents, read_ids(store, documents)
 
     def _select(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks
     ) -> Flow[Selected]:
-        store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
         store, embeddings = self.vectorstore, self.embeddings or self.vectorstore.embeddings
         if embeddings is None:
             raise VectorSourceError(
                 f"{type(store).__name__} has no embeddings: pass {type(self).__name__}(..., embeddings=...) with "
                 "the model that filled the store"
             )
-
-        def search(query: EmbeddedQuery, fetch_k: int) -> Flow[Found]:
-            documents, ids, vectors = yield from search_store(store, embeddings, query, fetch_k, store_kwargs)
-            return Found(documents, ids, text_of, text_of, vectors, fetch_k, exhausted=len(documents) < fetch_k)
-
-        reader = find_reader(type(store))
+        reader = reader_of(store)
         selected = yield from search_and_select(
             request,
             self,
             embed_queries(request, embeddings, question, callbacks),
             Store(
-                search,
+                partial(search_store, store, embeddings, store_kwargs),
                 partial(embed_texts, embeddings),
                 partial(fetch_documents, store, embeddings, filtered=bool(store_kwargs)),
                 None if reader is None else reader.widest,
-                lambda: self.vector_source,
             ),
         )
         if reader is None or reader.id_of is not document_id:

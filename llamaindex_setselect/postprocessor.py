@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -138,10 +137,10 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
             return nodes, [node.node_id for node in nodes]
 
         question = "" if bundle is None else bundle.query_str
-        return in_shadow(request, question, as_they_came(), self._select(request, nodes, bundle))
+        selecting = self._select(request, nodes, bundle)
+        return in_shadow(request, question, as_they_came(), selecting, lambda: self.vector_source)
 
     def _select(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[Selected]:
-        started = time.perf_counter()
         if bundle is None:
             raise InvalidInputError(
                 "there is no query to select for: pass postprocess_nodes(nodes, query_bundle=...) or query_str=..."
@@ -150,13 +149,13 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
             top_n, name = len(nodes) if request.k is None else request.k, repr(request.selector)
             dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
         if not nodes:
-            return request.report(Selected.nothing(Found([], [], str, str, [])), started, lambda: self._vectors.words)
+            return Selected.nothing(Found([], [], str, str, []))
         request.warn_if_all_are_selected(self, len(nodes), f"{REMEDY}, or lower top_n")
         queries = yield from embed_queries(self, request, bundle)
         found = yield from read_vectors(self._vectors, nodes, embed_unknown=True)
         selected: Selected = yield Step(partial(request.select, found, queries))
         request.warn_of_ignored_scores(self, selected, "score")
-        return request.report(selected, started, lambda: self._vectors.words)
+        return selected
 
     @override
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:

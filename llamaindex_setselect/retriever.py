@@ -181,7 +181,7 @@ class SetSelectIndexRetriever(BaseRetriever):
 
     def _flow(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[Selected]:
         before, selecting = self._search_as_before(request, bundle), self._select(settings, request, bundle)
-        return in_shadow(request, bundle.query_str, before, selecting)
+        return in_shadow(request, bundle.query_str, before, selecting, lambda: settings._vectors.words)
 
     def _search_as_before(self, request: Request, bundle: QueryBundle) -> Flow[tuple[list[NodeWithScore], list[str]]]:
         """What ``as_retriever`` of the index returns, and the ids."""
@@ -206,7 +206,6 @@ class SetSelectIndexRetriever(BaseRetriever):
             partial(vectors.embed, purpose="the names to follow"),
             partial(self._fetch, vectors),
             None if vectors.reader is None else vectors.reader.widest,
-            lambda: vectors.words,
         )
         return search_and_select(request, settings, embed(), store)
 

@@ -20,6 +20,7 @@ from ..selectors.base import Selection, at_rows, make_selector, select_worthwhil
 from ..selectors.choose import choose
 from ..signals.references import find_references, read_name
 from ..signals.words import match_words
+from .flow import Flow
 from .items import (
     OF_NAMES,
     describe_item,
@@ -367,11 +368,13 @@ class Request:
                 "without this warning",
             )
 
-    def report(self, selected: Selected, started: float, vector_source: Callable[[], str]) -> Selected:
-        """``selected`` with its time since ``started`` (``time.perf_counter()``); writes one line to the log.
+    def timed(self, selecting: Flow[Selected], vector_source: Callable[[], str]) -> Flow[Selected]:
+        """The result of ``selecting`` with the time that it took; writes one line to the log.
 
         The line holds no query, text or id. ``vector_source`` is called only if the line is written.
         """
+        started = time.perf_counter()
+        selected = yield from selecting
         milliseconds = 1000 * (time.perf_counter() - started)
         if LOGGER.isEnabledFor(logging.DEBUG):
             fields = {

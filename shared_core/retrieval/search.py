@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,15 +32,12 @@ class Store(NamedTuple):
     # The most candidates of one search. None, if there is no vector reader: there is no wider search, because it would
     # embed all texts that it finds.
     widest: int | None
-    # Where the vectors come from, in words.
-    vector_source: Callable[[], str]
 
 
 def search_and_select(
     request: Request, owner: Settings, embedding: Flow[list[EmbeddedQuery]], store: Store
 ) -> Flow[Selected]:
     """The set for the queries that ``embedding`` gives. Warnings that come once come once for each ``owner``."""
-    started = time.perf_counter()
     queries = yield from embedding
     if len(queries) == 1:
         request.warn_if_all_are_selected(owner, request.fetch_k - len(request.shown), "Raise fetch_k")
@@ -51,8 +47,8 @@ def search_and_select(
         selected: Selected = yield Step(partial(request.select, found, queries))
         fetch_k = _wider(selected, store.widest)
     if request.settings.follow and request.reads_names:
-        selected = yield from _follow(request, selected, queries, store)
-    return request.report(selected, started, store.vector_source)
+        return (yield from _follow(request, selected, queries, store))
+    return selected
 
 
 def _search(request: Request, queries: Sequence[EmbeddedQuery], store: Store, fetch_k: int) -> Flow[Found]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,11 +29,14 @@ def in_shadow(
     question: str,
     before: Flow[tuple[Sequence[Any], Sequence[Hashable]]],
     selecting: Flow[Selected],
+    vector_source: Callable[[], str],
 ) -> Flow[Selected]:
     """The result of ``selecting``; with ``shadow`` it also has the items that ``before`` returns, with their ids.
 
     ``before`` runs first and as it would without setselect. An error of the selection goes to the log ``setselect``.
+    ``vector_source`` is for :meth:`Request.timed`.
     """
+    selecting = request.timed(selecting, vector_source)
     if not request.settings.shadow:
         return (yield from selecting)
     returned, ids = yield from before

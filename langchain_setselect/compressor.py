@@ -18,7 +18,7 @@ from typing_extensions import override
 from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.request import Found, Request, Selected
-from shared_core.retrieval.shadow import in_shadow
+from shared_core.retrieval.shadow import as_they_came, in_shadow
 
 from ._settings import SelectionSettings
 from .retriever import EVENT, embed_queries, read_ids, text_of, with_scores
@@ -100,24 +100,20 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         documents = list(documents)
         if not documents:
             return []
-        selecting = self._select(request, documents, query, callbacks)
-        before = self._as_they_came(documents)
+        ids = read_ids(self.vectorstore, documents)
+        selecting = self._select(request, documents, ids, query, callbacks)
+        before = as_they_came(documents, ids)
         selected = yield from in_shadow(request, query, before, selecting, lambda: self.vector_source)
         data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
         yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
         return request.arrange(selected, with_scores)
 
-    def _as_they_came(self, documents: list[Document]) -> Flow[tuple[list[Document], list[str | None]]]:
-        """The documents and their ids."""
-        yield from ()
-        return documents, read_ids(self.vectorstore, documents)
-
     def _select(
-        self, request: Request, documents: list[Document], query: str, callbacks: Callbacks | None
+        self, request: Request, documents: list[Document], ids: list[str | None], query: str, callbacks: Callbacks
     ) -> Flow[Selected]:
         request.warn_if_all_are_selected(self, len(documents), REMEDY)
         queries = yield from embed_queries(request, self._embeddings(), query, callbacks)
-        ids = _drop_ambiguous(read_ids(self.vectorstore, documents), documents)
+        ids = _drop_ambiguous(ids, documents)
         vectors = yield from fetch_or_embed(self.vectorstore, self._embeddings(), documents, ids, SetSelectCompressor)
         scores = _rerank_scores(documents) if request.settings.relevance is None else None
         found = Found(documents, ids, text_of, text_of, vectors, scores=scores)

@@ -19,7 +19,7 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError, Selector, make_selector, selector_names
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.request import Found, Request, Selected
-from shared_core.retrieval.shadow import in_shadow
+from shared_core.retrieval.shadow import as_they_came, in_shadow
 from shared_core.retrieval.sub_questions import is_splitter
 from shared_core.selectors.base import DEFAULT_SELECTOR
 
@@ -132,13 +132,10 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         return finish(self, request, await run_flow_async(self._flow(request, nodes, query_bundle)))
 
     def _flow(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[Selected]:
-        def as_they_came() -> Flow[tuple[list[NodeWithScore], list[str]]]:
-            yield from ()
-            return nodes, [node.node_id for node in nodes]
-
         question = "" if bundle is None else bundle.query_str
+        before = as_they_came(nodes, [node.node_id for node in nodes])
         selecting = self._select(request, nodes, bundle)
-        return in_shadow(request, question, as_they_came(), selecting, lambda: self.vector_source)
+        return in_shadow(request, question, before, selecting, lambda: self.vector_source)
 
     def _select(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[Selected]:
         if bundle is None:

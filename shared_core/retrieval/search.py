@@ -37,7 +37,7 @@ class Store(NamedTuple):
 def search_and_select(
     request: Request, owner: Settings, embedding: Flow[list[EmbeddedQuery]], store: Store
 ) -> Flow[Selected]:
-    """The set for the queries that ``embedding`` gives. Warnings that come once come once for each ``owner``."""
+    """The set for the queries that ``embedding`` gives. A warning that comes once comes once for each ``owner``."""
     queries = yield from embedding
     if len(queries) == 1:
         request.warn_if_all_are_selected(owner, request.fetch_k - len(request.shown), "Raise fetch_k")

@@ -58,6 +58,12 @@ def in_shadow(
     return selected._replace(returned=[*returned], returned_ids=ids)
 
 
+def as_they_came(items: Sequence[Any], ids: Sequence[Hashable]) -> Flow[tuple[Sequence[Any], Sequence[Hashable]]]:
+    """What was there before a selection that does not search."""
+    yield from ()
+    return items, ids
+
+
 def _compare(request: Request, selected: Selected, returned: Sequence[Any], ids: Sequence[Hashable]) -> dict[str, Any]:
     """What a line of the log says about both sets. Of ``returned`` the first ``k`` are compared with the selection."""
     settings, found, selection = request.settings, selected.found, selected.selection

@@ -477,12 +477,7 @@ def uses_references(selector: Selector) -> bool:
 
 
 def warn_of_no_effect(
-    selector: Selector,
-    parameters: Iterable[str],
-    *,
-    quality: bool,
-    words: str = "",
-    without: Mapping[str, str | None],
+    selector: Selector, parameters: Iterable[str], *, quality: bool, words: str = "", without: Mapping[str, str | None]
 ) -> None:
     """Warn if a quality, words or another argument were given that the selector does not use.
 

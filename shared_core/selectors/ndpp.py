@@ -12,13 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray, as_float64, check_number, check_one_of, quoted, read_only
-from ..candidates import (
-    TIE_TOLERANCE,
-    CandidateBlock,
-    Candidates,
-    cosines_with_queries,
-    standardise,
-)
+from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_queries, standardise
 from ..errors import InvalidParameterError, KernelError, warn
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector

@@ -21,7 +21,7 @@ from shared_core.retrieval.question import EmbeddedQuery, embed_question
 from shared_core.retrieval.request import Found, Request, Selected
 from shared_core.retrieval.settings import Call, Positive, Settings, parameter_names
 
-from .vectors import NodeVectors, resolve_embed_model
+from .vectors import NodeVectors
 
 EVENT = "setselect"
 
@@ -30,6 +30,10 @@ dispatcher = get_dispatcher(__name__)
 
 class _Call(Call):
     size_name = "top_n"
+
+
+def _document_of(node: BaseNode) -> str:
+    return node.ref_doc_id or node.node_id
 
 
 class SelectionSettings(Settings):
@@ -45,6 +49,7 @@ class SelectionSettings(Settings):
     size_name = "top_n"
     # The class whose arguments the fields are, if it is another one.
     _owner: ClassVar[str] = ""
+    _default_source: ClassVar[Callable[[Any], Any] | None] = staticmethod(_document_of)
     # Set by the classes that search an index. The postprocessor has a field of its own.
     _index: VectorStoreIndex | None = PrivateAttr(default=None)
     # Model, text and embedding of the last perspective. The next query most often has the same perspective.
@@ -73,7 +78,7 @@ class SelectionSettings(Settings):
 
     def _make_request(self) -> Request:
         fields = {name: getattr(self, name) for name in Call.model_fields.keys() & type(self).model_fields.keys()}
-        fields["source"] = self.source or self._default_source()
+        fields["source"] = self.source or self._default_source
         call = _Call(**fields, k=self.top_n)
         return Request(call, view=self._view, names_by_default=self._names_by_default)
 
@@ -82,17 +87,9 @@ class SelectionSettings(Settings):
         """What a function that is the value of a setting gets."""
         return scored.node
 
-    def _default_source(self) -> Callable[[Any], Any] | None:
-        return _document_of
-
     @property
     def _vectors(self) -> NodeVectors:
-        store = None if self._index is None else self._index.vector_store
-        return NodeVectors(store, self._index, resolve_embed_model(self.embed_model, self._index))
-
-
-def _document_of(node: BaseNode) -> str:
-    return node.ref_doc_id or node.node_id
+        return NodeVectors.of(self._index, None, self.embed_model)
 
 
 def embed_queries(settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[list[EmbeddedQuery]]:

@@ -24,7 +24,7 @@ from shared_core.retrieval.sub_questions import is_splitter
 from shared_core.selectors.base import DEFAULT_SELECTOR
 
 from ._settings import SelectionSettings, dispatcher, embed_queries, finish, is_heard, read_vectors
-from .vectors import NodeVectors, resolve_embed_model
+from .vectors import NodeVectors
 
 NO_SEARCH = "it does not search a store"
 REMEDY = "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default)"
@@ -104,8 +104,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     @property
     @override
     def _vectors(self) -> NodeVectors:
-        store = self.index.vector_store if self.vector_store is None and self.index is not None else self.vector_store
-        return NodeVectors(store, self.index, resolve_embed_model(self.embed_model, self.index))
+        return NodeVectors.of(self.index, self.vector_store, self.embed_model)
 
     @override
     def _make_request(self) -> Request:

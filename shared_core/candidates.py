@@ -381,8 +381,7 @@ class Candidates:
         n = len(given)
         names = None if ids is None else as_names(ids, n, "ids")
         units = as_unit_queries(query, given.shape, working_dtype(given.dtype))
-        # as_numeric has already copied a list into a new array.
-        rows = _unit_rows(given, names, copy and not isinstance(vectors, (list, tuple)))
+        rows = _unit_rows(given, names, copy)
         constraints = _check_constraints(max_per_source, drop_near_duplicates, has_sources=sources is not None)
         if prefer is not None and drop_near_duplicates is None:
             warn("prefer has no effect without drop_near_duplicates")

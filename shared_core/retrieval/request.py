@@ -61,10 +61,11 @@ class Found(NamedTuple):
     exhausted: bool = True
     scores: Sequence[float | None] | None = None
 
-    def first(self, k: int) -> Found:
-        """The first ``k`` items."""
-        scores = None if self.scores is None else self.scores[:k]
-        return self._replace(items=self.items[:k], ids=self.ids[:k], vectors=self.vectors[:k], scores=scores)
+    def take(self, rows: Sequence[int]) -> Found:
+        """The items at these rows."""
+        items, ids, vectors = ([column[row] for row in rows] for column in (self.items, self.ids, self.vectors))
+        scores = None if self.scores is None else [self.scores[row] for row in rows]
+        return self._replace(items=items, ids=ids, vectors=vectors, scores=scores)
 
 
 class Selected(NamedTuple):
@@ -178,20 +179,20 @@ class Request:
     def _shown_rows(self, ids: Sequence[Hashable]) -> list[int]:
         return [row for row, name in enumerate(ids) if name in self.shown] if self.shown else []
 
-    def _relevance(self, found: Found, rows: Sequence[int]) -> NDArray[np.float64] | None:
-        """The relevance that the settings give these rows; None for the cosine."""
+    def _relevance(self, found: Found) -> NDArray[np.float64] | None:
+        """The relevance that the settings give the items; None for the cosine."""
         given = self.settings.relevance
         if given is None or given == "cosine":
             return None
         if given != "score" or found.scores is None:
-            return read_numbers([found.items[row] for row in rows], given, "relevance", self.view)
-        missing = next((row for row in rows if found.scores[row] is None), None)
-        if missing is not None:
-            raise InvalidInputError(
-                f"relevance='score' uses the score of each node, but {describe_item(found.items[missing], missing)} "
-                "has none: put a retriever or a reranker in front that sets it, or leave relevance out"
-            )
-        return np.array([found.scores[row] for row in rows], np.float64)
+            return read_numbers(found.items, given, "relevance", self.view)
+        for row, (item, score) in enumerate(zip(found.items, found.scores, strict=True)):
+            if score is None:
+                raise InvalidInputError(
+                    f"relevance='score' uses the score of each node, but {describe_item(item, row)} has none: put a "
+                    "retriever or a reranker in front that sets it, or leave relevance out"
+                )
+        return np.array(found.scores, np.float64)
 
     def _distinct_texts(self, found: Found, rows: Sequence[int]) -> list[int]:
         """The shown rows, and one row for each text: by ``prefer``, then by given relevance, then the first one.
@@ -199,7 +200,8 @@ class Request:
         A copy that costs more than the whole budget, or whose given relevance is below ``score_threshold``, is the
         last choice.
         """
-        settings, items, relevance = self.settings, [found.items[row] for row in rows], self._relevance(found, rows)
+        some, settings = found.take(rows), self.settings
+        items, relevance = some.items, self._relevance(some)
         fits = np.ones(len(rows), bool)
         order = np.arange(len(rows))
         if relevance is not None:
@@ -212,7 +214,7 @@ class Request:
             fits &= read_numbers(items, settings.costs, "costs", self.view) <= settings.budget
         order = order[np.argsort(~fits[order], kind="stable")]
         texts = list(map(found.comparable_text, items))
-        shown = {*self._shown_rows([found.ids[row] for row in rows])}
+        shown = {*self._shown_rows(some.ids)}
         seen = {texts[number] for number in shown}
         distinct = []
         for number in order.tolist():
@@ -223,10 +225,9 @@ class Request:
 
     def _select_rows(self, found: Found, rows: list[int] | None, queries: Sequence[EmbeddedQuery]) -> Selected:
         """Select among the items at these rows; None for all of them."""
-        settings, items, ids, vectors = self.settings, found.items, found.ids, _as_rows(found.vectors, found.ids)
-        relevance = self._relevance(found, range(len(items)) if rows is None else rows)
-        if rows is not None:
-            items, ids, vectors = [items[row] for row in rows], [ids[row] for row in rows], vectors[rows]
+        some, settings = found if rows is None else found.take(rows), self.settings
+        items, ids, vectors = some.items, some.ids, _as_rows(some.vectors, some.ids)
+        relevance = self._relevance(some)
         source = None if settings.max_per_source is None else settings.source
         prefer = None if settings.drop_near_duplicates is None else settings.prefer
         words = cover = references = None
@@ -257,10 +258,9 @@ class Request:
         )
         ignores_scores = False
         # With several queries the scores are of one of them, or of a fusion, which the selection replaces.
-        if found.scores is not None and found.fetch_k is None and settings.relevance is None and len(queries) == 1:
-            scores = found.scores if rows is None else [found.scores[row] for row in rows]
+        if some.scores is not None and found.fetch_k is None and settings.relevance is None and len(queries) == 1:
             # The retriever in front searched without the perspective.
-            ignores_scores = _are_of_no_search(np.array(scores, np.float64), candidates, question, vectors)
+            ignores_scores = _are_of_no_search(np.array(some.scores, np.float64), candidates, question, vectors)
         if pap is not None:
             candidates = pap.apply(candidates)
         shown = self._shown_rows(ids)

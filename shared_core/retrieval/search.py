@@ -129,7 +129,7 @@ def _follow(request: Request, selected: Selected, queries: Sequence[EmbeddedQuer
     searched = [EmbeddedQuery(v, None, v.tolist(), name) for v, name in zip(vectors, names, strict=True) if v.any()]
     found = yield from together([store.search(query, settings.follow_k) for query in searched])
     # A hybrid search of LlamaIndex returns as many as its hybrid_top_k says.
-    found = [one.first(settings.follow_k) for one in found]
+    found = [one.take(range(len(one.items))[: settings.follow_k]) for one in found]
     united, added = unite(selected.found, [*fetched, *found])
     if any(added):
         selected = yield Step(partial(request.select, united, queries))

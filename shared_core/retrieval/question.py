@@ -36,8 +36,8 @@ class EmbeddedQuery:
     words: str = ""
 
 
-# ``embed(queries, text)`` gives the embeddings of the queries, the question first; that of the text, or None without a
-# text; and that of the question's own words where the first one has other words (HyDE), else None.
+# ``embed(queries, text)`` gives the embeddings of the queries, the question first; that of the text, if there is one;
+# and that of the question's own words where the first one has other words (HyDE), else None.
 Embed = Callable[[list[str], str | None], Flow[tuple[Sequence[Any], Any, Any]]]
 
 
@@ -59,7 +59,7 @@ def embed_question(settings: Call, question: str, embed: Embed, config: Any = No
         pap = make_pap(
             settings.perspective,
             first if own is None else own,
-            None if of_text is None else _as_vector(of_text, "the perspective's embedding").tolist(),
+            None if text is None else _as_vector(of_text, "the perspective's embedding").tolist(),
             perspective_vector=settings.perspective_vector,
             corpus=settings.corpus,
             direction=settings.direction,

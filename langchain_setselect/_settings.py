@@ -86,7 +86,7 @@ class SelectionSettings(Settings):
             dropped = {*parameter_names(), "selector_kwargs"}
             configured = {name: value for name, value in configured.items() if name not in dropped}
         call = Call(**_merge(configured, of_call))
-        made = Request.make(call, view=type(self)._view, names_by_default=self._names_by_default, warns=warns)
+        made = Request(call, view=type(self)._view, names_by_default=self._names_by_default, warns=warns)
         return made, {**for_store, **more_for_store}
 
     def _split(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -18,11 +18,12 @@ from shared_core.evaluation.judging import FoundCandidates, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.items import read_title
-from shared_core.retrieval.request import EmbeddedQuery, Found, unite
+from shared_core.retrieval.question import EmbeddedQuery
+from shared_core.retrieval.search import unite
 from shared_core.selectors.base import share_fetch_k
 from shared_core.signals.embedding_models import as_embeddings, fingerprint
 
-from .retriever import search_store, text_of
+from .retriever import search_store
 
 
 def compare_store(
@@ -91,9 +92,7 @@ def compare_store(
         searches = []
         for text, vector in zip(texts, vectors, strict=True):
             embedded = EmbeddedQuery(vector, None, vector.tolist(), text)
-            answer = run_flow(search_store(store, embedding, embedded, each, dict(search_kwargs or {})))
-            documents, ids, stored = answer
-            searches.append(Found(documents, ids, text_of, text_of, stored))
+            searches.append(run_flow(search_store(store, embedding, dict(search_kwargs or {}), embedded, each)))
         found, _ = unite(searches[0], searches[1:])
         rows = [
             (None if i is None else str(i), d.page_content, read_title(d.metadata), d.metadata)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Real
@@ -19,17 +18,10 @@ from typing_extensions import override
 from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.request import Found, Request, Selected
-from shared_core.retrieval.shadow import in_shadow
+from shared_core.retrieval.shadow import as_they_came, in_shadow
 
 from ._settings import SelectionSettings
-from .retriever import (
-    EVENT,
-    arrange_documents,
-    check_shown,
-    embed_queries,
-    read_ids,
-    text_of,
-)
+from .retriever import EVENT, embed_queries, read_ids, text_of, with_scores
 from .vectors import describe_embedding, fetch_or_embed, reader_of
 
 # Where LangChain's rerankers leave their score.
@@ -108,32 +100,26 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         documents = list(documents)
         if not documents:
             return []
-        selecting = self._select(request, documents, query, callbacks)
-        selected = yield from in_shadow(request, query, self._as_they_came(documents), selecting)
+        ids = read_ids(self.vectorstore, documents)
+        selecting = self._select(request, documents, ids, query, callbacks)
+        before = as_they_came(documents, ids)
+        selected = yield from in_shadow(request, query, before, selecting, lambda: self.vector_source)
         data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
         yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
-        return arrange_documents(request, selected)
-
-    def _as_they_came(self, documents: list[Document]) -> Flow[tuple[list[Document], list[str | None]]]:
-        """The documents and their ids."""
-        yield from ()
-        return documents, read_ids(self.vectorstore, reader_of(self.vectorstore), documents)
+        return request.arrange(selected, with_scores)
 
     def _select(
-        self, request: Request, documents: list[Document], query: str, callbacks: Callbacks | None
+        self, request: Request, documents: list[Document], ids: list[str | None], query: str, callbacks: Callbacks
     ) -> Flow[Selected]:
-        started = time.perf_counter()
-        if len(documents) <= request.all_of:
-            request.warn_that_all_are_selected(self, len(documents), REMEDY)
+        request.warn_if_all_are_selected(self, len(documents), REMEDY)
         queries = yield from embed_queries(request, self._embeddings(), query, callbacks)
-        ids = _drop_ambiguous(read_ids(self.vectorstore, reader_of(self.vectorstore), documents), documents)
+        ids = _drop_ambiguous(ids, documents)
         vectors = yield from fetch_or_embed(self.vectorstore, self._embeddings(), documents, ids, SetSelectCompressor)
-        check_shown(request, ids)
         scores = _rerank_scores(documents) if request.settings.relevance is None else None
         found = Found(documents, ids, text_of, text_of, vectors, scores=scores)
         selected: Selected = yield Step(partial(request.select, found, queries))
         request.warn_of_ignored_scores(self, selected, RERANKED)
-        return request.report(selected, started, lambda: self.vector_source)
+        return selected
 
     @override
     def _configure(self, kwargs: Mapping[str, Any], *, warns: bool) -> tuple[Request, dict[str, Any]]:

@@ -149,8 +149,5 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
     def _examples(self, input_variables: dict[str, str]) -> Flow[list[dict[str, Any]]]:
         request, store_kwargs = self._configured
         selected = yield from self._search(request, join_values(input_variables, self.input_keys), store_kwargs)
-        documents = selected.returned
-        if documents is None:
-            documents = [document for document, *_ in request.arrange(selected)]
-        examples = [document.metadata for document in documents]
+        examples = [document.metadata for document in request.arrange(selected, lambda document, *_: document)]
         return [{key: example[key] for key in self.example_keys or example} for example in examples]

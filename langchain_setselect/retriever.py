@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
@@ -23,22 +22,21 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import model_validator
 from typing_extensions import override
 
-from shared_core import InvalidInputError, VectorSourceError
+from shared_core import VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.follow import follow
-from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected, as_vector
+from shared_core.retrieval.question import EmbeddedQuery, embed_question
+from shared_core.retrieval.request import Found, Request, Selected
+from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Fetching
 from shared_core.retrieval.shadow import in_shadow
 from shared_core.selectors.base import DEFAULT_K, SelectorName
-from shared_core.signals.embedding_models import as_embeddings
 
 from ._settings import SelectionSettings
-from .stores.reader import VectorReader, document_id
-from .vectors import describe_embedding, fetch_or_embed, find_reader, search_and_embed
+from .stores.reader import document_id
+from .vectors import describe_embedding, embed_texts, fetch_or_embed, reader_of, search_and_embed
 
 EVENT = "setselect"
-RAISE_FETCH_K = "Raise fetch_k"
 # Whether one of these has an effect depends on the others. A call that gives one may warn again.
 _USED_TOGETHER = {"selector", "search_type", "cover", "cover_weight", "quality", "lambda_b", "title", "links"}
 _USED_TOGETHER |= {"follow", "follow_names", "follow_k", "prefer", "drop_duplicates", "drop_near_duplicates"}
@@ -52,58 +50,54 @@ def embed_queries(
 
     The ``callbacks`` see the run of a Runnable that splits the question.
     """
-    queries = yield from request.read_queries(question, {"callbacks": callbacks})
-    text, removed = yield from request.read_perspective(question)
-    texts = queries if text is None else [*queries, text]
-    # The base class would embed each text in a thread of its own, side by side. Not every local model allows that.
-    waits = type(embeddings).aembed_query is not Embeddings.aembed_query
-    vectors = yield Step(
-        lambda: list(map(embeddings.embed_query, texts)),
-        (lambda: asyncio.gather(*map(embeddings.aembed_query, texts))) if waits else None,
-    )
-    embedded = None if text is None else as_vector(vectors.pop(), "the perspective's embedding").tolist()
-    return request.as_queries(queries, vectors, embedded, removed)
+
+    def embed(queries: list[str], text: str | None) -> Flow[tuple[Any, Any, None]]:
+        texts = queries if text is None else [*queries, text]
+        # The base class would embed each text in a thread of its own, side by side. Not every local model allows that.
+        waits = type(embeddings).aembed_query is not Embeddings.aembed_query
+        vectors = yield Step(
+            lambda: list(map(embeddings.embed_query, texts)),
+            (lambda: asyncio.gather(*map(embeddings.aembed_query, texts))) if waits else None,
+        )
+        return vectors[: len(queries)], None if text is None else vectors[-1], None
+
+    return embed_question(request.settings, question, embed, {"callbacks": callbacks})
 
 
 def search_store(
-    store: VectorStore, embeddings: Embeddings, query: EmbeddedQuery, fetch_k: int, kwargs: dict[str, Any]
-) -> Flow[tuple[Sequence[Document], Sequence[str | None], Any]]:
-    """The store's documents nearest to the query, their ids, and their vectors.
+    store: VectorStore, embeddings: Embeddings, kwargs: dict[str, Any], query: EmbeddedQuery, fetch_k: int
+) -> Flow[Found]:
+    """The store's documents nearest to the query, with their ids and vectors.
 
     Vectors are those that the store keeps, or embeddings of the texts. Documents without one are left out with a
     warning.
     """
-    reader = find_reader(type(store))
+    reader = reader_of(store)
     if reader is None:
-        documents, vectors = yield from search_and_embed(store, embeddings, query, fetch_k, kwargs)
-        return documents, read_ids(store, None, documents), vectors
-    arguments = (store, query.search_vector, fetch_k)
-    documents, vectors, *more = yield Step(
-        partial(reader.search, *arguments, **kwargs),
-        None if reader.asearch is None else partial(reader.asearch, *arguments, **kwargs),
-    )
+        found: Any = yield from search_and_embed(store, embeddings, query, fetch_k, kwargs)
+    else:
+        arguments = (store, query.search_vector, fetch_k)
+        found = yield Step(
+            partial(reader.search, *arguments, **kwargs),
+            None if reader.asearch is None else partial(reader.asearch, *arguments, **kwargs),
+        )
+    documents, vectors, *more = found
     if vectors is None or len(documents) != len(vectors):
         count = vectors if vectors is None else len(vectors)
         raise VectorSourceError(f"the vector reader returned {len(documents)} documents and {count} vectors")
-    ids = more[0] if more else read_ids(store, reader, documents)
+    ids = more[0] if more else read_ids(store, documents)
     missing = [row for row, vector in enumerate(vectors) if vector is None]
-    if not missing:
-        return documents, ids, vectors
-    # Some stores return documents without ids. The beginning of the text then names the document.
-    first = ids[missing[0]] or documents[missing[0]].page_content[:60]
-    warn(
-        f"the store has no vector for {first!r}"
-        + (f" and {len(missing) - 1} more documents" if len(missing) > 1 else "")
-        + ". Documents without a vector, such as those that were deleted during the search, are left out"
-    )
-    kept = [row for row, vector in enumerate(vectors) if vector is not None]
-    return [documents[row] for row in kept], [ids[row] for row in kept], [vectors[row] for row in kept]
-
-
-def embed_names(embeddings: Embeddings, names: list[str]) -> Flow[Any]:
-    """Vectors of names (n, d)."""
-    answer = yield Step(partial(embeddings.embed_documents, names), partial(embeddings.aembed_documents, names))
-    return as_embeddings(answer, names, type(embeddings).__name__)
+    if missing:
+        # Some stores return documents without ids. The beginning of the text then names the document.
+        first = ids[missing[0]] or documents[missing[0]].page_content[:60]
+        warn(
+            f"the store has no vector for {first!r}"
+            + (f" and {len(missing) - 1} more documents" if len(missing) > 1 else "")
+            + ". Documents without a vector, such as those that were deleted during the search, are left out"
+        )
+        kept = [row for row, vector in enumerate(vectors) if vector is not None]
+        documents, ids, vectors = ([column[row] for row in kept] for column in (documents, ids, vectors))
+    return Found(documents, ids, text_of, text_of, vectors, fetch_k, exhausted=len(documents) < fetch_k)
 
 
 def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], *, filtered: bool) -> Flow[Found]:
@@ -114,41 +108,25 @@ def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], 
         # own for a link that is a title. Then all links are searched as names.
         with suppress(Exception):
             documents = yield Step(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
-    known = read_ids(store, find_reader(type(store)), documents)
+    known = read_ids(store, documents)
     vectors = yield from fetch_or_embed(store, embeddings, documents, known, fetch_documents)
     return Found(documents, known, text_of, text_of, vectors)
 
 
-def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: Sequence[Document]) -> list[str | None]:
+def read_ids(store: VectorStore | None, documents: Sequence[Document]) -> list[str | None]:
     """The documents' ids. The store's vector reader knows where the store keeps them."""
+    reader = reader_of(store)
     if reader is None or reader.id_of is document_id:
         return [document.id for document in documents]
     return [reader.id_of(store, document) for document in documents]
 
 
-def check_shown(request: Request, ids: Sequence[Hashable]) -> None:
-    """Raise if ``shown`` is given and no candidate has an id."""
-    if request.shown and ids and all(name is None for name in ids):
-        raise InvalidInputError(
-            "shown= compares the documents' ids, and no candidate has an id: store documents with ids, or pass "
-            "register_vector_source(..., id_of=...) if the ids are in the metadata"
-        )
-
-
 text_of = attrgetter("page_content")
 
 
-def arrange_documents(request: Request, selected: Selected) -> list[Document]:
-    """The selected documents in the ``order`` asked for; with ``scores``, copies that have scores in their metadata.
-
-    With ``shadow``, what was there before.
-    """
-    if selected.returned is not None:
-        return selected.returned
-    return [
-        document.model_copy(update={"metadata": {**document.metadata, **scores}}) if scores else document
-        for document, _, scores in request.arrange(selected)
-    ]
+def with_scores(document: Document, relevance: float, scores: dict[str, Any]) -> Document:
+    """A copy that has the scores in its metadata; the document itself if there are none."""
+    return document.model_copy(update={"metadata": {**document.metadata, **scores}}) if scores else document
 
 
 class SearchSettings(SelectionSettings, Fetching):
@@ -163,7 +141,7 @@ class SearchSettings(SelectionSettings, Fetching):
     def vector_source(self) -> str:
         """Where the candidates' vectors will come from, in words."""
         store = type(self.vectorstore).__name__
-        if find_reader(type(self.vectorstore)) is not None:
+        if reader_of(self.vectorstore) is not None:
             return f"store: {store}"
         embeddings = self.embeddings or self.vectorstore.embeddings
         if embeddings is None:
@@ -173,59 +151,43 @@ class SearchSettings(SelectionSettings, Fetching):
     def _search(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Flow[Selected]:
+        store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
         before = self._search_as_before(request, question, store_kwargs)
-        return in_shadow(request, question, before, self._select(request, question, store_kwargs, callbacks))
+        selecting = self._select(request, question, store_kwargs, callbacks)
+        return in_shadow(request, question, before, selecting, lambda: self.vector_source)
 
     def _search_as_before(
         self, request: Request, query: str, store_kwargs: dict[str, Any]
     ) -> Flow[tuple[list[Document], list[str | None]]]:
         """What ``as_retriever`` of the store returns, and the ids."""
         store, k = self.vectorstore, request.k or DEFAULT_K
-        arguments = {**(self.vectorstore_kwargs or {}), **store_kwargs, "k": k}
+        arguments = {**store_kwargs, "k": k}
         documents = yield Step(
             partial(store.similarity_search, query, **arguments), partial(store.asimilarity_search, query, **arguments)
         )
-        return documents, read_ids(store, find_reader(type(store)), documents)
+        return documents, read_ids(store, documents)
 
     def _select(
-        self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
+        self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks
     ) -> Flow[Selected]:
-        started = time.perf_counter()
-        store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
         store, embeddings = self.vectorstore, self.embeddings or self.vectorstore.embeddings
         if embeddings is None:
             raise VectorSourceError(
                 f"{type(store).__name__} has no embeddings: pass {type(self).__name__}(..., embeddings=...) with "
                 "the model that filled the store"
             )
-        queries = yield from embed_queries(request, embeddings, question, callbacks)
-        fetched = request.fetch_k - len(request.shown)
-        if len(queries) == 1 and fetched <= request.all_of:
-            request.warn_that_all_are_selected(self, fetched, RAISE_FETCH_K)
-
-        def search(query: EmbeddedQuery, fetch_k: int) -> Flow[Found]:
-            documents, ids, vectors = yield from search_store(store, embeddings, query, fetch_k, store_kwargs)
-            return Found(documents, ids, text_of, text_of, vectors, fetch_k, exhausted=len(documents) < fetch_k)
-
-        reader = find_reader(type(store))
-        # Without a vector reader a wider search would embed all texts that it finds.
-        widest = None if reader is None else reader.widest
-        fetch_k: int | None = request.fetch_k
-        while fetch_k is not None:
-            found = yield from request.search(search, queries, fetch_k)
-            check_shown(request, found.ids)
-            selected: Selected = yield Step(partial(request.select, found, queries))
-            fetch_k = request.wider(selected, widest)
-        if request.settings.follow and request.reads_names:
-            selected = yield from follow(
-                request,
-                selected,
-                queries,
-                embed=partial(embed_names, embeddings),
-                search=search,
-                fetch=partial(fetch_documents, store, embeddings, filtered=bool(store_kwargs)),
-            )
-        selected = request.report(selected, started, lambda: self.vector_source)
+        reader = reader_of(store)
+        selected = yield from search_and_select(
+            request,
+            self,
+            embed_queries(request, embeddings, question, callbacks),
+            Store(
+                partial(search_store, store, embeddings, store_kwargs),
+                partial(embed_texts, embeddings),
+                partial(fetch_documents, store, embeddings, filtered=bool(store_kwargs)),
+                None if reader is None else reader.widest,
+            ),
+        )
         if reader is None or reader.id_of is not document_id:
             return selected
         # A FAISS store of an earlier version holds documents without ids. It knows their ids, which ``shown`` needs.
@@ -325,4 +287,4 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
                 partial(dispatch_custom_event, EVENT, data, config=config),
                 partial(adispatch_custom_event, EVENT, data, config=config),
             )
-        return arrange_documents(request, selected)
+        return request.arrange(selected, with_scores)

@@ -10,12 +10,11 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
-from numpy.typing import NDArray
 
 from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError, warn
 from shared_core.retrieval.flow import Flow, Step
 from shared_core.retrieval.lookup import find_registered
-from shared_core.retrieval.request import EmbeddedQuery
+from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.signals.embedding_models import as_embeddings
 
 from .stores import READERS
@@ -100,7 +99,7 @@ def find_reader(store_class: type) -> VectorReader | None:
 
 def search_and_embed(
     store: VectorStore, embeddings: Embeddings, query: EmbeddedQuery, fetch_k: int, kwargs: dict[str, Any]
-) -> Flow[tuple[Sequence[Document], list[NDArray[Any]]]]:
+) -> Flow[tuple[Sequence[Document], Any]]:
     """Search a store that has no vector reader, and embed the texts of what it finds."""
     name, vector = type(store).__name__, query.search_vector
     try:
@@ -117,16 +116,17 @@ def search_and_embed(
             partial(store.similarity_search, query.text, k=fetch_k, **kwargs),
             partial(store.asimilarity_search, query.text, k=fetch_k, **kwargs),
         )
-    vectors = yield from embed_texts(
+    texts = [document.page_content for document in found]
+    _warn_once(
         embeddings,
-        [document.page_content for document in found],
+        texts,
         type(store),
         f"no vector reader is registered for {name}, so each query embeds the texts of its candidates again "
         f"({len(found)} this time) with {type(embeddings).__name__}. This often takes 5 ms per text on a CPU, or costs "
         "money at an API. Register a reader with langchain_setselect.register_vector_source (about ten lines), or pass "
         "CacheBackedEmbeddings as embeddings=, which embeds each text once",
     )
-    return found, vectors
+    return found, (yield from embed_texts(embeddings, texts))
 
 
 def fetch_or_embed(
@@ -149,26 +149,30 @@ def fetch_or_embed(
         raise VectorSourceError(f"the vector reader of {type(store).__name__} returned None in place of vectors by id")
     texts = [document.page_content for document, name in zip(documents, ids, strict=True) if name not in known]
     where = "there is no vectorstore=" if store is None else f"{type(store).__name__} has no vector for them"
-    embedded = yield from embed_texts(
+    _warn_once(
         embeddings,
         texts,
         (warned, None if store is None else type(store)),
         f"each query embeds the texts of its documents again ({len(texts)} this time): {where}. Pass the store "
         "that holds them, call register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
     )
-    rest = iter(embedded)
+    rest = iter((yield from embed_texts(embeddings, texts)))
     return [known[name] if name in known else next(rest) for name in ids]
 
 
-def embed_texts(embeddings: Embeddings, texts: list[str], warned: Hashable, message: str) -> Flow[list[NDArray[Any]]]:
-    """One vector per text. Without a cache, the first call with a key ``warned`` warns with ``message``."""
+def embed_texts(embeddings: Embeddings, texts: list[str]) -> Flow[Any]:
+    """The vectors of texts, shape (n, d); an empty list for none."""
     if not texts:
         return []
-    if not _is_cache(embeddings) and warned not in _WARNED:
-        _WARNED.add(warned)
-        warn(message, EmbeddingFallbackWarning)
     answer = yield Step(partial(embeddings.embed_documents, texts), partial(embeddings.aembed_documents, texts))
-    return list(as_embeddings(answer, texts, type(embeddings).__name__))
+    return as_embeddings(answer, texts, type(embeddings).__name__)
+
+
+def _warn_once(embeddings: Embeddings, texts: list[str], key: Hashable, message: str) -> None:
+    """Warn with ``message``, once for each ``key``, if there are texts to embed and no cache."""
+    if texts and not _is_cache(embeddings) and key not in _WARNED:
+        _WARNED.add(key)
+        warn(message, EmbeddingFallbackWarning)
 
 
 def describe_embedding(embeddings: Embeddings) -> str:

@@ -17,10 +17,11 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Objec
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step, together
 from shared_core.retrieval.lookup import refuse_unknown
-from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected, as_vector
+from shared_core.retrieval.question import EmbeddedQuery, embed_question
+from shared_core.retrieval.request import Found, Request, Selected
 from shared_core.retrieval.settings import Call, Positive, Settings, parameter_names
 
-from .vectors import NodeVectors, resolve_embed_model
+from .vectors import NodeVectors
 
 EVENT = "setselect"
 
@@ -29,6 +30,10 @@ dispatcher = get_dispatcher(__name__)
 
 class _Call(Call):
     size_name = "top_n"
+
+
+def _document_of(node: BaseNode) -> str:
+    return node.ref_doc_id or node.node_id
 
 
 class SelectionSettings(Settings):
@@ -44,6 +49,7 @@ class SelectionSettings(Settings):
     size_name = "top_n"
     # The class whose arguments the fields are, if it is another one.
     _owner: ClassVar[str] = ""
+    _default_source: ClassVar[Callable[[Any], Any] | None] = staticmethod(_document_of)
     # Set by the classes that search an index. The postprocessor has a field of its own.
     _index: VectorStoreIndex | None = PrivateAttr(default=None)
     # Model, text and embedding of the last perspective. The next query most often has the same perspective.
@@ -72,53 +78,45 @@ class SelectionSettings(Settings):
 
     def _make_request(self) -> Request:
         fields = {name: getattr(self, name) for name in Call.model_fields.keys() & type(self).model_fields.keys()}
-        fields["source"] = self.source or self._default_source()
+        fields["source"] = self.source or self._default_source
         call = _Call(**fields, k=self.top_n)
-        return Request.make(call, view=self._view, names_by_default=self._names_by_default)
+        return Request(call, view=self._view, names_by_default=self._names_by_default)
 
     @staticmethod
     def _view(scored: NodeWithScore) -> Any:
         """What a function that is the value of a setting gets."""
         return scored.node
 
-    def _default_source(self) -> Callable[[Any], Any] | None:
-        return _document_of
-
     @property
     def _vectors(self) -> NodeVectors:
-        store = None if self._index is None else self._index.vector_store
-        return NodeVectors(store, self._index, resolve_embed_model(self.embed_model, self._index))
-
-
-def _document_of(node: BaseNode) -> str:
-    return node.ref_doc_id or node.node_id
+        return NodeVectors.of(self._index, None, self.embed_model)
 
 
 def embed_queries(settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[list[EmbeddedQuery]]:
     """Embed what has no embedding yet: the query, its sub-questions, and the texts that its perspective needs."""
     if bundle.embedding is None and not bundle.embedding_strs:
         raise InvalidInputError("the query is empty: it has neither text nor an embedding")
-    queries = yield from request.read_queries(bundle.query_str)
-    text, removed = yield from request.read_perspective(bundle.query_str)
-    groups = [[query] for query in queries[1:]]
-    if bundle.embedding is None:
-        groups.insert(0, bundle.embedding_strs)
-    vectors = yield from together([_embed(settings, group) for group in groups])
-    if bundle.embedding is not None:
-        vectors.insert(0, bundle.embedding)
-    if text is None:
-        return request.as_queries(queries, vectors, None, removed)
-    model, memory = settings._vectors.model, settings._perspective_memory
-    if memory is not None and memory[0] is model and memory[1] == text:
-        embedded = memory[2]
-    else:
-        embedded = as_vector((yield from _embed(settings, [text])), "the perspective's embedding").tolist()
-        settings._perspective_memory = (model, text, embedded)
-    own = None
-    if request.settings.perspective_vector == "difference" and bundle.custom_embedding_strs:
-        # With HyDE the search is for other words than the query's. The difference needs the query's own words.
-        own = yield from _embed(settings, [bundle.query_str])
-    return request.as_queries(queries, vectors, embedded, removed, own)
+
+    def embed(queries: list[str], text: str | None) -> Flow[tuple[Any, Any, Any]]:
+        groups = [[query] for query in queries[1:]]
+        if bundle.embedding is None:
+            groups.insert(0, bundle.embedding_strs)
+        vectors = yield from together([_embed(settings, group) for group in groups])
+        if bundle.embedding is not None:
+            vectors.insert(0, bundle.embedding)
+        if text is None:
+            return vectors, None, None
+        model, memory = settings._vectors.model, settings._perspective_memory
+        if memory is None or memory[0] is not model or memory[1] != text:
+            memory = model, text, (yield from _embed(settings, [text]))
+            settings._perspective_memory = memory
+        own = None
+        if request.settings.perspective_vector == "difference" and bundle.custom_embedding_strs:
+            # With HyDE the search is for other words than the query's. The difference needs the query's own words.
+            own = yield from _embed(settings, [bundle.query_str])
+        return vectors, memory[2], own
+
+    return (yield from embed_question(request.settings, bundle.query_str, embed))
 
 
 def _embed(settings: SelectionSettings, texts: list[str]) -> Flow[list[float]]:
@@ -157,10 +155,7 @@ def finish(settings: SelectionSettings, request: Request, selected: Selected) ->
 
     It is called after the flow, because a flow may run in another thread, where handlers do not know the current span.
     """
-    nodes = [] if selected.returned is None else selected.returned
-    for scored, relevance, scores in request.arrange(selected) if selected.returned is None else ():
-        node = _with_scores(scored.node, scores) if scores else scored.node
-        nodes.append(NodeWithScore(node=node, score=relevance))
+    nodes = request.arrange(selected, _with_scores)
     if is_heard():
         data = {"top_n": request.k, "vector_source": settings._vectors.words, **request.describe(selected)}
         dispatcher.event(ReRankEndEvent(nodes=nodes, tags={EVENT: data}))
@@ -176,12 +171,14 @@ def is_heard() -> bool:
     return any(type(handler) is not NullEventHandler for handler in handlers)
 
 
-def _with_scores(node: BaseNode, added: dict[str, Any]) -> BaseNode:
-    """A copy with the scores in its metadata, hidden from prompts and embedding."""
-    return node.model_copy(
-        update={
+def _with_scores(scored: NodeWithScore, relevance: float, added: dict[str, Any]) -> NodeWithScore:
+    """The node with its relevance; a copy of it has the scores in its metadata, hidden from prompts and embedding."""
+    node = scored.node
+    if added:
+        changes = {
             "metadata": {**node.metadata, **added},
             "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, *added],
             "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, *added],
         }
-    )
+        node = node.model_copy(update=changes)
+    return NodeWithScore(node=node, score=relevance)

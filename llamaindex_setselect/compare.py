@@ -17,7 +17,7 @@ from shared_core.evaluation.judging import FoundCandidates, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.items import read_title
-from shared_core.retrieval.request import unite
+from shared_core.retrieval.search import unite
 from shared_core.selectors.base import share_fetch_k
 
 from ._settings import read_vectors

@@ -40,15 +40,12 @@ class ExampleSettings(RetrieverSettings):
 
     _owner = "SetSelectExampleSelector"
     _names_by_default = False
+    _default_source = None
 
     @staticmethod
     @override
     def _view(scored: NodeWithScore) -> Any:
         return scored.node.metadata  # the example
-
-    @override
-    def _default_source(self) -> None:
-        return None
 
 
 class _ExampleRetriever(SetSelectIndexRetriever):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -20,12 +19,12 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError, Selector, make_selector, selector_names
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.request import Found, Request, Selected
-from shared_core.retrieval.shadow import in_shadow
+from shared_core.retrieval.shadow import as_they_came, in_shadow
 from shared_core.retrieval.sub_questions import is_splitter
 from shared_core.selectors.base import DEFAULT_SELECTOR
 
 from ._settings import SelectionSettings, dispatcher, embed_queries, finish, is_heard, read_vectors
-from .vectors import NodeVectors, resolve_embed_model
+from .vectors import NodeVectors
 
 NO_SEARCH = "it does not search a store"
 REMEDY = "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default)"
@@ -105,8 +104,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     @property
     @override
     def _vectors(self) -> NodeVectors:
-        store = self.index.vector_store if self.vector_store is None and self.index is not None else self.vector_store
-        return NodeVectors(store, self.index, resolve_embed_model(self.embed_model, self.index))
+        return NodeVectors.of(self.index, self.vector_store, self.embed_model)
 
     @override
     def _make_request(self) -> Request:
@@ -133,15 +131,12 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         return finish(self, request, await run_flow_async(self._flow(request, nodes, query_bundle)))
 
     def _flow(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[Selected]:
-        def as_they_came() -> Flow[tuple[list[NodeWithScore], list[str]]]:
-            yield from ()
-            return nodes, [node.node_id for node in nodes]
-
         question = "" if bundle is None else bundle.query_str
-        return in_shadow(request, question, as_they_came(), self._select(request, nodes, bundle))
+        before = as_they_came(nodes, [node.node_id for node in nodes])
+        selecting = self._select(request, nodes, bundle)
+        return in_shadow(request, question, before, selecting, lambda: self.vector_source)
 
     def _select(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[Selected]:
-        started = time.perf_counter()
         if bundle is None:
             raise InvalidInputError(
                 "there is no query to select for: pass postprocess_nodes(nodes, query_bundle=...) or query_str=..."
@@ -150,14 +145,13 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
             top_n, name = len(nodes) if request.k is None else request.k, repr(request.selector)
             dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
         if not nodes:
-            return request.report(Selected.nothing(Found([], [], str, str, [])), started, lambda: self._vectors.words)
-        if len(nodes) <= request.all_of:
-            request.warn_that_all_are_selected(self, len(nodes), f"{REMEDY}, or lower top_n")
+            return Selected.nothing(Found([], [], str, str, []))
+        request.warn_if_all_are_selected(self, len(nodes), f"{REMEDY}, or lower top_n")
         queries = yield from embed_queries(self, request, bundle)
         found = yield from read_vectors(self._vectors, nodes, embed_unknown=True)
         selected: Selected = yield Step(partial(request.select, found, queries))
         request.warn_of_ignored_scores(self, selected, "score")
-        return request.report(selected, started, lambda: self._vectors.words)
+        return selected
 
     @override
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:

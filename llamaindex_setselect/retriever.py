@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -20,13 +19,13 @@ from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.follow import follow
 from shared_core.retrieval.lookup import nearest_name
-from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected
+from shared_core.retrieval.question import EmbeddedQuery
+from shared_core.retrieval.request import Found, Request, Selected
+from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Fetching, as_shown
 from shared_core.retrieval.shadow import in_shadow
 from shared_core.selectors.base import DEFAULT_K
-from shared_core.signals.embedding_models import as_embeddings
 
 from ._settings import SelectionSettings, embed_queries, finish, read_vectors
 from .stores.faiss import takes_node_ids
@@ -88,13 +87,6 @@ _SEARCH = (
     "hybrid_top_k",
     "vector_store_kwargs",
 )
-
-
-def _embed_names(vectors: NodeVectors, names: list[str]) -> Flow[Any]:
-    """Vectors of names (n, d)."""
-    model = vectors.need_model("the names to follow")
-    answer = yield Step(partial(model.get_text_embedding_batch, names), partial(model.aget_text_embedding_batch, names))
-    return as_embeddings(answer, names, type(model).__name__)
 
 
 def takes_fields_of(
@@ -189,7 +181,7 @@ class SetSelectIndexRetriever(BaseRetriever):
 
     def _flow(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[Selected]:
         before, selecting = self._search_as_before(request, bundle), self._select(settings, request, bundle)
-        return in_shadow(request, bundle.query_str, before, selecting)
+        return in_shadow(request, bundle.query_str, before, selecting, lambda: settings._vectors.words)
 
     def _search_as_before(self, request: Request, bundle: QueryBundle) -> Flow[tuple[list[NodeWithScore], list[str]]]:
         """What ``as_retriever`` of the index returns, and the ids."""
@@ -198,35 +190,24 @@ class SetSelectIndexRetriever(BaseRetriever):
         return nodes, [node.node_id for node in nodes]
 
     def _select(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[Selected]:
-        started = time.perf_counter()
-        queries = yield from embed_queries(settings, request, bundle)
-        self._check_length(queries[0].search_vector)
-        fetched = request.fetch_k - len(request.shown)
-        if len(queries) == 1 and fetched <= request.all_of:
-            request.warn_that_all_are_selected(settings, fetched, "Raise fetch_k")
         vectors, retriever = settings._vectors, cache(self._retriever)
+
+        def embed() -> Flow[list[EmbeddedQuery]]:
+            queries = yield from embed_queries(settings, request, bundle)
+            self._check_length(queries[0].search_vector)
+            return queries
 
         def search(query: EmbeddedQuery, fetch_k: int) -> Flow[Found]:
             searched = QueryBundle(query.text, embedding=query.search_vector)
             return self._search(retriever(fetch_k), searched, vectors, fetch_k)
 
-        # Without a vector reader a wider search would embed all texts that it finds.
-        widest = None if vectors.reader is None else vectors.reader.widest
-        fetch_k: int | None = request.fetch_k
-        while fetch_k is not None:
-            found = yield from request.search(search, queries, fetch_k)
-            selected: Selected = yield Step(partial(request.select, found, queries))
-            fetch_k = request.wider(selected, widest)
-        if request.settings.follow and request.reads_names:
-            selected = yield from follow(
-                request,
-                selected,
-                queries,
-                embed=partial(_embed_names, vectors),
-                search=search,
-                fetch=partial(self._fetch, vectors),
-            )
-        return request.report(selected, started, lambda: vectors.words)
+        store = Store(
+            search,
+            partial(vectors.embed, purpose="the names to follow"),
+            partial(self._fetch, vectors),
+            None if vectors.reader is None else vectors.reader.widest,
+        )
+        return search_and_select(request, settings, embed(), store)
 
     def _check_length(self, query: list[float]) -> list[float]:
         """``query`` if it is as long as the stored vectors, where their length is known before the search."""

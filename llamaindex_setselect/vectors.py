@@ -72,16 +72,6 @@ def register_vector_source(
     _READERS[store_class] = VectorReader(function, afunction, on_node)
 
 
-def resolve_embed_model(embed_model: BaseEmbedding | None, index: VectorStoreIndex | None) -> BaseEmbedding | None:
-    """The given model, the index's, or the one in ``Settings`` if it has been set."""
-    if embed_model is not None:
-        return embed_model
-    if index is not None:
-        return index._embed_model
-    # Settings.embed_model would create LlamaIndex's default model, which needs an OpenAI key.
-    return Settings._embed_model
-
-
 @dataclass(frozen=True, eq=False)
 class NodeVectors:
     """Reads vectors of nodes from a store (with the index over it), or makes them with an embedding model."""
@@ -89,6 +79,16 @@ class NodeVectors:
     store: Any
     index: VectorStoreIndex | None
     model: BaseEmbedding | None
+
+    @classmethod
+    def of(cls, index: VectorStoreIndex | None, store: Any, model: BaseEmbedding | None) -> NodeVectors:
+        """By default the store and the model are the index's; without an index, the model set in ``Settings``."""
+        if store is None and index is not None:
+            store = index.vector_store
+        if model is None:
+            # Settings.embed_model would create LlamaIndex's default model, which needs an OpenAI key.
+            model = Settings._embed_model if index is None else index._embed_model
+        return cls(store, index, model)
 
     @property
     def reader(self) -> VectorReader | None:
@@ -120,6 +120,14 @@ class NodeVectors:
             )
         return self.model
 
+    def embed(self, texts: list[str], purpose: str) -> Flow[Any]:
+        """The vectors of texts, shape (n, d); ``purpose`` says what they are in the error of :meth:`need_model`."""
+        model = self.need_model(purpose)
+        answer = yield Step(
+            partial(model.get_text_embedding_batch, texts), partial(model.aget_text_embedding_batch, texts)
+        )
+        return as_embeddings(answer, texts, type(model).__name__)
+
     def fetch(
         self, nodes: Sequence[NodeWithScore], *, embed_unknown: bool = False
     ) -> Flow[tuple[Sequence[NodeWithScore], list[str], Any]]:
@@ -129,12 +137,10 @@ class NodeVectors:
         nodes of any retriever, which the store may never have held. It is False after the store's own search: a node
         without a vector has been deleted since, and is left out.
         """
-        ids = [scored.node.node_id for scored in nodes]
-        if len(set(ids)) < len(ids):
-            first: dict[str, NodeWithScore] = {}
-            for name, scored in zip(ids, nodes, strict=True):
-                first.setdefault(name, scored)
-            nodes, ids = [*first.values()], [*first]
+        first: dict[str, NodeWithScore] = {}
+        for scored in nodes:
+            first.setdefault(scored.node.node_id, scored)
+        nodes, ids = [*first.values()], [*first]
         found: dict[str, ArrayLike] = {}
         reader, wanted = self.reader, ids
         if reader is not None and reader.on_node:
@@ -181,13 +187,10 @@ class NodeVectors:
                 f"{', '.join(repr(node.node_id) for node in missing)}"
             )
             return found
-        model = self.need_model(f"the texts of {len(missing)} nodes that have no stored vector")
-        self._warn_once(model, len(missing))
+        purpose = f"the texts of {len(missing)} nodes that have no stored vector"
+        self._warn_once(self.need_model(purpose), len(missing))
         texts = [node.get_content(metadata_mode=MetadataMode.EMBED) for node in missing]
-        answer = yield Step(
-            partial(model.get_text_embedding_batch, texts), partial(model.aget_text_embedding_batch, texts)
-        )
-        vectors = as_embeddings(answer, texts, type(model).__name__)
+        vectors = yield from self.embed(texts, purpose)
         found.update(zip((node.node_id for node in missing), vectors, strict=True))
         return found
 

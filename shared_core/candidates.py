@@ -137,12 +137,9 @@ def _as_indicators(values: Iterable[Any], n: int, what: str, name: Callable[[int
 
 def as_references(given: References | ArrayLike, n: int) -> References:
     """``given`` as read-only :class:`References` of n candidates; in an array each has a name of its own."""
-    named = as_numeric(given.named if isinstance(given, References) else given, "references", kinds="fiub")
-    names = (
-        as_numeric(given.names, "the names of references", kinds="iu")
-        if isinstance(given, References)
-        else np.arange(n)
-    )
+    matrix, numbers = given if isinstance(given, References) else (given, np.arange(n))
+    named = as_numeric(matrix, "references", kinds="fiub")
+    names = as_numeric(numbers, "the names of references", kinds="iu")
     if named.shape != (n, n) or names.shape != (n,):
         raise InvalidInputError(
             f"references must have shape ({n}, {n}), a row and a column for each candidate, got {named.shape}"
@@ -163,7 +160,7 @@ def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if np.result_type(dtype, np.float32) == np.float32 else np.dtype(np.float64)
 
 
-def as_unit_rows(vectors: ArrayLike, ids: tuple[Hashable, ...] | None = None, *, copy: bool = True) -> FloatArray:
+def as_unit_rows(vectors: ArrayLike, *, copy: bool = True) -> FloatArray:
     """``vectors``, shape (..., n, d), with rows of unit length in their working dtype; a zero row stays zero.
 
     With ``copy=False`` the result may share memory with ``vectors``. It is never written to.
@@ -171,7 +168,7 @@ def as_unit_rows(vectors: ArrayLike, ids: tuple[Hashable, ...] | None = None, *,
     given = as_numeric(vectors, "vectors")
     if given.ndim < 2 or 0 in given.shape:
         raise InvalidInputError(f"vectors must have shape (n, d) with n >= 1 and d >= 1, got {given.shape}")
-    return _unit_rows(given, ids, copy)
+    return _unit_rows(given, None, copy)
 
 
 # numpy's warnings are off, because the squared length shows an overflow in the cast or in the square.
@@ -384,8 +381,7 @@ class Candidates:
         n = len(given)
         names = None if ids is None else as_names(ids, n, "ids")
         units = as_unit_queries(query, given.shape, working_dtype(given.dtype))
-        # as_numeric has already copied a list into a new array.
-        rows = _unit_rows(given, names, copy and not isinstance(vectors, (list, tuple)))
+        rows = _unit_rows(given, names, copy)
         constraints = _check_constraints(max_per_source, drop_near_duplicates, has_sources=sources is not None)
         if prefer is not None and drop_near_duplicates is None:
             warn("prefer has no effect without drop_near_duplicates")
@@ -430,9 +426,10 @@ class Candidates:
         if references is not None:
             changes["references"] = as_references(references, len(self))
         if relevance is not None:
-            column = as_column(relevance, len(self), "relevance")
-            return self._with(relevance=column, relevance_given=True, **changes)
-        return self._with(relevance=self._relevance(self.vectors, units), **changes)
+            changes["relevance"], changes["relevance_given"] = as_column(relevance, len(self), "relevance"), True
+        elif not self.relevance_given:
+            changes["relevance"] = _highest_cosines(self.vectors, units)
+        return self._with(**changes)
 
     def with_vectors(self, query: ArrayLike, vectors: ArrayLike) -> Candidates:
         """The same candidates with other vectors and another query; InvalidInputError if their number differs.
@@ -444,7 +441,7 @@ class Candidates:
         other = Candidates(query, vectors)
         if len(other) != len(self):
             raise InvalidInputError(f"vectors must have {len(self)} rows, one for each candidate, got {len(other)}")
-        relevance = self._relevance(other.vectors, other.queries)
+        relevance = self.relevance if self.relevance_given else other.relevance
         return self._with(query=other.query, queries=other.queries, vectors=other.vectors, relevance=relevance)
 
     def with_constraints(
@@ -487,10 +484,6 @@ class Candidates:
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64: the dtype of the vectors and of what is computed from them."""
         return self.vectors.dtype
-
-    def _relevance(self, rows: FloatArray, units: FloatArray) -> FloatArray:
-        """The relevance that was given, else the highest cosine of each unit row with a unit query."""
-        return self.relevance if self.relevance_given else _highest_cosines(rows, units)
 
     def _with(self, **changes: Any) -> Candidates:
         other = object.__new__(Candidates)
@@ -558,16 +551,15 @@ class CandidateBlock:
     ) -> CandidateBlock:
         """The same checks as :class:`Candidates`, on whole arrays; ``vectors`` come from :func:`as_unit_rows`.
 
-        The message of an error does not say which query it means; :class:`Candidates` of each query do.
+        No user reads the message of an error: :class:`Candidates` of each query say which one is wrong, and why.
         """
         # A float64 value too large for float32 becomes inf, which as_unit_rows refuses.
         with np.errstate(over="ignore"):
             given = as_numeric(queries, "queries").astype(vectors.dtype, copy=False)
         units = as_unit_rows(given)
-        if units.ndim != 2 or not units.any(axis=1).all():
-            raise InvalidInputError("a query is the zero vector, which has no direction: check the embedding model")
-        if units.shape[-1] != vectors.shape[-1] or len(vectors) not in (1, len(units)):
-            raise InvalidInputError(f"queries have shape {units.shape}, vectors have shape {vectors.shape}")
+        fits = units.shape[1:] == vectors.shape[2:] and len(vectors) in (1, len(units))
+        if not fits or not units.any(axis=1).all():
+            raise InvalidInputError("a query is zero, or does not fit the vectors")
         columns = None if quality is None else np.atleast_2d(as_float64(quality, "quality"))
         if relevance is None:
             known: FloatArray = np.ascontiguousarray(np.matmul(vectors, units[:, :, None])[:, :, 0])
@@ -580,24 +572,12 @@ class CandidateBlock:
         return cls(units, read_only(vectors[:]), known, relevance is not None, columns)
 
 
-def cosines_with_query(candidates: Candidates | CandidateBlock) -> NDArray[np.float64]:
-    """Cosine of each candidate with its query, shape (n,), or (b, n) for a block, float64.
-
-    With several queries it is the highest of the cosines.
-    """
-    if isinstance(candidates, Candidates):
-        highest: NDArray[np.float64] = cosines_with_queries(candidates).max(axis=0)
-        return highest
-    own: NDArray[np.float64] = np.vecdot(candidates.vectors, candidates.queries[:, None]).astype(np.float64)
-    return own
-
-
-def cosines_with_queries(candidates: Candidates) -> NDArray[np.float64]:
-    """Cosine of each candidate with each query, shape (q, n), float64."""
+def cosines_with_queries(candidates: Candidates | CandidateBlock) -> NDArray[np.float64]:
+    """Cosine of each candidate with each query, shape (q, n), float64; (1, b, n) for a block of b queries."""
     # vecdot computes each row alone, unlike the matrix product of Candidates.relevance, so copies of a row get exactly
     # the same cosine. The logarithm of a small cosine, or a low temperature, would enlarge a difference.
     cosines: NDArray[np.float64] = np.vecdot(candidates.vectors, candidates.queries[:, None]).astype(np.float64)
-    return cosines
+    return cosines if isinstance(candidates, Candidates) else cosines[None]
 
 
 def standardise(

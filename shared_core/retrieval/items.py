@@ -62,11 +62,7 @@ def read_numbers(
 
 
 def read_ranks(
-    items: Sequence[Any],
-    given: ItemOrdered,
-    what: str,
-    view: Callable[[Any], Any] = itself,
-    among: Sequence[Any] = (),
+    items: Sequence[Any], given: ItemOrdered, what: str, view: Callable[[Any], Any] = itself, among: Sequence[Any] = ()
 ) -> NDArray[np.int64]:
     """The ranks of the items by a number or date of each, shape (n,); 0 for an item without one.
 
@@ -96,10 +92,7 @@ def read_parts(
 
 
 def read_values(
-    items: Sequence[Any],
-    given: ItemNumber | ItemName | ItemOrdered,
-    what: str,
-    view: Callable[[Any], Any] = itself,
+    items: Sequence[Any], given: ItemNumber | ItemName | ItemOrdered, what: str, view: Callable[[Any], Any] = itself
 ) -> list[Any]:
     """One value per item: from its metadata, from a mapping by id, or from a function, which gets ``view(item)``.
 

@@ -1,4 +1,4 @@
-"""One retrieval: checked settings, a search, and the selection from what it found."""
+"""The checked settings of a call, the selection from the items that a search found, and what is said about it."""
 
 from __future__ import annotations
 
@@ -6,37 +6,24 @@ import functools
 import logging
 import math
 import time
-from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import quoted
 from ..candidates import CONSTRAINTS, Candidates, References
-from ..errors import InvalidInputError, PerspectiveError, warn
-from ..perspective import PAP
+from ..errors import InvalidInputError, warn
 from ..scaling import rescale
-from ..selectors.base import (
-    Selection,
-    Selector,
-    at_rows,
-    make_selector,
-    select_worthwhile,
-    share_fetch_k,
-    uses_references,
-    uses_words,
-)
+from ..selectors.base import Selection, at_rows, make_selector, select_worthwhile, uses_references, uses_words
 from ..selectors.choose import choose
-from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
 from ..signals.references import find_references, read_name
-from ..signals.words import match_words, split_words
-from .flow import Flow, Step, together
+from ..signals.words import match_words
+from .flow import Flow
 from .items import (
     OF_NAMES,
     describe_item,
-    itself,
     new_scores,
     read_keys,
     read_links,
@@ -47,27 +34,13 @@ from .items import (
     read_values,
     sort_items,
 )
-from .sub_questions import asplit, distinct_queries, is_splitter, split
+from .question import EmbeddedQuery
 
 if TYPE_CHECKING:
     from .settings import Call, Settings
 
 LOGGER = logging.getLogger("setselect")
 LOGGER.addHandler(logging.NullHandler())
-
-
-@dataclass(frozen=True, eq=False)
-class EmbeddedQuery:
-    """The embedding of a question or sub-question, float64, shape (d,), its projection, its text and its words."""
-
-    vector: NDArray[np.float64]
-    pap: PAP | None
-    # What a store is searched with.
-    search_vector: list[float]
-    # Empty if only the embedding is known.
-    text: str = ""
-    # The words that count: not those of a perspective that is removed.
-    words: str = ""
 
 
 class Found(NamedTuple):
@@ -88,13 +61,11 @@ class Found(NamedTuple):
     exhausted: bool = True
     scores: Sequence[float | None] | None = None
 
-    def first(self, k: int) -> Found:
-        """The first ``k`` items."""
-        scores = None if self.scores is None else self.scores[:k]
-        return self._replace(items=self.items[:k], ids=self.ids[:k], vectors=self.vectors[:k], scores=scores)
-
-
-Search = Callable[[EmbeddedQuery, int], Flow[Found]]
+    def take(self, rows: Sequence[int]) -> Found:
+        """The items at these rows."""
+        items, ids, vectors = ([column[row] for row in rows] for column in (self.items, self.ids, self.vectors))
+        scores = None if self.scores is None else [self.scores[row] for row in rows]
+        return self._replace(items=items, ids=ids, vectors=vectors, scores=scores)
 
 
 class Selected(NamedTuple):
@@ -148,133 +119,33 @@ class Selected(NamedTuple):
         return [None if row < 0 else row for row in named_by.tolist()]
 
 
-@dataclass(frozen=True, eq=False)
 class Request:
-    """The checked settings of a call, and what follows from them; see :meth:`make`."""
+    """The checked settings of a call, and what follows from them.
 
-    settings: Call
-    selector: Selector
-    k: int | None
-    fetch_k: int
-    shown: frozenset[Hashable]
-    # Of this many candidates, or fewer, every selector selects all. 0 for plain similarity, whose user asked for the
-    # nearest items and not for a selection, and if a constraint is set, or an order other than the default.
-    all_of: int
-    view: Callable[[Any], Any]
-    # Whether the texts are searched for names of other items.
-    reads_names: bool
+    It checks together the settings that were checked one by one, and makes the selector. A function that is the value
+    of a setting gets ``view(item)``. ``names_by_default``: whether names are read if no setting asks for it.
+    ``warns``: whether to warn about a setting that has no effect.
+    """
 
-    @classmethod
-    def make(
-        cls,
-        settings: Call,
-        *,
-        view: Callable[[Any], Any] = itself,
-        names_by_default: bool = True,
-        warns: bool = True,
-    ) -> Request:
-        """The request for settings that were checked one by one; checks them together, and makes the selector.
-
-        A function that is the value of a setting gets ``view(item)``. ``warns``: whether to warn about a setting that
-        has no effect. ``names_by_default``: whether names are read if no setting asks for it.
-        """
-        selector = settings.make_selector(warns=warns)
-        k, fetch_k = settings.sizes()
-        shown = frozenset(settings.shown)
+    def __init__(
+        self, settings: Call, *, view: Callable[[Any], Any], names_by_default: bool, warns: bool = True
+    ) -> None:
+        self.settings, self.view = settings, view
+        self.selector = settings.make_selector(warns=warns)
+        self.k, fetch_k = settings.sizes()
+        self.shown = frozenset(settings.shown)
+        self.fetch_k = fetch_k + len(self.shown)
         limits = settings.budget, settings.score_threshold, settings.min_gain
         limited = settings.is_constrained or any(limit is not None for limit in limits)
-        ordered = settings.order != "selection" or selector == make_selector("similarity")
-        all_of = 0 if k is None or limited or ordered else k
+        ordered = settings.order != "selection" or self.selector == make_selector("similarity")
+        # Of this many candidates, or fewer, every selector selects all. 0 for plain similarity, whose user asked for
+        # the nearest items and not for a selection, and if a constraint is set, or an order other than the default.
+        self.all_of = 0 if self.k is None or limited or ordered else self.k
         asked = names_by_default or any(
             getattr(settings, name) not in (None, False) for name in (*OF_NAMES, "bridge_weight")
         )
-        reads_names = asked and uses_references(selector)
-        return cls(settings, selector, k, fetch_k + len(shown), shown, all_of, view, reads_names)
-
-    def read_queries(self, question: str, config: Any = None) -> Flow[list[str]]:
-        """The question and its sub-questions. A Runnable that splits the question gets the ``config``.
-
-        A question of which only the embedding is known has no text to split.
-        """
-        queries: Any = self.settings.queries
-        if is_splitter(queries):
-            arguments = queries, question, config
-            queries = None
-            if question.strip():
-                queries = yield Step(functools.partial(split, *arguments), functools.partial(asplit, *arguments))
-        return distinct_queries(question, queries)
-
-    def read_perspective(self, query: str) -> Flow[tuple[str | None, Collection[str]]]:
-        """The text to embed for the projection besides the query, or None; and the words that do not count.
-
-        They are the words of a perspective that is removed.
-        """
-        settings = self.settings
-        if settings.perspective is None:
-            return None, ()
-        parts: QueryParts | None = yield Step(
-            functools.partial(read_perspective, settings.perspective, query),
-            functools.partial(aread_perspective, settings.perspective, query),
-        )
-        text = find_text_to_embed(parts, query, settings.perspective_vector)
-        if text is None or parts is None or settings.direction != "remove":
-            return text, ()
-        return text, {*split_words(parts.perspective or "")}
-
-    def as_queries(
-        self,
-        texts: Sequence[str],
-        embeddings: Sequence[Sequence[float]],
-        embedded: Sequence[float] | None,
-        removed: Collection[str],
-        own: Sequence[float] | None = None,
-    ) -> list[EmbeddedQuery]:
-        """The question and its sub-questions, projected on the question's perspective.
-
-        ``embedded`` is the embedding of the text of :meth:`read_perspective`, and ``removed`` are the words that it
-        gives. ``own`` is the embedding of the question's own words if ``embeddings`` has that of others (HyDE).
-        """
-        question = _as_query_vector(embeddings[0], "the query's embedding")
-        if not question.any():
-            raise InvalidInputError(
-                "the query's embedding is the zero vector, which has no direction: check the model that embedded it"
-            )
-        pap = None
-        if self.settings.perspective is not None:
-            pap = make_pap(
-                self.settings.perspective,
-                question if own is None else own,
-                embedded,
-                perspective_vector=self.settings.perspective_vector,
-                corpus=self.settings.corpus,
-                direction=self.settings.direction,
-            )
-        queries = [_as_query(texts[0], question, pap, removed)]
-        for text, embedding in zip(texts[1:], embeddings[1:], strict=True):
-            vector = _as_query_vector(embedding, f"the embedding of the sub-question {quoted(text)}")
-            if len(vector) != len(question):
-                raise InvalidInputError(
-                    f"the embedding of the sub-question {quoted(text)} has length {len(vector)}, the question's "
-                    f"{len(question)}: embed both with the same model"
-                )
-            # A model of words gives a vector of zeros for words that it does not know.
-            if not vector.any():
-                continue
-            try:
-                queries.append(_as_query(text, vector, pap, removed))
-            except PerspectiveError as error:
-                raise PerspectiveError(f"sub-question {quoted(text)}: {error}") from None
-        return queries
-
-    def search(self, search: Search, queries: Sequence[EmbeddedQuery], fetch_k: int) -> Flow[Found]:
-        """What the queries find, united; ``fetch_k`` is shared out among them."""
-        least = None if self.k is None else self.k + len(self.shown)
-        each = share_fetch_k(fetch_k, least, len(queries))
-        first, *others = yield from together([search(query, each) for query in queries])
-        if not others:
-            return first
-        united, _ = unite(first, others)
-        return united._replace(fetch_k=fetch_k, exhausted=first.exhausted and all(found.exhausted for found in others))
+        # Whether the texts are searched for names of other items.
+        self.reads_names = asked and uses_references(self.selector)
 
     def select(self, found: Found, queries: Sequence[EmbeddedQuery]) -> Selected:
         """Select among the items.
@@ -285,6 +156,12 @@ class Request:
         """
         if not found.items:
             return Selected.nothing(found)._replace(queries=[query.text for query in queries])
+        # Nodes have ids; documents may have none.
+        if self.shown and all(name is None for name in found.ids):
+            raise InvalidInputError(
+                "shown= compares the documents' ids, and no candidate has an id: store documents with ids, or pass "
+                "register_vector_source(..., id_of=...) if the ids are in the metadata"
+            )
         settings = self.settings
         rows = _distinct_ids(found.ids) if len(set(found.ids)) < len(found.ids) else None
         # Repeated texts are rare, so the texts of the other candidates are read only after one was selected twice.
@@ -302,20 +179,20 @@ class Request:
     def _shown_rows(self, ids: Sequence[Hashable]) -> list[int]:
         return [row for row, name in enumerate(ids) if name in self.shown] if self.shown else []
 
-    def _relevance(self, found: Found, rows: Sequence[int]) -> NDArray[np.float64] | None:
-        """The relevance that the settings give these rows; None for the cosine."""
+    def _relevance(self, found: Found) -> NDArray[np.float64] | None:
+        """The relevance that the settings give the items; None for the cosine."""
         given = self.settings.relevance
         if given is None or given == "cosine":
             return None
         if given != "score" or found.scores is None:
-            return read_numbers([found.items[row] for row in rows], given, "relevance", self.view)
-        missing = next((row for row in rows if found.scores[row] is None), None)
-        if missing is not None:
-            raise InvalidInputError(
-                f"relevance='score' uses the score of each node, but {describe_item(found.items[missing], missing)} "
-                "has none: put a retriever or a reranker in front that sets it, or leave relevance out"
-            )
-        return np.array([found.scores[row] for row in rows], np.float64)
+            return read_numbers(found.items, given, "relevance", self.view)
+        for row, (item, score) in enumerate(zip(found.items, found.scores, strict=True)):
+            if score is None:
+                raise InvalidInputError(
+                    f"relevance='score' uses the score of each node, but {describe_item(item, row)} has none: put a "
+                    "retriever or a reranker in front that sets it, or leave relevance out"
+                )
+        return np.array(found.scores, np.float64)
 
     def _distinct_texts(self, found: Found, rows: Sequence[int]) -> list[int]:
         """The shown rows, and one row for each text: by ``prefer``, then by given relevance, then the first one.
@@ -323,7 +200,8 @@ class Request:
         A copy that costs more than the whole budget, or whose given relevance is below ``score_threshold``, is the
         last choice.
         """
-        settings, items, relevance = self.settings, [found.items[row] for row in rows], self._relevance(found, rows)
+        some, settings = found.take(rows), self.settings
+        items, relevance = some.items, self._relevance(some)
         fits = np.ones(len(rows), bool)
         order = np.arange(len(rows))
         if relevance is not None:
@@ -336,7 +214,7 @@ class Request:
             fits &= read_numbers(items, settings.costs, "costs", self.view) <= settings.budget
         order = order[np.argsort(~fits[order], kind="stable")]
         texts = list(map(found.comparable_text, items))
-        shown = {*self._shown_rows([found.ids[row] for row in rows])}
+        shown = {*self._shown_rows(some.ids)}
         seen = {texts[number] for number in shown}
         distinct = []
         for number in order.tolist():
@@ -347,10 +225,9 @@ class Request:
 
     def _select_rows(self, found: Found, rows: list[int] | None, queries: Sequence[EmbeddedQuery]) -> Selected:
         """Select among the items at these rows; None for all of them."""
-        settings, items, ids, vectors = self.settings, found.items, found.ids, _as_rows(found.vectors, found.ids)
-        relevance = self._relevance(found, range(len(items)) if rows is None else rows)
-        if rows is not None:
-            items, ids, vectors = [items[row] for row in rows], [ids[row] for row in rows], vectors[rows]
+        some, settings = found if rows is None else found.take(rows), self.settings
+        items, ids, vectors = some.items, some.ids, _as_rows(some.vectors, some.ids)
+        relevance = self._relevance(some)
         source = None if settings.max_per_source is None else settings.source
         prefer = None if settings.drop_near_duplicates is None else settings.prefer
         words = cover = references = None
@@ -381,10 +258,9 @@ class Request:
         )
         ignores_scores = False
         # With several queries the scores are of one of them, or of a fusion, which the selection replaces.
-        if found.scores is not None and found.fetch_k is None and settings.relevance is None and len(queries) == 1:
-            scores = found.scores if rows is None else [found.scores[row] for row in rows]
+        if some.scores is not None and found.fetch_k is None and settings.relevance is None and len(queries) == 1:
             # The retriever in front searched without the perspective.
-            ignores_scores = _are_of_no_search(np.array(scores, np.float64), candidates, question, vectors)
+            ignores_scores = _are_of_no_search(np.array(some.scores, np.float64), candidates, question, vectors)
         if pap is not None:
             candidates = pap.apply(candidates)
         shown = self._shown_rows(ids)
@@ -451,36 +327,21 @@ class Request:
         # If only the budget forbids the others, it ended the selection.
         return not unpicked.any() or bool((candidates.costs[unpicked] <= left).any())
 
-    def wider(self, selected: Selected, widest: int | None) -> int | None:
-        """The size of the next search, if a constraint or repeated texts cut the set short; else None.
+    def arrange(self, selected: Selected, make: Callable[[Any, float, dict[str, Any]], Any]) -> list[Any]:
+        """``make(item, relevance, added)`` of each selected item, in the ``order`` of the settings.
 
-        ``widest`` is the most candidates that one search of the store can return. With None there is only one search.
+        ``added`` is what ``scores`` adds to its metadata. With ``shadow``, the items that were returned before.
         """
-        found = selected.found
-        if widest is None or not selected.cut_short or found.exhausted or found.fetch_k is None:
-            return None
-        if found.fetch_k >= widest:
-            warn(
-                f"only {len(selected.items)} of {len(found.items)} candidates are selected: the others have the same "
-                f"text as one of them, or a constraint forbids them. No more than {widest} candidates are fetched "
-                "automatically; a larger fetch_k= fetches more"
-            )
-            return None
-        return min(4 * found.fetch_k, widest)
-
-    def arrange(self, selected: Selected) -> list[tuple[Any, float, dict[str, Any]]]:
-        """Each selected item with its relevance, and what ``scores`` adds to its metadata.
-
-        They are in the ``order`` of the settings.
-        """
+        if selected.returned is not None:
+            return selected.returned
         relevance = selected.selection.relevance.tolist()
         added: list[dict[str, Any]] = [{} for _ in relevance]
         if self.settings.scores:
             names = [None if row is None else self._name(selected.found, row) for row in selected.naming]
             columns = selected.items, relevance, selected.selection.gains.tolist(), names, selected.serving
             added = [new_scores(item.metadata, *row) for item, *row in zip(*columns, strict=True)]
-        rows = list(zip(selected.items, relevance, added, strict=True))
-        return rows if self.settings.order == "selection" else sort_items(rows, relevance, self.settings.order)
+        made = list(map(make, selected.items, relevance, added))
+        return sort_items(made, relevance, self.settings.order)
 
     def _name(self, found: Found, row: int) -> str | None:
         """The name of an item; its id if it has none."""
@@ -489,9 +350,9 @@ class Request:
         title = titles[row] or read_name(found.comparable_text(item))
         return title or (None if name is None else str(name))
 
-    def warn_that_all_are_selected(self, owner: Settings, candidates: int, remedy: str) -> None:
-        """Warn, once for each ``owner``, that there is nothing to select from."""
-        if candidates:
+    def warn_if_all_are_selected(self, owner: Settings, candidates: int, remedy: str) -> None:
+        """Warn, once for each ``owner``, if there is nothing to select from."""
+        if 0 < candidates <= self.all_of:
             every = f"{owner.size_name}={self.k}"
             message = f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}"
             _warn_once(owner, "_warned", message)
@@ -507,11 +368,13 @@ class Request:
                 "without this warning",
             )
 
-    def report(self, selected: Selected, started: float, vector_source: Callable[[], str]) -> Selected:
-        """``selected`` with its time since ``started`` (``time.perf_counter()``); writes one line to the log.
+    def timed(self, selecting: Flow[Selected], vector_source: Callable[[], str]) -> Flow[Selected]:
+        """The result of ``selecting`` with the time that it took; writes one line to the log.
 
         The line holds no query, text or id. ``vector_source`` is called only if the line is written.
         """
+        started = time.perf_counter()
+        selected = yield from selecting
         milliseconds = 1000 * (time.perf_counter() - started)
         if LOGGER.isEnabledFor(logging.DEBUG):
             fields = {
@@ -577,50 +440,6 @@ class Request:
             )
 
 
-def unite(found: Found, others: Sequence[Found]) -> tuple[Found, list[list[int]]]:
-    """``found`` with the items of other searches that it lacks, and for each of these the rows of what it added.
-
-    Items are the same if they have the same id, or without ids the same text. Their score is the highest of their
-    scores.
-    """
-    items, ids, vectors, added = [*found.items], [*found.ids], [*found.vectors], []
-    scores: list[float | None] = [None] * len(items) if found.scores is None else [*found.scores]
-
-    def key(item: Any, name: Hashable) -> Hashable:
-        return ("text", found.text(item)) if name is None else ("id", name)
-
-    rows: dict[Hashable, int] = {}
-    for row, (item, name) in enumerate(zip(items, ids, strict=True)):
-        rows.setdefault(key(item, name), row)
-    for other in others:
-        first = len(items)
-        others_scores = other.scores or [None] * len(other.items)
-        for item, name, vector, score in zip(other.items, other.ids, other.vectors, others_scores, strict=True):
-            row = rows.setdefault(key(item, name), len(items))
-            if row == len(items):
-                items.append(item)
-                ids.append(name)
-                vectors.append(vector)
-                scores.append(score)
-            else:
-                scores[row] = max((one for one in (scores[row], score) if one is not None), default=None)
-        added.append([*range(first, len(items))])
-    kept = None if found.scores is None else scores
-    return found._replace(items=items, ids=ids, vectors=vectors, scores=kept), added
-
-
-def _as_query_vector(embedding: Any, what: str) -> NDArray[np.float64]:
-    vector = as_vector(embedding, what)
-    if not np.isfinite(vector).all():
-        raise InvalidInputError(f"{what} holds NaN or inf")
-    return vector
-
-
-def _as_query(text: str, vector: NDArray[np.float64], pap: PAP | None, removed: Collection[str]) -> EmbeddedQuery:
-    words = " ".join(word for word in split_words(text) if word not in removed) if removed else text
-    return EmbeddedQuery(vector, pap, (vector if pap is None else pap.project(vector)).tolist(), text, words)
-
-
 def _warn_once(owner: Settings, flag: str, message: str) -> None:
     if flag not in owner.__dict__:
         # Pydantic compares private attributes. The flag is not one, so equal objects stay equal after a warning.
@@ -655,14 +474,6 @@ def _orders_otherwise(scores: NDArray[np.float64], cosines: NDArray[Any]) -> boo
         return float((ordered - np.minimum.accumulate(ordered)).max(initial=0))
 
     return min(largest_rise(cosines), largest_rise(-cosines)) > 0.01
-
-
-def as_vector(embedding: Any, what: str) -> NDArray[np.float64]:
-    """``embedding`` as an array of shape (d,); InvalidInputError if it is not one vector. Messages call it ``what``."""
-    vector = np.asarray(embedding, np.float64)
-    if vector.ndim != 1:
-        raise InvalidInputError(f"{what} must be one vector, got shape {vector.shape}")
-    return vector
 
 
 def _distinct_ids(ids: Sequence[Hashable]) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,11 +29,14 @@ def in_shadow(
     question: str,
     before: Flow[tuple[Sequence[Any], Sequence[Hashable]]],
     selecting: Flow[Selected],
+    vector_source: Callable[[], str],
 ) -> Flow[Selected]:
     """The result of ``selecting``; with ``shadow`` it also has the items that ``before`` returns, with their ids.
 
     ``before`` runs first and as it would without setselect. An error of the selection goes to the log ``setselect``.
+    ``vector_source`` is for :meth:`Request.timed`.
     """
+    selecting = request.timed(selecting, vector_source)
     if not request.settings.shadow:
         return (yield from selecting)
     returned, ids = yield from before
@@ -53,6 +56,12 @@ def in_shadow(
         # Characters outside of ASCII are escaped, so the encoding of the file does not matter.
         SHADOW_LOGGER.info("%s", json.dumps(line))
     return selected._replace(returned=[*returned], returned_ids=ids)
+
+
+def as_they_came(items: Sequence[Any], ids: Sequence[Hashable]) -> Flow[tuple[Sequence[Any], Sequence[Hashable]]]:
+    """What was there before a selection that does not search."""
+    yield from ()
+    return items, ids
 
 
 def _compare(request: Request, selected: Selected, returned: Sequence[Any], ids: Sequence[Hashable]) -> dict[str, Any]:

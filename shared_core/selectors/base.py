@@ -328,7 +328,6 @@ def make_selections(
 
 
 _REGISTRY: dict[str, type[Any]] = {}
-_PARAMETERS: dict[str, tuple[str, ...]] = {}
 
 _S = TypeVar("_S", bound=type[Any])
 
@@ -364,7 +363,6 @@ def register_selector(name: str) -> Callable[[_S], _S]:
             raise InvalidParameterError(f"{cls.__name__} must be a frozen dataclass to be registered")
         if not callable(getattr(cls, "select", None)):
             raise InvalidParameterError(f"{cls.__name__} has no method select(candidates, k, *, budget, shown)")
-        _PARAMETERS[name] = tuple(f.name for f in dataclasses.fields(cls) if f.init)
         _REGISTRY[name] = cls
         return cls
 
@@ -395,7 +393,7 @@ def selector_parameters(name: str) -> tuple[str, ...]:
     >>> selector_parameters("mmr")
     ('lambda_mult', 'lambda_b')
     """
-    return _PARAMETERS[_known(name)]
+    return tuple(field.name for field in dataclasses.fields(_REGISTRY[_known(name)]) if field.init)
 
 
 def make_selector(name: str, **parameters: Any) -> Selector:
@@ -412,10 +410,10 @@ def make_selector(name: str, **parameters: Any) -> Selector:
     >>> make_selector("mmr", lambda_mult=0.5)
     MMR(lambda_mult=0.5, lambda_b=0.95)
     """
-    allowed = _PARAMETERS[_known(name)]
+    allowed = selector_parameters(name)
     unknown = [p for p in parameters if p not in allowed]
     if unknown:
-        owners = [quoted(other) for other, names in _PARAMETERS.items() if unknown[0] in names]
+        owners = [quoted(other) for other in _REGISTRY if unknown[0] in selector_parameters(other)]
         near = nearest_name(unknown[0], allowed)
         hint = f" (a parameter of {' and '.join(owners)})" if owners else f": did you mean {near!r}?" if near else ""
         remedy = f". Leave it out, or select with {' or '.join(owners)}" if owners else ""
@@ -453,7 +451,7 @@ def check_arguments(function: Callable[..., Any], parameters: Iterable[str], mor
 
     ``more``: arguments of ``function`` that are not in its signature.
     """
-    ours = dict.fromkeys(p for names in _PARAMETERS.values() for p in names)
+    ours = dict.fromkeys(p for selector in _REGISTRY for p in selector_parameters(selector))
     for name in parameters:
         if name not in ours:
             taken = inspect.signature(function).parameters.values()
@@ -479,12 +477,7 @@ def uses_references(selector: Selector) -> bool:
 
 
 def warn_of_no_effect(
-    selector: Selector,
-    parameters: Iterable[str],
-    *,
-    quality: bool,
-    words: str = "",
-    without: Mapping[str, str | None],
+    selector: Selector, parameters: Iterable[str], *, quality: bool, words: str = "", without: Mapping[str, str | None]
 ) -> None:
     """Warn if a quality, words or another argument were given that the selector does not use.
 

@@ -11,14 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray, check_number, read_only
-from ..candidates import (
-    TIE_TOLERANCE,
-    CandidateBlock,
-    Candidates,
-    cosines_with_queries,
-    count_repeats,
-    standardise,
-)
+from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_queries, count_repeats, standardise
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
 from .ndpp import (

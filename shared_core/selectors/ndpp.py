@@ -12,14 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray, as_float64, check_number, check_one_of, quoted, read_only
-from ..candidates import (
-    TIE_TOLERANCE,
-    CandidateBlock,
-    Candidates,
-    cosines_with_queries,
-    cosines_with_query,
-    standardise,
-)
+from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_queries, standardise
 from ..errors import InvalidParameterError, KernelError, warn
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
@@ -221,7 +214,8 @@ class NDPP:
                         f"candidate, got {quoted(learned)}"
                     )
                 return 2 * log_r, exact
-        relevance = candidates.relevance.astype(np.float64) if given else cosines_with_query(candidates)
+        # With several queries the highest cosine counts.
+        relevance = candidates.relevance.astype(np.float64) if given else cosines_with_queries(candidates).max(axis=0)
         if self.relevance_mapping == "linear":
             r: Matrix = np.maximum(relevance, LINEAR_FLOOR)
             # The rounding error of a cosine weighs more in the log of a small one. The floor is exact.
@@ -241,9 +235,7 @@ def standard_relevance(candidates: Candidates | CandidateBlock) -> tuple[Matrix,
     if candidates.relevance_given:
         z, per_sigma = standardise(candidates.relevance.astype(np.float64), None)
         return z, 0.0 * per_sigma
-    if isinstance(candidates, CandidateBlock):
-        return standardise(cosines_with_query(candidates), candidates.vectors.dtype)
-    z, per_sigma = standardise(cosines_with_queries(candidates), candidates.dtype)
+    z, per_sigma = standardise(cosines_with_queries(candidates), candidates.vectors.dtype)
     return z.max(axis=0), per_sigma.max(axis=0)
 
 

@@ -367,20 +367,19 @@ def _capitalised(text: str) -> Iterator[tuple[int, bool, list[str]]]:
         if found is None:
             continue
         word, after = found[0], piece[0][found.end() :]
-        if word[0].isupper() or (word[0].isdigit() and run):
+        continues = word[0].isupper() or (word[0].isdigit() and run)
+        joins = not continues and run and word in _JOINING and len(joining) < 2
+        if continues:
             if not run:
                 place, opens = piece.start(), sentence
             # "J." and "U.S." go on.
             short = after.startswith(".") and (len(word) <= 2 or "." in word)
             run += [*joining, word + "." * short]
             joining, after = [], after[short:]
-        elif run and word in _JOINING and len(joining) < 2:
+        elif joins:
             joining.append(word)
-        elif run:
-            yield place, opens, _without_possessive(run)
-            run, joining = [], []
         sentence = any(mark in after for mark in ".!?:")
-        if after and run:
+        if run and (after or not (continues or joins)):
             yield place, opens, _without_possessive(run)
             run, joining = [], []
 

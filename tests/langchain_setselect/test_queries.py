@@ -166,7 +166,6 @@ class ByText(InMemoryVectorStore):
 
 def test_a_store_that_is_searched_by_text_gets_the_sub_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("langchain_setselect.vectors.find_reader", lambda store_class: None)
-    monkeypatch.setattr("langchain_setselect.retriever.find_reader", lambda store_class: None)
     store = ByText(WordEmbeddings())
     store.add_texts([text for text, _ in corpus()], [metadata for _, metadata in corpus()])
     with pytest.warns(EmbeddingFallbackWarning):

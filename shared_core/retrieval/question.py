@@ -1,0 +1,131 @@
+"""From a question to what a store is searched with: its sub-questions, its perspective, and their embeddings."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._validation import quoted
+from ..errors import InvalidInputError, PerspectiveError
+from ..perspective import PAP
+from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
+from ..signals.words import split_words
+from .flow import Flow, Step
+from .sub_questions import asplit, distinct_queries, is_splitter, split
+
+if TYPE_CHECKING:
+    from .settings import Call
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedQuery:
+    """The embedding of a question or sub-question, float64, shape (d,), its projection, its text and its words."""
+
+    vector: NDArray[np.float64]
+    pap: PAP | None
+    # What a store is searched with.
+    search_vector: list[float]
+    # Empty if only the embedding is known.
+    text: str = ""
+    # The words that count: not those of a perspective that is removed.
+    words: str = ""
+
+
+# ``embed(queries, text)`` gives the embeddings of the queries, the question first; that of the text, if there is one;
+# and that of the question's own words where the first one has other words (HyDE), else None.
+Embed = Callable[[list[str], str | None], Flow[tuple[Sequence[Any], Any, Any]]]
+
+
+def embed_question(settings: Call, question: str, embed: Embed, config: Any = None) -> Flow[list[EmbeddedQuery]]:
+    """The question and its sub-questions, projected on the complement of the question's perspective.
+
+    A Runnable that splits the question gets the ``config``.
+    """
+    texts = yield from _read_queries(settings, question, config)
+    text, removed = yield from _read_perspective(settings, question)
+    vectors, of_text, own = yield from embed(texts, text)
+    first = _as_query_vector(vectors[0], "the query's embedding")
+    if not first.any():
+        raise InvalidInputError(
+            "the query's embedding is the zero vector, which has no direction: check the model that embedded it"
+        )
+    pap = None
+    if settings.perspective is not None:
+        pap = make_pap(
+            settings.perspective,
+            first if own is None else own,
+            None if text is None else _as_vector(of_text, "the perspective's embedding").tolist(),
+            perspective_vector=settings.perspective_vector,
+            corpus=settings.corpus,
+            direction=settings.direction,
+        )
+    queries = [_as_query(texts[0], first, pap, removed)]
+    for sub_question, embedding in zip(texts[1:], vectors[1:], strict=True):
+        name = f"sub-question {quoted(sub_question)}"
+        vector = _as_query_vector(embedding, f"the embedding of the {name}")
+        if len(vector) != len(first):
+            raise InvalidInputError(
+                f"the embedding of the {name} has length {len(vector)}, the question's {len(first)}: embed both with "
+                "the same model"
+            )
+        # A model of words gives a vector of zeros for words that it does not know.
+        if not vector.any():
+            continue
+        try:
+            queries.append(_as_query(sub_question, vector, pap, removed))
+        except PerspectiveError as error:
+            raise PerspectiveError(f"{name}: {error}") from None
+    return queries
+
+
+def _read_queries(settings: Call, question: str, config: Any) -> Flow[list[str]]:
+    """The question and its sub-questions. A question of which only the embedding is known has no text to split."""
+    queries: Any = settings.queries
+    if is_splitter(queries):
+        arguments = queries, question, config
+        queries = None
+        if question.strip():
+            queries = yield Step(functools.partial(split, *arguments), functools.partial(asplit, *arguments))
+    return distinct_queries(question, queries)
+
+
+def _read_perspective(settings: Call, question: str) -> Flow[tuple[str | None, Collection[str]]]:
+    """The text to embed for the projection besides the question, or None; and the words that do not count.
+
+    They are the words of a perspective that is removed.
+    """
+    if settings.perspective is None:
+        return None, ()
+    arguments = settings.perspective, question
+    parts: QueryParts | None = yield Step(
+        functools.partial(read_perspective, *arguments), functools.partial(aread_perspective, *arguments)
+    )
+    text = find_text_to_embed(parts, question, settings.perspective_vector)
+    if text is None or parts is None or settings.direction != "remove":
+        return text, ()
+    return text, {*split_words(parts.perspective or "")}
+
+
+def _as_query(text: str, vector: NDArray[np.float64], pap: PAP | None, removed: Collection[str]) -> EmbeddedQuery:
+    words = " ".join(word for word in split_words(text) if word not in removed) if removed else text
+    return EmbeddedQuery(vector, pap, (vector if pap is None else pap.project(vector)).tolist(), text, words)
+
+
+def _as_query_vector(embedding: Any, what: str) -> NDArray[np.float64]:
+    vector = _as_vector(embedding, what)
+    if not np.isfinite(vector).all():
+        raise InvalidInputError(f"{what} holds NaN or inf")
+    return vector
+
+
+def _as_vector(embedding: Any, what: str) -> NDArray[np.float64]:
+    """``embedding`` as an array of shape (d,); InvalidInputError if it is not one vector. Messages call it ``what``."""
+    vector = np.asarray(embedding, np.float64)
+    if vector.ndim != 1:
+        raise InvalidInputError(f"{what} must be one vector, got shape {vector.shape}")
+    return vector

@@ -9,6 +9,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,22 +27,18 @@ from .judging import (
     BEYOND,
     FoundCandidates,
     JudgedQuery,
-    MeasureValues,
-    allowed_measures,
     carriers_of,
     check_sources,
     copies_of,
-    estimate,
     judge,
-    measure,
     subtopics_of,
-    summarise,
 )
-from .points import find_points
+from .points import Repeats, find_points
 from .recommend import COUNTED, SUBTOPICS_EXAMPLE, check_deciding, recommend
 from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size
 from .settings import Settings, sweep, uses_scores, with_scores
 from .sub_questions import ByQuestion, with_merged_lists
+from .summary import MeasureValues, allowed_measures, estimate, measure, summarise
 
 Embed: TypeAlias = Callable[[list[str]], ArrayLike]
 
@@ -324,54 +321,70 @@ def compare_candidates(
     keys = _OF_ALL_SIZES if decide_by is None else (*_OF_ALL_SIZES, decide_by)
     of_sizes = {size: measure(outcomes, size, keys) for size in sizes if size != k}
     of_sizes[k] = [column for column in columns if column.measure.key in keys]
-    values, differences = {}, {}
-    for column in columns:
-        for setting, (mean, difference) in enumerate(summarise(column)):
-            values[setting, column.measure.key] = mean
-            differences[setting, column.measure.key] = difference
-    advice = recommend(
-        rows,
-        columns,
-        values,
-        differences,
-        of_sizes,
-        decide_by=decide_by,
-        repeats=repeats,
-        missing=missing,
-    )
-    shown = [outcome.view for outcome in outcomes if outcome.view is not None]
-    changes = find_changes(columns, advice, [one.query.id for one in outcomes if one.query.root is not None])
-    hidden = {change.query for change in changes} - {view.id for view in shown}
-    # Each asks the search again, which may take a while. The comparison is complete without these views.
-    with suppress(KeyboardInterrupt):
-        again = [judged(query, view=True) for query in given if query.id in hidden]
-        shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
-    if missing is not None and advice.measure is not None:
-        notes = [*notes, missing]
-    several = (0, "redundancy") in values
     versions = {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
     counts = documents, len(outcomes), len(given)
     reach = _gold_in_reach(outcomes)
     facts = CorpusFacts(*counts, _name_of(model), k, fetch_k, versions, drop_duplicates, sub_questions, reach)
+    found = conclude(
+        title, facts, rows, outcomes, columns, of_sizes, decide_by=decide_by, repeats=repeats, missing=missing
+    )
+    shown = [*found.queries]
+    hidden = {change.query for change in found.changes} - {view.id for view in shown}
+    # Each asks the search again, which may take a while. The comparison is complete without these views.
+    with suppress(KeyboardInterrupt):
+        again = [judged(query, view=True) for query in given if query.id in hidden]
+        shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
+    return replace(
+        found,
+        queries=tuple(shown),
+        partial=partial,
+        notes=(
+            *notes,
+            *([missing] if missing is not None and found.recommendation.measure is not None else []),
+            *_notes_on_settings(tried, outcomes),
+            *_notes_on_sizes(rows, outcomes, k),
+            *_notes_on(outcomes, without_candidates, k, drop_duplicates),
+        ),
+    )
+
+
+def conclude(
+    title: str,
+    facts: CorpusFacts,
+    settings: Sequence[Setting],
+    outcomes: Sequence[JudgedQuery],
+    columns: Sequence[MeasureValues],
+    of_sizes: Mapping[int, Sequence[MeasureValues]] = MappingProxyType({}),
+    *,
+    decide_by: str | None = None,
+    repeats: Repeats | None = None,
+    missing: str | None = None,
+) -> Comparison:
+    """The comparison of what was picked and measured, with its recommendation; see :func:`recommend`."""
+    values, differences = summarise(columns)
+    advice = recommend(
+        settings, columns, values, differences, of_sizes, decide_by=decide_by, repeats=repeats, missing=missing
+    )
+    several = (0, "redundancy") in values
     return Comparison(
         title,
         facts,
-        tuple(rows),
+        tuple(settings),
         tuple(column.measure for column in columns),
         values,
         differences,
         advice,
-        relevance=tuple(values[setting, "relevance"].mean for setting in range(len(rows))),
-        redundancy=tuple(values[s, "redundancy"].mean if several else None for s in range(len(rows))),
-        queries=tuple(shown),
-        changes=changes,
-        sizes=tuple(_size(outcomes, size, of_size) for size, of_size in sorted(of_sizes.items())),
-        partial=partial,
-        notes=(
-            *notes,
-            *_notes_on_settings(tried, outcomes),
-            *_notes_on_sizes(rows, outcomes, k),
-            *_notes_on(outcomes, without_candidates, k, drop_duplicates),
+        relevance=tuple(values[setting, "relevance"].mean for setting in range(len(settings))),
+        redundancy=tuple(values[setting, "redundancy"].mean if several else None for setting in range(len(settings))),
+        queries=tuple(outcome.view for outcome in outcomes if outcome.view is not None),
+        changes=_find_changes(columns, advice, {one.query.id for one in outcomes if one.query.root is not None}),
+        sizes=tuple(
+            Size(
+                size,
+                estimate(of_size),
+                tuple(np.mean([outcome.sizes[size].characters for outcome in outcomes], axis=0).tolist()),
+            )
+            for size, of_size in sorted(of_sizes.items())
         ),
     )
 
@@ -395,8 +408,8 @@ def _check_subtopics(outcomes: list[JudgedQuery]) -> tuple[list[JudgedQuery], st
     return outcomes, None
 
 
-def find_changes(
-    columns: Sequence[MeasureValues], advice: Recommendation, with_root: Sequence[str]
+def _find_changes(
+    columns: Sequence[MeasureValues], advice: Recommendation, with_root: Collection[str]
 ) -> tuple[QueryChange, ...]:
     """The queries that the recommended setting, or else the runner-up, makes worse and better by most."""
     setting = advice.best_other
@@ -411,11 +424,6 @@ def find_changes(
         QueryChange(names[i], float(values[0, i]), float(values[setting, i]))
         for i in (*worse[:CHANGES], *better[:CHANGES])
     )
-
-
-def _size(outcomes: Sequence[JudgedQuery], k: int, columns: Sequence[MeasureValues]) -> Size:
-    characters = np.mean([outcome.sizes[k].characters for outcome in outcomes], axis=0)
-    return Size(k, estimate(columns), tuple(characters.tolist()))
 
 
 def need_extra(*packages: str, extra: str = "eval") -> None:

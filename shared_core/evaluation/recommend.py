@@ -12,10 +12,11 @@ from .._validation import quoted
 from ..errors import InvalidParameterError
 from ..selectors.base import DEFAULT_SELECTOR
 from .hybrid_search import HYBRID_SEARCH
-from .judging import Matrix, MeasureValues
+from .judging import Matrix
 from .measures import bootstrap_interval, paired_tests
 from .points import Repeats
 from .results import Claim, Difference, Estimate, Fewer, Measure, Recommendation, Setting, percent
+from .summary import MeasureValues
 
 # The measures that can decide by default. Those that use the most specific knowledge of what is right come first.
 DECIDING = ("subtopic_recall", "answers", "p_recall", "point_recall", "recall")

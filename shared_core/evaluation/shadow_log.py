@@ -13,26 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._files import SHADOW_LOG_VERSION
 from .._validation import quoted
 from ..errors import InvalidInputError
-from .compare import find_changes, need_extra
+from .compare import conclude, need_extra
 from .corpus import Document, Problem, Query, as_query, convert_all
-from .judging import (
-    JudgedPicks,
-    JudgedQuery,
-    Matrix,
-    MeasureValues,
-    allowed_measures,
-    measure,
-    summarise,
-    with_texts_once,
-)
+from .judging import JudgedPicks, JudgedQuery, Matrix, with_texts_once
 from .reading import json_lines
-from .recommend import check_deciding, recommend
-from .results import Claim, Comparison, CorpusFacts, Difference, Estimate, Measure, Setting, percent
+from .recommend import check_deciding
+from .results import Claim, Comparison, CorpusFacts, Measure, Setting, percent
+from .summary import MeasureValues, allowed_measures, measure
 
-# The version of the lines, which ``shared_core.retrieval.shadow`` writes.
-VERSION = 1
 _SETS = ("returned", "selected")
 _KEYS = (
     *("queries", "k", "fetch_k", "candidates", "relevance", "redundancy", "sum_cosine", "copies", "milliseconds"),
@@ -170,13 +161,6 @@ def compare_log(
             "candidates: raise fetch_k"
         )
     settings = (Setting("returned", "returned", None, "what was returned"), _setting(last))
-    values: dict[tuple[int, str], Estimate] = {}
-    differences: dict[tuple[int, str], Difference] = {}
-    for column in columns:
-        for setting, (estimate, difference) in enumerate(summarise(column)):
-            values[setting, column.measure.key] = estimate
-            differences[setting, column.measure.key] = difference
-    advice = recommend(settings, columns, values, differences, decide_by=decide_by)
     versions = {"python": platform.python_version(), "setselect": version("setselect")}
     facts = CorpusFacts(
         None,
@@ -189,20 +173,15 @@ def compare_log(
         bool(last["settings"].get("drop_duplicates", True)),
         sum(len(asked[text]["queries"]) for text in known),
     )
-    repeats = (0, "redundancy") in values
-    return Comparison(
-        title or f"Shadow mode: {Path(read.path).name}",
-        facts,
-        settings,
+    found = conclude(
+        title or f"Shadow mode: {Path(read.path).name}", facts, settings, outcomes, columns, decide_by=decide_by
+    )
+    claims = (*_claims(changed, found, k), *found.recommendation.claims)
+    return replace(
+        found,
         # More or fewer changes are neither better nor worse, so the tables do not have them.
-        tuple(column.measure for column in columns[1:]),
-        values,
-        differences,
-        replace(advice, claims=(*_claims(changed, values, differences, k), *advice.claims)),
-        relevance=tuple(values[setting, "relevance"].mean for setting in range(2)),
-        redundancy=tuple(values[setting, "redundancy"].mean if repeats else None for setting in range(2)),
-        queries=(),
-        changes=find_changes(columns, advice, [one.query.id for one in outcomes if one.query.root is not None]),
+        measures=found.measures[1:],
+        recommendation=replace(found.recommendation, claims=claims),
         notes=tuple(notes),
     )
 
@@ -211,8 +190,8 @@ def _find_fault(record: Mapping[str, Any]) -> str | None:
     """Why a record is no line of the log that can be used; None if it is one."""
     if "version" not in record or "query" not in record or "error" not in record:
         return "this is no line of the log setselect.shadow: it needs 'version', 'query' and 'error'"
-    if record["version"] != VERSION:
-        return f"the line has version {record['version']}, and this setselect reads version {VERSION}"
+    if record["version"] != SHADOW_LOG_VERSION:
+        return f"the line has version {record['version']}, and this setselect reads version {SHADOW_LOG_VERSION}"
     missing = [key for key in (*_SETS, *_KEYS) if key not in record]
     return f"there is no {quoted(missing[0])}" if missing and record["error"] is None else None
 
@@ -255,17 +234,7 @@ def _judge(query: Query, call: Mapping[str, Any], k: int) -> JudgedQuery:
         # The log does not have the texts. Only sizes, which a log has not, show their lengths.
         characters=np.zeros(len(_SETS)),
     )
-    return JudgedQuery(
-        query,
-        subtopics,
-        candidates=frozenset(named.values()),
-        rankings=(),
-        repeated=0,
-        unscored=0,
-        only_vectors=False,
-        sizes={k: judged},
-        view=None,
-    )
+    return JudgedQuery(query, subtopics, frozenset(named.values()), {k: judged})
 
 
 def _with_copies_marked(names: Sequence[str]) -> list[str]:
@@ -287,13 +256,9 @@ def _changed(outcomes: Sequence[JudgedQuery], k: int) -> MeasureValues:
     return MeasureValues(described, np.array([np.zeros(len(shares)), shares]), tuple(o.query.id for o in outcomes))
 
 
-def _claims(
-    changed: MeasureValues,
-    values: Mapping[tuple[int, str], Estimate],
-    differences: Mapping[tuple[int, str], Difference],
-    k: int,
-) -> list[Claim]:
+def _claims(changed: MeasureValues, found: Comparison, k: int) -> list[Claim]:
     """How often and how much the selection would change the results, and where most."""
+    values, differences = found.values, found.differences
     share, replaced = values[1, "changed"], differences[1, "changed"].worse
     mean, low, high = (f"{k * value:.2f}" for value in (share.mean, share.low, share.high))
     said = (

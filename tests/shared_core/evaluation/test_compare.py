@@ -15,9 +15,10 @@ from shared_core.evaluation import judging as judging_module
 from shared_core.evaluation.compare import compare, compare_candidates, nearest_rows
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
-from shared_core.evaluation.judging import FoundCandidates, _find_answers, project_to_map
+from shared_core.evaluation.judging import FoundCandidates, _find_answers
 from shared_core.evaluation.results import Comparison, Difference
 from shared_core.evaluation.settings import named, sweep
+from shared_core.evaluation.view import project_to_map
 from shared_core.selectors.base import DEFAULT_SELECTOR
 from shared_core.signals.words import match_words
 from tests.embedding import corpus, embed

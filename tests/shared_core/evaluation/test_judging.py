@@ -12,9 +12,10 @@ from shared_core import Candidates, Coverage, Selection, TopK, make_selection
 from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
-from shared_core.evaluation.judging import FoundCandidates, MeasureValues, found_documents, judge, summarise
+from shared_core.evaluation.judging import FoundCandidates, found_documents, judge
 from shared_core.evaluation.results import Comparison, Difference, Measure
 from shared_core.evaluation.settings import named
+from shared_core.evaluation.summary import MeasureValues, summarise
 
 RNG = np.random.default_rng(5)
 DOCUMENTS = [{"id": f"d{i}", "text": f"text {i}"} for i in range(30)]
@@ -80,7 +81,8 @@ def test_the_interval_of_a_difference_is_paired() -> None:
     column = MeasureValues(
         Measure("recall", "recall", "", True, "gold"), np.stack([theirs, theirs + 0.1]), tuple(map(str, range(50)))
     )
-    (mean, _), (_, to) = summarise(column)
+    values, differences = summarise([column])
+    mean, to = values[0, "recall"], differences[1, "recall"]
     assert (to.low, to.high) == pytest.approx((0.1, 0.1))
     assert mean.high - mean.low > 0.1
 

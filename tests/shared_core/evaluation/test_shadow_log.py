@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from setselect import InvalidInputError, InvalidParameterError, write_report
-from shared_core.evaluation.shadow_log import VERSION, compare_log, read_log
-from shared_core.retrieval import shadow
+from shared_core._files import SHADOW_LOG_VERSION
+from shared_core.evaluation.shadow_log import compare_log, read_log
 
 
 def call(query: str, returned: str, selected: str, **more: Any) -> dict[str, Any]:
     """A line of the log; each letter is an id."""
     figures = {name: {"returned": 0.75, "selected": 0.5} for name in ("relevance", "redundancy", "sum_cosine")}
-    line = {"version": VERSION, "query": query, "queries": [], "returned": [*returned], "selected": [*selected]}
-    line |= {"k": 4, "fetch_k": 50, "candidates": 50, "copies": {}, "milliseconds": 2.0, "error": None}
+    line = {"query": query, "queries": [], "returned": [*returned], "selected": [*selected], "error": None}
+    line |= {"version": SHADOW_LOG_VERSION, "k": 4, "fetch_k": 50, "candidates": 50, "copies": {}, "milliseconds": 2.0}
     return line | figures | {"selector": "Coverage()", "settings": {"selector": "coverage"}} | more
 
 
@@ -29,10 +29,6 @@ def log(tmp_path: Path) -> Any:
         return path
 
     return write
-
-
-def test_the_reader_knows_the_version_that_is_written() -> None:
-    assert shadow.VERSION == VERSION
 
 
 def test_how_often_and_how_much_the_results_would_change(log: Any, tmp_path: Path) -> None:
@@ -67,7 +63,7 @@ def test_the_last_call_of_a_question_and_the_most_frequent_settings_count(log: A
 
 
 def test_lines_that_cannot_be_read_and_failures_are_counted(log: Any) -> None:
-    failed = {"version": VERSION, "query": "two", "error": "BudgetError: no costs"}
+    failed = {"version": SHADOW_LOG_VERSION, "query": "two", "error": "BudgetError: no costs"}
     lacking = call("three", "abcd", "abcd")
     del lacking["copies"]
     path = log("oops", call("one", "abcd", "abce"), failed, call("two", "ab", "ab", version=7), lacking, {"a": 1})

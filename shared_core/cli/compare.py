@@ -24,7 +24,7 @@ from ..evaluation.corpus import read_documents, read_queries
 from ..evaluation.demo import demo_corpus
 from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
 from ..evaluation.recommend import lines_to_paste
-from ..evaluation.results import Comparison, Measure, percent
+from ..evaluation.results import Comparison, Measure, counted, percent
 from ..evaluation.settings import distinct, parse_setting, sweep
 from ..evaluation.shadow_log import compare_log, read_log
 from ..selectors.base import DEFAULT_SELECTOR
@@ -357,25 +357,25 @@ def _compare(
     )
     notes = []
     if corpus.problems:
-        lines = "1 line or file" if len(corpus.problems) == 1 else f"{len(corpus.problems)} lines or files"
-        notes.append(f"{lines} could not be read and were left out; the first: {corpus.problems[0]}")
+        lines = counted(len(corpus.problems), "line or file", "lines or files")
+        notes.append(f"Left out: {lines} that could not be read; the first: {corpus.problems[0]}")
     limit = loaded().max_characters if rows is None else None
     longer = sum(len(document.text) > limit for document in corpus.documents) if limit else 0
     if longer:
         notes.append(
-            f"{longer} of {len(corpus.documents)} documents are longer than about {limit} characters. The model reads "
-            "only the beginning of them: split them into passages."
+            f"Longer than about {limit} characters: {longer} of {counted(len(corpus.documents), 'document')}. The model "
+            "reads only the beginning of such a document: split it into passages."
         )
     return replace(comparison, notes=(*notes, *comparison.notes))
 
 
 def _show(show: Console, comparison: Comparison) -> None:
     facts = comparison.corpus
-    documents = "" if facts.documents is None else f"{facts.documents} documents, "
+    documents = "" if facts.documents is None else f"{counted(facts.documents, 'document')}, "
     interrupted = f" of {facts.planned_queries}, interrupted" if comparison.partial else ""
     show.print(
         Text(
-            f"{comparison.title}: {documents}{facts.queries} queries{interrupted}; "
+            f"{comparison.title}: {documents}{counted(facts.queries, 'query', 'queries')}{interrupted}; "
             f"{facts.k} of the {facts.fetch_k} nearest; {facts.model}"
         )
     )

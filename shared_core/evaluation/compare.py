@@ -28,14 +28,14 @@ from .judging import (
     FoundCandidates,
     JudgedQuery,
     carriers_of,
-    check_sources,
+    check_documents,
     copies_of,
     judge,
     subtopics_of,
 )
 from .points import Repeats, find_points
 from .recommend import COUNTED, SUBTOPICS_EXAMPLE, check_deciding, recommend
-from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size
+from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size, counted
 from .settings import Settings, sweep, uses_scores, with_scores
 from .sub_questions import ByQuestion, with_merged_lists
 from .summary import MeasureValues, allowed_measures, estimate, measure, summarise
@@ -152,13 +152,15 @@ def compare(
     given = convert_all(queries, as_query, "queries")
     # compare_candidates makes these two checks too, after the texts are embedded.
     _with_rows_of_scores(tried, given)
-    check_sources(corpus, [selector for _, selector in tried])
+    check_documents(corpus, [selector for _, selector in tried])
     known = {document.id: document.subtopics for document in corpus}
     notes = [*notes, *_check_ids(given, known)]
     cleaned = [_without_unknown_ids(query, known) for query in given]
     most = max(given_sizes)
     if most > len(corpus):
-        raise InvalidParameterError(f"{argument_name('k')} = {most}, but there are only {len(corpus)} documents")
+        raise InvalidParameterError(
+            f"{argument_name('k')} = {most}, but there are only {counted(len(corpus), 'document')}"
+        )
     carriers = carriers_of(corpus)
     subtopics = {query.id: subtopics_of(query, carriers, known) for query in cleaned}
     check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
@@ -310,7 +312,7 @@ def compare_candidates(
             raise
         partial = True
     if not outcomes:
-        raise InvalidInputError(f"no candidates were found for any of {len(given)} queries")
+        raise InvalidInputError(f"no candidates were found for any of {counted(len(given), 'query', 'queries')}")
     outcomes, missing = _check_subtopics(outcomes)
     with_points, repeats = find_points(outcomes)
     if repeats is not None or decide_by == "point_recall":
@@ -468,7 +470,7 @@ def check_options(
     Raises an InvalidParameterError for options that are wrong whatever the corpus is.
     """
     check_deciding(decide_by)
-    given = k if isinstance(k, Sequence) and not isinstance(k, str) else [k]
+    given = k if isinstance(k, Iterable) and not isinstance(k, str) else [k]
     sizes = tuple(dict.fromkeys(check_integer(one, "k", 1) for one in given))
     if not sizes:
         raise InvalidParameterError(f"{argument_name('k')} holds no number")
@@ -531,7 +533,7 @@ def _notes_on_settings(settings: Settings, outcomes: Sequence[JudgedQuery]) -> I
     unscored = sum(outcome.unscored for outcome in outcomes)
     if by_scores and unscored:
         yield (
-            f"{unscored:,} candidates have no score. {' and '.join(by_scores)} select only from those that have one."
+            f"Without a score: {counted(unscored, 'candidate')}. {' and '.join(by_scores)} select only from the others."
         )
 
 
@@ -555,8 +557,9 @@ def _notes_on(
     repeated = sum(outcome.repeated for outcome in outcomes)
     if repeated:
         total = sum(len(outcome.candidates) for outcome in outcomes) + (repeated if drop_duplicates else 0)
-        counted = "A text counts once, as in the retrievers" if drop_duplicates else "Every copy counts"
-        yield f"{repeated:,} of {total:,} candidates repeat the text of another candidate of their query. {counted}."
+        counts = "A text counts once, as in the retrievers" if drop_duplicates else "Every copy counts"
+        repeat = "repeats" if repeated == 1 else "repeat"
+        yield f"{repeated:,} of {total:,} candidates {repeat} the text of another candidate of their query. {counts}."
     short = [outcome.query.id for outcome in outcomes if outcome.repeated and len(outcome.candidates) < k]
     if short and drop_duplicates:
         yield (
@@ -623,7 +626,7 @@ def _without_unknown_ids(query: Query, known: Collection[str]) -> Query:
 
 
 def _count(names: Sequence[str], one: str, many: str) -> str:
-    return f"{len(names)} {one if len(names) == 1 else many} ({_some(names)})"
+    return f"{counted(len(names), one, many)} ({_some(names)})"
 
 
 def _some(names: Sequence[str]) -> str:

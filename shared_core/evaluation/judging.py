@@ -19,10 +19,10 @@ from ..selectors.base import Selector, best_query, uses_references, uses_words
 from ..selectors.choose import choose
 from ..signals.references import find_references
 from ..signals.words import match_words
-from .corpus import Document, Query
+from .corpus import Document, Query, as_number
 from .measures import sum_cosine
-from .results import QueryView
-from .settings import uses_scores, uses_sources
+from .results import QueryView, counted
+from .settings import uses_costs, uses_scores, uses_sources
 from .view import view_query
 
 Matrix = NDArray[np.float64]
@@ -95,7 +95,7 @@ def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any
                 tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one,
                 title,
                 None if source is None else str(source),
-                float(cost) if isinstance(cost, (int, float)) else None,
+                cost,
             )
         )
     return documents
@@ -160,18 +160,20 @@ def judge(
     try:
         if query.queries and np.shape(found.vector)[:-1] != (1 + len(query.queries),):
             raise InvalidInputError(
-                f"the vector of a query with {len(query.queries)} sub-questions must have {1 + len(query.queries)} "
-                f"rows, the question first, got shape {np.shape(found.vector)}"
+                f"the vector of a query with {counted(len(query.queries), 'sub-question')} must have "
+                f"{1 + len(query.queries)} rows, the question first, got shape {np.shape(found.vector)}"
             )
         searched = len(found.documents) if found.candidates is None else found.candidates
-        check_sources(found.documents[:searched], selectors)
+        check_documents(found.documents, selectors)
         copies = copies_of(found.documents) if found.copies is None else found.copies
         ranked = _read_rankings(found, copies if drop_duplicates else {}, max(sizes))
         everything = Candidates(
             found.vector,
             found.vectors,
             ids=[document.id for document in found.documents],
-            costs=[len(one.text) if one.cost is None else one.cost for one in found.documents],
+            costs=[len(one.text) if one.cost is None else float(one.cost) for one in found.documents]
+            if any(map(uses_costs, selectors))
+            else None,
             sources=[str(document.source) for document in found.documents],
         )
         # One order for every store, so that ties fall to the same document.
@@ -306,12 +308,15 @@ def _read_rankings(found: FoundCandidates, copies: Mapping[str, str], k: int) ->
     return read
 
 
-def check_sources(documents: Iterable[Document], selectors: Iterable[Selector]) -> None:
-    """Raise an error that names the first document without a source if one of the selectors needs it."""
-    if any(map(uses_sources, selectors)):
-        for document in documents:
-            if document.source is None:
-                raise InvalidInputError(f"document {quoted(document.id)} has no source, which max_per_source needs")
+def check_documents(documents: Iterable[Document], selectors: Collection[Selector]) -> None:
+    """Raise an error that names the first document without a source or a valid cost, if a selector needs it."""
+    sources, costs = any(map(uses_sources, selectors)), any(map(uses_costs, selectors))
+    for document in documents:
+        if sources and document.source is None:
+            raise InvalidInputError(f"document {quoted(document.id)} has no source, which max_per_source needs")
+        # The metadata of a store can hold any value under this key.
+        if costs and document.cost is not None:
+            as_number(document.cost, f"cost of document {document.id}", least=0)
 
 
 def _gold_vectors(query: Query, known: dict[str, Matrix], given: Mapping[str, ArrayLike]) -> dict[str, Matrix]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from .._validation import quoted
 from ..candidates import as_unit_rows
 from .judging import JudgedQuery
-from .results import percent
+from .results import counted, percent
 
 # Two gold documents nearly repeat each other if the cosine of their vectors is at least this, after the mean vector of
 # all candidates was subtracted from both. Some models give any two texts a cosine of 0.7 or more, because all their
@@ -34,10 +34,10 @@ class Repeats(NamedTuple):
 
     def __str__(self) -> str:
         first, second, query = map(quoted, self.example)
-        share = percent(self.repeating / self.gold)
+        share, queries = percent(self.repeating / self.gold), counted(self.of_queries, "query", "queries")
         return (
             f"{share} of the gold documents nearly repeat another gold document of their query, such as {first} and "
-            f"{second} of query {query}. This concerns {self.queries:,} of {self.of_queries:,} queries."
+            f"{second} of query {query}. This concerns {self.queries:,} of {queries}."
         )
 
 

@@ -128,7 +128,10 @@ def recommend(
     counted = {k: one.values for k, of_size in of_sizes.items() for one in of_size if one.measure.key == key}
     fewer = _find_fewer(settings, setting, counted) if key in COUNTED and counted else None
     if fewer is not None:
-        claims.append(Claim(_fewer_sentence(settings, fewer, measure, counted), "sizes", fewer.setting))
+        said = _fewer_sentence(settings, fewer, measure, counted)
+        if fewer.setting == setting:
+            said += f" The lines of code select as many texts as the tables: for fewer, change the number to {fewer.k}."
+        claims.append(Claim(said, "sizes", fewer.setting))
     return Recommendation(
         setting,
         rival,

@@ -23,8 +23,6 @@ from ..selectors.base import (
     select_worthwhile,
     selector_names,
     selector_parameters,
-    uses_queries,
-    uses_references,
     uses_words,
 )
 from ..selectors.choose import choose
@@ -73,20 +71,9 @@ class Adapted:
         if self.by_scores and not getattr(self.selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
 
-    @property
-    def uses_words(self) -> bool:
-        """Whether the selector reads words."""
-        return uses_words(self.selector)
-
-    @property
-    def uses_references(self) -> bool:
-        """Whether the selector reads names."""
-        return uses_references(self.selector)
-
-    @property
-    def uses_queries(self) -> bool:
-        """Whether the selector can select for several queries."""
-        return uses_queries(self.selector)
+    def __getattr__(self, name: str) -> Any:
+        """What the selector itself says: whether it reads words, for example."""
+        return getattr(self.selector, name)
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
@@ -111,6 +98,11 @@ class Adapted:
 def uses_scores(selector: Selector) -> bool:
     """Whether a selector takes the scores of a reranker as relevance."""
     return getattr(selector, "by_scores", False)
+
+
+def uses_costs(selector: Selector) -> bool:
+    """Whether a selector needs to know what each candidate takes from its budget."""
+    return getattr(selector, "budget", None) is not None
 
 
 def uses_sources(selector: Selector) -> bool:

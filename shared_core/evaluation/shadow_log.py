@@ -21,7 +21,7 @@ from .corpus import Document, Problem, Query, as_query, convert_all
 from .judging import JudgedPicks, JudgedQuery, Matrix, with_texts_once
 from .reading import json_lines
 from .recommend import check_deciding
-from .results import Claim, Comparison, CorpusFacts, Measure, Setting, percent
+from .results import Claim, Comparison, CorpusFacts, Measure, Setting, counted, percent
 from .summary import MeasureValues, allowed_measures, measure
 
 _SETS = ("returned", "selected")
@@ -146,7 +146,7 @@ def compare_log(
         known = {query.text.strip(): query for query in given if query.text.strip() in asked}
         if not known:
             raise InvalidInputError(
-                f"{read.path} has no call for any of the {len(given)} queries: the first query is "
+                f"{read.path} has no call for any of {counted(len(given), 'query', 'queries')}: the first query is "
                 f"{quoted(given[0].text)}, and the first call asks {quoted(next(iter(asked)))}"
             )
         notes += _notes_on_queries(given, known, asked)
@@ -288,17 +288,14 @@ def _notes_on(read: ShadowLog, calls: Sequence[Mapping[str, Any]], repeated: int
     first = "all texts" if k is None else f"the first {k} texts"
     yield f"'returned' is what the system returned, {first} of each result. The sentences call it similarity."
     yield "The selection is that of your own settings: to switch to it, leave out shadow=True."
-    for problems, what in ((read.problems, "could not be read"), (read.failures, "hold a selection that failed")):
+    for problems, what in ((read.problems, "that could not be read"), (read.failures, "with a selection that failed")):
         if problems:
-            lines = "1 line" if len(problems) == 1 else f"{len(problems)} lines"
-            yield f"{lines} of {read.path} {what}, and were left out; the first: {problems[0]}"
-    if len(read.calls) > len(calls):
-        yield (
-            f"{len(read.calls) - len(calls)} of {len(read.calls)} calls were left out: they have other settings. To "
-            "compare them, copy their lines to a file of their own."
-        )
+            yield f"Left out: {counted(len(problems), 'line')} of {read.path} {what}; the first: {problems[0]}"
+    others = len(read.calls) - len(calls)
+    if others:
+        yield f"Left out: {counted(others, 'call')} with other settings. To compare these, copy their lines to a file."
     if repeated:
-        yield f"{repeated} calls repeat a question. Its last call counts."
+        yield f"Left out: {counted(repeated, 'call')} of a question that was asked again later. Its last call counts."
     times = [call["milliseconds"] for call in calls]
     yield (
         f"The selection, with its search, took {np.median(times):.1f} ms in the median, and at most "
@@ -313,11 +310,12 @@ def _notes_on(read: ShadowLog, calls: Sequence[Mapping[str, Any]], repeated: int
 def _notes_on_queries(given: Sequence[Query], known: Mapping[str, Query], asked: Mapping[str, Any]) -> Iterable[str]:
     """Notes on queries without a call, calls without a query, and what the log cannot judge."""
     if len(known) < len(given):
-        yield f"{len(given) - len(known)} of the {len(given)} queries are not in the log, or repeat another one."
+        others = counted(len(given) - len(known), "query", "queries")
+        yield f"Left out: {others} of {len(given)}, not in the log or the same as another one."
     if len(known) < len(asked):
-        yield f"{len(asked) - len(known)} questions of the log are not among the queries, and were left out."
+        yield f"Left out: {counted(len(asked) - len(known), 'question')} of the log that no query asks."
     labels = sum(len(query.subtopics) - len(_subtopics(query)) for query in known.values())
     if labels:
-        yield f"{labels} subtopics have no ids and were left out: the log does not have the labels of documents."
+        yield f"Left out: {counted(labels, 'subtopic')} without ids. The log does not have the labels of documents."
     if any(query.answers for query in known.values()):
         yield "Answers cannot be judged: the log does not have the texts."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -41,10 +42,9 @@ class ByQuestion:
 
     selector: Selector
 
-    @property
-    def max_per_source(self) -> int | None:
-        """The cap of the selector, for which documents need a source."""
-        return getattr(self.selector, "max_per_source", None)
+    def __getattr__(self, name: str) -> Any:
+        """What the selector itself says: whether it needs sources, for example."""
+        return getattr(self.selector, name)
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()

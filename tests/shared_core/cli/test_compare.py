@@ -173,7 +173,7 @@ def test_bad_lines_are_reported_the_rest_is_compared_and_the_exit_code_is_1(corp
     assert "and 6 more" in result.stderr
     assert "4 documents, 2 queries" in result.stdout
     report = (corpus / "report.html").read_text(encoding="utf-8")
-    assert "26 lines or files could not be read" in report
+    assert "Left out: 26 lines or files that could not be read" in report
     assert "How is a violin played?" in report
 
 
@@ -214,7 +214,7 @@ def test_ctrl_c_keeps_the_finished_queries(
     result = on(corpus, "--out", corpus / "report.json")
     assert result.exit_code == code
     if finished:
-        assert "1 queries of 2, interrupted" in result.stdout
+        assert "1 query of 2, interrupted" in result.stdout
         assert read(corpus / "report.json")["partial"] is True
     else:
         assert "finished embeddings are kept" in result.stderr

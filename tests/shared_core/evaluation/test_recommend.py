@@ -235,7 +235,10 @@ def test_fewer_picks_that_find_as_much_are_named() -> None:
     assert said is not None
     assert said.startswith("3 texts of coverage find at least as much as 10 texts of similarity: recall 1.100 against ")
     assert f"So they may also find up to {-advice.fewer.low:.3f} less." in said
-    assert said.endswith("The next smaller number that was tried, 2, finds less.")
+    assert "The next smaller number that was tried, 2, finds less." in said
+    # The lines to paste are those of the recommended setting, and have the number of the tables.
+    assert advice.setting == 1
+    assert said.endswith("as the tables: for fewer, change the number to 3.")
     # Similarity with 5 picks finds as much as with 10, so 5 is not fewer.
     assert fewer({"similarity": {2: nothing, 5: full, 10: full}, "coverage": {2: half, 5: full, 10: full}})[1] is None
     # Similarity is enough, and coverage is not among the settings.

@@ -129,7 +129,7 @@ def test_the_scores_of_a_reranker_give_its_ranking_and_coverage_by_them(least: f
         assert rows[1] == [order[i] for i in np.argsort(-scores[order], kind="stable")[:5]]
         assert rows[2] == [order[i] for i in select(embed(question), **given, **read).indices]
     unscored = int((least > SCORES).sum())
-    assert any(note.startswith(f"{unscored} candidates have no score.") for note in found.notes) == (least == 0)
+    assert any(note.startswith(f"Without a score: {unscored} candidate") for note in found.notes) == (least == 0)
 
 
 def test_scores_by_which_nothing_can_be_picked_are_refused() -> None:

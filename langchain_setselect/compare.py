@@ -91,8 +91,8 @@ def compare_store(
         searches = []
         for text, vector in zip(texts, vectors, strict=True):
             embedded = EmbeddedQuery(vector, None, vector.tolist(), text)
-            answer = run_flow(search_store(store, embedding, embedded, each, dict(search_kwargs or {})))
-            documents, ids, stored = answer
+            search = search_store(store, embedding, embedded, each, dict(search_kwargs or {}))
+            documents, ids, stored = run_flow(search)
             searches.append(Found(documents, ids, text_of, text_of, stored))
         found, _ = unite(searches[0], searches[1:])
         rows = [

@@ -33,7 +33,7 @@ from .judging import (
     judge,
     subtopics_of,
 )
-from .points import Repeats, find_points
+from .points import find_points
 from .recommend import COUNTED, SUBTOPICS_EXAMPLE, check_deciding, recommend
 from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size, counted
 from .settings import Settings, sweep, uses_scores, with_scores
@@ -154,8 +154,8 @@ def compare(
     _with_rows_of_scores(tried, given)
     check_documents(corpus, [selector for _, selector in tried])
     known = {document.id: document.subtopics for document in corpus}
-    notes = [*notes, *_check_ids(given, known)]
-    cleaned = [_without_unknown_ids(query, known) for query in given]
+    cleaned, of_ids = _without_unknown_ids(given, known)
+    notes = [*notes, *of_ids]
     most = max(given_sizes)
     if most > len(corpus):
         raise InvalidParameterError(
@@ -343,9 +343,8 @@ def compare_candidates(
         notes=(
             *notes,
             *([missing] if missing is not None and found.recommendation.measure is not None else []),
-            *_notes_on_settings(tried, outcomes),
-            *_notes_on_sizes(rows, outcomes, k),
-            *_notes_on(outcomes, without_candidates, k, drop_duplicates),
+            *_notes_on_settings(tried, rows, outcomes, k),
+            *_notes_on_queries(outcomes, without_candidates, k, drop_duplicates),
         ),
     )
 
@@ -359,7 +358,7 @@ def conclude(
     of_sizes: Mapping[int, Sequence[MeasureValues]] = MappingProxyType({}),
     *,
     decide_by: str | None = None,
-    repeats: Repeats | None = None,
+    repeats: str | None = None,
     missing: str | None = None,
 ) -> Comparison:
     """The comparison of what was picked and measured, with its recommendation; see :func:`recommend`."""
@@ -418,8 +417,8 @@ def _find_changes(
     if setting is None or advice.measure is None:
         return ()
     [(_, values, names)] = [column for column in columns if column.measure.key == advice.measure_of_changes]
-    counted = np.array([advice.measure != "p_recall" or name in with_root for name in names])
-    gaps = np.where(counted, values[setting] - values[0], 0.0).round(9)
+    counts = np.array([advice.measure != "p_recall" or name in with_root for name in names])
+    gaps = np.where(counts, values[setting] - values[0], 0.0).round(9)
     worse = [i for i in np.argsort(gaps, kind="stable").tolist() if gaps[i] < 0]
     better = [i for i in np.argsort(-gaps, kind="stable").tolist() if gaps[i] > 0]
     return tuple(
@@ -524,33 +523,32 @@ def _check_rankings(first: JudgedQuery, other: JudgedQuery) -> None:
         raise InvalidInputError(f"every query needs the same rankings in the same order, but {named}")
 
 
-def _notes_on_settings(settings: Settings, outcomes: Sequence[JudgedQuery]) -> Iterator[str]:
-    """Notes on the settings that get the question without its sub-questions, and on those that select by scores."""
-    alone = [setting.label for setting, selector in settings if isinstance(selector, ByQuestion)]
+def _notes_on_settings(
+    tried: Settings, rows: Sequence[Setting], outcomes: Sequence[JudgedQuery], k: int
+) -> Iterator[str]:
+    """Notes on settings that get the question alone, select by scores, or pick fewer texts than similarity."""
+    alone = [setting.label for setting, selector in tried if isinstance(selector, ByQuestion)]
     if alone:
         yield f"The question without its sub-questions is the query of {', '.join(alone)}."
-    by_scores = [setting.label for setting, selector in settings if uses_scores(selector)]
+    by_scores = [setting.label for setting, selector in tried if uses_scores(selector)]
     unscored = sum(outcome.unscored for outcome in outcomes)
     if by_scores and unscored:
         yield (
             f"Without a score: {counted(unscored, 'candidate')}. {' and '.join(by_scores)} select only from the others."
         )
-
-
-def _notes_on_sizes(settings: Sequence[Setting], outcomes: Sequence[JudgedQuery], k: int) -> Iterator[str]:
-    """A note on the settings that pick fewer texts than similarity."""
     numbers = np.array([[len(picked) for picked in outcome.sizes[k].picks] for outcome in outcomes])
     fewer = [
         f"{setting.label} {of_setting.mean():.1f}"
-        for setting, of_setting in zip(settings, numbers.T, strict=True)
+        for setting, of_setting in zip(rows, numbers.T, strict=True)
         if (of_setting < numbers[:, 0]).any()
     ]
     if fewer:
         nothing = " A query for which a setting picks nothing has 0 in each measure." if not numbers.all() else ""
-        yield f"Some settings pick fewer than {k} texts. The mean number of texts is {', '.join(fewer)}.{nothing}"
+        means = ", ".join(fewer)
+        yield f"Some settings pick fewer than {counted(k, 'text')}. The mean number of texts is {means}.{nothing}"
 
 
-def _notes_on(
+def _notes_on_queries(
     outcomes: Sequence[JudgedQuery], without_candidates: Sequence[str], k: int, drop_duplicates: bool
 ) -> Iterator[str]:
     """Notes on repeated texts, unhelpful words, no candidates, subtopics without documents, and gold out of reach."""
@@ -599,8 +597,8 @@ def _gold_in_reach(outcomes: Sequence[JudgedQuery]) -> float | None:
     return float(np.mean(shares)) if shares else None
 
 
-def _check_ids(queries: Sequence[Query], known: Collection[str]) -> list[str]:
-    """Notes on ids in the queries that no document has; an error if no document has any of them."""
+def _without_unknown_ids(queries: Sequence[Query], known: Collection[str]) -> tuple[list[Query], list[str]]:
+    """The queries without ids that no document has, and notes on these; an error if no document has any of them."""
     notes = []
     gold = [name for query in queries for name in query.gold]
     covering = [name for query in queries for names in query.subtopics.values() for name in names]
@@ -614,15 +612,13 @@ def _check_ids(queries: Sequence[Query], known: Collection[str]) -> list[str]:
             )
         if missing:
             notes.append(f"No document has {len(missing)} of the {len(ids)} {what} ({_some(missing)}).")
-    return notes
-
-
-def _without_unknown_ids(query: Query, known: Collection[str]) -> Query:
-    subtopics = {label: tuple(i for i in ids if i in known) for label, ids in query.subtopics.items()}
-    # A label whose ids are all unknown is dropped: without ids it would mean the documents that carry the label.
-    kept = {label: ids for label, ids in subtopics.items() if ids or not query.subtopics[label]}
-    gold = tuple(i for i in query.gold if i in known)
-    return replace(query, gold=gold, subtopics=kept)
+    cleaned = []
+    for query in queries:
+        subtopics = {label: tuple(i for i in ids if i in known) for label, ids in query.subtopics.items()}
+        # A label whose ids are all unknown is dropped: without ids it would mean the documents that carry the label.
+        kept = {label: ids for label, ids in subtopics.items() if ids or not query.subtopics[label]}
+        cleaned.append(replace(query, gold=tuple(i for i in query.gold if i in known), subtopics=kept))
+    return cleaned, notes
 
 
 def _count(names: Sequence[str], one: str, many: str) -> str:

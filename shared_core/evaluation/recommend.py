@@ -14,7 +14,6 @@ from ..selectors.base import DEFAULT_SELECTOR
 from .hybrid_search import HYBRID_SEARCH
 from .judging import Matrix
 from .measures import bootstrap_interval, paired_tests
-from .points import Repeats
 from .results import Claim, Difference, Estimate, Fewer, Measure, Recommendation, Setting, percent
 from .summary import MeasureValues
 
@@ -58,7 +57,7 @@ def recommend(
     of_sizes: Mapping[int, Sequence[MeasureValues]] = MappingProxyType({}),
     *,
     decide_by: str | None = None,
-    repeats: Repeats | None = None,
+    repeats: str | None = None,
     missing: str | None = None,
 ) -> Recommendation:
     """The simplest of the settings that are best beyond chance; plain similarity if none is better than it.
@@ -325,7 +324,7 @@ def _default_measure(queries: Mapping[str, int]) -> str | None:
 
 
 def _gold_or_points(
-    settings: Sequence[Setting], key: str, by_key: Mapping[str, MeasureValues], setting: int, repeats: Repeats
+    settings: Sequence[Setting], key: str, by_key: Mapping[str, MeasureValues], setting: int, repeats: str
 ) -> list[Claim]:
     """Claims on the two questions that gold documents ask if many of them nearly repeat each other."""
     other = "recall" if key == "point_recall" else "point_recall"

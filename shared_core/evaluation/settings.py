@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -56,17 +57,13 @@ class Adapted:
     by_scores: bool = False
 
     def __post_init__(self) -> None:
+        numbers = {"drop_near_duplicates": (-1, 1), "budget": (), "min_gain": (0, 1)}
+        numbers["score_threshold"] = () if self.by_scores else (-1, 1)
+        for name, bounds in numbers.items():
+            if getattr(self, name) is not None:
+                check_number(getattr(self, name), name, *bounds)
         if self.max_per_source is not None:
             check_integer(self.max_per_source, "max_per_source", 1)
-        if self.drop_near_duplicates is not None:
-            check_number(self.drop_near_duplicates, "drop_near_duplicates (a cosine)", -1, 1)
-        if self.budget is not None:
-            check_number(self.budget, "budget")
-        if self.score_threshold is not None:
-            bounds = () if self.by_scores else (-1, 1)
-            check_number(self.score_threshold, "score_threshold", *bounds)
-        if self.min_gain is not None:
-            check_number(self.min_gain, "min_gain", 0, 1)
         check_integer(self.min_k, "min_k", 1)
         if self.by_scores and not getattr(self.selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
@@ -167,8 +164,10 @@ parameters=(('lambda_mult', '0.5'),), reads_words=False, sub_questions=False)
     if "min_k" in adapted and "min_gain" not in adapted:
         raise InvalidParameterError("min_k has no effect without min_gain")
     if adapted:
-        limits = {key: value for key, value in adapted.items() if key != "relevance"}
-        selector = Adapted(selector, by_scores=_is_by_scores(adapted.get("relevance")), **limits)
+        relevance = adapted.pop("relevance", None)
+        if relevance not in (None, "cosine", "scores"):
+            raise InvalidParameterError(f"relevance must be 'cosine' or 'scores', got {quoted(relevance)}")
+        selector = Adapted(selector, by_scores=relevance == "scores", **adapted)
     label = " ".join([name, *(f"{key}={_as_typed(value)}" for key, value in parameters.items())])
     numbers = [float(value) for value in parameters.values() if _is_number(value)]
     swept = numbers[0] if len(numbers) == len(parameters) == 1 else None
@@ -198,18 +197,13 @@ def parse_setting(text: str) -> tuple[Setting, Selector]:
                 raise InvalidParameterError(
                     f"{quoted(part)} must be parameter=value, each parameter once, as in 'mmr lambda_mult=0.7'"
                 )
-            parameters[key] = _parse_value(value)
+            # A number, True, False or None; else a text.
+            with suppress(ValueError, SyntaxError):
+                value = ast.literal_eval(value)
+            parameters[key] = value
         return named(name, **parameters)
     except InvalidParameterError as error:
         raise InvalidParameterError(f"{argument_name('setting')} {quoted(text)}: {error}") from None
-
-
-def _parse_value(text: str) -> Any:
-    """A number, True, False or None; else the text itself."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
 
 
 def with_scores(settings: Settings) -> list[tuple[Setting, Selector]]:
@@ -228,12 +222,6 @@ def distinct(settings: Settings) -> list[tuple[Setting, Selector]]:
     for setting, selector in settings:
         first.setdefault(setting.label, (setting, selector))
     return list(first.values())
-
-
-def _is_by_scores(relevance: Any) -> bool:
-    if relevance not in (None, "cosine", "scores"):
-        raise InvalidParameterError(f"relevance must be 'cosine' or 'scores', got {quoted(relevance)}")
-    return bool(relevance == "scores")
 
 
 def _as_typed(value: Any) -> str:

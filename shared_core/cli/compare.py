@@ -363,8 +363,8 @@ def _compare(
     if longer:
         of_all = f"{longer} of {counted(len(corpus.documents), 'document')} {'is' if longer == 1 else 'are'}"
         notes.append(
-            f"{of_all} longer than about {limit} characters. The model reads only the beginning of such a text: split it "
-            "into passages."
+            f"{of_all} longer than about {limit} characters. The model reads only their beginning: split them into "
+            "passages."
         )
     return replace(comparison, notes=(*notes, *comparison.notes))
 

@@ -40,8 +40,20 @@ WORD_WEIGHTS = (0.5, 2.0)
 OF_ADAPTERS = ("max_per_source", "drop_near_duplicates", "budget", "score_threshold", "min_gain", "min_k", "relevance")
 
 
+class Wrapper:
+    """A selector around another one, of which it says the same: whether it reads words, for example."""
+
+    selector: Selector
+
+    def __getattr__(self, name: str) -> Any:
+        # copy and pickle ask for special methods before there is a selector.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.selector, name)
+
+
 @dataclass(frozen=True)
-class Adapted:
+class Adapted(Wrapper):
     """A selector with the settings that the adapters have: constraints, and your own scores as relevance.
 
     With ``by_scores`` the relevance of the candidates is what a reranker gave, and it is scaled as in the adapters.
@@ -67,10 +79,6 @@ class Adapted:
         check_integer(self.min_k, "min_k", 1)
         if self.by_scores and not getattr(self.selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
-
-    def __getattr__(self, name: str) -> Any:
-        """What the selector itself says: whether it reads words, for example."""
-        return getattr(self.selector, name)
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from ..selectors.base import Selection, Selector, share_fetch_k, uses_queries
 from ..selectors.top_k import TopK
 from .hybrid_search import RRF_CONSTANT
 from .results import Setting
+from .settings import Wrapper
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,10 @@ class RankFusion:
 
 
 @dataclass(frozen=True)
-class ByQuestion:
+class ByQuestion(Wrapper):
     """A selector that gets the question without its sub-questions."""
 
     selector: Selector
-
-    def __getattr__(self, name: str) -> Any:
-        """What the selector itself says: whether it needs sources, for example."""
-        return getattr(self.selector, name)
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()

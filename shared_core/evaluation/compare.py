@@ -321,8 +321,7 @@ def compare_candidates(
     rows += [Setting("ranking", name, None, "the first of this ranking") for name in outcomes[0].rankings]
     columns = measure(outcomes, k)
     keys = _OF_ALL_SIZES if decide_by is None else (*_OF_ALL_SIZES, decide_by)
-    of_sizes = {size: measure(outcomes, size, keys) for size in sizes if size != k}
-    of_sizes[k] = [column for column in columns if column.measure.key in keys]
+    of_sizes = {size: measure(outcomes, size, keys) for size in sizes}
     versions = {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
     counts = documents, len(outcomes), len(given)
     reach = _gold_in_reach(outcomes)

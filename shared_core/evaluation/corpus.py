@@ -253,9 +253,8 @@ def as_query(
     if isinstance(record, Query):
         return record
     record = _as_record(record)
-    keys = [gold_key or "gold", "subtopics", "queries", scores_key or "scores", "root"]
-    # Beside gold ids, "answer" is often a text for people.
-    _check_spelling(record, keys if any(key in record for key in keys[:2]) else [*keys, "answers"])
+    # "answer" is no misspelt "answers": many data sets have a text for people under this key.
+    _check_spelling(record, (gold_key or "gold", "subtopics", "queries", scores_key or "scores", "root"))
     subtopics = record.get("subtopics")
     if isinstance(subtopics, Mapping):
         covered = {str(label): _read_names(subtopics, label) for label in subtopics}

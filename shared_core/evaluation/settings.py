@@ -6,20 +6,21 @@ import ast
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from numbers import Real
 from typing import Any, TypeAlias
 
 from .._argument_names import argument_name
-from .._validation import check_integer, check_number, nearest_name, quoted
-from ..candidates import Candidates
+from .._validation import check_number, nearest_name, quoted
+from ..candidates import Candidates, check_constraints
 from ..errors import InvalidParameterError
 from ..scaling import rescale
 from ..selectors.base import (
     DEFAULT_MIN_K,
     Selection,
     Selector,
+    check_worthwhile,
     make_selector,
     select_worthwhile,
     selector_names,
@@ -36,8 +37,6 @@ Settings: TypeAlias = Sequence[tuple[Setting, Selector]]
 LAMBDAS = (0.5, 0.8)
 # Values of Coverage's word_weight that are tried beside its default, 1.
 WORD_WEIGHTS = (0.5, 2.0)
-# The settings of the adapters that named() takes besides a selector's own parameters.
-OF_ADAPTERS = ("max_per_source", "drop_near_duplicates", "budget", "score_threshold", "min_gain", "min_k", "relevance")
 
 
 class Wrapper:
@@ -69,14 +68,12 @@ class Adapted(Wrapper):
     by_scores: bool = False
 
     def __post_init__(self) -> None:
-        numbers = {"drop_near_duplicates": (-1, 1), "budget": (), "min_gain": (0, 1)}
-        numbers["score_threshold"] = () if self.by_scores else (-1, 1)
-        for name, bounds in numbers.items():
-            if getattr(self, name) is not None:
-                check_number(getattr(self, name), name, *bounds)
-        if self.max_per_source is not None:
-            check_integer(self.max_per_source, "max_per_source", 1)
-        check_integer(self.min_k, "min_k", 1)
+        check_constraints(self.max_per_source, self.drop_near_duplicates, has_sources=True)
+        check_worthwhile(self.min_gain, self.min_k)
+        if self.budget is not None:
+            check_number(self.budget, "budget")
+        if self.score_threshold is not None:
+            check_number(self.score_threshold, "score_threshold", *(() if self.by_scores else (-1, 1)))
         if self.by_scores and not getattr(self.selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
 
@@ -98,6 +95,10 @@ class Adapted(Wrapper):
             threshold_on=given,
         )
         return select_worthwhile(choose_up_to, k, self.selector, self.min_gain, self.min_k)[0]
+
+
+# The settings of the adapters that named() takes besides a selector's own parameters.
+OF_ADAPTERS = ("relevance", *(field.name for field in fields(Adapted) if field.name not in ("selector", "by_scores")))
 
 
 def uses_scores(selector: Selector) -> bool:

@@ -16,6 +16,9 @@ from typing import Any, BinaryIO
 
 from .errors import InvalidInputError, InvalidParameterError
 
+# Of the lines that retrieval/shadow.py writes to the log setselect.shadow, and evaluation/shadow_log.py reads.
+SHADOW_LOG_VERSION = 1
+
 
 def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> None:
     """Write a file in one step: after a kill or a power cut it holds the old content or the new one, whole.

@@ -382,7 +382,7 @@ class Candidates:
         names = None if ids is None else as_names(ids, n, "ids")
         units = as_unit_queries(query, given.shape, working_dtype(given.dtype))
         rows = _unit_rows(given, names, copy)
-        constraints = _check_constraints(max_per_source, drop_near_duplicates, has_sources=sources is not None)
+        constraints = check_constraints(max_per_source, drop_near_duplicates, has_sources=sources is not None)
         if prefer is not None and drop_near_duplicates is None:
             warn("prefer has no effect without drop_near_duplicates")
         self.__dict__.update(
@@ -454,7 +454,7 @@ class Candidates:
         1
         """
         return self._with(
-            **_check_constraints(max_per_source, drop_near_duplicates, has_sources=self.sources is not None)
+            **check_constraints(max_per_source, drop_near_duplicates, has_sources=self.sources is not None)
         )
 
     def take(self, rows: ArrayLike) -> Candidates:
@@ -513,9 +513,10 @@ class Candidates:
         self.__dict__.update(state)
 
 
-def _check_constraints(
+def check_constraints(
     max_per_source: int | None, drop_near_duplicates: float | None, *, has_sources: bool
 ) -> dict[str, Any]:
+    """The ``CONSTRAINTS`` as arguments; an error if one is out of range, or if it needs sources and there are none."""
     if max_per_source is not None and not has_sources:
         raise InvalidInputError("max_per_source needs sources, one for each candidate")
     if drop_near_duplicates is not None:

@@ -24,7 +24,7 @@ from ..evaluation.corpus import read_documents, read_queries
 from ..evaluation.demo import demo_corpus
 from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
 from ..evaluation.recommend import lines_to_paste
-from ..evaluation.results import Comparison, Measure, percent
+from ..evaluation.results import Comparison, Measure, counted, percent
 from ..evaluation.settings import distinct, parse_setting, sweep
 from ..evaluation.shadow_log import compare_log, read_log
 from ..selectors.base import DEFAULT_SELECTOR
@@ -175,10 +175,11 @@ def compare(
     try:
         sizes = _read_sizes(k)
         check_options(sizes, fetch_k, decide_by)
-        _check_out(out)
+        report = _check_out(out)
         if log is not None:
             _check_options_of_log(context)
             keys = {"query_key": query_key, "query_id_key": query_id_key, "gold_key": gold_key}
+            need_extra(*report)
             raise typer.Exit(_compare_log(say, log, queries, keys, decide_by, out))
         tried = distinct([*sweep(), *map(parse_setting, setting or ())])
         keys = {
@@ -192,7 +193,6 @@ def compare(
         if demo and any(files):
             raise InvalidParameterError("--demo has its own documents and queries: leave out files, vectors and keys")
         source = VectorOptions(vectors, query_vectors, id_column, vector_column, model, embedding)
-        report = ["jinja2"] if out is not None and out.suffix.lower() == ".html" else []
         model_package = ["sentence_transformers"] if source.embeds and source.embedding is None else []
         need_extra(*report, *model_package, extra="compare" if model_package else "eval")
         title, corpus = _read_corpus(folder, documents, queries, split, qrels, demo, gold_key, keys)
@@ -225,7 +225,6 @@ def _compare_log(
     say: Console, log: Path, queries: Path | None, keys: dict[str, str | None], decide_by: str | None, out: Path | None
 ) -> int:
     """Compare on a log of shadow mode; returns the exit code."""
-    need_extra(*(["jinja2"] if out is not None and out.suffix.lower() == ".html" else []))
     read = read_log(log)
     problems, asked = [*read.problems], None
     if queries is not None:
@@ -241,7 +240,8 @@ def _hand_over(comparison: Comparison, out: Path | None) -> None:
     show = result_console()
     try:
         # The report is written first, so that no failure of the terminal can lose it.
-        _write(comparison, out)
+        if out is not None:
+            _write(comparison, out)
     finally:
         _show(show, comparison)
     if out is not None:
@@ -257,19 +257,18 @@ def _read_sizes(k: str) -> list[int]:
         ) from None
 
 
-def _check_out(out: Path | None) -> None:
-    """Refuse a path of the report that cannot be right, before the comparison."""
+def _check_out(out: Path | None) -> list[str]:
+    """The packages that the report needs. A path that cannot be right is refused before the comparison."""
     if out is None:
-        return
+        return []
     if out.suffix.lower() not in (".html", ".json") or out.is_dir():
         raise InvalidParameterError(f"--out must be the name of a file that ends in .html or .json, got {out}")
     if not out.absolute().parent.is_dir():
         raise InvalidParameterError(f"--out: there is no folder {out.absolute().parent}")
+    return ["jinja2"] if out.suffix.lower() == ".html" else []
 
 
-def _write(comparison: Comparison, out: Path | None) -> None:
-    if out is None:
-        return
+def _write(comparison: Comparison, out: Path) -> None:
     try:
         if out.suffix.lower() == ".json":
             write_atomically(out, comparison.to_json(indent=1) + "\n")
@@ -357,25 +356,26 @@ def _compare(
     )
     notes = []
     if corpus.problems:
-        lines = "1 line or file" if len(corpus.problems) == 1 else f"{len(corpus.problems)} lines or files"
-        notes.append(f"{lines} could not be read and were left out; the first: {corpus.problems[0]}")
+        lines = counted(len(corpus.problems), "line or file", "lines or files")
+        notes.append(f"Left out: {lines} that could not be read; the first: {corpus.problems[0]}")
     limit = loaded().max_characters if rows is None else None
     longer = sum(len(document.text) > limit for document in corpus.documents) if limit else 0
     if longer:
+        of_all = f"{longer} of {counted(len(corpus.documents), 'document')} {'is' if longer == 1 else 'are'}"
         notes.append(
-            f"{longer} of {len(corpus.documents)} documents are longer than about {limit} characters. The model reads "
-            "only the beginning of them: split them into passages."
+            f"{of_all} longer than about {limit} characters. The model reads only their beginning: split them into "
+            "passages."
         )
     return replace(comparison, notes=(*notes, *comparison.notes))
 
 
 def _show(show: Console, comparison: Comparison) -> None:
     facts = comparison.corpus
-    documents = "" if facts.documents is None else f"{facts.documents} documents, "
+    documents = "" if facts.documents is None else f"{counted(facts.documents, 'document')}, "
     interrupted = f" of {facts.planned_queries}, interrupted" if comparison.partial else ""
     show.print(
         Text(
-            f"{comparison.title}: {documents}{facts.queries} queries{interrupted}; "
+            f"{comparison.title}: {documents}{counted(facts.queries, 'query', 'queries')}{interrupted}; "
             f"{facts.k} of the {facts.fetch_k} nearest; {facts.model}"
         )
     )
@@ -393,12 +393,15 @@ def _show(show: Console, comparison: Comparison) -> None:
             show.print(Text(f"\n# {name}\n{lines}"), soft_wrap=True)
 
 
+def _label(comparison: Comparison, setting: int) -> Text:
+    """The label of a setting; the recommended one has an arrow, and is bold."""
+    recommended = setting == comparison.recommendation.setting
+    return Text(f"{'→ ' if recommended else '  '}{comparison.settings[setting].label}", "bold" if recommended else "")
+
+
 def _show_means(show: Console, comparison: Comparison) -> None:
     """The settings by the measures, in as many tables as the width needs."""
-    labels = [
-        f"{'→ ' if i == comparison.recommendation.setting else '  '}{setting.label}"
-        for i, setting in enumerate(comparison.settings)
-    ]
+    labels = [_label(comparison, i) for i in range(len(comparison.settings))]
     for measures in _fit(comparison.measures, show.width - max(map(len, labels)) - 3):
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
         table.add_column("setting", no_wrap=True)
@@ -408,9 +411,8 @@ def _show_means(show: Console, comparison: Comparison) -> None:
             means = [f"{comparison.values[i, measure.key].mean + 0.0:.3f}" for i in range(len(labels))]
             best = (max if measure.higher_is_better else min)(means, key=float)
             columns.append([Text(mean, "bold" if mean == best else "") for mean in means])
-        for i, label in enumerate(labels):
-            recommended = i == comparison.recommendation.setting
-            table.add_row(Text(label, "bold" if recommended else ""), *(column[i] for column in columns))
+        for row in zip(labels, *columns, strict=True):
+            table.add_row(*row)
         show.print(table)
 
 
@@ -439,11 +441,10 @@ def _show_differences(show: Console, comparison: Comparison) -> None:
     for name in ("mean", "95 % interval", "better", "worse", "loss", "most"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("query", no_wrap=True, overflow="ellipsis", max_width=24)
-    for i, setting in enumerate(comparison.settings[1:], 1):
+    for i in range(1, len(comparison.settings)):
         to = comparison.differences[i, deciding.key]
-        recommended = i == comparison.recommendation.setting
         table.add_row(
-            Text(f"{'→ ' if recommended else '  '}{setting.label}", "bold" if recommended else ""),
+            _label(comparison, i),
             f"{to.mean:+.3f}",
             f"{to.low:+.3f} to {to.high:+.3f}",
             percent(to.better),
@@ -474,9 +475,7 @@ def _show_sizes(show: Console, comparison: Comparison) -> None:
     for size in sizes:
         table.add_column(str(size.k), justify="right")
     for i in dict.fromkeys([0, comparison.recommendation.best_other or 0, *default]):
-        means = (f"{size.values[i, key].mean:.3f}" for size in sizes)
-        mark = "→ " if i == comparison.recommendation.setting else "  "
-        table.add_row(Text(f"{mark}{comparison.settings[i].label}"), *means)
+        table.add_row(_label(comparison, i), *(f"{size.values[i, key].mean:.3f}" for size in sizes))
     show.print()
     show.print(table)
 

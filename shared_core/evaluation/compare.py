@@ -9,6 +9,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,22 +27,18 @@ from .judging import (
     BEYOND,
     FoundCandidates,
     JudgedQuery,
-    MeasureValues,
-    allowed_measures,
     carriers_of,
-    check_sources,
+    check_documents,
     copies_of,
-    estimate,
     judge,
-    measure,
     subtopics_of,
-    summarise,
 )
 from .points import find_points
 from .recommend import COUNTED, SUBTOPICS_EXAMPLE, check_deciding, recommend
-from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size
+from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size, counted
 from .settings import Settings, sweep, uses_scores, with_scores
 from .sub_questions import ByQuestion, with_merged_lists
+from .summary import MeasureValues, allowed_measures, estimate, measure, summarise
 
 Embed: TypeAlias = Callable[[list[str]], ArrayLike]
 
@@ -155,13 +152,15 @@ def compare(
     given = convert_all(queries, as_query, "queries")
     # compare_candidates makes these two checks too, after the texts are embedded.
     _with_rows_of_scores(tried, given)
-    check_sources(corpus, [selector for _, selector in tried])
+    check_documents(corpus, [selector for _, selector in tried])
     known = {document.id: document.subtopics for document in corpus}
-    notes = [*notes, *_check_ids(given, known)]
-    cleaned = [_without_unknown_ids(query, known) for query in given]
+    cleaned, of_ids = _without_unknown_ids(given, known)
+    notes = [*notes, *of_ids]
     most = max(given_sizes)
     if most > len(corpus):
-        raise InvalidParameterError(f"{argument_name('k')} = {most}, but there are only {len(corpus)} documents")
+        raise InvalidParameterError(
+            f"{argument_name('k')} = {most}, but there are only {counted(len(corpus), 'document')}"
+        )
     carriers = carriers_of(corpus)
     subtopics = {query.id: subtopics_of(query, carriers, known) for query in cleaned}
     check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
@@ -313,7 +312,7 @@ def compare_candidates(
             raise
         partial = True
     if not outcomes:
-        raise InvalidInputError(f"no candidates were found for any of {len(given)} queries")
+        raise InvalidInputError(f"no candidates were found for any of {counted(len(given), 'query', 'queries')}")
     outcomes, missing = _check_subtopics(outcomes)
     with_points, repeats = find_points(outcomes)
     if repeats is not None or decide_by == "point_recall":
@@ -322,56 +321,70 @@ def compare_candidates(
     rows += [Setting("ranking", name, None, "the first of this ranking") for name in outcomes[0].rankings]
     columns = measure(outcomes, k)
     keys = _OF_ALL_SIZES if decide_by is None else (*_OF_ALL_SIZES, decide_by)
-    of_sizes = {size: measure(outcomes, size, keys) for size in sizes if size != k}
-    of_sizes[k] = [column for column in columns if column.measure.key in keys]
-    values, differences = {}, {}
-    for column in columns:
-        for setting, (mean, difference) in enumerate(summarise(column)):
-            values[setting, column.measure.key] = mean
-            differences[setting, column.measure.key] = difference
-    advice = recommend(
-        rows,
-        columns,
-        values,
-        differences,
-        of_sizes,
-        decide_by=decide_by,
-        repeats=repeats,
-        missing=missing,
-    )
-    shown = [outcome.view for outcome in outcomes if outcome.view is not None]
-    changes = find_changes(columns, advice, [one.query.id for one in outcomes if one.query.root is not None])
-    hidden = {change.query for change in changes} - {view.id for view in shown}
-    # Each asks the search again, which may take a while. The comparison is complete without these views.
-    with suppress(KeyboardInterrupt):
-        again = [judged(query, view=True) for query in given if query.id in hidden]
-        shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
-    if missing is not None and advice.measure is not None:
-        notes = [*notes, missing]
-    several = (0, "redundancy") in values
+    of_sizes = {size: measure(outcomes, size, keys) for size in sizes}
     versions = {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
     counts = documents, len(outcomes), len(given)
     reach = _gold_in_reach(outcomes)
     facts = CorpusFacts(*counts, _name_of(model), k, fetch_k, versions, drop_duplicates, sub_questions, reach)
+    found = conclude(
+        title, facts, rows, outcomes, columns, of_sizes, decide_by=decide_by, repeats=repeats, missing=missing
+    )
+    shown = [*found.queries]
+    hidden = {change.query for change in found.changes} - {view.id for view in shown}
+    # Each asks the search again, which may take a while. The comparison is complete without these views.
+    with suppress(KeyboardInterrupt):
+        again = [judged(query, view=True) for query in given if query.id in hidden]
+        shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
+    return replace(
+        found,
+        queries=tuple(shown),
+        partial=partial,
+        notes=(
+            *notes,
+            *([missing] if missing is not None and found.recommendation.measure is not None else []),
+            *_notes_on_settings(tried, rows, outcomes, k),
+            *_notes_on_queries(outcomes, without_candidates, k, drop_duplicates),
+        ),
+    )
+
+
+def conclude(
+    title: str,
+    facts: CorpusFacts,
+    settings: Sequence[Setting],
+    outcomes: Sequence[JudgedQuery],
+    columns: Sequence[MeasureValues],
+    of_sizes: Mapping[int, Sequence[MeasureValues]] = MappingProxyType({}),
+    *,
+    decide_by: str | None = None,
+    repeats: str | None = None,
+    missing: str | None = None,
+) -> Comparison:
+    """The comparison of what was picked and measured, with its recommendation; see :func:`recommend`."""
+    values, differences = summarise(columns)
+    advice = recommend(
+        settings, columns, values, differences, of_sizes, decide_by=decide_by, repeats=repeats, missing=missing
+    )
+    several = (0, "redundancy") in values
     return Comparison(
         title,
         facts,
-        tuple(rows),
+        tuple(settings),
         tuple(column.measure for column in columns),
         values,
         differences,
         advice,
-        relevance=tuple(values[setting, "relevance"].mean for setting in range(len(rows))),
-        redundancy=tuple(values[s, "redundancy"].mean if several else None for s in range(len(rows))),
-        queries=tuple(shown),
-        changes=changes,
-        sizes=tuple(_size(outcomes, size, of_size) for size, of_size in sorted(of_sizes.items())),
-        partial=partial,
-        notes=(
-            *notes,
-            *_notes_on_settings(tried, outcomes),
-            *_notes_on_sizes(rows, outcomes, k),
-            *_notes_on(outcomes, without_candidates, k, drop_duplicates),
+        relevance=tuple(values[setting, "relevance"].mean for setting in range(len(settings))),
+        redundancy=tuple(values[setting, "redundancy"].mean if several else None for setting in range(len(settings))),
+        queries=tuple(outcome.view for outcome in outcomes if outcome.view is not None),
+        changes=_find_changes(columns, advice, {one.query.id for one in outcomes if one.query.root is not None}),
+        sizes=tuple(
+            Size(
+                size,
+                estimate(of_size),
+                tuple(np.mean([outcome.sizes[size].characters for outcome in outcomes], axis=0).tolist()),
+            )
+            for size, of_size in sorted(of_sizes.items())
         ),
     )
 
@@ -395,27 +408,22 @@ def _check_subtopics(outcomes: list[JudgedQuery]) -> tuple[list[JudgedQuery], st
     return outcomes, None
 
 
-def find_changes(
-    columns: Sequence[MeasureValues], advice: Recommendation, with_root: Sequence[str]
+def _find_changes(
+    columns: Sequence[MeasureValues], advice: Recommendation, with_root: Collection[str]
 ) -> tuple[QueryChange, ...]:
     """The queries that the recommended setting, or else the runner-up, makes worse and better by most."""
     setting = advice.best_other
     if setting is None or advice.measure is None:
         return ()
     [(_, values, names)] = [column for column in columns if column.measure.key == advice.measure_of_changes]
-    counted = np.array([advice.measure != "p_recall" or name in with_root for name in names])
-    gaps = np.where(counted, values[setting] - values[0], 0.0).round(9)
+    counts = np.array([advice.measure != "p_recall" or name in with_root for name in names])
+    gaps = np.where(counts, values[setting] - values[0], 0.0).round(9)
     worse = [i for i in np.argsort(gaps, kind="stable").tolist() if gaps[i] < 0]
     better = [i for i in np.argsort(-gaps, kind="stable").tolist() if gaps[i] > 0]
     return tuple(
         QueryChange(names[i], float(values[0, i]), float(values[setting, i]))
         for i in (*worse[:CHANGES], *better[:CHANGES])
     )
-
-
-def _size(outcomes: Sequence[JudgedQuery], k: int, columns: Sequence[MeasureValues]) -> Size:
-    characters = np.mean([outcome.sizes[k].characters for outcome in outcomes], axis=0)
-    return Size(k, estimate(columns), tuple(characters.tolist()))
 
 
 def need_extra(*packages: str, extra: str = "eval") -> None:
@@ -460,7 +468,7 @@ def check_options(
     Raises an InvalidParameterError for options that are wrong whatever the corpus is.
     """
     check_deciding(decide_by)
-    given = k if isinstance(k, Sequence) and not isinstance(k, str) else [k]
+    given = k if isinstance(k, Iterable) and not isinstance(k, str) else [k]
     sizes = tuple(dict.fromkeys(check_integer(one, "k", 1) for one in given))
     if not sizes:
         raise InvalidParameterError(f"{argument_name('k')} holds no number")
@@ -514,41 +522,41 @@ def _check_rankings(first: JudgedQuery, other: JudgedQuery) -> None:
         raise InvalidInputError(f"every query needs the same rankings in the same order, but {named}")
 
 
-def _notes_on_settings(settings: Settings, outcomes: Sequence[JudgedQuery]) -> Iterator[str]:
-    """Notes on the settings that get the question without its sub-questions, and on those that select by scores."""
-    alone = [setting.label for setting, selector in settings if isinstance(selector, ByQuestion)]
+def _notes_on_settings(
+    tried: Settings, rows: Sequence[Setting], outcomes: Sequence[JudgedQuery], k: int
+) -> Iterator[str]:
+    """Notes on settings that get the question alone, select by scores, or pick fewer texts than similarity."""
+    alone = [setting.label for setting, selector in tried if isinstance(selector, ByQuestion)]
     if alone:
         yield f"The question without its sub-questions is the query of {', '.join(alone)}."
-    by_scores = [setting.label for setting, selector in settings if uses_scores(selector)]
+    by_scores = [setting.label for setting, selector in tried if uses_scores(selector)]
     unscored = sum(outcome.unscored for outcome in outcomes)
     if by_scores and unscored:
         yield (
-            f"{unscored:,} candidates have no score. {' and '.join(by_scores)} select only from those that have one."
+            f"Without a score: {counted(unscored, 'candidate')}. {' and '.join(by_scores)} select only from the others."
         )
-
-
-def _notes_on_sizes(settings: Sequence[Setting], outcomes: Sequence[JudgedQuery], k: int) -> Iterator[str]:
-    """A note on the settings that pick fewer texts than similarity."""
     numbers = np.array([[len(picked) for picked in outcome.sizes[k].picks] for outcome in outcomes])
     fewer = [
         f"{setting.label} {of_setting.mean():.1f}"
-        for setting, of_setting in zip(settings, numbers.T, strict=True)
+        for setting, of_setting in zip(rows, numbers.T, strict=True)
         if (of_setting < numbers[:, 0]).any()
     ]
     if fewer:
         nothing = " A query for which a setting picks nothing has 0 in each measure." if not numbers.all() else ""
-        yield f"Some settings pick fewer than {k} texts. The mean number of texts is {', '.join(fewer)}.{nothing}"
+        means = ", ".join(fewer)
+        yield f"Some settings pick fewer than {counted(k, 'text')}. The mean number of texts is {means}.{nothing}"
 
 
-def _notes_on(
+def _notes_on_queries(
     outcomes: Sequence[JudgedQuery], without_candidates: Sequence[str], k: int, drop_duplicates: bool
 ) -> Iterator[str]:
     """Notes on repeated texts, unhelpful words, no candidates, subtopics without documents, and gold out of reach."""
     repeated = sum(outcome.repeated for outcome in outcomes)
     if repeated:
         total = sum(len(outcome.candidates) for outcome in outcomes) + (repeated if drop_duplicates else 0)
-        counted = "A text counts once, as in the retrievers" if drop_duplicates else "Every copy counts"
-        yield f"{repeated:,} of {total:,} candidates repeat the text of another candidate of their query. {counted}."
+        counts = "A text counts once, as in the retrievers" if drop_duplicates else "Every copy counts"
+        repeat = "repeats" if repeated == 1 else "repeat"
+        yield f"{repeated:,} of {total:,} candidates {repeat} the text of another candidate of their query. {counts}."
     short = [outcome.query.id for outcome in outcomes if outcome.repeated and len(outcome.candidates) < k]
     if short and drop_duplicates:
         yield (
@@ -588,8 +596,8 @@ def _gold_in_reach(outcomes: Sequence[JudgedQuery]) -> float | None:
     return float(np.mean(shares)) if shares else None
 
 
-def _check_ids(queries: Sequence[Query], known: Collection[str]) -> list[str]:
-    """Notes on ids in the queries that no document has; an error if no document has any of them."""
+def _without_unknown_ids(queries: Sequence[Query], known: Collection[str]) -> tuple[list[Query], list[str]]:
+    """The queries without ids that no document has, and notes on these; an error if no document has any of them."""
     notes = []
     gold = [name for query in queries for name in query.gold]
     covering = [name for query in queries for names in query.subtopics.values() for name in names]
@@ -603,19 +611,17 @@ def _check_ids(queries: Sequence[Query], known: Collection[str]) -> list[str]:
             )
         if missing:
             notes.append(f"No document has {len(missing)} of the {len(ids)} {what} ({_some(missing)}).")
-    return notes
-
-
-def _without_unknown_ids(query: Query, known: Collection[str]) -> Query:
-    subtopics = {label: tuple(i for i in ids if i in known) for label, ids in query.subtopics.items()}
-    # A label whose ids are all unknown is dropped: without ids it would mean the documents that carry the label.
-    kept = {label: ids for label, ids in subtopics.items() if ids or not query.subtopics[label]}
-    gold = tuple(i for i in query.gold if i in known)
-    return replace(query, gold=gold, subtopics=kept)
+    cleaned = []
+    for query in queries:
+        subtopics = {label: tuple(i for i in ids if i in known) for label, ids in query.subtopics.items()}
+        # A label whose ids are all unknown is dropped: without ids it would mean the documents that carry the label.
+        kept = {label: ids for label, ids in subtopics.items() if ids or not query.subtopics[label]}
+        cleaned.append(replace(query, gold=tuple(i for i in query.gold if i in known), subtopics=kept))
+    return cleaned, notes
 
 
 def _count(names: Sequence[str], one: str, many: str) -> str:
-    return f"{len(names)} {one if len(names) == 1 else many} ({_some(names)})"
+    return f"{counted(len(names), one, many)} ({_some(names)})"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -173,7 +173,8 @@ def read_queries(
     right documents), ``subtopics`` (labels that the documents carry, or an object from labels to ids), ``root`` (what
     the query is about without its perspective), ``answers`` (strings that the picked texts should contain). ``queries``
     are its sub-questions, which are searched for too. ``scores`` are those of your own reranker: an object from ids of
-    documents to numbers.
+    documents to numbers. Other keys are ignored. A line is a problem if it has a key that is nearly one of these
+    (``golden``), and not that one.
 
     Parameters
     ----------
@@ -186,8 +187,7 @@ def read_queries(
     Raises
     ------
     InvalidInputError
-        The path does not exist, cannot be read, or holds no query; no line has ``gold_key`` or ``scores_key``; or no
-        line has ``gold``, but one has a key that is nearly the same.
+        The path does not exist, cannot be read, or holds no query; or no line has ``gold_key`` or ``scores_key``.
     InvalidParameterError
         The suffix is none of those above, the path is a folder, or a key is given for a file of plain texts.
 
@@ -215,12 +215,6 @@ def read_queries(
     for key in (gold_key, scores_key):
         if key is not None and key not in found:
             raise InvalidInputError(f"{path}: no line has the key {quoted(key)} (keys: {_listed(found)})")
-    near = difflib.get_close_matches("gold", found, n=1, cutoff=0.8)
-    if gold_key is None and near and "gold" not in found:
-        raise InvalidInputError(
-            f"{path}: no line has 'gold', but there is {quoted(near[0])}: rename it, or read it with "
-            f"{argument_name('gold_key')} = {quoted(near[0])}"
-        )
     return read
 
 
@@ -242,7 +236,7 @@ def as_document(
         _read_names(record, "subtopics"),
         "" if _is_missing(record.get("title")) else str(record["title"]),
         None if source is None else _as_name(source, "source"),
-        None if cost is None else _as_number(cost, "cost", least=0),
+        None if cost is None else as_number(cost, "cost", least=0),
     )
 
 
@@ -259,6 +253,8 @@ def as_query(
     if isinstance(record, Query):
         return record
     record = _as_record(record)
+    # "answer" is no misspelt "answers": many data sets have a text for people under this key.
+    _check_spelling(record, (gold_key or "gold", "subtopics", "queries", scores_key or "scores", "root"))
     subtopics = record.get("subtopics")
     if isinstance(subtopics, Mapping):
         covered = {str(label): _read_names(subtopics, label) for label in subtopics}
@@ -346,6 +342,17 @@ def _with_title(record: Mapping[str, Any], text_key: str) -> Mapping[str, Any]:
     return {**record, text_key: f"{title} {text}".strip()}
 
 
+def _check_spelling(record: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse a key that is nearly one of the ``known`` keys, if that one is missing; other keys are not read."""
+    for key in record:
+        near = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.8) if isinstance(key, str) else []
+        if near and near[0] not in record:
+            raise InvalidInputError(
+                f"{quoted(key)} is nearly {quoted(near[0])}, which is missing: rename it, or leave it out if it means "
+                "something else"
+            )
+
+
 def _read_id(record: Mapping[str, Any], keys: tuple[str, ...], default: str, own: str | None = None) -> str:
     """The id under the first of the keys that has one, else the default; it must be under ``own`` if that is given."""
     if own is not None:
@@ -377,10 +384,10 @@ def _read_scores(record: Mapping[str, Any], key: str) -> dict[str, float]:
         return {}
     if not isinstance(given, Mapping):
         raise InvalidInputError(f"{quoted(key)} must be an object from ids to numbers, got {type(given).__name__}")
-    return {_as_name(name, key): _as_number(value, f"{key} of {name}") for name, value in given.items()}
+    return {_as_name(name, key): as_number(value, f"{key} of {name}") for name, value in given.items()}
 
 
-def _as_number(value: Any, what: str, least: float = -math.inf) -> float:
+def as_number(value: Any, what: str, least: float = -math.inf) -> float:
     """A finite number; the cell of a table holds it as a string."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)

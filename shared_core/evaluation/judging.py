@@ -1,13 +1,13 @@
-"""The picks of every setting, judged query by query, and the measures over all queries."""
+"""The picks of every setting for one query, and their measures from vectors and texts."""
 
 from __future__ import annotations
 
 import functools
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,39 +17,17 @@ from ..candidates import Candidates, as_unit_rows
 from ..errors import InvalidInputError, SetSelectError
 from ..selectors.base import Selector, best_query, uses_references, uses_words
 from ..selectors.choose import choose
-from ..signals.references import find_references, read_name
-from ..signals.words import match_words, split_words
-from .corpus import Document, Query
-from .measures import bootstrap_intervals, rank_measures, sum_cosine
-from .results import CandidateView, Difference, Estimate, Measure, Needs, QueryView
-from .settings import uses_scores, uses_sources
+from ..signals.references import find_references
+from ..signals.words import match_words
+from .corpus import Document, Query, as_number
+from .measures import sum_cosine
+from .results import QueryView, counted
+from .settings import uses_costs, uses_scores, uses_sources
+from .view import view_query
 
 Matrix = NDArray[np.float64]
-# Characters of the text of a candidate that a view keeps: of those that are gold or picked, and of the others.
-EXCERPT, SHORT_EXCERPT = 1200, 120
 # Stands for documents of the store that are not candidates and may cover a subtopic. No store has such an id.
 BEYOND = "\0beyond the candidates"
-# Decimals of places on the map and of cosines: finer than a pixel, and coarse enough that all machines agree.
-_DIGITS = 6
-# Measures of the same picks, computed in another order, differ by less than this.
-_ROUNDING = 1e-9
-# Name, key, what the queries must hold, and description of each measure, in the order of the report.
-_MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
-    ("relevance", "relevance", "nothing", "mean cosine of the picks with the query"),
-    ("redundancy", "redundancy", "nothing", "mean cosine between the picks: how much they repeat each other"),
-    ("cos(sum, q)", "sum_cosine", "nothing", "cosine of the sum of the picks with the query"),
-    ("recall@{k}", "recall", "gold", "share of the gold documents that are picked"),
-    ("precision@{k}", "precision", "gold", "share of the picks that are gold documents"),
-    ("nDCG@{k}", "ndcg", "gold", "picked gold documents, discounted by rank, relative to the best possible"),
-    ("success@{k}", "success", "gold", "share of the queries with at least one gold document picked"),
-    ("point recall@{k}", "point_recall", "gold", "recall of the gold documents, with near-repeats as one document"),
-    ("subtopic recall@{k}", "subtopic_recall", "subtopics", "share of the query's subtopics that the picks cover"),
-    ("topic precision@{k}", "topic_precision", "subtopics", "share of the picks that cover a subtopic of the query"),
-    ("α-nDCG@{k}", "alpha_ndcg", "subtopics", "covered subtopics, discounted by rank; each repetition counts half"),
-    ("p-recall@{k}", "p_recall", "perspectives", "mean over root queries of the success of their perspectives (PIR)"),
-    ("answers", "answers", "answers", "share of the query's answers that occur in the picked texts"),
-)
-_KEYS = tuple(key for _, key, _, _ in _MEASURES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +95,7 @@ def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any
                 tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one,
                 title,
                 None if source is None else str(source),
-                float(cost) if isinstance(cost, (int, float)) else None,
+                cost,
             )
         )
     return documents
@@ -127,8 +105,8 @@ def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any
 class JudgedPicks:
     """What every setting picked for one query, and the measures of it; arrays have one value for each setting.
 
-    ``redundancy`` is None if a single text was picked, ``answers`` is None if the query has no answers,
-    ``sum_cosine`` is None for all sizes but the first. ``characters`` is the length of the picked texts together.
+    ``redundancy`` is None if a single text was picked, ``answers`` if the query has no answers, and those from vectors
+    if a vector is unknown. ``characters`` is the length of the picked texts together.
     """
 
     picks: list[list[str]]
@@ -153,24 +131,16 @@ class JudgedQuery:
     query: Query
     subtopics: Mapping[str, Collection[str]]
     candidates: frozenset[str]
-    rankings: tuple[str, ...]
-    repeated: int
-    unscored: int
-    only_vectors: bool
     sizes: dict[int, JudgedPicks]
-    view: QueryView | None
+    rankings: tuple[str, ...] = ()
+    repeated: int = 0
+    unscored: int = 0
+    only_vectors: bool = False
     labelled: bool = False
+    view: QueryView | None = None
     mean_candidate: Matrix = field(default_factory=lambda: np.zeros(0))
     gold_vectors: dict[str, Matrix] = field(default_factory=dict)
     points: tuple[frozenset[str], ...] = ()
-
-
-class MeasureValues(NamedTuple):
-    """A measure and its values, shape (settings, N), for N queries with these ids; for p-recall, for N roots."""
-
-    measure: Measure
-    values: Matrix
-    queries: tuple[str, ...]
 
 
 def judge(
@@ -190,18 +160,20 @@ def judge(
     try:
         if query.queries and np.shape(found.vector)[:-1] != (1 + len(query.queries),):
             raise InvalidInputError(
-                f"the vector of a query with {len(query.queries)} sub-questions must have {1 + len(query.queries)} "
-                f"rows, the question first, got shape {np.shape(found.vector)}"
+                f"the vector of a query with {counted(len(query.queries), 'sub-question')} must have "
+                f"{1 + len(query.queries)} rows, the question first, got shape {np.shape(found.vector)}"
             )
         searched = len(found.documents) if found.candidates is None else found.candidates
-        check_sources(found.documents[:searched], selectors)
+        check_documents(found.documents, selectors)
         copies = copies_of(found.documents) if found.copies is None else found.copies
         ranked = _read_rankings(found, copies if drop_duplicates else {}, max(sizes))
         everything = Candidates(
             found.vector,
             found.vectors,
             ids=[document.id for document in found.documents],
-            costs=[len(one.text) if one.cost is None else one.cost for one in found.documents],
+            costs=[len(one.text) if one.cost is None else float(one.cost) for one in found.documents]
+            if any(map(uses_costs, selectors))
+            else None,
             sources=[str(document.source) for document in found.documents],
         )
         # One order for every store, so that ties fall to the same document.
@@ -219,32 +191,42 @@ def judge(
         if drop_duplicates and copies:
             query, subtopics, documents, place = with_texts_once(query, subtopics, stored, copies)
 
-        @functools.cache
-        def read(rows: tuple[int, ...]) -> dict[str, Any]:
-            return _read_texts(query, [texts[row] for row in rows], [stored[row] for row in rows], selectors)
-
-        @functools.cache
-        def nearest(rows: tuple[int, ...]) -> Candidates:
-            return everything.take(rows).with_query(found.vector, **read(rows))
-
-        @functools.cache
-        def scored(rows: tuple[int, ...]) -> Candidates:
-            return everything.take(rows).with_query(found.vector, [scores[row] for row in rows], **read(rows))
-
-        pool = pool_of_scores = _Pool(nearest, rows, place)
         scores = {row: query.scores[stored[row].id] for row in rows if stored[row].id in query.scores}
-        if any(map(uses_scores, selectors)):
-            if not scores:
-                raise InvalidInputError("none of its scores is that of a candidate: score what the search finds")
-            # Of the copies of a text, the one with the highest score counts.
-            pool_of_scores = _Pool(scored, sorted(scores, key=lambda row: -scores[row]), place)
+        if any(map(uses_scores, selectors)) and not scores:
+            raise InvalidInputError("none of its scores is that of a candidate: score what the search finds")
+        # What settings select from: all rows, or one of each text: the nearest, or the one with the highest score.
+        by_score = sorted(scores, key=lambda row: -scores[row])
+        pools = [(tuple(sorted(some)), _one_of_each_text(some, place)) for some in (rows, by_score)]
+
+        @functools.cache
+        def candidates_of(rows: tuple[int, ...], scored: bool) -> Candidates:
+            some, titles = [texts[row] for row in rows], [stored[row].title for row in rows]
+            return everything.take(rows).with_query(
+                found.vector,
+                [scores[row] for row in rows] if scored else None,
+                match_words([query.text, *query.queries], some) if any(map(uses_words, selectors)) else None,
+                find_references(some, titles) if any(map(uses_references, selectors)) else None,
+            )
+
+        def pick(selector: Selector, k: int) -> tuple[list[int], list[int]]:
+            """The texts that are picked, and for each the text that names it or -1."""
+            scored = uses_scores(selector)
+            # As in the adapters, the copies are left out only if one text was selected twice.
+            for some in pools[scored]:
+                selected = choose(candidates_of(some, scored), selector, k)
+                picks = [place[some[i]] for i in selected.indices.tolist()]
+                if len(set(picks)) == len(picks):
+                    break
+            named_by = [-1] * len(picks) if selected.named_by is None else selected.named_by.tolist()
+            return picks, [-1 if i < 0 else place[some[i]] for i in named_by]
+
         of_rankings = [[place[order.tolist().index(row)] for row in of_ranking] for of_ranking in ranked.values()]
         # The first picks of a larger set are not always the smaller set, so each size is selected by itself.
         found_sets = {
-            k: [(pool_of_scores if uses_scores(one) else pool).pick(one, k) for one in selectors]
-            + [(picks[:k], [-1] * len(picks[:k])) for picks in of_rankings]
+            k: [pick(one, k) for one in selectors] + [(picks[:k], [-1] * len(picks[:k])) for picks in of_rankings]
             for k in sizes
         }
+        words = candidates_of(rows, False).words
     except SetSelectError as error:
         error.args = (f"query {quoted(query.id)}: {error}",)
         raise
@@ -263,9 +245,7 @@ def judge(
         return JudgedPicks(
             [[ids[i] for i in picked] for picked in picks],
             relevance=np.array([cosines[picked].sum() for picked in picks]) / numbers,
-            sum_cosine=np.array([sum_cosine(unit_query[0], unit[picked]) if picked else 0.0 for picked in picks])
-            if k == sizes[0]
-            else None,
+            sum_cosine=np.array([sum_cosine(unit_query[0], unit[picked]) if picked else 0.0 for picked in picks]),
             redundancy=np.array([pairs[np.ix_(picked, picked)].sum() for picked in picks])
             / (numbers * np.maximum(numbers - 1, 1))
             if min(k, len(ids)) > 1
@@ -274,64 +254,42 @@ def judge(
             characters=np.array([lengths[picked].sum() for picked in picks]),
         )
 
-    words = read(rows)["words"]
-    # What each text covers, for the view.
-    parts = {label: np.isin(ids, list(covering)) for label, covering in subtopics.items()}
-    parts = parts or dict(zip(query.answers, contained.T, strict=True))
-    return JudgedQuery(
-        query,
-        subtopics,
-        frozenset(ids[place[row]] for row in rows),
-        tuple(ranked),
-        repeated,
-        len(rows) - len(scores),
-        words is not None and not words.weights.any(),
-        {k: measured(k, [picked for picked, _ in of_size]) for k, of_size in found_sets.items()},
-        _view(
+    if view:
+        # What each text covers, and which of the queries it serves best.
+        parts = {label: np.isin(ids, list(covering)) for label, covering in subtopics.items()}
+        parts = parts or dict(zip(query.answers, contained.T, strict=True))
+        distinct = pools[False][1]
+        served: dict[int, int | None] = dict.fromkeys(place[row] for row in distinct)
+        if query.queries:
+            served = dict(zip(served, best_query(candidates_of(distinct, False)).tolist(), strict=True))
+        shown = view_query(
             query,
             documents,
             [texts[place.index(i)] for i in range(len(ids))],
             parts,
-            pool,
-            cosines,
+            served,
             np.vstack([unit_query, unit]),
             found_sets[sizes[0]],
         )
-        if view
-        else None,
+    return JudgedQuery(
+        query,
+        subtopics,
+        frozenset(ids[place[row]] for row in rows),
+        {k: measured(k, [picked for picked, _ in of_size]) for k, of_size in found_sets.items()},
+        tuple(ranked),
+        repeated,
+        unscored=len(rows) - len(scores),
+        only_vectors=words is not None and not words.weights.any(),
         labelled=any(document.subtopics for document in documents),
+        view=shown if view else None,
         mean_candidate=unit.mean(axis=0),
         gold_vectors=_gold_vectors(query, dict(zip(ids, unit, strict=True)), found.gold_vectors),
     )
 
 
-class _Pool:
-    """The candidates that settings select from: ``rows`` of what was found, of which ``make`` gives the candidates.
-
-    ``place`` maps each row to its text. Of several rows with one text, the first in ``rows`` stands for it.
-    """
-
-    def __init__(
-        self, make: Callable[[tuple[int, ...]], Candidates], rows: Sequence[int], place: Sequence[int]
-    ) -> None:
-        self.make, self.rows, self.place = make, tuple(sorted(rows)), place
-        first: dict[int, int] = {}
-        for row in rows:
-            first.setdefault(place[row], row)
-        self.distinct = tuple(sorted(first.values()))
-
-    def pick(self, selector: Selector, k: int) -> tuple[list[int], list[int]]:
-        """The texts that are picked, and for each the text that names it or -1.
-
-        As in the adapters, the copies are left out only if one text was selected twice.
-        """
-        for rows in (self.rows, self.distinct):
-            found = choose(self.make(rows), selector, k)
-            picks = [self.place[rows[i]] for i in found.indices.tolist()]
-            if len(set(picks)) == len(picks):
-                break
-        names = [-1] * len(picks) if found.named_by is None else found.named_by.tolist()
-        return picks, [-1 if i < 0 else self.place[rows[i]] for i in names]
+def _one_of_each_text(rows: Sequence[int], place: Sequence[int]) -> tuple[int, ...]:
+    """The rows in ascending order, of those with one ``place`` only the first that is given."""
+    return tuple(sorted({place[row]: row for row in reversed(rows)}.values()))
 
 
 def _read_rankings(found: FoundCandidates, copies: Mapping[str, str], k: int) -> dict[str, list[int]]:
@@ -350,12 +308,15 @@ def _read_rankings(found: FoundCandidates, copies: Mapping[str, str], k: int) ->
     return read
 
 
-def check_sources(documents: Iterable[Document], selectors: Iterable[Selector]) -> None:
-    """Raise an error that names the first document without a source if one of the selectors needs it."""
-    if any(map(uses_sources, selectors)):
-        for document in documents:
-            if document.source is None:
-                raise InvalidInputError(f"document {quoted(document.id)} has no source, which max_per_source needs")
+def check_documents(documents: Iterable[Document], selectors: Collection[Selector]) -> None:
+    """Raise an error that names the first document without a source or a valid cost, if a selector needs it."""
+    sources, costs = any(map(uses_sources, selectors)), any(map(uses_costs, selectors))
+    for document in documents:
+        if sources and document.source is None:
+            raise InvalidInputError(f"document {quoted(document.id)} has no source, which max_per_source needs")
+        # The metadata of a store can hold any value under this key.
+        if costs and document.cost is not None:
+            as_number(document.cost, f"cost of document {document.id}", least=0)
 
 
 def _gold_vectors(query: Query, known: dict[str, Matrix], given: Mapping[str, ArrayLike]) -> dict[str, Matrix]:
@@ -365,17 +326,6 @@ def _gold_vectors(query: Query, known: dict[str, Matrix], given: Mapping[str, Ar
         rows = as_unit_rows(np.array([given[name] for name in beyond], dtype=np.float64))
         known = known | dict(zip(beyond, rows, strict=True))
     return {name: known[name] for name in query.gold if name in known}
-
-
-def _read_texts(
-    query: Query, texts: Sequence[str], documents: Sequence[Document], selectors: Sequence[Selector]
-) -> dict[str, Any]:
-    """The ``words`` and ``references`` of the texts, as far as a selector uses them."""
-    titles = [document.title for document in documents]
-    return {
-        "words": match_words([query.text, *query.queries], texts) if any(map(uses_words, selectors)) else None,
-        "references": find_references(texts, titles) if any(map(uses_references, selectors)) else None,
-    }
 
 
 def copies_of(documents: Iterable[Document]) -> dict[str, str]:
@@ -465,242 +415,3 @@ def _whole_words(answer: str) -> str:
 
 def _normalised(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def _view(
-    query: Query,
-    documents: list[Document],
-    texts: list[str],
-    parts: Mapping[str, NDArray[np.bool_]],
-    pool: _Pool,
-    cosines: Matrix,
-    vectors: Matrix,
-    found: list[tuple[list[int], list[int]]],
-) -> QueryView:
-    seen = [pool.place[row] for row in pool.distinct]
-    served = dict(zip(seen, best_query(pool.make(pool.distinct)).tolist(), strict=True)) if query.queries else {}
-    # The candidates, and what rankings picked besides.
-    shown = sorted({*seen, *(row for picked, _ in found for row in picked)})
-    position = {row: i for i, row in enumerate(shown)} | {-1: -1}
-    shown_vectors = vectors[[0, *(1 + row for row in shown)]]
-    on_map = project_to_map(shown_vectors)
-    variance = ((shown_vectors - shown_vectors.mean(axis=0)) ** 2).sum()
-    (x, y), *places = on_map.round(_DIGITS).tolist()
-    words, held = _rare_words(query, [texts[row] for row in shown], [position[row] for row in seen])
-    long = [i for i, row in enumerate(shown) if documents[row].id in query.gold or any(row in p for p, _ in found)]
-    unit = shown_vectors[[1 + i for i in long]]
-    views = tuple(
-        CandidateView(
-            documents[row].id,
-            _excerpt(documents[row].text, EXCERPT if i in long else SHORT_EXCERPT),
-            round(float(cosines[row]), _DIGITS),
-            place[0],
-            place[1],
-            _excerpt(documents[row].title or read_name(documents[row].text), SHORT_EXCERPT),
-            served.get(row),
-            row not in seen,
-            tuple(part for part, covering in enumerate(parts.values()) if covering[row]),
-            tuple(np.flatnonzero(held[i]).tolist()),
-        )
-        for i, (row, place) in enumerate(zip(shown, places, strict=True))
-    )
-    picks, names = (
-        {setting: tuple(position[row] for row in of_setting[part]) for setting, of_setting in enumerate(found)}
-        for part in (0, 1)
-    )
-    cosines_between = (unit @ unit.T).round(_DIGITS).tolist()
-    return QueryView(
-        query.id,
-        query.text,
-        query.gold,
-        x,
-        y,
-        views,
-        picks,
-        names,
-        query.queries,
-        tuple(parts),
-        tuple(words),
-        {i: tuple(row) for i, row in zip(long, cosines_between, strict=True)},
-        round(float((on_map**2).sum() / variance), _DIGITS) if variance > 1e-9 else 1.0,
-    )
-
-
-def _rare_words(query: Query, texts: list[str], candidates: list[int]) -> tuple[list[str], NDArray[np.bool_]]:
-    """The words of the query that at most half of the candidates have, and which texts have them, (texts, words).
-
-    ``candidates`` are positions in ``texts``. The rarest words come first, as Coverage weighs them.
-    """
-    words = list(dict.fromkeys(split_words(" ".join([query.text, *query.queries]))))
-    held = np.array([[word in of_text for word in words] for of_text in map(set, map(split_words, texts))], np.bool_)
-    counts = held[candidates].sum(axis=0)
-    rare = [j for j in np.argsort(counts, kind="stable").tolist() if 0 < counts[j] <= len(candidates) / 2]
-    return [words[j] for j in rare], held[:, rare]
-
-
-def project_to_map(vectors: Matrix) -> Matrix:
-    """Places on a map, shape (n, 2): the first two principal components of ``vectors`` (n, d).
-
-    The signs are chosen so that the first row has no negative coordinate.
-    """
-    left, scale, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
-    places: Matrix = np.zeros((len(vectors), 2))
-    width = min(2, len(scale))
-    places[:, :width] = left[:, :width] * scale[:width]
-    # A component that does not exist holds rounding errors, which must not show as a direction.
-    places[:, np.abs(places).max(axis=0) < 1e-9] = 0.0
-    for column in places.T:
-        # If the first row lies on the axis, the row farthest from it decides the sign.
-        decides = column[0] if abs(column[0]) > 1e-9 else column[np.abs(column).argmax()]
-        if decides < 0:
-            column *= -1
-    return places + 0.0
-
-
-def _excerpt(text: str, most: int) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
-
-
-def allowed_measures(queries: Sequence[Query], with_subtopics: bool) -> list[str]:
-    """The keys of the measures that can be computed for these queries. No candidates are needed to know them."""
-    held: dict[Needs, bool] = {
-        "nothing": True,
-        "gold": any(query.gold for query in queries),
-        "subtopics": with_subtopics,
-        "perspectives": any(query.gold and query.root is not None for query in queries),
-        "answers": any(query.answers for query in queries),
-    }
-    return [key for _, key, needs, _ in _MEASURES if held[needs]]
-
-
-def measure(outcomes: Sequence[JudgedQuery], k: int, keys: Collection[str] = _KEYS) -> list[MeasureValues]:
-    """The measures of these keys that at least one query allows, each over those queries; ``k`` is in the names."""
-    found: dict[str, tuple[Matrix, tuple[str, ...]]] = {}
-    for key in {"relevance", "redundancy", "sum_cosine", "answers"}.intersection(keys):
-        of_query = {o.query.id: values for o in outcomes if (values := getattr(o.sizes[k], key)) is not None}
-        if of_query:
-            found[key] = np.stack(list(of_query.values()), axis=1), tuple(of_query)
-    with_gold = [judged for judged in outcomes if judged.query.gold]
-    with_subtopics = [judged for judged in outcomes if judged.subtopics]
-    names = {"recall": f"R@{k}", "ndcg": f"nDCG@{k}", "success": f"Success@{k}"}
-    names = {key: name for key, name in names.items() if key in keys}
-    found |= _rank(with_gold, k, lambda judged: dict.fromkeys(judged.query.gold, 1), names)
-    found |= _precision("precision", with_gold, k, lambda judged: judged.query.gold)
-    with_points = [judged for judged in outcomes if judged.points]
-    if with_points:
-        of_query = {
-            o.query.id: [np.mean([not point.isdisjoint(picked) for point in o.points]) for picked in o.sizes[k].picks]
-            for o in with_points
-        }
-        found["point_recall"] = np.array(list(of_query.values())).T, tuple(of_query)
-    names = {"subtopic_recall": f"StRecall@{k}", "alpha_ndcg": f"alpha_nDCG@{k}"}
-    names = {key: name for key, name in names.items() if key in keys}
-    found |= _rank(with_subtopics, k, _subtopic_grades, names)
-    found |= _precision("topic_precision", with_subtopics, k, lambda judged: set().union(*judged.subtopics.values()))
-    counts = np.array([len(judged.query.gold) for judged in with_gold] or [k])
-    most = {key: float(np.mean(np.minimum(counts, k) / of)) for key, of in (("precision", k), ("recall", counts))}
-    of_root = _successes_by_root([judged for judged in with_gold if judged.query.root is not None], k)
-    if of_root:
-        found["p_recall"] = np.stack(list(of_root.values()), axis=1), tuple(of_root)
-    return [
-        MeasureValues(
-            Measure(name.format(k=k), key, description, key != "redundancy", needs, most.get(key, 1.0)), *found[key]
-        )
-        for name, key, needs, description in _MEASURES
-        if key in found and key in keys
-    ]
-
-
-def summarise(column: MeasureValues) -> list[tuple[Estimate, Difference]]:
-    """For each setting its mean, and what it gains and loses against the first, with bootstrap 95 % intervals."""
-    values = column.values
-    gaps = values - values[0]
-    rows = np.vstack([values, gaps])
-    lows, highs = bootstrap_intervals(rows)
-    # The computed mean of equal numbers can differ from them in the last bit.
-    means = np.where((rows == rows[:, :1]).all(axis=1), rows[:, 0], rows.mean(axis=1))
-    bounds: list[tuple[float, float, float]] = [
-        (float(mean), float(min(low, mean)), float(max(high, mean)))
-        for mean, low, high in zip(means, lows, highs, strict=True)
-    ]
-    losses = np.where(np.abs(gaps) < _ROUNDING, 0.0, -gaps if column.measure.higher_is_better else gaps)
-    summaries = []
-    for estimated, compared, loss in zip(bounds, bounds[len(values) :], losses, strict=False):
-        lost = loss[loss > 0]
-        estimate = Estimate(*estimated, queries=len(column.queries))
-        difference = Difference(
-            *compared,
-            better=float((loss < 0).mean()),
-            worse=float((loss > 0).mean()),
-            loss=float(lost.mean()) if len(lost) else 0.0,
-            worst_loss=float(lost.max()) if len(lost) else 0.0,
-            worst_query=column.queries[int(loss.argmax())] if len(lost) else None,
-        )
-        summaries.append((estimate, difference))
-    return summaries
-
-
-def estimate(columns: Sequence[MeasureValues]) -> dict[tuple[int, str], Estimate]:
-    """The mean of each setting by each measure, with bootstrap 95 % intervals.
-
-    Measures over the same number of queries share the resamples, which saves time.
-    """
-    found: dict[tuple[int, str], Estimate] = {}
-    for number in {len(column.queries) for column in columns}:
-        same = [column for column in columns if len(column.queries) == number]
-        rows = np.vstack([column.values for column in same])
-        bounds = zip(rows.mean(axis=1).tolist(), *(ends.tolist() for ends in bootstrap_intervals(rows)), strict=True)
-        names = [(setting, column.measure.key) for column in same for setting in range(len(column.values))]
-        for name, (mean, low, high) in zip(names, bounds, strict=True):
-            found[name] = Estimate(mean, min(low, mean), max(high, mean), number)
-    return found
-
-
-def _rank(
-    outcomes: Sequence[JudgedQuery],
-    k: int,
-    grades: Callable[[JudgedQuery], dict[str, int] | dict[str, dict[str, int]]],
-    names: dict[str, str],
-) -> dict[str, tuple[Matrix, tuple[str, ...]]]:
-    """Measures of rankings, (settings, N), and the N queries; ``names`` maps our keys to the names in ir_measures."""
-    if not outcomes:
-        return {}
-    qrels = {judged.query.id: grades(judged) for judged in outcomes}
-    picked = {judged.query.id: judged.sizes[k].picks for judged in outcomes}
-    by_setting = [
-        rank_measures(qrels, {name: picks[setting] for name, picks in picked.items()}, list(names.values()))
-        for setting in range(len(outcomes[0].sizes[k].picks))
-    ]
-    return {key: (np.stack([values[name] for values in by_setting]), tuple(qrels)) for key, name in names.items()}
-
-
-def _precision(
-    key: str, outcomes: Sequence[JudgedQuery], k: int, right: Callable[[JudgedQuery], Collection[str]]
-) -> dict[str, tuple[Matrix, tuple[str, ...]]]:
-    """The share of the picks that are right, (settings, N), and the N queries."""
-    if not outcomes:
-        return {}
-    shares = [
-        [sum(name in of_query for name in picked) / max(len(picked), 1) for picked in judged.sizes[k].picks]
-        for judged in outcomes
-        for of_query in [set(right(judged))]
-    ]
-    return {key: (np.array(shares).T, tuple(judged.query.id for judged in outcomes))}
-
-
-def _subtopic_grades(judged: JudgedQuery) -> dict[str, dict[str, int]]:
-    grades: dict[str, dict[str, int]] = {}
-    for label, ids in judged.subtopics.items():
-        for document in ids:
-            grades.setdefault(document, {})[label] = 1
-    return grades
-
-
-def _successes_by_root(outcomes: Sequence[JudgedQuery], k: int) -> dict[str, Matrix]:
-    """For each root the mean success of its queries, (settings,). The mean over roots is p-recall."""
-    of_root: dict[str, list[list[float]]] = {}
-    for judged in outcomes:
-        hits = [float(not set(judged.query.gold).isdisjoint(picked)) for picked in judged.sizes[k].picks]
-        of_root.setdefault(str(judged.query.root), []).append(hits)
-    return {root: np.mean(successes, axis=0) for root, successes in of_root.items()}

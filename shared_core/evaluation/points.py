@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 from .._validation import quoted
 from ..candidates import as_unit_rows
 from .judging import JudgedQuery
-from .results import percent
+from .results import counted, percent
 
 # Two gold documents nearly repeat each other if the cosine of their vectors is at least this, after the mean vector of
 # all candidates was subtracted from both. Some models give any two texts a cosine of 0.7 or more, because all their
@@ -23,26 +22,8 @@ NEAR = 0.8
 MANY = 0.25
 
 
-class Repeats(NamedTuple):
-    """How many of the ``gold`` documents nearly repeat another of their query; an example of two and their query."""
-
-    repeating: int
-    gold: int
-    queries: int
-    of_queries: int
-    example: tuple[str, str, str]
-
-    def __str__(self) -> str:
-        first, second, query = map(quoted, self.example)
-        share = percent(self.repeating / self.gold)
-        return (
-            f"{share} of the gold documents nearly repeat another gold document of their query, such as {first} and "
-            f"{second} of query {query}. This concerns {self.queries:,} of {self.of_queries:,} queries."
-        )
-
-
-def find_points(outcomes: Sequence[JudgedQuery]) -> tuple[list[JudgedQuery], Repeats | None]:
-    """The outcomes with the points of each query; and the repeats, or None if they are few."""
+def find_points(outcomes: Sequence[JudgedQuery]) -> tuple[list[JudgedQuery], str | None]:
+    """The outcomes with the points of each query; and how many documents nearly repeat another, None if few do."""
     mean = np.mean([outcome.mean_candidate for outcome in outcomes], axis=0)
     with_points, gold, queries = [], 0, 0
     repeating: list[tuple[str, list[str]]] = []
@@ -58,8 +39,12 @@ def find_points(outcomes: Sequence[JudgedQuery]) -> tuple[list[JudgedQuery], Rep
     count = sum(len(group) for _, group in repeating)
     if not repeating or count < MANY * gold:
         return with_points, None
-    query, group = repeating[0]
-    return with_points, Repeats(count, gold, len({name for name, _ in repeating}), queries, (group[0], group[1], query))
+    query, (first, second, *_) = repeating[0]
+    return with_points, (
+        f"{percent(count / gold)} of the gold documents nearly repeat another gold document of their query, such as "
+        f"{quoted(first)} and {quoted(second)} of query {quoted(query)}. This concerns "
+        f"{len({name for name, _ in repeating}):,} of {counted(queries, 'query', 'queries')}."
+    )
 
 
 def group_near(vectors: Mapping[str, ArrayLike], mean: ArrayLike) -> list[list[str]]:

@@ -274,5 +274,5 @@ def _judge_queries(
         example = quoted(min(unknown))
         notes.append(f"No query has {len(unknown)} of the {len(relevant)} query ids of {name}, such as {example}.")
     if left := len(queries) - len(judged):
-        notes.append(f"{left} of {len(queries)} queries have no relevant document in {name} and are left out.")
+        notes.append(f"Left out: {left} of {len(queries)} queries, without a relevant document in {name}.")
     return judged, notes

@@ -12,10 +12,10 @@ from .._validation import quoted
 from ..errors import InvalidParameterError
 from ..selectors.base import DEFAULT_SELECTOR
 from .hybrid_search import HYBRID_SEARCH
-from .judging import Matrix, MeasureValues
+from .judging import Matrix
 from .measures import bootstrap_interval, paired_tests
-from .points import Repeats
 from .results import Claim, Difference, Estimate, Fewer, Measure, Recommendation, Setting, percent
+from .summary import MeasureValues
 
 # The measures that can decide by default. Those that use the most specific knowledge of what is right come first.
 DECIDING = ("subtopic_recall", "answers", "p_recall", "point_recall", "recall")
@@ -57,7 +57,7 @@ def recommend(
     of_sizes: Mapping[int, Sequence[MeasureValues]] = MappingProxyType({}),
     *,
     decide_by: str | None = None,
-    repeats: Repeats | None = None,
+    repeats: str | None = None,
     missing: str | None = None,
 ) -> Recommendation:
     """The simplest of the settings that are best beyond chance; plain similarity if none is better than it.
@@ -127,7 +127,10 @@ def recommend(
     counted = {k: one.values for k, of_size in of_sizes.items() for one in of_size if one.measure.key == key}
     fewer = _find_fewer(settings, setting, counted) if key in COUNTED and counted else None
     if fewer is not None:
-        claims.append(Claim(_fewer_sentence(settings, fewer, measure, counted), "sizes", fewer.setting))
+        said = _fewer_sentence(settings, fewer, measure, counted)
+        if fewer.setting == setting:
+            said += f" The lines of code select as many texts as the tables: for fewer, change the number to {fewer.k}."
+        claims.append(Claim(said, "sizes", fewer.setting))
     return Recommendation(
         setting,
         rival,
@@ -321,7 +324,7 @@ def _default_measure(queries: Mapping[str, int]) -> str | None:
 
 
 def _gold_or_points(
-    settings: Sequence[Setting], key: str, by_key: Mapping[str, MeasureValues], setting: int, repeats: Repeats
+    settings: Sequence[Setting], key: str, by_key: Mapping[str, MeasureValues], setting: int, repeats: str
 ) -> list[Claim]:
     """Claims on the two questions that gold documents ask if many of them nearly repeat each other."""
     other = "recall" if key == "point_recall" else "point_recall"

@@ -301,7 +301,7 @@ class Comparison:
     >>> found.values[0, "relevance"], found.to_json()[:18]
     (Estimate(mean=1.0, low=1.0, high=1.0, queries=1), '{"title": "Notes",')
     >>> found
-    Comparison('Notes', 10 settings, 2 measures, 1 queries, k=1 of 2, recommended=None)
+    Comparison('Notes', 10 settings, 2 measures, 1 query, k=1 of 2, recommended=None)
     """
 
     title: str
@@ -326,8 +326,9 @@ class Comparison:
             recommended = self.settings[advice.setting].label
             worse = f", worse={self.differences[advice.setting, advice.measure].worse:.2g}"
         return (
-            f"Comparison({quoted(self.title)}, {len(self.settings)} settings, {len(self.measures)} measures, "
-            f"{self.corpus.queries} queries, k={self.corpus.k} of {self.corpus.fetch_k}, "
+            f"Comparison({quoted(self.title)}, {counted(len(self.settings), 'setting')}, "
+            f"{counted(len(self.measures), 'measure')}, {counted(self.corpus.queries, 'query', 'queries')}, "
+            f"k={self.corpus.k} of {self.corpus.fetch_k}, "
             f"recommended={recommended!r}{worse})"
         )
 
@@ -400,3 +401,12 @@ def percent(share: float) -> str:
     if 0 < share < 0.01:
         return "< 1 %"
     return "> 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """``count`` with its noun.
+
+    >>> counted(1, "query", "queries"), counted(2000, "query", "queries")
+    ('1 query', '2,000 queries')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

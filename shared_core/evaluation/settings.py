@@ -5,26 +5,26 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from functools import partial
 from numbers import Real
 from typing import Any, TypeAlias
 
 from .._argument_names import argument_name
-from .._validation import check_integer, check_number, nearest_name, quoted
-from ..candidates import Candidates
+from .._validation import check_number, nearest_name, quoted
+from ..candidates import Candidates, check_constraints
 from ..errors import InvalidParameterError
 from ..scaling import rescale
 from ..selectors.base import (
     DEFAULT_MIN_K,
     Selection,
     Selector,
+    check_worthwhile,
     make_selector,
     select_worthwhile,
     selector_names,
     selector_parameters,
-    uses_queries,
-    uses_references,
     uses_words,
 )
 from ..selectors.choose import choose
@@ -37,12 +37,22 @@ Settings: TypeAlias = Sequence[tuple[Setting, Selector]]
 LAMBDAS = (0.5, 0.8)
 # Values of Coverage's word_weight that are tried beside its default, 1.
 WORD_WEIGHTS = (0.5, 2.0)
-# The settings of the adapters that named() takes besides a selector's own parameters.
-OF_ADAPTERS = ("max_per_source", "drop_near_duplicates", "budget", "score_threshold", "min_gain", "min_k", "relevance")
+
+
+class Wrapper:
+    """A selector around another one, of which it says the same: whether it reads words, for example."""
+
+    selector: Selector
+
+    def __getattr__(self, name: str) -> Any:
+        # copy and pickle ask for special methods before there is a selector.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.selector, name)
 
 
 @dataclass(frozen=True)
-class Adapted:
+class Adapted(Wrapper):
     """A selector with the settings that the adapters have: constraints, and your own scores as relevance.
 
     With ``by_scores`` the relevance of the candidates is what a reranker gave, and it is scaled as in the adapters.
@@ -58,35 +68,14 @@ class Adapted:
     by_scores: bool = False
 
     def __post_init__(self) -> None:
-        if self.max_per_source is not None:
-            check_integer(self.max_per_source, "max_per_source", 1)
-        if self.drop_near_duplicates is not None:
-            check_number(self.drop_near_duplicates, "drop_near_duplicates (a cosine)", -1, 1)
+        check_constraints(self.max_per_source, self.drop_near_duplicates, has_sources=True)
+        check_worthwhile(self.min_gain, self.min_k)
         if self.budget is not None:
             check_number(self.budget, "budget")
         if self.score_threshold is not None:
-            bounds = () if self.by_scores else (-1, 1)
-            check_number(self.score_threshold, "score_threshold", *bounds)
-        if self.min_gain is not None:
-            check_number(self.min_gain, "min_gain", 0, 1)
-        check_integer(self.min_k, "min_k", 1)
+            check_number(self.score_threshold, "score_threshold", *(() if self.by_scores else (-1, 1)))
         if self.by_scores and not getattr(self.selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
-
-    @property
-    def uses_words(self) -> bool:
-        """Whether the selector reads words."""
-        return uses_words(self.selector)
-
-    @property
-    def uses_references(self) -> bool:
-        """Whether the selector reads names."""
-        return uses_references(self.selector)
-
-    @property
-    def uses_queries(self) -> bool:
-        """Whether the selector can select for several queries."""
-        return uses_queries(self.selector)
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
@@ -108,9 +97,18 @@ class Adapted:
         return select_worthwhile(choose_up_to, k, self.selector, self.min_gain, self.min_k)[0]
 
 
+# The settings of the adapters that named() takes besides a selector's own parameters.
+OF_ADAPTERS = ("relevance", *(field.name for field in fields(Adapted) if field.name not in ("selector", "by_scores")))
+
+
 def uses_scores(selector: Selector) -> bool:
     """Whether a selector takes the scores of a reranker as relevance."""
     return getattr(selector, "by_scores", False)
+
+
+def uses_costs(selector: Selector) -> bool:
+    """Whether a selector needs to know what each candidate takes from its budget."""
+    return getattr(selector, "budget", None) is not None
 
 
 def uses_sources(selector: Selector) -> bool:
@@ -175,8 +173,10 @@ parameters=(('lambda_mult', '0.5'),), reads_words=False, sub_questions=False)
     if "min_k" in adapted and "min_gain" not in adapted:
         raise InvalidParameterError("min_k has no effect without min_gain")
     if adapted:
-        limits = {key: value for key, value in adapted.items() if key != "relevance"}
-        selector = Adapted(selector, by_scores=_is_by_scores(adapted.get("relevance")), **limits)
+        relevance = adapted.pop("relevance", None)
+        if relevance not in (None, "cosine", "scores"):
+            raise InvalidParameterError(f"relevance must be 'cosine' or 'scores', got {quoted(relevance)}")
+        selector = Adapted(selector, by_scores=relevance == "scores", **adapted)
     label = " ".join([name, *(f"{key}={_as_typed(value)}" for key, value in parameters.items())])
     numbers = [float(value) for value in parameters.values() if _is_number(value)]
     swept = numbers[0] if len(numbers) == len(parameters) == 1 else None
@@ -206,18 +206,13 @@ def parse_setting(text: str) -> tuple[Setting, Selector]:
                 raise InvalidParameterError(
                     f"{quoted(part)} must be parameter=value, each parameter once, as in 'mmr lambda_mult=0.7'"
                 )
-            parameters[key] = _parse_value(value)
+            # A number, True, False or None; else a text.
+            with suppress(ValueError, SyntaxError):
+                value = ast.literal_eval(value)
+            parameters[key] = value
         return named(name, **parameters)
     except InvalidParameterError as error:
         raise InvalidParameterError(f"{argument_name('setting')} {quoted(text)}: {error}") from None
-
-
-def _parse_value(text: str) -> Any:
-    """A number, True, False or None; else the text itself."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
 
 
 def with_scores(settings: Settings) -> list[tuple[Setting, Selector]]:
@@ -236,12 +231,6 @@ def distinct(settings: Settings) -> list[tuple[Setting, Selector]]:
     for setting, selector in settings:
         first.setdefault(setting.label, (setting, selector))
     return list(first.values())
-
-
-def _is_by_scores(relevance: Any) -> bool:
-    if relevance not in (None, "cosine", "scores"):
-        raise InvalidParameterError(f"relevance must be 'cosine' or 'scores', got {quoted(relevance)}")
-    return bool(relevance == "scores")
 
 
 def _as_typed(value: Any) -> str:

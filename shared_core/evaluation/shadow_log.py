@@ -13,26 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._files import SHADOW_LOG_VERSION
 from .._validation import quoted
 from ..errors import InvalidInputError
-from .compare import find_changes, need_extra
+from .compare import conclude, need_extra
 from .corpus import Document, Problem, Query, as_query, convert_all
-from .judging import (
-    JudgedPicks,
-    JudgedQuery,
-    Matrix,
-    MeasureValues,
-    allowed_measures,
-    measure,
-    summarise,
-    with_texts_once,
-)
+from .judging import JudgedPicks, JudgedQuery, Matrix, with_texts_once
 from .reading import json_lines
-from .recommend import check_deciding, recommend
-from .results import Claim, Comparison, CorpusFacts, Difference, Estimate, Measure, Setting, percent
+from .recommend import check_deciding
+from .results import Claim, Comparison, CorpusFacts, Measure, Setting, counted, percent
+from .summary import MeasureValues, allowed_measures, measure
 
-# The version of the lines, which ``shared_core.retrieval.shadow`` writes.
-VERSION = 1
 _SETS = ("returned", "selected")
 _KEYS = (
     *("queries", "k", "fetch_k", "candidates", "relevance", "redundancy", "sum_cosine", "copies", "milliseconds"),
@@ -155,7 +146,7 @@ def compare_log(
         known = {query.text.strip(): query for query in given if query.text.strip() in asked}
         if not known:
             raise InvalidInputError(
-                f"{read.path} has no call for any of the {len(given)} queries: the first query is "
+                f"{read.path} has no call for any of {counted(len(given), 'query', 'queries')}: the first query is "
                 f"{quoted(given[0].text)}, and the first call asks {quoted(next(iter(asked)))}"
             )
         notes += _notes_on_queries(given, known, asked)
@@ -170,13 +161,6 @@ def compare_log(
             "candidates: raise fetch_k"
         )
     settings = (Setting("returned", "returned", None, "what was returned"), _setting(last))
-    values: dict[tuple[int, str], Estimate] = {}
-    differences: dict[tuple[int, str], Difference] = {}
-    for column in columns:
-        for setting, (estimate, difference) in enumerate(summarise(column)):
-            values[setting, column.measure.key] = estimate
-            differences[setting, column.measure.key] = difference
-    advice = recommend(settings, columns, values, differences, decide_by=decide_by)
     versions = {"python": platform.python_version(), "setselect": version("setselect")}
     facts = CorpusFacts(
         None,
@@ -189,20 +173,15 @@ def compare_log(
         bool(last["settings"].get("drop_duplicates", True)),
         sum(len(asked[text]["queries"]) for text in known),
     )
-    repeats = (0, "redundancy") in values
-    return Comparison(
-        title or f"Shadow mode: {Path(read.path).name}",
-        facts,
-        settings,
+    found = conclude(
+        title or f"Shadow mode: {Path(read.path).name}", facts, settings, outcomes, columns, decide_by=decide_by
+    )
+    claims = (*_claims(changed, found, k), *found.recommendation.claims)
+    return replace(
+        found,
         # More or fewer changes are neither better nor worse, so the tables do not have them.
-        tuple(column.measure for column in columns[1:]),
-        values,
-        differences,
-        replace(advice, claims=(*_claims(changed, values, differences, k), *advice.claims)),
-        relevance=tuple(values[setting, "relevance"].mean for setting in range(2)),
-        redundancy=tuple(values[setting, "redundancy"].mean if repeats else None for setting in range(2)),
-        queries=(),
-        changes=find_changes(columns, advice, [one.query.id for one in outcomes if one.query.root is not None]),
+        measures=found.measures[1:],
+        recommendation=replace(found.recommendation, claims=claims),
         notes=tuple(notes),
     )
 
@@ -211,8 +190,8 @@ def _find_fault(record: Mapping[str, Any]) -> str | None:
     """Why a record is no line of the log that can be used; None if it is one."""
     if "version" not in record or "query" not in record or "error" not in record:
         return "this is no line of the log setselect.shadow: it needs 'version', 'query' and 'error'"
-    if record["version"] != VERSION:
-        return f"the line has version {record['version']}, and this setselect reads version {VERSION}"
+    if record["version"] != SHADOW_LOG_VERSION:
+        return f"the line has version {record['version']}, and this setselect reads version {SHADOW_LOG_VERSION}"
     missing = [key for key in (*_SETS, *_KEYS) if key not in record]
     return f"there is no {quoted(missing[0])}" if missing and record["error"] is None else None
 
@@ -255,17 +234,7 @@ def _judge(query: Query, call: Mapping[str, Any], k: int) -> JudgedQuery:
         # The log does not have the texts. Only sizes, which a log has not, show their lengths.
         characters=np.zeros(len(_SETS)),
     )
-    return JudgedQuery(
-        query,
-        subtopics,
-        candidates=frozenset(named.values()),
-        rankings=(),
-        repeated=0,
-        unscored=0,
-        only_vectors=False,
-        sizes={k: judged},
-        view=None,
-    )
+    return JudgedQuery(query, subtopics, frozenset(named.values()), {k: judged})
 
 
 def _with_copies_marked(names: Sequence[str]) -> list[str]:
@@ -287,13 +256,9 @@ def _changed(outcomes: Sequence[JudgedQuery], k: int) -> MeasureValues:
     return MeasureValues(described, np.array([np.zeros(len(shares)), shares]), tuple(o.query.id for o in outcomes))
 
 
-def _claims(
-    changed: MeasureValues,
-    values: Mapping[tuple[int, str], Estimate],
-    differences: Mapping[tuple[int, str], Difference],
-    k: int,
-) -> list[Claim]:
+def _claims(changed: MeasureValues, found: Comparison, k: int) -> list[Claim]:
     """How often and how much the selection would change the results, and where most."""
+    values, differences = found.values, found.differences
     share, replaced = values[1, "changed"], differences[1, "changed"].worse
     mean, low, high = (f"{k * value:.2f}" for value in (share.mean, share.low, share.high))
     said = (
@@ -323,17 +288,14 @@ def _notes_on(read: ShadowLog, calls: Sequence[Mapping[str, Any]], repeated: int
     first = "all texts" if k is None else f"the first {k} texts"
     yield f"'returned' is what the system returned, {first} of each result. The sentences call it similarity."
     yield "The selection is that of your own settings: to switch to it, leave out shadow=True."
-    for problems, what in ((read.problems, "could not be read"), (read.failures, "hold a selection that failed")):
+    for problems, what in ((read.problems, "that could not be read"), (read.failures, "with a selection that failed")):
         if problems:
-            lines = "1 line" if len(problems) == 1 else f"{len(problems)} lines"
-            yield f"{lines} of {read.path} {what}, and were left out; the first: {problems[0]}"
-    if len(read.calls) > len(calls):
-        yield (
-            f"{len(read.calls) - len(calls)} of {len(read.calls)} calls were left out: they have other settings. To "
-            "compare them, copy their lines to a file of their own."
-        )
+            yield f"Left out: {counted(len(problems), 'line')} of {read.path} {what}; the first: {problems[0]}"
+    others = len(read.calls) - len(calls)
+    if others:
+        yield f"Left out: {counted(others, 'call')} with other settings. To compare these, copy their lines to a file."
     if repeated:
-        yield f"{repeated} calls repeat a question. Its last call counts."
+        yield f"Left out: {counted(repeated, 'call')} of a question that was asked again later. Its last call counts."
     times = [call["milliseconds"] for call in calls]
     yield (
         f"The selection, with its search, took {np.median(times):.1f} ms in the median, and at most "
@@ -348,11 +310,12 @@ def _notes_on(read: ShadowLog, calls: Sequence[Mapping[str, Any]], repeated: int
 def _notes_on_queries(given: Sequence[Query], known: Mapping[str, Query], asked: Mapping[str, Any]) -> Iterable[str]:
     """Notes on queries without a call, calls without a query, and what the log cannot judge."""
     if len(known) < len(given):
-        yield f"{len(given) - len(known)} of the {len(given)} queries are not in the log, or repeat another one."
+        others = counted(len(given) - len(known), "query", "queries")
+        yield f"Left out: {others} of {len(given)}, not in the log or the same as another one."
     if len(known) < len(asked):
-        yield f"{len(asked) - len(known)} questions of the log are not among the queries, and were left out."
+        yield f"Left out: {counted(len(asked) - len(known), 'question')} of the log that no query asks."
     labels = sum(len(query.subtopics) - len(_subtopics(query)) for query in known.values())
     if labels:
-        yield f"{labels} subtopics have no ids and were left out: the log does not have the labels of documents."
+        yield f"Left out: {counted(labels, 'subtopic')} without ids. The log does not have the labels of documents."
     if any(query.answers for query in known.values()):
         yield "Answers cannot be judged: the log does not have the texts."

@@ -12,6 +12,7 @@ from ..selectors.base import Selection, Selector, share_fetch_k, uses_queries
 from ..selectors.top_k import TopK
 from .hybrid_search import RRF_CONSTANT
 from .results import Setting
+from .settings import Wrapper
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,10 @@ class RankFusion:
 
 
 @dataclass(frozen=True)
-class ByQuestion:
+class ByQuestion(Wrapper):
     """A selector that gets the question without its sub-questions."""
 
     selector: Selector
-
-    @property
-    def max_per_source(self) -> int | None:
-        """The cap of the selector, for which documents need a source."""
-        return getattr(self.selector, "max_per_source", None)
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._files import SHADOW_LOG_VERSION
 from .._validation import id_of_text
 from ..candidates import as_unit_rows, as_unit_vector
 from ..selectors.base import DEFAULT_SELECTOR
@@ -19,8 +20,6 @@ from .items import read_numbers
 from .request import LOGGER, Found, Request, Selected
 
 SHADOW_LOGGER = logging.getLogger("setselect.shadow")
-# The version of the lines, which ``shared_core.evaluation.shadow_log`` reads.
-VERSION = 1
 _COSINES = "relevance", "redundancy", "sum_cosine"
 
 
@@ -52,7 +51,7 @@ def in_shadow(
         selected = selected._replace(error=f"{type(error).__name__}: {error}")
     if SHADOW_LOGGER.isEnabledFor(logging.INFO):
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        line = {"version": VERSION, "time": now, "query": question, **line, "error": selected.error}
+        line = {"version": SHADOW_LOG_VERSION, "time": now, "query": question, **line, "error": selected.error}
         # Characters outside of ASCII are escaped, so the encoding of the file does not matter.
         SHADOW_LOGGER.info("%s", json.dumps(line))
     return selected._replace(returned=[*returned], returned_ids=ids)

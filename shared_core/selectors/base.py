@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import nearest_name, quoted, read_only
+from .._validation import check_integer, check_number, nearest_name, quoted, read_only
 from ..candidates import CandidateBlock, Candidates, cosines_with_queries, standardise
 from ..errors import InvalidInputError, InvalidParameterError, warn
 
@@ -148,6 +148,13 @@ def count_worthwhile(selection: Selection, selector: Selector, min_gain: float, 
         return len(gains)
     below = np.flatnonzero(worth[min_k:] < min_gain)
     return min_k + int(below[0]) if len(below) else len(gains)
+
+
+def check_worthwhile(min_gain: float | None, min_k: int) -> None:
+    """Refuse a ``min_gain`` or ``min_k`` that is out of range."""
+    if min_gain is not None:
+        check_number(min_gain, "min_gain", 0, 1)
+    check_integer(min_k, "min_k", 1)
 
 
 def select_worthwhile(

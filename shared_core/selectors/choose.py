@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import check_integer, check_number, check_one_of, read_only
+from .._validation import check_one_of, read_only
 from ..candidates import CONSTRAINTS, TIE_TOLERANCE, Candidates, References
 from ..errors import InvalidInputError, NothingLeftError, warn
 from ..scaling import SCALES, Scale, rescale
@@ -25,6 +25,7 @@ from .base import (
     SelectorName,
     at_rows,
     check_arguments,
+    check_worthwhile,
     resolve_selector,
     select_worthwhile,
     uses_references,
@@ -152,9 +153,7 @@ def select(
         relevance = None
     if relevance_scale is not None:
         check_one_of(relevance_scale, "relevance_scale", SCALES)
-    if min_gain is not None:
-        check_number(min_gain, "min_gain", 0, 1)
-    check_integer(min_k, "min_k", 1)
+    check_worthwhile(min_gain, min_k)
     constraints = {name: parameters.pop(name) for name in CONSTRAINTS if name in parameters}
     check_arguments(select, parameters, CONSTRAINTS)
     resolved = resolve_selector(selector, parameters)

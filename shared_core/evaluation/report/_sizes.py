@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..results import Comparison, Measure, Size
+from ..results import Comparison, Measure, Size, counted
 from ._chart import COLOURS, Box, Chart, Curve, Place, Point, Scale, Tick, dash, join, mark, padded
 from ._table import by_method
-from ._text import counted, number
+from ._text import number
 
 # Both charts have the width of a phone: two of them fit beside each other on a desk.
 _WIDTH, _HEIGHT = 340, 280

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..hybrid_search import HYBRID_SEARCH
-from ..results import Comparison, Estimate, Measure, Needs, Setting
-from ._text import counted, number
+from ..results import Comparison, Estimate, Measure, Needs, Setting, counted
+from ._text import number
 
 TITLES: dict[Needs, str] = {
     "nothing": "From the vectors alone",

@@ -17,15 +17,6 @@ def number(value: float, digits: int = 3) -> str:
     return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "−")
 
 
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """``count`` with its noun.
-
-    >>> counted(1, "query", "queries"), counted(2000, "query", "queries")
-    ('1 query', '2,000 queries')
-    """
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
 def clip(text: str, limit: int) -> str:
     """``text`` in at most ``limit`` characters, with an ellipsis in place of the end."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

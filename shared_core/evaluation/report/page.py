@@ -18,12 +18,12 @@ except ImportError as error:  # pragma: no cover
 
 from ..._files import write_atomically
 from ..recommend import lines_to_paste, p_value
-from ..results import Claim, Comparison, Needs, percent
+from ..results import Claim, Comparison, Needs, counted, percent
 from ._chart import draw_chart
 from ._queries import changed_by, query_data
 from ._sizes import Sizes, show_sizes
 from ._table import METHODS, TITLES, by_method, compared_measures, make_column, method_of, shown_measures, signed
-from ._text import clip, clip_middle, counted, number
+from ._text import clip, clip_middle, number
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _CHART_SIZES = (("wide", 1040, 520), ("narrow", 340, 400))

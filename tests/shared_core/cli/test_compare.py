@@ -88,7 +88,7 @@ def test_a_comparison_is_shown_and_written_and_a_second_run_embeds_nothing(
     assert [view["text"] for view in written["queries"]] == [query["text"] for query in QUERIES]
     # Similarity picks two documents that say nearly the same.
     assert picked_by_similarity(written["queries"][0]) == {"bread", "loaf"}
-    assert any(note.startswith("1 of 5 documents are longer") for note in written["notes"])
+    assert any(note.startswith("1 of 5 documents is longer") for note in written["notes"])
     # Two queries cannot show that another setting is better.
     assert written["recommendation"]["text"] in " ".join(result.stdout.split())
     assert "similarity" in written["recommendation"]["text"].lower()
@@ -173,7 +173,7 @@ def test_bad_lines_are_reported_the_rest_is_compared_and_the_exit_code_is_1(corp
     assert "and 6 more" in result.stderr
     assert "4 documents, 2 queries" in result.stdout
     report = (corpus / "report.html").read_text(encoding="utf-8")
-    assert "26 lines or files could not be read" in report
+    assert "Left out: 26 lines or files that could not be read" in report
     assert "How is a violin played?" in report
 
 
@@ -214,7 +214,7 @@ def test_ctrl_c_keeps_the_finished_queries(
     result = on(corpus, "--out", corpus / "report.json")
     assert result.exit_code == code
     if finished:
-        assert "1 queries of 2, interrupted" in result.stdout
+        assert "1 query of 2, interrupted" in result.stdout
         assert read(corpus / "report.json")["partial"] is True
     else:
         assert "finished embeddings are kept" in result.stderr
@@ -361,7 +361,7 @@ def test_one_corpus_as_json_lines_as_a_beir_folder_and_with_trec_subtopics(tmp_p
         for value in found["own"]["values"]
         if value["measure"] not in ("subtopic_recall", "topic_precision", "alpha_ndcg")
     ]
-    assert any("1 of 4 queries have no relevant document in test.tsv" in note for note in found["beir"]["notes"])
+    assert any("1 of 4 queries, without a relevant document" in note for note in found["beir"]["notes"])
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,10 @@ from shared_core.evaluation import judging as judging_module
 from shared_core.evaluation.compare import compare, compare_candidates, nearest_rows
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
-from shared_core.evaluation.judging import FoundCandidates, _find_answers, project_to_map
+from shared_core.evaluation.judging import FoundCandidates, _find_answers
 from shared_core.evaluation.results import Comparison, Difference
 from shared_core.evaluation.settings import named, sweep
+from shared_core.evaluation.view import project_to_map
 from shared_core.selectors.base import DEFAULT_SELECTOR
 from shared_core.signals.words import match_words
 from tests.embedding import corpus, embed
@@ -120,7 +121,7 @@ def test_every_size_is_what_a_comparison_with_that_k_finds() -> None:
         for position, characters in enumerate(size.characters):
             picked = [[view.candidates[i].text for i in view.picks[position]] for view in alone.queries]
             assert characters == np.mean([sum(map(len, texts)) for texts in picked])
-    several = compare(passages(), asked, words, k=[4, 30, 2])
+    several = compare(passages(), asked, words, k=np.array([4, 30, 2]))  # type: ignore[arg-type]
     assert ([size.k for size in several.sizes], several.corpus.k, several.corpus.fetch_k) == ([2, 4, 30], 4, 60)
     assert several.measures[3].name == "recall@4"
 
@@ -212,7 +213,7 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
 
 def test_a_search_without_vectors_of_the_sub_questions_is_refused() -> None:
     found = FoundCandidates(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
-    with pytest.raises(InvalidInputError, match=r"query '1': the vector .* 1 sub-questions must have 2 rows"):
+    with pytest.raises(InvalidInputError, match=r"query '1': the vector .* 1 sub-question must have 2 rows"):
         compare_candidates([{"text": "?", "queries": ["!"]}], lambda query: found, k=2)
 
 
@@ -422,7 +423,7 @@ def test_candidates_may_come_from_anywhere_in_any_order() -> None:
     everywhere = tiny({"text": "?", "gold": ["b", "c"]})
     assert found.values == {at: everywhere.values[at] for at in found.values}
     assert "No candidates were found for 1 query ('2')." in found.notes
-    with pytest.raises(InvalidInputError, match="no candidates were found for any of 1 queries"):
+    with pytest.raises(InvalidInputError, match="no candidates were found for any of 1 query"):
         compare_candidates(["nothing?"], candidates_of, k=2)
 
 

@@ -243,10 +243,17 @@ def test_queries_of_another_shape_are_read_by_their_own_keys(tmp_path: Path) -> 
         assert read_queries(path, **keys).items == [Query("1", "One?", ("a", "2")), Query("2", "Two?")]
 
 
-def test_a_misspelt_or_missing_gold_is_an_error_before_anything_is_embedded(tmp_path: Path) -> None:
+def test_a_misspelt_key_of_a_query_is_a_problem_and_metadata_is_not() -> None:
+    for key in ("golden", "Gold", "subtopic", "score"):
+        with pytest.raises(InvalidInputError, match=f"'{key}' is nearly '.*', which is missing: rename it"):
+            as_query({"text": "?", key: ["a"]}, "1")
+    kept = as_query({"text": "?", "gold": ["a"], "golden": "x", "answer": "a text", "language": "en", 7: 8}, "1")
+    assert kept == Query("1", "?", ("a",))
+
+
+def test_a_misspelt_or_missing_gold_is_a_problem_before_anything_is_embedded(tmp_path: Path) -> None:
     path = write(tmp_path / "queries.jsonl", [{"text": "One?", "golds": ["a"]}, {"text": "Two?", "note": "x"}])
-    with pytest.raises(InvalidInputError, match="no line has 'gold', but there is 'golds'"):
-        read_queries(path)
+    assert [problem.line for problem in read_queries(path).problems] == [1]
     assert read_queries(path, gold_key="golds").items[0].gold == ("a",)
     with pytest.raises(InvalidInputError, match=r"no line has the key 'relevant' \(keys: 'text', 'golds', 'note'\)"):
         read_queries(path, gold_key="relevant")

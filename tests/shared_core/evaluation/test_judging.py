@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from shared_core import Candidates, Coverage, Selection, TopK, make_selection
+from shared_core import Candidates, Coverage, InvalidInputError, Selection, TopK, make_selection
 from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
-from shared_core.evaluation.judging import FoundCandidates, MeasureValues, found_documents, judge, summarise
+from shared_core.evaluation.judging import FoundCandidates, found_documents, judge
 from shared_core.evaluation.results import Comparison, Difference, Measure
 from shared_core.evaluation.settings import named
+from shared_core.evaluation.summary import MeasureValues, summarise
 
 RNG = np.random.default_rng(5)
 DOCUMENTS = [{"id": f"d{i}", "text": f"text {i}"} for i in range(30)]
@@ -80,7 +81,8 @@ def test_the_interval_of_a_difference_is_paired() -> None:
     column = MeasureValues(
         Measure("recall", "recall", "", True, "gold"), np.stack([theirs, theirs + 0.1]), tuple(map(str, range(50)))
     )
-    (mean, _), (_, to) = summarise(column)
+    values, differences = summarise([column])
+    mean, to = values[0, "recall"], differences[1, "recall"]
     assert (to.low, to.high) == pytest.approx((0.1, 0.1))
     assert mean.high - mean.low > 0.1
 
@@ -250,6 +252,18 @@ def test_documents_of_a_store_have_an_id_each_and_the_labels_of_their_metadata()
     assert [document.subtopics for document in found] == [("x",), ("x", "y"), (), ()]
     assert [document.id for document in found[:3]] == ["a", "b", "a (2)"]
     assert [document.title for document in found] == ["T", "", "", ""]
+
+
+@pytest.mark.parametrize("cost", [-1, float("nan"), "12 EUR", [3]])
+def test_a_cost_that_is_no_cost_is_named_by_a_budget_and_ignored_without_one(cost: Any) -> None:
+    rows: list[Any] = [("a", "A", "", {"cost": 3}), ("b", "B", "", {"cost": cost}), ("c", "C", "", {"cost": "4"})]
+    found = FoundCandidates([1.0, 0.0], found_documents(rows), [[1.0, 0.0], [1.0, 0.1], [1.0, 0.2]])
+    assert len(compare_candidates(["?"], lambda query: found, k=2).queries) == 1
+    settings = [named("similarity"), named("coverage", budget=7)]
+    with pytest.raises(InvalidInputError, match="query '1': 'cost of document b' must be a finite number of at least"):
+        compare_candidates(["?"], lambda query: found, k=2, settings=settings)
+    valid = replace(found, documents=[found.documents[0], found.documents[2]], vectors=[[1.0, 0.0], [1.0, 0.2]])
+    assert compare_candidates(["?"], lambda query: valid, k=2, settings=settings).queries[0].picks[1] == (0, 1)
 
 
 def test_a_view_says_which_pick_names_each_pick() -> None:

@@ -43,7 +43,7 @@ def test_a_beir_folder_gives_titles_with_texts_and_the_queries_of_one_split(fold
         Query("q3", "Question 3?", gold=("d2",), subtopics={}),
     ]
     assert corpus.problems == []
-    assert corpus.notes == ["2 of 4 queries have no relevant document in test.tsv and are left out."]
+    assert corpus.notes == ["Left out: 2 of 4 queries, without a relevant document in test.tsv."]
     assert [query.id for query in read_judged(*beir_files(folder, "dev")).queries] == ["q2"]
 
 
@@ -147,7 +147,7 @@ def test_judgements_of_other_queries_are_an_error_and_some_of_them_are_counted(f
     assert [query.id for query in corpus.queries] == ["q2"]
     assert corpus.notes == [
         "No query has 1 of the 3 query ids of test.tsv, such as '1'.",
-        "3 of 4 queries have no relevant document in test.tsv and are left out.",
+        "Left out: 3 of 4 queries, without a relevant document in test.tsv.",
     ]
     write(files.qrels, "q2\td2\t0\nq3\td1\t-1\n")
     with pytest.raises(InvalidInputError, match=r"test.tsv names no relevant document"):

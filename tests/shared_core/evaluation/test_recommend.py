@@ -18,11 +18,12 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from shared_core import Candidates, LowRankKernel, Selector, select
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
-from shared_core.evaluation.judging import FoundCandidates, MeasureValues, summarise
+from shared_core.evaluation.judging import FoundCandidates
 from shared_core.evaluation.recommend import lines_to_paste, recommend
 from shared_core.evaluation.results import Comparison, Measure, Recommendation, Setting
 from shared_core.evaluation.settings import named, sweep, with_scores
 from shared_core.evaluation.sub_questions import with_merged_lists
+from shared_core.evaluation.summary import MeasureValues, summarise
 
 RECALL = Measure("recall@5", "recall", "", True, "gold")
 FOUR = ["similarity", "ndpp", "vrsd", "mmr lambda_mult=0.5"]
@@ -35,13 +36,7 @@ def advise(values: dict[str, Sequence[float]], measure: Measure = RECALL) -> tup
     settings = [setting for label in values for setting in MANY if setting.label == label]
     rows = np.array(list(values.values()), dtype=np.float64)
     column = MeasureValues(measure, rows, tuple(f"q{i}" for i in range(1, rows.shape[1] + 1)))
-    summaries = list(enumerate(summarise(column)))
-    advice = recommend(
-        settings,
-        [column],
-        {(i, measure.key): estimate for i, (estimate, _) in summaries},
-        {(i, measure.key): difference for i, (_, difference) in summaries},
-    )
+    advice = recommend(settings, [column], *summarise([column]))
     assert advice.setting is not None
     return settings[advice.setting].label, advice
 
@@ -222,9 +217,7 @@ def fewer(values: dict[str, dict[int, list[float]]]) -> tuple[Recommendation, st
         for k in values["similarity"]
     }
     [column] = sizes[5]
-    pairs = list(enumerate(summarise(column)))
-    means, differences = ({(i, "recall"): pair[part] for i, pair in pairs} for part in (0, 1))
-    advice = recommend(settings, [column], means, differences, sizes)  # type: ignore[arg-type]
+    advice = recommend(settings, [column], *summarise([column]), sizes)
     said = [claim.text for claim in advice.claims if claim.shown_in == "sizes"]
     return advice, said[0] if said else None
 
@@ -242,7 +235,10 @@ def test_fewer_picks_that_find_as_much_are_named() -> None:
     assert said is not None
     assert said.startswith("3 texts of coverage find at least as much as 10 texts of similarity: recall 1.100 against ")
     assert f"So they may also find up to {-advice.fewer.low:.3f} less." in said
-    assert said.endswith("The next smaller number that was tried, 2, finds less.")
+    assert "The next smaller number that was tried, 2, finds less." in said
+    # The lines to paste are those of the recommended setting, and have the number of the tables.
+    assert advice.setting == 1
+    assert said.endswith("as the tables: for fewer, change the number to 3.")
     # Similarity with 5 picks finds as much as with 10, so 5 is not fewer.
     assert fewer({"similarity": {2: nothing, 5: full, 10: full}, "coverage": {2: half, 5: full, 10: full}})[1] is None
     # Similarity is enough, and coverage is not among the settings.
@@ -335,14 +331,7 @@ def test_the_lines_after_a_reranker_select_by_its_scores() -> None:
 def test_a_recommended_ranking_says_what_it_needs() -> None:
     settings = [named("similarity")[0], Setting("ranking", "hybrid search", None, "")]
     column = MeasureValues(RECALL, np.array([[0.0] * 8, [1.0] * 8]), tuple("abcdefgh"))
-    summaries = list(enumerate(summarise(column)))
-    told = recommend(
-        settings,
-        [column],
-        {(i, "recall"): estimate for i, (estimate, _) in summaries},
-        {(i, "recall"): difference for i, (_, difference) in summaries},
-        {},
-    )
+    told = recommend(settings, [column], *summarise([column]))
     assert told.setting == 1
     assert "Hybrid search needs a second index" in told.text
     assert lines_to_paste(settings[1], k=2, fetch_k=5) == {}

@@ -1,5 +1,6 @@
 """Constraints and a reranker's scores as settings of a comparison, against ``select``."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,7 @@ def test_the_scores_of_a_reranker_give_its_ranking_and_coverage_by_them(least: f
         assert rows[1] == [order[i] for i in np.argsort(-scores[order], kind="stable")[:5]]
         assert rows[2] == [order[i] for i in select(embed(question), **given, **read).indices]
     unscored = int((least > SCORES).sum())
-    assert any(note.startswith(f"{unscored} candidates have no score.") for note in found.notes) == (least == 0)
+    assert any(note.startswith(f"Without a score: {unscored} candidate") for note in found.notes) == (least == 0)
 
 
 def test_scores_by_which_nothing_can_be_picked_are_refused() -> None:
@@ -159,7 +160,7 @@ def test_a_line_of_text_is_what_the_label_says() -> None:
     for line in ("mmr lambda_mult=0.7", "coverage max_per_source=2 drop_near_duplicates=0.9", "vrsd refine=True"):
         assert parse_setting(line)[0].label == line
     setting, selector = parse_setting("coverage  budget=100")
-    assert selector == Adapted(Coverage(), budget=100)
+    assert copy.deepcopy(selector) == selector == Adapted(Coverage(), budget=100)
     assert setting == named("coverage", budget=100)[0]
     assert setting.reads_words
     assert parse_setting("ndpp relevance_mapping=linear")[1] == named("ndpp", relevance_mapping="linear")[1]

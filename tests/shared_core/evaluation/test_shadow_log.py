@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from setselect import InvalidInputError, InvalidParameterError, write_report
-from shared_core.evaluation.shadow_log import VERSION, compare_log, read_log
-from shared_core.retrieval import shadow
+from shared_core._files import SHADOW_LOG_VERSION
+from shared_core.evaluation.shadow_log import compare_log, read_log
 
 
 def call(query: str, returned: str, selected: str, **more: Any) -> dict[str, Any]:
     """A line of the log; each letter is an id."""
     figures = {name: {"returned": 0.75, "selected": 0.5} for name in ("relevance", "redundancy", "sum_cosine")}
-    line = {"version": VERSION, "query": query, "queries": [], "returned": [*returned], "selected": [*selected]}
-    line |= {"k": 4, "fetch_k": 50, "candidates": 50, "copies": {}, "milliseconds": 2.0, "error": None}
+    line = {"query": query, "queries": [], "returned": [*returned], "selected": [*selected], "error": None}
+    line |= {"version": SHADOW_LOG_VERSION, "k": 4, "fetch_k": 50, "candidates": 50, "copies": {}, "milliseconds": 2.0}
     return line | figures | {"selector": "Coverage()", "settings": {"selector": "coverage"}} | more
 
 
@@ -29,10 +29,6 @@ def log(tmp_path: Path) -> Any:
         return path
 
     return write
-
-
-def test_the_reader_knows_the_version_that_is_written() -> None:
-    assert shadow.VERSION == VERSION
 
 
 def test_how_often_and_how_much_the_results_would_change(log: Any, tmp_path: Path) -> None:
@@ -61,13 +57,13 @@ def test_the_last_call_of_a_question_and_the_most_frequent_settings_count(log: A
     records = [call("one", "abcd", "abcd", **other), call("one", "abcd", "efgh"), call(" one ", "abcd", "abce")]
     found = compare_log(log(*records))
     assert (found.values[1, "changed"].mean, found.corpus.queries) == (0.25, 1)
-    assert any("1 of 3 calls were left out" in note for note in found.notes)
-    assert any("1 calls repeat" in note for note in found.notes)
+    assert any("Left out: 1 call with other settings" in note for note in found.notes)
+    assert any("Left out: 1 call of a question that was asked again" in note for note in found.notes)
     assert compare_log(log(*records, *records[:1] * 2)).settings[1].label == "mmr lambda_mult=0.5"
 
 
 def test_lines_that_cannot_be_read_and_failures_are_counted(log: Any) -> None:
-    failed = {"version": VERSION, "query": "two", "error": "BudgetError: no costs"}
+    failed = {"version": SHADOW_LOG_VERSION, "query": "two", "error": "BudgetError: no costs"}
     lacking = call("three", "abcd", "abcd")
     del lacking["copies"]
     path = log("oops", call("one", "abcd", "abce"), failed, call("two", "ab", "ab", version=7), lacking, {"a": 1})
@@ -75,8 +71,8 @@ def test_lines_that_cannot_be_read_and_failures_are_counted(log: Any) -> None:
     assert [problem.line for problem in read.problems] == [1, 4, 5, 6]
     assert [str(failure) for failure in read.failures] == [f"{path}:3: BudgetError: no costs"]
     notes = " ".join(compare_log(read).notes)
-    assert f"4 lines of {path} could not be read, and were left out; the first: {path}:1: not JSON" in notes
-    assert f"1 line of {path} hold a selection that failed" in notes
+    assert f"Left out: 4 lines of {path} that could not be read; the first: {path}:1: not JSON" in notes
+    assert f"Left out: 1 line of {path} with a selection that failed" in notes
     with pytest.raises(InvalidInputError, match=r"holds no selection; the first problem: .*:1: BudgetError"):
         read_log(log(failed))
     with pytest.raises(InvalidInputError, match="cannot be read"):
@@ -96,10 +92,10 @@ def test_with_gold_documents_a_setting_is_recommended(log: Any, tmp_path: Path) 
     write_report(found, tmp_path / "report.html")
     assert "q1" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert {
-        "1 of the 20 queries are not in the log, or repeat another one.",
-        "1 questions of the log are not among the queries, and were left out.",
+        "Left out: 1 query of 20, not in the log or the same as another one.",
+        "Left out: 1 question of the log that no query asks.",
     } <= set(found.notes)
-    with pytest.raises(InvalidInputError, match="no call for any of the 1 queries"):
+    with pytest.raises(InvalidInputError, match="no call for any of 1 query:"):
         compare_log(log(*records), ["another"])
     with pytest.raises(InvalidParameterError, match="decide_by"):
         compare_log(log(*records), decide_by="recall")
@@ -112,7 +108,7 @@ def test_a_gold_document_is_found_by_its_copies_once(log: Any) -> None:
     found = compare_log(log(call("one", "abde", "aefg", copies=copies)), [query])
     for setting in (0, 1):
         assert found.values[setting, "recall"].mean == found.values[setting, "subtopic_recall"].mean == 1.0
-    assert any("1 subtopics have no ids" in note for note in found.notes)
+    assert any("Left out: 1 subtopic without ids" in note for note in found.notes)
     # Without copies, which is what the log has with drop_duplicates=False, only the document itself counts.
     found = compare_log(log(call("one", "abde", "aefg")), [query])
     assert found.values[0, "recall"].mean == 0.5

@@ -441,8 +441,11 @@ def nearest_rows(queries: NDArray[np.floating], rows: NDArray[np.floating], fetc
     step = max(1, _BLOCK // len(unit))
     for start in range(0, len(unit_queries), step):
         cosines = unit_queries[start : start + step] @ unit.T
-        near = np.argpartition(-cosines, fetch_k - 1, axis=1)[:, :fetch_k]
-        near.sort(axis=1)
+        # A partition alone would take any of the rows that tie for the last place.
+        last = np.partition(cosines, -fetch_k, axis=1)[:, -fetch_k, None]
+        above, tied = cosines > last, cosines == last
+        taken = above | (tied & (tied.cumsum(axis=1) <= fetch_k - above.sum(axis=1, keepdims=True)))
+        near = np.nonzero(taken)[1].reshape(len(cosines), fetch_k)
         order = np.argsort(-np.take_along_axis(cosines, near, axis=1), axis=1, kind="stable")
         found.append(np.take_along_axis(near, order, axis=1))
     return np.concatenate(found)

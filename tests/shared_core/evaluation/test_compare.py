@@ -450,6 +450,10 @@ def test_search_is_exact_in_one_block_and_in_several(monkeypatch: pytest.MonkeyP
     assert nearest_rows(queries, rows, 7).tolist() == expected
     monkeypatch.setattr(compare_module, "_BLOCK", 1000)
     assert nearest_rows(queries, rows, 7).tolist() == expected
+    # Of rows that tie for the last place, the lower ones are found.
+    repeated = np.eye(3)[rng.integers(3, size=300)]
+    lowest = [np.flatnonzero(column)[:7].tolist() for column in repeated.T]
+    assert nearest_rows(np.eye(3), repeated, 7).tolist() == lowest
 
 
 @pytest.mark.parametrize(

@@ -388,8 +388,6 @@ class Request:
         if pap is not None:
             candidates = pap.apply(candidates)
         shown = self._shown_rows(ids)
-        if settings.budget is not None and candidates.costs is not None and candidates.costs.min() > settings.budget:
-            warn(f"nothing fits into budget={settings.budget:g}: the cheapest costs {candidates.costs.min():g}")
         choose_up_to = functools.partial(
             choose,
             candidates,

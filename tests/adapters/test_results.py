@@ -53,6 +53,11 @@ async def test_a_budget_into_which_nothing_fits_gives_nothing_and_a_warning_at_t
     with pytest.warns(SetSelectWarning, match="nothing fits") as told:
         assert subject.run(made, ROWS) == await subject.arun(made, ROWS) == []
     assert {Path(one.filename).parent for one in told} == {Path(__file__).parent}
+    # The only item that fits was shown.
+    first = nearest(1)[0]
+    settings = {"costs": lambda item: metadata(item)["number"] != first, "shown": [ROWS[first].id]}
+    with pytest.warns(SetSelectWarning, match="nothing fits"):
+        assert subject.run(subject.make(subject.corpus(), budget=0.5, **settings), ROWS) == []
 
 
 @OVER_ALL_CLASSES

@@ -16,7 +16,13 @@ from langchain_core.stores import InMemoryByteStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_setselect import SetSelectCompressor, register_vector_source, vectors
-from setselect import EmbeddingFallbackWarning, InvalidInputError, InvalidParameterError, VectorSourceError
+from setselect import (
+    EmbeddingFallbackWarning,
+    InvalidInputError,
+    InvalidParameterError,
+    SetSelectWarning,
+    VectorSourceError,
+)
 from tests.adapters.bindings import QUERY, expected, numbers
 from tests.embedding import corpus
 from tests.langchain_setselect.conftest import WordEmbeddings, in_memory
@@ -165,6 +171,18 @@ def test_pieces_that_share_an_id_are_separate_candidates(embeddings: WordEmbeddi
         chosen = made.compress_documents(pieces, "bread")
     assert {document.page_content for document in chosen} == {"river", "mountain", "bread"}
     assert chosen[0].page_content == "bread", "by its own vector, not that of the whole document"
+
+
+@pytest.mark.parametrize("key", ["flashrank_relevance_score", "rerank_score", "@search.reranker_score"])
+def test_scores_under_other_keys_of_rerankers_are_warned_of(
+    key: str, store: VectorStore, documents: list[Document]
+) -> None:
+    for place, document in enumerate(documents[1:]):
+        document.metadata[key] = place * 7 % 20
+    with pytest.warns(SetSelectWarning, match=f"the {key} .*ignored.*relevance='{key}'"):
+        compressed(documents, vectorstore=store)
+    documents[0].metadata[key] = 20
+    assert compressed(documents, vectorstore=store, relevance=key, search_type="similarity")[0] == ROWS[0]
 
 
 @pytest.mark.parametrize("name", ["fetch_k", "filter", "vectorstore"])

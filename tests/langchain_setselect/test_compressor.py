@@ -70,6 +70,10 @@ def test_documents_that_the_store_does_not_know_are_embedded(
     mixed = [d.model_copy(update={"id": f"stranger-{d.id}"}) if i % 3 else d for i, d in enumerate(documents)]
     with pytest.warns(EmbeddingFallbackWarning, match=rf"20 this time.*{type(store).__name__}"):
         assert compressed(mixed, vectorstore=store, k=8) == expected(ROWS, 8)
+    assert embeddings.documents == 20
+    nameless = [document.model_copy(update={"id": None}) for document in documents]
+    assert compressed(nameless, vectorstore=store, k=8) == expected(ROWS, 8)
+    assert embeddings.documents == 50
 
 
 def test_documents_that_a_reranker_returned_without_ids_are_embedded(
@@ -77,10 +81,6 @@ def test_documents_that_a_reranker_returned_without_ids_are_embedded(
 ) -> None:
     with pytest.warns(EmbeddingFallbackWarning, match="30 this time.*no ids"):
         assert compressed([d.model_copy(update={"id": None}) for d in documents], vectorstore=store) == expected(ROWS)
-    assert embeddings.documents == 20
-    nameless = [document.model_copy(update={"id": None}) for document in documents]
-    assert compressed(nameless, vectorstore=store, k=8) == expected(ROWS, 8)
-    assert embeddings.documents == 50
 
 
 def test_there_is_one_warning_per_class_of_store(documents: list[Document], embeddings: WordEmbeddings) -> None:

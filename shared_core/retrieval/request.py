@@ -380,8 +380,7 @@ class Request:
             **{name: getattr(settings, name) for name in CONSTRAINTS},
         )
         ignores_scores = False
-        # With several queries the scores are of one of them, or of a fusion, which the selection replaces.
-        if found.scores is not None and found.fetch_k is None and settings.relevance is None and len(queries) == 1:
+        if found.scores is not None and found.fetch_k is None and settings.relevance is None:
             scores = found.scores if rows is None else [found.scores[row] for row in rows]
             # The retriever in front searched without the perspective.
             ignores_scores = _are_of_no_search(np.array(scores, np.float64), candidates, question, vectors)

@@ -24,8 +24,8 @@ from ._settings import SelectionSettings
 from .retriever import EVENT, embed_queries, read_ids, text_of, with_scores
 from .vectors import describe_embedding, fetch_or_embed, reader_of
 
-# Where LangChain's rerankers leave their score.
-RERANKED = "relevance_score"
+# How the keys end under which rerankers leave their score. FlashrankRerank may put a prefix before it.
+RERANKED = ("relevance_score", "rerank_score", "reranker_score")
 NO_SEARCH = "it does not search a store"
 REMEDY = "Let the retriever in front of SetSelectCompressor return more (its k)"
 
@@ -115,10 +115,11 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         queries = yield from embed_queries(request, self._embeddings(), query, callbacks)
         ids = _drop_ambiguous(ids, documents)
         vectors = yield from fetch_or_embed(self.vectorstore, self._embeddings(), documents, ids, SetSelectCompressor)
-        scores = _rerank_scores(documents) if request.settings.relevance is None else None
+        reranked = next((key for d in documents for key in d.metadata if str(key).endswith(RERANKED)), RERANKED[0])
+        scores = _rerank_scores(documents, reranked) if request.settings.relevance is None else None
         found = Found(documents, ids, text_of, text_of, vectors, scores=scores)
         selected: Selected = yield Step(partial(request.select, found, queries))
-        request.warn_of_ignored_scores(self, selected, RERANKED)
+        request.warn_of_ignored_scores(self, selected, reranked)
         return selected
 
     @override
@@ -153,8 +154,8 @@ def _drop_ambiguous(ids: Sequence[str | None], documents: Sequence[Document]) ->
     return [None if name in ambiguous else name for name in ids]
 
 
-def _rerank_scores(documents: Sequence[Document]) -> list[float | None]:
-    values = (document.metadata.get(RERANKED) for document in documents)
+def _rerank_scores(documents: Sequence[Document], key: str) -> list[float | None]:
+    values = (document.metadata.get(key) for document in documents)
     return [float(value) if isinstance(value, Real) else None for value in values]
 
 

@@ -40,7 +40,7 @@ EVENT = "setselect"
 # Whether one of these has an effect depends on the others. A call that gives one may warn again.
 _USED_TOGETHER = {"selector", "search_type", "cover", "cover_weight", "quality", "lambda_b", "title", "links"}
 _USED_TOGETHER |= {"follow", "follow_names", "follow_k", "prefer", "drop_duplicates", "drop_near_duplicates"}
-_USED_TOGETHER |= {"relevance", "relevance_scale"}
+_USED_TOGETHER |= {"relevance", "relevance_scale", "perspective", "perspective_vector", "direction", "corpus"}
 
 
 def embed_queries(

@@ -148,7 +148,10 @@ def fetch_or_embed(
     if known is None:
         raise VectorSourceError(f"the vector reader of {type(store).__name__} returned None in place of vectors by id")
     texts = [document.page_content for document, name in zip(documents, ids, strict=True) if name not in known]
-    where = "there is no vectorstore=" if store is None else f"{type(store).__name__} has no vector for them"
+    if store is None:
+        where = "there is no vectorstore="
+    else:
+        where = f"{type(store).__name__} has no vector for them" if wanted else "they have no ids to look vectors up by"
     _warn_once(
         embeddings,
         texts,

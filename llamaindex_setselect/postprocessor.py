@@ -150,7 +150,9 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         queries = yield from embed_queries(self, request, bundle)
         found = yield from read_vectors(self._vectors, nodes, embed_unknown=True)
         selected: Selected = yield Step(partial(request.select, found, queries))
-        request.warn_of_ignored_scores(self, selected, "score")
+        # With sub-questions the scores are of one of them, or of a fusion, which the selection replaces.
+        if len(queries) == 1:
+            request.warn_of_ignored_scores(self, selected, "score")
         return selected
 
     @override

@@ -55,16 +55,34 @@ class RetrieverSettings(SelectionSettings, Fetching):
     """The store's own filter."""
 
     vector_store_query_mode: Annotated[VectorStoreQueryMode | str | None, AfterValidator(_refuse_mmr_mode)] = None
-    """This and the following arguments go to ``VectorIndexRetriever`` unchanged."""
+    """How the store searches, as in ``VectorIndexRetriever``. ``"mmr"`` is an error: use ``selector="mmr"``."""
+
     alpha: float | None = None
+    """For hybrid search: the weight of the vectors, as the store defines it."""
+
     node_ids: list[str] | None = None
+    """Search only these nodes, if the store can do it."""
+
     doc_ids: list[str] | None = None
+    """Search only the nodes of these documents, if the store can do it."""
+
     sparse_top_k: int | None = None
+    """For hybrid search: how many nodes the search by words finds, as the store defines it."""
+
     hybrid_top_k: int | None = None
+    """For hybrid search: how many nodes it returns, as the store defines it."""
+
     vector_store_kwargs: Annotated[dict[str, Any] | None, AfterValidator(_refuse_mmr_arguments)] = None
+    """Further arguments of the store's search. Those of its MMR (``mmr_threshold``, ...) are an error."""
+
     callback_manager: CallbackManager | None = None
+    """By default that of the index."""
+
     object_map: dict[str, Any] | None = None
+    """The objects that index nodes stand for, by id. By default those of the index."""
+
     verbose: bool = False
+    """Print what is retrieved from an object of ``object_map``."""
 
     _owner = "SetSelectIndexRetriever"
 

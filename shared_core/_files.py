@@ -77,7 +77,8 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
     lock.parent.stat()
     try:
         # The owner writes its name just after it has got the lock, so the others wait before they read it.
-        held = filelock.FileLock(lock, on_acquired=_write_owner).acquire(timeout=0.5)
+        with named_errors(lock):
+            held = filelock.FileLock(lock, on_acquired=_write_owner).acquire(timeout=0.5)
     except filelock.Timeout:
         raise InvalidParameterError(
             f"{path} is in use by {_read_owner(lock)}: wait until it ends, or name another "

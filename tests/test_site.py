@@ -7,8 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from langchain_core.vectorstores import VectorStoreRetriever
 
 import shared_core
+from langchain_setselect import SetSelectRetriever
+from llamaindex_setselect.example_selector import ExampleSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -39,6 +42,12 @@ def test_every_public_name_is_in_the_reference() -> None:
         if f"{'shared_core' if name in shared_core.__all__ else module}.{name}" not in documented
     ]
     assert missing == []
+
+
+def test_every_setting_is_described_in_the_reference() -> None:
+    fields = [*SetSelectRetriever.model_fields.items(), *ExampleSettings.model_fields.items()]
+    described = {name for name, field in fields if field.description} | VectorStoreRetriever.model_fields.keys()
+    assert described == dict(fields).keys()
 
 
 def test_every_page_is_in_the_navigation() -> None:

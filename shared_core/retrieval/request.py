@@ -257,15 +257,12 @@ class Request:
             **{name: getattr(settings, name) for name in CONSTRAINTS},
         )
         ignores_scores = False
-        # With several queries the scores are of one of them, or of a fusion, which the selection replaces.
-        if some.scores is not None and found.fetch_k is None and settings.relevance is None and len(queries) == 1:
+        if some.scores is not None and found.fetch_k is None and settings.relevance is None:
             # The retriever in front searched without the perspective.
             ignores_scores = _are_of_no_search(np.array(some.scores, np.float64), candidates, question, vectors)
         if pap is not None:
             candidates = pap.apply(candidates)
         shown = self._shown_rows(ids)
-        if settings.budget is not None and candidates.costs is not None and candidates.costs.min() > settings.budget:
-            warn(f"nothing fits into budget={settings.budget:g}: the cheapest costs {candidates.costs.min():g}")
         choose_up_to = functools.partial(
             choose,
             candidates,

@@ -354,7 +354,8 @@ class Call(Settings, Fetching):
             of_words = ("cover", *OF_NAMES)
             given = " and ".join(name for name in of_words if getattr(self, name) not in (None, False))
             # A retriever may be made with costs and a source, and get the budget or the cap at call time.
-            others = (*OF_NAMES, "relevance_scale", "follow_names", "follow_k", "min_k")
+            of_perspective = ("perspective_vector", "direction", "corpus")
+            others = (*OF_NAMES, "relevance_scale", "follow_names", "follow_k", "min_k", *of_perspective)
             changed = [name for name in others if getattr(self, name) != Call.model_fields[name].default]
             reads_no_names = uses_words(selector) and not uses_references(selector)
             without = {
@@ -362,6 +363,7 @@ class Call(Settings, Fetching):
                 "relevance_scale": None if self.has_relevance else "relevance",
                 "min_k": None if self.min_gain is not None else "min_gain",
                 **dict.fromkeys(("follow_names", "follow_k"), None if self.follow else "follow=True"),
+                **dict.fromkeys(of_perspective, None if self.perspective is not None else "perspective"),
                 **dict.fromkeys(OF_NAMES, "a bridge_weight" if reads_no_names else None),
             }
             quality = self.quality is not None

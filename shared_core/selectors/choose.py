@@ -233,8 +233,9 @@ def choose(
 ) -> Selection:
     """Select up to ``k`` candidates whose relevance is at least ``score_threshold``; the selection may be empty.
 
-    If fewer than ``k`` candidates are available, all of them are selected. ``shown`` candidates may be below the
-    threshold. ``threshold_on`` (n,) is compared with it in place of the relevance, where that was scaled.
+    If fewer than ``k`` candidates are available, all of them are selected. If none of them fits into the budget, a
+    warning says so. ``shown`` candidates may be below the threshold. ``threshold_on`` (n,) is compared with it in place
+    of the relevance, where that was scaled.
     """
     rows = np.arange(len(candidates.vectors))
     if score_threshold is not None:
@@ -252,6 +253,8 @@ def choose(
     if available <= 0:
         return _EMPTY
     some = candidates if score_threshold is None else candidates.take(rows)
+    if budget is not None and some.costs is not None and (cheapest := np.delete(some.costs, shown).min()) > budget:
+        warn(f"nothing fits into budget={budget:g}: the cheapest candidate costs {cheapest:g}")
     try:
         found = selector.select(some, None if k is None else min(k, available), budget=budget, shown=shown)
     except NothingLeftError:

@@ -28,8 +28,8 @@ SEVERAL_QUERIES = (
     "'mmr', or leave out the sub-questions"
 )
 NO_RELEVANCE = (
-    "VRSD selects by angles between vectors and cannot use a given relevance: use 'mmr', 'ndpp' or 'similarity' with "
-    "it, or leave it out"
+    "VRSD selects by angles between vectors and cannot use a given relevance: use 'coverage', 'ndpp', 'mmr' or "
+    "'similarity' with it, or leave it out"
 )
 
 

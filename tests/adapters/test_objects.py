@@ -110,6 +110,7 @@ async def test_nothing_is_selected_from_nothing(subject: Subject) -> None:
     [
         ("coverage", {"quality": "quality"}, "quality.*mmr"),
         ("coverage", {"cover_weight": 2}, "cover_weight.*without cover"),
+        ("coverage", {"corpus": True}, "corpus has no effect without perspective"),
         ("mmr", {"cover": "topic"}, "cover.*coverage"),
     ],
 )

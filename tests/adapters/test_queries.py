@@ -6,6 +6,7 @@ import asyncio
 import copy
 import pickle
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,15 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 from numpy.typing import NDArray
 
-from setselect import Candidates, InvalidInputError, InvalidParameterError, PerspectiveError, make_selector, match_words
+from setselect import (
+    Candidates,
+    InvalidInputError,
+    InvalidParameterError,
+    PerspectiveError,
+    SetSelectWarning,
+    make_selector,
+    match_words,
+)
 from tests.adapters.bindings import (
     EXAMPLES,
     RERANKERS,
@@ -226,6 +235,19 @@ def test_a_given_relevance_takes_the_place_of_the_cosine(subject: Subject) -> No
     rows, worth = story(), np.linspace(0, 1, COUNT)
     picked = run(subject, rows, queries=PARTS, relevance=lambda item: worth[metadata(item)["number"]], **every(subject))
     assert picked == core(rows, range(COUNT), 3, relevance=worth)
+
+
+@over(RERANKERS)
+def test_scores_of_a_reranker_are_warned_of_and_those_of_a_fusion_are_not(subject: Subject) -> None:
+    cosines = vectors(story()) @ np.array([embed(text) for text in QUERIES]).T
+    # Of a search for the question, and of a fusion that keeps the highest score. Any warning would be an error.
+    for scores in (cosines[:, 0], cosines.max(axis=1)):
+        run(subject, [row._replace(score=float(scores[i])) for i, row in enumerate(story())], queries=PARTS)
+    reranked = [row._replace(score=i * 7 % COUNT) for i, row in enumerate(story())]
+    # In LlamaIndex a fusion of ranks leaves its scores where a reranker does.
+    is_fusion = subject is RERANKERS[1]
+    with nullcontext() if is_fusion else pytest.warns(SetSelectWarning, match="ignored"):
+        run(subject, reranked, queries=PARTS)
 
 
 @over(SUBJECTS)

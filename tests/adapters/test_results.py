@@ -53,6 +53,11 @@ async def test_a_budget_into_which_nothing_fits_gives_nothing_and_a_warning_at_t
     with pytest.warns(SetSelectWarning, match="nothing fits") as told:
         assert subject.run(made, ROWS) == await subject.arun(made, ROWS) == []
     assert {Path(one.filename).parent for one in told} == {Path(__file__).parent}
+    # The only item that fits was shown.
+    first = nearest(1)[0]
+    settings = {"costs": lambda item: metadata(item)["number"] != first, "shown": [ROWS[first].id]}
+    with pytest.warns(SetSelectWarning, match="nothing fits"):
+        assert subject.run(subject.make(subject.corpus(), budget=0.5, **settings), ROWS) == []
 
 
 @OVER_ALL_CLASSES
@@ -164,7 +169,8 @@ def opened(subject: Subject, kind: str, others: int | None = None) -> tuple[list
 async def test_each_text_comes_once_and_k_texts_come_whenever_there_are_k(subject: Subject, selector: str) -> None:
     for kind in subject.kinds:
         rows, store = opened(subject, kind)
-        for settings in ({"k": 10}, {"k": 10, "fetch_k": 11}, {"k": 40, "fetch_k": 41}, {"k": 50}):
+        paid = {"budget": 40, "costs": lambda item: 1}
+        for settings in ({"k": 10}, {"k": 10, "fetch_k": 11}, {"k": 40, "fetch_k": 41, **paid}, {"k": 50}):
             if not subject.searches:
                 settings.pop("fetch_k", None)
             made = subject.make(store, selector=selector, **settings)
@@ -287,6 +293,22 @@ def test_near_duplicates_are_replaced_by_a_wider_search(subject: Subject) -> Non
     chosen = np.array([rows[number].vector for number in found])
     assert len(found) == 8
     assert (chosen @ chosen.T - 2 * np.eye(8)).max() <= 0.6 + 1e-6
+
+
+@OVER_SEARCHES
+def test_a_threshold_does_not_end_a_search_that_returns_the_highest_cosines_last(subject: Subject) -> None:
+    query, cosines = unit(embed(QUERY)), np.linspace(0.9, 0.3, 60)[:, None]
+    noise = np.random.default_rng(0).normal(size=(60, DIMENSION))
+    others = unit(noise - noise @ query[:, None] * query)
+    # A search by distance finds the shortest rows first, and a search by product the longest ones.
+    kind = subject.kinds[1]
+    lengths = {"FAISS": np.linspace(3, 1, 60), "flat ip": np.linspace(1, 9, 60)}[kind][:, None]
+    vectors = lengths * (cosines * query + np.sqrt(1 - cosines**2) * others)
+    rows = [Row(f"doc-{i}", f"text {i}", {"number": i, "source": str(i % 8)}, row) for i, row in enumerate(vectors)]
+    settings = {"max_per_source": 1, "source": "source", "score_threshold": float(cosines[20, 0]) - 1e-6}
+    found = numbers(subject.run(subject.make(subject.open(rows, kind), k=8, fetch_k=9, **settings)))
+    assert {number % 8 for number in found} == {*range(8)}
+    assert max(found) <= 20
 
 
 # Events and log lines

@@ -16,7 +16,13 @@ from langchain_core.stores import InMemoryByteStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_setselect import SetSelectCompressor, register_vector_source, vectors
-from setselect import EmbeddingFallbackWarning, InvalidInputError, InvalidParameterError, VectorSourceError
+from setselect import (
+    EmbeddingFallbackWarning,
+    InvalidInputError,
+    InvalidParameterError,
+    SetSelectWarning,
+    VectorSourceError,
+)
 from tests.adapters.bindings import QUERY, expected, numbers
 from tests.embedding import corpus
 from tests.langchain_setselect.conftest import WordEmbeddings, in_memory
@@ -68,6 +74,13 @@ def test_documents_that_the_store_does_not_know_are_embedded(
     nameless = [document.model_copy(update={"id": None}) for document in documents]
     assert compressed(nameless, vectorstore=store, k=8) == expected(ROWS, 8)
     assert embeddings.documents == 50
+
+
+def test_documents_that_a_reranker_returned_without_ids_are_embedded(
+    store: VectorStore, documents: list[Document]
+) -> None:
+    with pytest.warns(EmbeddingFallbackWarning, match="30 this time.*no ids"):
+        assert compressed([d.model_copy(update={"id": None}) for d in documents], vectorstore=store) == expected(ROWS)
 
 
 def test_there_is_one_warning_per_class_of_store(documents: list[Document], embeddings: WordEmbeddings) -> None:
@@ -165,6 +178,18 @@ def test_pieces_that_share_an_id_are_separate_candidates(embeddings: WordEmbeddi
         chosen = made.compress_documents(pieces, "bread")
     assert {document.page_content for document in chosen} == {"river", "mountain", "bread"}
     assert chosen[0].page_content == "bread", "by its own vector, not that of the whole document"
+
+
+@pytest.mark.parametrize("key", ["flashrank_relevance_score", "rerank_score", "@search.reranker_score"])
+def test_scores_under_other_keys_of_rerankers_are_warned_of(
+    key: str, store: VectorStore, documents: list[Document]
+) -> None:
+    for place, document in enumerate(documents[1:]):
+        document.metadata[key] = place * 7 % 20
+    with pytest.warns(SetSelectWarning, match=f"the {key} .*ignored.*relevance='{key}'"):
+        compressed(documents, vectorstore=store)
+    documents[0].metadata[key] = 20
+    assert compressed(documents, vectorstore=store, relevance=key, search_type="similarity")[0] == ROWS[0]
 
 
 @pytest.mark.parametrize("name", ["fetch_k", "filter", "vectorstore"])

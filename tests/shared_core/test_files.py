@@ -66,6 +66,15 @@ def test_a_full_disk_names_the_journal() -> None:
             write()
 
 
+def test_a_full_disk_names_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int, _: bytes) -> int:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match=r"no space left on device: .*file\.lock"), hold_lock(tmp_path / "file"):
+        pytest.fail("the lock cannot be held")
+
+
 WRITER = """
 import sys
 from shared_core._files import write_atomically

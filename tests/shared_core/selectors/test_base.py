@@ -212,7 +212,7 @@ REFUSED: list[tuple[dict[str, Any], type[ValueError], str]] = [
     ({"k": 12}, InvalidParameterError, "k=12 with n=11"),
     ({"relevance": [1.0, 2.0]}, InvalidInputError, r"^relevance must have shape \(11,\)"),
     ({"relevance": [np.nan] * 11}, InvalidInputError, "^relevance: row 0 is nan"),
-    ({"relevance": range(11), "selector": "vrsd"}, InvalidParameterError, "VRSD .* use 'mmr', 'ndpp'"),
+    ({"relevance": range(11), "selector": "vrsd"}, InvalidParameterError, "VRSD .* use 'coverage', 'ndpp'"),
     ({"relevance": range(11), "relevance_scale": "log"}, InvalidParameterError, "scale must be one of minmax, rank"),
     ({"selector": "mmr", "lambda_mult": 1.5}, InvalidParameterError, "lambda_mult"),
     ({"selector": "vsrd"}, InvalidParameterError, "'vsrd'; known: .*vrsd"),

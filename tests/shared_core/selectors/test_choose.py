@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from setselect import SCALES, Candidates, Coverage, InvalidParameterError, rescale, select, select_many
+from setselect import (
+    SCALES,
+    Candidates,
+    Coverage,
+    InvalidParameterError,
+    SetSelectWarning,
+    rescale,
+    select,
+    select_many,
+)
 from shared_core.selectors.choose import choose
 from tests import oracles
 from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, TOP_K, VRSD_GREEDY, Pair, gaussian, names, random_cases
@@ -82,8 +91,16 @@ def test_with_no_open_candidate_the_selection_is_empty(pair: Pair) -> None:
 
 @pytest.mark.parametrize("score_threshold", [None, -1.0, 0.0])
 def test_a_budget_into_which_no_candidate_fits_selects_nothing(score_threshold: float | None) -> None:
-    candidates = Candidates(*gaussian(1, 11, 12), costs=[5.0] * 11)
-    assert not len(choose(candidates, VRSD_GREEDY.selector, 3, budget=4.0, score_threshold=score_threshold))
+    query, vectors = gaussian(1, 11, 12)
+    costs = np.full(11, 5.0)
+    # It fits, and is below the threshold or was shown.
+    last = int(np.argmin(oracles.cosines(query, vectors)))
+    costs[last] = 1.0
+    candidates = Candidates(query, vectors, costs=costs)
+    shown = [] if score_threshold == 0.0 else [last]
+    with pytest.warns(SetSelectWarning, match="nothing fits .* costs 5"):
+        found = choose(candidates, VRSD_GREEDY.selector, 3, budget=4.0, score_threshold=score_threshold, shown=shown)
+    assert not len(found)
 
 
 @every_pair

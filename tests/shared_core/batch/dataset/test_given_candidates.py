@@ -255,7 +255,11 @@ def test_lists_of_every_type_are_read(of: Any, lists: Any, number: Any, index: P
         ({"candidates_column": "id"}, InvalidInputError, "'id' must contain lists of whole numbers, but contains int"),
         ({"candidates_column": "scores"}, InvalidInputError, "'scores' must contain lists of whole numbers, but"),
         ({"relevance_column": "names"}, InvalidInputError, "'names' must contain lists of numbers, but contains"),
-        ({"selector": "vrsd"}, InvalidParameterError, "VRSD selects by angles.*'mmr', 'ndpp' or 'similarity'"),
+        (
+            {"selector": "vrsd"},
+            InvalidParameterError,
+            "VRSD selects by angles.*'coverage', 'ndpp', 'mmr' or 'similarity'",
+        ),
         ({"relevance_scale": "log"}, InvalidParameterError, "relevance_scale must be one of minmax, rank, sigmoid"),
     ],
 )

@@ -85,12 +85,10 @@ class Reference:
 def unit_rows(vectors: ArrayLike) -> Floats:
     """Rows of length 1; a zero row stays zero."""
     rows = np.array(vectors, dtype=np.float64)
-    for row in rows:
-        largest = max(map(abs, row.tolist()))
-        if largest > 0:
-            # Without this division a row of length 1e-310 would lose digits in the next one.
-            row /= largest
-            row /= math.hypot(*row.tolist())
+    # Without a division by its largest number, a row of length 1e-310 would lose digits in the division by its length.
+    for order in (np.inf, 2):
+        lengths = np.linalg.norm(rows, order, axis=1, keepdims=True)
+        rows /= np.where(lengths > 0, lengths, 1.0)
     return rows
 
 

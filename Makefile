@@ -42,7 +42,7 @@ demo: $(READY) ## show what setselect selects from NumPy's docstrings; QUERY="..
 	@$(BIN)/python examples/demo.py $(if $(value QUERY),"$$QUERY")
 
 test: $(READY) ## run all tests, doctests and snippets of the docs
-	@SETSELECT_REQUIRE="$(HERE)" $(BIN)/python -m pytest -q -n $(WORKERS)
+	@SETSELECT_REQUIRE="$(HERE)" $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 # $(1): environment, $(2): group of packages
 define INSTALL

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -84,12 +85,10 @@ class Reference:
 def unit_rows(vectors: ArrayLike) -> Floats:
     """Rows of length 1; a zero row stays zero."""
     rows = np.array(vectors, dtype=np.float64)
-    for row in rows:
-        largest = max(map(abs, row.tolist()))
-        if largest > 0:
-            # Without this division a row of length 1e-310 would lose digits in the next one.
-            row /= largest
-            row /= math.hypot(*row.tolist())
+    # Without a division by its largest number, a row of length 1e-310 would lose digits in the division by its length.
+    for order in (np.inf, 2):
+        lengths = np.linalg.norm(rows, order, axis=1, keepdims=True)
+        rows /= np.where(lengths > 0, lengths, 1.0)
     return rows
 
 
@@ -523,12 +522,8 @@ def ndpp_weights(
 
 def auto_temperature(relevance: Iterable[float], c: float, equal: float = 0.0) -> float:
     """c population standard deviations of the relevance; infinite if its values differ by no more than rounding."""
-    exact = [Fraction(x) for x in relevance]
-    mean = sum(exact) / len(exact)
-    # As a float, the variance of numbers near 1e-295 would be 0.
-    largest = max(map(abs, exact)) or 1
-    variance = sum(((x - mean) / largest) ** 2 for x in exact) / len(exact)
-    sigma = math.sqrt(variance) * float(largest)
+    # Computed with exact fractions: as a float, the variance of numbers near 1e-295 would be 0.
+    sigma = statistics.pstdev(map(float, relevance))
     return c * sigma if sigma > equal else math.inf
 
 
@@ -802,35 +797,33 @@ def coverage(
     L = rows @ rows.T + ridge * np.eye(n)
     worth, moved = _coverage_relevance(query, vectors, relevance, words, c, h * word_weight, several)
     others = cover if cover is None or isinstance(cover, tuple) else indicators(cover)
-    columns: list[tuple[Floats, float]] = []
+    columns: list[Floats] = []
     for parts, weight in ((words, word_weight), (others, cover_weight)):
         if parts is not None:
             a, b = np.asarray(parts[0], dtype=np.float64), np.asarray(parts[1], dtype=np.float64)
             # A part of cover counts as much as the most relevant candidate that covers it.
             most = np.ones(len(b)) if parts is words else (a * np.exp(worth)[:, None]).max(axis=0)
-            columns += [(a[:, j], w * weight * b[j] / math.fsum(b) * most[j]) for j in range(len(b)) if b[j] > 0]
+            columns += [w * weight * b[j] / math.fsum(b) * most[j] * a[:, j] for j in range(len(b)) if b[j] > 0]
             moved = moved + (0.0 if parts is words else w * weight * float(np.max(moved, initial=0.0)))
     if len(different_queries(query)) > 1:
         different = different_queries(query)
         for one in different:
             c_j = cosines(one, vectors)
-            columns.append((np.exp((c_j - max(c_j)) / auto_temperature(c_j, served, 1e-14)), w / len(different)))
-    values: dict[tuple[int, ...], float] = {}
+            columns.append(w / len(different) * np.exp((c_j - max(c_j)) / auto_temperature(c_j, served, 1e-14)))
+    covered = np.array(columns).reshape(len(columns), n)
 
-    def value(picks: Sequence[int]) -> float:
-        key = tuple(sorted(picks))
-        if key not in values:
-            diversity = float(np.linalg.slogdet(L[np.ix_(key, key)])[1])
-            covered = [weight * max((float(a[i]) for i in key), default=0.0) for a, weight in columns]
-            values[key] = math.fsum([*(worth[i] for i in key), diversity, *covered])
-        return values[key]
+    def values(sets: list[list[int]]) -> Floats:
+        index = np.array(sets, dtype=np.int64)
+        diversity = np.linalg.slogdet(L[index[:, :, None], index[:, None, :]])[1]
+        found: Floats = worth[index].sum(axis=1) + diversity + covered[:, index].max(axis=2, initial=0.0).sum(axis=0)
+        return found
 
     def scores_of(picked: Sequence[int], mask: Mask) -> Step:
         before, others = [*shown, *picked], np.flatnonzero(mask).tolist()
         gains, slack = np.zeros(n), moved.copy()
-        for i in others:
-            bonus = 0.0 if references is None else bridge * clearness(i, before, references)
-            gains[i] = value([*before, i]) - value(before) + bonus
+        gains[others] = values([[*before, i] for i in others]) - values([before])
+        if references is not None:
+            gains[others] += [bridge * clearness(i, before, references) for i in others]
         ratios = _determinants_with(L, before, others) / ndpp_determinant(L, before)
         slack[others] += 2 * FLOAT32_ROUNDING * ((1 + ridge) * _amplification(L, before)[others] / ratios)
         return Step(gains, gains, slack, tie=1e-10)

@@ -1,11 +1,14 @@
-"""Chroma: in this process, on disk, and on a server on loopback that the tests start and stop."""
+"""Chroma: in this process, on disk, and on a server on loopback, one per process of the tests."""
 
+import atexit
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -18,18 +21,21 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from tests.stores.harness import LangChainCase, LlamaIndexCase, fill, free_port, needs
 
 
-@contextmanager
-def server(folder: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """Chroma's server on a free port, with its data in the folder."""
-    port = free_port()
-    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder), "--port", str(port)]
+@cache
+def server() -> int:
+    """The port of a server that stops with this process."""
+    folder, port = tempfile.mkdtemp(prefix="setselect-chroma-"), free_port()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", folder, "--port", str(port)]
     process = subprocess.Popen([*command, "--host", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        _wait_for(port, process)
-        yield port, process
-    finally:
-        process.terminate()
-        process.wait(30)
+    atexit.register(_stop, process)
+    _wait_for(port, process)
+    return port
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    process.wait(30)
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 60) -> None:
@@ -54,12 +60,11 @@ def client(kind: str, folder: Path) -> Iterator[Any]:
         case "on disk":
             yield chromadb.PersistentClient(str(folder))
         case _:
-            with server(folder) as (port, _):
-                http = chromadb.HttpClient("127.0.0.1", port)
-                yield http
-                # The client's close() leaves its connections open.
-                for part in (http, http._admin_client):  # type: ignore[attr-defined]
-                    part._server._session.close()
+            http = chromadb.HttpClient("127.0.0.1", server())
+            yield http
+            # The client's close() leaves its connections open.
+            for part in (http, http._admin_client):  # type: ignore[attr-defined]
+                part._server._session.close()
 
 
 # For cosine, Chroma's index keeps unit vectors and lengths. Their product may differ from the vector in the last bit.

@@ -53,7 +53,7 @@ KINDS: dict[str, Callable[[Comparison], Comparison]] = {
 def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as running:
         # A container's root cannot use Chromium's sandbox.
-        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield browser
         browser.close()
 

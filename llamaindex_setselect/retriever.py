@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache, partial
-from typing import Annotated, Any, ClassVar, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Concatenate, ParamSpec, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
@@ -23,7 +23,7 @@ from shared_core.retrieval.lookup import nearest_name
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Found, Request, Selected
 from shared_core.retrieval.search import Store, search_and_select
-from shared_core.retrieval.settings import Fetching, as_shown
+from shared_core.retrieval.settings import Fetching
 from shared_core.retrieval.shadow import in_shadow
 from shared_core.selectors.base import DEFAULT_K
 
@@ -86,6 +86,10 @@ class RetrieverSettings(SelectionSettings, Fetching):
 
     _owner = "SetSelectIndexRetriever"
 
+    def _over(self, index: VectorStoreIndex) -> Self:
+        self._index = index
+        return self
+
     @override
     def _make_request(self) -> Request:
         if self.follow and self.relevance == "score":
@@ -105,6 +109,9 @@ _SEARCH = (
     "hybrid_top_k",
     "vector_store_kwargs",
 )
+
+# The fields that LlamaIndex's base class keeps itself.
+_OF_BASE_CLASS = ("callback_manager", "object_map", "verbose")
 
 
 def takes_fields_of(
@@ -132,7 +139,7 @@ class SetSelectIndexRetriever(BaseRetriever):
     index : VectorStoreIndex
         Where the nodes are searched; the vectors are those that its vector store keeps.
     top_n, fetch_k, **options
-        See :class:`RetrieverSettings` and :class:`Settings`. ``shown`` can be set between calls:
+        See :class:`RetrieverSettings` and :class:`Settings`. They can be changed between calls:
         ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
     filters, node_ids, doc_ids, vector_store_kwargs, callback_manager, object_map, verbose, ...
         As for ``VectorIndexRetriever``; the last three are by default the index's.
@@ -162,25 +169,32 @@ class SetSelectIndexRetriever(BaseRetriever):
     @takes_fields_of(RetrieverSettings)
     def __init__(self, index: VectorStoreIndex, **options: Any) -> None:
         self._index = index
-        self._settings = settings = self._fields(**options)
-        settings._index = index
+        self._settings = settings = self._fields(**options)._over(index)
         super().__init__(
             callback_manager=settings.callback_manager or index._callback_manager,
             object_map=index._object_map if settings.object_map is None else settings.object_map,
             verbose=settings.verbose,
         )
 
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """Ids of the nodes that the reader has seen already."""
-        return tuple(map(str, self._settings._request.settings.shown))
+    # A setting can be changed between calls, as in the other classes.
+    if TYPE_CHECKING:
+        top_n: int | None
+        fetch_k: int | None
+        shown: Iterable[str]
+    else:
 
-    @shown.setter
-    def shown(self, shown: Iterable[str]) -> None:
-        # A new object, because a call in another thread may be using the current one.
-        changed = self._settings.model_copy(update={"shown": as_shown(shown)})
-        _ = changed._request
-        self._settings = changed
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name.startswith("_") or name in _OF_BASE_CLASS:
+                super().__setattr__(name, value)
+                return
+            # A new object, because a call in another thread may be using the current one.
+            given = {field: getattr(self._settings, field) for field in self._settings.model_fields_set}
+            self._settings = self._fields(**{**given, name: value})._over(self._index)
+
+        def __getattr__(self, name: str) -> Any:
+            if name in self._fields.model_fields:
+                return getattr(self._settings, name)
+            raise AttributeError(f"{type(self).__name__} has no {name}")
 
     @property
     def vector_source(self) -> str:

@@ -145,6 +145,25 @@ def test_shown_may_be_set_between_calls(index: VectorStoreIndex) -> None:
     assert ids_of(retriever.retrieve(QUERY)) == first
 
 
+def test_settings_may_be_changed_between_calls(index: VectorStoreIndex) -> None:
+    retriever: Any = SetSelectIndexRetriever(index, top_n=3, selector="mmr")
+    retriever.top_n = 4
+    retriever.lambda_mult = 1.0
+    nearest_four = ids_of(retriever.retrieve(QUERY))
+    assert nearest_four == retrieved(index, top_n=4, selector="similarity")
+    assert (retriever.top_n, retriever.selector) == (4, "mmr")
+    # What LlamaIndex's own retriever calls it, a store's own MMR, and a value out of range are refused.
+    for name, value, named in (
+        ("similarity_top_k", 2, "top_n"),
+        ("vector_store_query_mode", "mmr", "selector='mmr'"),
+        ("top_n", 0, "top_n"),
+        ("lambda_mult", 2.0, "lambda_mult"),
+    ):
+        with pytest.raises(InvalidParameterError, match=named):
+            setattr(retriever, name, value)
+    assert ids_of(retriever.retrieve(QUERY)) == nearest_four
+
+
 # Spans
 
 

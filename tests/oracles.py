@@ -594,6 +594,8 @@ def ndpp_greedy(
     if W_R is not None:
         inner, moved = mapped_cosines(query, vectors, W_R)
         moved = moved + moved[int(np.argmax(inner))]
+    if not is_single(vectors):
+        moved = np.zeros(len(rows))
     peak = float(np.max(inner))
     if kind == "auto":
         assert c is not None
@@ -826,7 +828,7 @@ def coverage(
             gains[others] += [bridge * clearness(i, before, references) for i in others]
         ratios = _determinants_with(L, before, others) / ndpp_determinant(L, before)
         slack[others] += 2 * FLOAT32_ROUNDING * ((1 + ridge) * _amplification(L, before)[others] / ratios)
-        return Step(gains, gains, slack, tie=1e-10)
+        return Step(gains, gains, slack, tie=16 * float(np.finfo(np.float32).eps) if is_single(vectors) else 1e-10)
 
     more: dict[str, Any] = {"k": k, "relevance": relevance, "shown": shown, **conditions}
     return _greedy(query, vectors, scores_of, combine=math.fsum, of_determinants=True, **more)

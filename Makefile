@@ -69,7 +69,7 @@ test-stores: $(STORES)/.ready $(OTHERS)/.ready ## run the tests of all vector st
 test-install: $(READY) ## install the wheel in clean environments, without extras and with each extra; PYTHONS="3.12" EXTRAS="bare batch"
 	@$(BIN)/python tests/installation/install.py $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(EXTRAS),--extras $(EXTRAS))
 
-FUZZ = FUZZ_CASES=$(CASES) FUZZ_SEED=$(SEED) $(BIN)/python -m pytest -q -n $(WORKERS)
+FUZZ = FUZZ_CASES=$(CASES) FUZZ_SEED=$(SEED) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 # Files, locks and resumption do not depend on numba.
 WITHOUT_NUMBA = $(addprefix tests/adversarial/test_,core.py adapters.py)
 

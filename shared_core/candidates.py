@@ -588,13 +588,17 @@ def standardise(
 
     If the values are cosines, ``dtype`` is that of the vectors. None means numbers of any size.
     """
+    size: Any = 1.0
     if dtype is None:
-        # Squares of very large or very small numbers would overflow or underflow.
-        largest = np.abs(values).max(axis=-1, keepdims=True)
-        values = values / np.where(largest > 0, largest, 1.0)
+        # Squares of very large or very small numbers would overflow or underflow. A power of two rounds nothing.
+        size, exponent = np.frexp(np.abs(values).max(axis=-1, keepdims=True))
+        values = np.ldexp(values, -exponent)
     n = values.shape[-1]
-    centred = values - np.add.reduce(values, axis=-1, keepdims=True) / n
+    centred = values
+    # The first mean has a rounding error, which counts if the values hardly differ.
+    for _ in range(2):
+        centred = centred - np.add.reduce(centred, axis=-1, keepdims=True) / n
     sigma = np.sqrt(np.vecdot(centred, centred) / n)[..., None]
-    flat = sigma <= TIE_TOLERANCE[dtype or centred.dtype]
+    flat = sigma <= size * TIE_TOLERANCE[dtype or centred.dtype]
     per_sigma = (1.0 - flat) / (sigma + flat)
     return centred * per_sigma, per_sigma

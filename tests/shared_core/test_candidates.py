@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import statistics
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from shared_core import Candidates, InvalidInputError, InvalidParameterError, Parts
-from shared_core.candidates import CandidateBlock, References, as_parts, as_unit_rows
+from shared_core.candidates import CandidateBlock, References, as_parts, as_unit_rows, standardise
 from tests import oracles
 from tests.shared_core.cases import UNUSABLE, gaussian, random_cases
 
@@ -426,3 +428,14 @@ ONES = np.ones((2, 3, 4))
 def test_a_block_with_an_error_is_refused(queries: Any, vectors: Any, more: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         CandidateBlock.validate(queries, as_unit_rows(vectors), **more)
+
+
+@pytest.mark.parametrize(
+    "values", [[1 - 1.3e-13, 1.0, 1.0], [0.3, 0.3 + 1e-13, 0.3 + 3e-13], [7e200, 7e200, 7e200 * (1 + 1e-13)]]
+)
+def test_standard_scores_of_values_that_hardly_differ_are_exact(values: list[float]) -> None:
+    exact = [Fraction(value) for value in values]
+    mean = sum(exact) / len(exact)
+    sigma = Fraction(statistics.pstdev(values))
+    expected = [float((value - mean) / sigma) for value in exact]
+    np.testing.assert_allclose(standardise(np.array(values), None)[0], expected, rtol=1e-12)

@@ -153,6 +153,35 @@ async def test_random_settings_select_what_the_core_selects(subject: Subject, ca
         assert numbers(subject.run(made, [ROWS[row] for row in rows], query=text)) == wanted, (number, settings)
 
 
+@over(RETRIEVERS)
+def test_a_budget_and_repeated_texts_leave_no_set_short(subject: Subject, cases: Cases) -> None:
+    for _, rng in cases(share=0.02, at_most=2000):
+        # A few of the texts have most of the copies, so that the first search often finds one text only.
+        text_of = rng.choice(12, size=len(ROWS), p=rng.dirichlet(np.full(12, 0.3))).tolist()
+        source_of = rng.integers(3, size=12).astype(str).tolist()
+        rows = [
+            row._replace(text=f"text {text}", metadata={**row.metadata, "source": source_of[text]})
+            for row, text in zip(ROWS, text_of, strict=True)
+        ]
+        k, cost, budget, cap = (int(rng.integers(*bounds)) for bounds in ((1, 9), (1, 4), (3, 25), (1, 5)))
+        settings = {
+            "k": k,
+            "fetch_k": int(rng.integers(k, 30)),
+            "costs": lambda item, cost=cost: cost,
+            "budget": budget,
+        }
+        capped = rng.random() < 0.5
+        if capped:
+            settings |= {"max_per_source": cap, "source": "source"}
+        made = subject.make(subject.open(rows, subject.kinds[0]), selector=pick(rng, SELECTORS), **settings)
+        found = [text_of[number] for number in numbers(subject.run(made))]
+        texts = [source_of[text] for text in set(text_of)]
+        possible = sum(min(cap if capped else 12, texts.count(source)) for source in set(texts))
+        assert len(set(found)) == len(found) == min(k, budget // cost, possible)
+        picked = [source_of[text] for text in found]
+        assert not capped or max(map(picked.count, picked)) <= cap
+
+
 # Threads and cancelled tasks
 
 

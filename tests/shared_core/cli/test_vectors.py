@@ -46,7 +46,7 @@ def write(path: str, records: list[Any]) -> None:
     Path(path).write_text("\n".join(map(json.dumps, records)) + "\n", encoding="utf-8")
 
 
-def write_parquet(path: str, ids: list[str], vectors: Any, id: str = "id", vector: str = "vector") -> None:
+def write_parquet(path: str, ids: list[str | None], vectors: Any, id: str = "id", vector: str = "vector") -> None:
     pq.write_table(pa.table({id: ids, vector: vectors}), path)
 
 
@@ -145,6 +145,15 @@ def test_vectors_that_do_not_fit_are_an_error_of_one_line(corpus: Path, argument
     assert message in result.stderr
     [line] = [line for line in result.stderr.splitlines() if "%" not in line]
     assert line.startswith("error: ")
+
+
+def test_a_null_id_in_parquet_is_not_the_text_none(corpus: Path) -> None:
+    ids = [document["id"] for document in DOCUMENTS[:-1]]
+    write("docs.jsonl", [*DOCUMENTS[:-1], {**DOCUMENTS[-1], "id": "None"}])
+    write_parquet("null.parquet", [*ids, None], ROWS.tolist())
+    result = run("--vectors", "null.parquet", "--query-vectors", "queries.npy")
+    assert result.exit_code == 2
+    assert "has no vector for 1 of 4 ids: 'None'" in result.stderr
 
 
 def test_parquet_without_pyarrow_names_the_extra(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, Self, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, Self, TypeVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
@@ -47,6 +47,12 @@ class ExampleSettings(RetrieverSettings):
     def _view(scored: NodeWithScore) -> Any:
         return scored.node.metadata  # the example
 
+    @override
+    def _over(self, index: VectorStoreIndex) -> Self:
+        if self.vector_store is not None:
+            raise InvalidParameterError("vector_store is for from_examples: here the examples are in the index")
+        return super()._over(index)
+
 
 class _ExampleRetriever(SetSelectIndexRetriever):
     _fields = ExampleSettings
@@ -73,8 +79,9 @@ class SetSelectExampleSelector:
     template, separator, input_variable, input_keys
         See :class:`ExampleSettings`.
     **options
-        See :class:`SetSelectIndexRetriever`. A function gets the example. ``max_per_source`` needs ``source``. With
-        ``scores=True`` the examples have the keys ``selection_score`` and ``relevance_score`` too.
+        See :class:`SetSelectIndexRetriever`. They can be changed between calls, ``vector_store`` excepted. A function
+        gets the example. ``max_per_source`` needs ``source``. With ``scores=True`` the examples have the keys
+        ``selection_score`` and ``relevance_score`` too.
 
     Raises
     ------
@@ -99,11 +106,29 @@ class SetSelectExampleSelector:
     def __init__(self, index: VectorStoreIndex, **options: Any) -> None:
         self._index = index
         self._retriever = _ExampleRetriever(index, **options)
-        fields: Any = self._retriever._settings
-        self.template: str = fields.template
-        self.separator: str = fields.separator
-        self.input_variable: str = fields.input_variable
-        self._input_keys = fields.input_keys
+
+    # A setting can be changed between calls, as in the other classes.
+    if TYPE_CHECKING:
+        template: str
+        separator: str
+        input_variable: str
+        input_keys: Sequence[str] | None
+        top_n: int | None
+        shown: Iterable[str]
+    else:
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if not name.startswith("_"):
+                # A new object, because copies of the selector share the current one.
+                retriever = copy.copy(self._retriever)
+                setattr(retriever, name, value)
+                name, value = "_retriever", retriever
+            super().__setattr__(name, value)
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ExampleSettings.model_fields:
+                return getattr(self._retriever, name)
+            raise AttributeError(f"{type(self).__name__} has no {name}")
 
     @classmethod
     @_takes_examples_and_fields_of(ExampleSettings)
@@ -139,9 +164,9 @@ class SetSelectExampleSelector:
         InvalidParameterError
             The selector was not made by :meth:`from_examples`, so the keys to embed are unknown.
         """
-        if self._input_keys is None:
+        if self.input_keys is None:
             raise InvalidParameterError("add_examples needs input_keys: make the selector with from_examples")
-        nodes = [_node(example, self._input_keys) for example in examples]
+        nodes = [_node(example, self.input_keys) for example in examples]
         self._index.insert_nodes(nodes)
         return [node.node_id for node in nodes]
 

@@ -111,7 +111,7 @@ _SEARCH = (
 )
 
 # The fields that LlamaIndex's base class keeps itself.
-_OF_BASE_CLASS = ("callback_manager", "object_map", "verbose")
+_OF_BASE_CLASS = ("callback_manager", "object_map")
 
 
 def takes_fields_of(
@@ -190,6 +190,7 @@ class SetSelectIndexRetriever(BaseRetriever):
             # A new object, because a call in another thread may be using the current one.
             given = {field: getattr(self._settings, field) for field in self._settings.model_fields_set}
             self._settings = self._fields(**{**given, name: value})._over(self._index)
+            self._verbose = self._settings.verbose
 
         def __getattr__(self, name: str) -> Any:
             if name in self._fields.model_fields:

@@ -190,7 +190,7 @@ def parse_setting(text: str) -> tuple[Setting, Selector]:
     Raises
     ------
     InvalidParameterError
-        See :func:`named`; or a part is not of the form ``parameter=value``.
+        See :func:`named`; or a part is not of the form ``parameter=value``, or the file of a kernel cannot be read.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def parse_setting(text: str) -> tuple[Setting, Selector]:
                 value = ast.literal_eval(value)
             parameters[key] = value
         return named(name, **parameters)
-    except InvalidParameterError as error:
+    except (InvalidParameterError, OSError) as error:
         raise InvalidParameterError(f"{argument_name('setting')} {quoted(text)}: {error}") from None
 
 

@@ -291,7 +291,9 @@ def test_images_and_pointers_with_the_same_text_are_no_duplicates() -> None:
     assert all(any(chosen.node is node for node in nodes) for chosen in found), "the nodes themselves, of any kind"
 
 
-async def test_index_nodes_are_followed_after_the_selection(model: CountingEmbedding) -> None:
+async def test_index_nodes_are_followed_after_the_selection(
+    model: CountingEmbedding, capsys: pytest.CaptureFixture[str]
+) -> None:
     behind = TextNode(id_="behind", text="what the pointer points to")
     pointer = IndexNode(id_="pointer", text=QUERY, index_id="there", obj=behind)
     index = VectorStoreIndex(make_nodes(), objects=[pointer], embed_model=model)
@@ -301,3 +303,7 @@ async def test_index_nodes_are_followed_after_the_selection(model: CountingEmbed
         (SetSelectIndexRetriever(index, object_map={"there": other}), "other"),
     ):
         assert ids_of(retriever.retrieve(QUERY))[0] == ids_of(await retriever.aretrieve(QUERY))[0] == wanted
+        assert capsys.readouterr().out == ""
+        retriever.object_map, retriever.verbose = {"there": other}, True  # type: ignore[attr-defined]
+        assert ids_of(retriever.retrieve(QUERY))[0] == "other"
+        assert "TextNode" in capsys.readouterr().out

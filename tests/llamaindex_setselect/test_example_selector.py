@@ -100,6 +100,9 @@ def test_separator_input_variable_and_braces(model: CountingEmbedding) -> None:
     )
     prompt = PromptTemplate("{shots} for {task}", function_mappings={"shots": selector})
     assert prompt.format(task="an empty dict") == "{} | {1} for an empty dict"
+    selector.separator, selector.template = "; ", "{question}"
+    assert prompt.format(task="an empty dict") == "an empty dict; a set for an empty dict"
+    assert (selector.separator, selector.input_keys) == ("; ", ["question"])
 
 
 @pytest.mark.parametrize("way", ["as an argument", "updated"])
@@ -142,6 +145,14 @@ def test_settings_that_need_another(model: CountingEmbedding) -> None:
     assert over_an_index(query_str=QUERY).count("\n\n") == 1
     with pytest.raises(InvalidParameterError, match="from_examples"):
         over_an_index.add_examples([{"question": "q"}])
+    over_an_index.input_keys = ["subject"]
+    over_an_index.add_examples([{"subject": "new", "stars": 5}])
+    # The examples are in the store of the index.
+    unlike = {"template": "{subject}", "vector_store": SimpleVectorStore()}
+    with pytest.raises(InvalidParameterError, match="from_examples"):
+        SetSelectExampleSelector(make_index("simple", model), **unlike)
+    with pytest.raises(InvalidParameterError, match="from_examples"):
+        make(model).vector_store = SimpleVectorStore()
 
 
 @pytest.mark.parametrize("missing", ["input_keys", "template"])

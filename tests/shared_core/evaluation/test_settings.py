@@ -183,6 +183,7 @@ def test_a_line_of_text_is_what_the_label_says() -> None:
         ("coverage min_gain=2", "min_gain must be a finite number"),
         ("coverage min_k=2", "min_k has no effect without min_gain"),
         ("coverage relevance=bge", "relevance must be 'cosine' or 'scores'"),
+        ("ndpp kernel=nowhere.safetensors", "No such file .*nowhere"),
         ("vrsd relevance=scores", "VRSD .* cannot use a given relevance"),
     ],
 )

@@ -144,7 +144,7 @@ def words_pair(store: FAISS, *, named: bool = False) -> Pair:
     questions = {query: " ".join(rng.choice(words, 20)) for query in harness.QUERIES}
     table = {questions[query]: vector for query, vector in harness.QUERIES.items()}
     with_texts = FAISS(harness.TableEmbeddings(table), store.index, docstore, store.index_to_docstore_id)
-    given: dict[str, Any] = {} if named else {"bridge_weight": 0}
+    given: dict[str, Any] = {} if named else {"reference_weight": 0}
     retriever = SetSelectRetriever(vectorstore=with_texts, k=K_WITH_WORDS, fetch_k=FETCH_K_WITH_WORDS, **given)
     return Pair(
         NAMES if named else WORDS,
@@ -278,7 +278,7 @@ def page(found: dict[str, dict[str, Times]], turns: int) -> str:
         "compared with. All figures are microseconds. The overhead is the median difference between a call and that "
         "search, with the quartiles of the difference in brackets. It includes the selection. setselect requires an "
         f"overhead of at most {BOUNDS[WITH_NUMBA]} µs with numba and {BOUNDS[NUMPY]} µs in numpy alone; of the default "
-        f"without names (`bridge_weight=0`), {BOUND_WITH_WORDS} µs. Its two rows read {FETCH_K_WITH_WORDS} texts of "
+        f"without names (`reference_weight=0`), {BOUND_WITH_WORDS} µs. Its two rows read {FETCH_K_WITH_WORDS} texts of "
         "1,000 characters for questions of 20 words. In the row with names, a text has the name of another one after "
         f"every {WORDS_PER_NAME} words. The rows of "
         "`as_retriever` show the overhead of the frameworks' own retrievers, which no adapter can avoid. "

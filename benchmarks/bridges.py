@@ -39,7 +39,7 @@ from benchmarks.regimes_tasks import REGIMES, SEED, Case, Picks, Regime, is_deve
 from langchain_setselect import SetSelectRetriever
 from llamaindex_setselect import SetSelectIndexRetriever
 from shared_core import Coverage, TopK
-from shared_core.signals.references import find_references
+from shared_core.texts.references import find_references
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # the package is being replaced
@@ -88,10 +88,10 @@ def corpus_of(regime: Regime) -> Corpus:
 Select = Callable[[int, int], Picks]
 ARRAYS: dict[str, tuple[Method, int, bool]] = {
     "similarity": (by_vectors(TopK()), 50, True),
-    "words": (by_texts(Coverage(bridge_weight=0)), 50, True),
+    "words": (by_texts(Coverage(reference_weight=0)), 50, True),
     "bridges": (by_texts(Coverage()), 50, True),
     "bridges, names read from the texts": (by_texts(Coverage()), 50, False),
-    "words, 200": (by_texts(Coverage(bridge_weight=0)), 200, True),
+    "words, 200": (by_texts(Coverage(reference_weight=0)), 200, True),
     "bridges, 200": (by_texts(Coverage()), 200, True),
 }
 SHOWN = [*ARRAYS, "follow"]
@@ -295,7 +295,7 @@ A *bridge* is such a text. Its title stands in a text that was selected earlier,
 
 All figures are percent of the questions for which **every passage that the answer needs** is among 5 / 10 texts, with
 {MINILM} (texts cut after {MAX_TOKENS} tokens) and 50 candidates unless another number is given. The questions are those
-of the half on which nothing was chosen. *words* is `Coverage(bridge_weight=0)`, *bridges* the default, `Coverage()`.
+of the half on which nothing was chosen. *words* is `Coverage(reference_weight=0)`, *bridges* the default, `Coverage()`.
 *follow* is the retriever of LangChain with `follow=True` and `fetch_k=50`: names in the picks that no candidate bears
 are searched for, and the set is selected again from all. The names are the titles of the passages, except in the column
 that says so.

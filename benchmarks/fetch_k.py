@@ -43,7 +43,7 @@ from benchmarks.models import MINILM, PACKAGES, embed
 from benchmarks.papers._common import DATA, ROOT, heading, table
 from benchmarks.regimes_tasks import REGIMES, SEED, Picks, Regime, is_development, is_there
 from setselect import select
-from shared_core.selectors.base import default_fetch_k
+from shared_core.selection.sizes import default_fetch_k
 
 RESULT = ROOT / "benchmarks" / "results" / "fetch_k.md"
 SIZES = (20, 50, 100, 200)
@@ -100,7 +100,7 @@ class Found(NamedTuple):
 
 def select_by_default(question: str, query: np.ndarray, vectors: np.ndarray, texts: list[str], k: int) -> Picks:
     """What a user gets who names no selector; without names, because ``bridges.py`` measures what they add."""
-    picks: Picks = select(query, vectors, k, question=question, texts=texts, bridge_weight=0).indices.tolist()
+    picks: Picks = select(query, vectors, k, question=question, texts=texts, reference_weight=0).indices.tolist()
     return picks
 
 
@@ -292,7 +292,7 @@ def page(found: dict[str, Found], costs: list[Cost]) -> str:
     packages = ["numpy", *FRAMEWORKS, PACKAGES[MINILM][0]]
     text = heading("How many candidates to fetch", "benchmarks/fetch_k.py", files, packages, SEED)
     return f"""{text}
-The default selector, without names (`bridge_weight=0`), selects k texts from the nearest texts by {MINILM}.
+The default selector, without names (`reference_weight=0`), selects k texts from the nearest texts by {MINILM}.
 With names, more candidates find more for questions of two steps: see [bridges](bridges.md).
 
 A **point** is one of 100: in most tasks, one

@@ -26,7 +26,7 @@ from benchmarks.papers._common import ROOT, heading, table
 from benchmarks.regimes_methods import FETCH_K, Search
 from benchmarks.regimes_tasks import REGIMES, SEED, Regime, is_development, is_there
 from shared_core import Coverage, Selection, Selector, TopK
-from shared_core.selectors.base import DEFAULT_MIN_K, count_worthwhile
+from shared_core.selectors.ending import DEFAULT_MIN_K, count_worthwhile
 
 RESULT = ROOT / "benchmarks" / "results" / "min_gain.md"
 MOST = 10

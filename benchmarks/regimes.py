@@ -46,7 +46,7 @@ from benchmarks.regimes_methods import (
 from benchmarks.regimes_tasks import ANSWER, GROUPS, REGIMES, SEED, Case, Picks, Regime, is_development, is_there
 from shared_core.selectors.coverage import BRIDGE, COVERED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
-from shared_core.signals.words import split_words
+from shared_core.texts.words import split_words
 
 RESULT = ROOT / "benchmarks" / "results" / "regimes.md"
 VECTORS = (MINILM, MPNET, E5)
@@ -441,7 +441,7 @@ no are left out.
 ## When it hurts
 
 All tasks and kinds of vectors in which the words of the question or the bridges take something away, or in which
-{DEFAULT} finds less than similarity. `bridge_weight=0` switches the bridges off; `word_weight=0` the words, and both
+{DEFAULT} finds less than similarity. `reference_weight=0` switches the bridges off; `word_weight=0` the words, and both
 together leave `NDPP()`.
 
 {harm_table(cells)}

@@ -14,8 +14,8 @@ from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK
 from shared_core.candidates import Parts, References
 from shared_core.selectors.coverage import BRIDGE, COVERED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
-from shared_core.signals.references import find_references
-from shared_core.signals.words import match_words
+from shared_core.texts.references import find_references
+from shared_core.texts.words import match_words
 
 FETCH_K = 50
 RRF_K = 60  # the constant of Cormack, Clarke and Büttcher (SIGIR 2009)
@@ -235,7 +235,7 @@ METHODS: dict[str, Method] = {
     "Dartboard": dartboard(1.0),
     "NDPP()": by_vectors(NDPP()),
     DEFAULT: by_texts(Coverage()),
-    WORDS: by_texts(Coverage(bridge_weight=0)),
+    WORDS: by_texts(Coverage(reference_weight=0)),
     "… without words in the relevance": objective(h=0),
     "… without coverage": objective(w=0),
     "… without the determinant": by_texts(Coverage(ridge=1e6)),

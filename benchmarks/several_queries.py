@@ -192,7 +192,7 @@ METHODS: dict[str, tuple[str, Select]] = {
     HIGHEST: ("union", by_vectors(TopK())),
     "`NDPP()`": ("union", by_vectors(NDPP())),
     ONE_SET: ("union", by_texts(Coverage())),
-    "one set, `bridge_weight=0`": ("union", by_texts(Coverage(bridge_weight=0))),
+    "one set, `reference_weight=0`": ("union", by_texts(Coverage(reference_weight=0))),
     "one set, `fetch_k=50` shared out": ("shared", by_texts(Coverage())),
 }
 
@@ -396,7 +396,7 @@ nothing was chosen.
   of the first 10 or all {LIST} candidates of each query. *Round robin* takes the best text of each query that is not
   there yet, query by query. *Highest cosine* takes the k texts with the highest cosine with any of the queries.
 - *One set* is the default, `Coverage()`, on the union of the candidates: the words are those of all queries, and each
-  query is a part that the set has to cover. `bridge_weight=0` leaves out what the texts name.
+  query is a part that the set has to cover. `reference_weight=0` leaves out what the texts name.
 - *`fetch_k={FETCH_K}` shared out*: as the retrievers search, max(k, ⌈{FETCH_K} / q⌉) candidates of each of q queries.
 
 {count_table(found)}

@@ -33,7 +33,7 @@ class Panel:
     what: str
     titles: list[str]
     needed: list[bool]
-    named_by: list[int | None]
+    referred_by: list[int | None]
 
 
 def panels() -> list[Panel]:
@@ -50,9 +50,9 @@ def panels() -> list[Panel]:
 
 def _read(heading: str, what: str, documents: list[Document], gold: set[str]) -> Panel:
     titles = [document.metadata["title"] for document in documents]
-    names = [document.metadata.get("selection_named_by") for document in documents]
-    named_by = [None if name is None else titles.index(name) for name in names]
-    return Panel(heading, what, titles, [document.id in gold for document in documents], named_by)
+    names = [document.metadata.get("selection_referred_by") for document in documents]
+    referred_by = [None if name is None else titles.index(name) for name in names]
+    return Panel(heading, what, titles, [document.id in gold for document in documents], referred_by)
 
 
 def draw(shown: list[Panel], palette: Palette) -> str:
@@ -68,7 +68,7 @@ def description(shown: list[Panel]) -> str:
     sentences = []
     for panel in shown:
         sentences.append(f"{panel.heading} ({panel.what}) picks {', '.join(panel.titles)}: {_count(panel)}.")
-        for title, row in zip(panel.titles, panel.named_by, strict=True):
+        for title, row in zip(panel.titles, panel.referred_by, strict=True):
             if row is not None:
                 sentences.append(f"{title} is named by {panel.titles[row]}.")
     return " ".join(sentences)
@@ -92,7 +92,7 @@ def _panel(panel: Panel, palette: Palette) -> list[str]:
         text = f'font-size="17" font-weight="{weight}" fill="{colour}">{escape(shorten(title))}'
         lines += [*chip(i, text, colour, colour, 1 if needed else 0.4, palette), "</g>"]
     edge = PANEL - 12
-    for i, row in enumerate(panel.named_by):
+    for i, row in enumerate(panel.referred_by):
         if row is not None:
             start, end = (44 + ROW // 2 + (ROW + 4) * at for at in (row, i))
             lines += [

@@ -20,7 +20,7 @@ store, questions = hotpotqa()
 retrievers: dict[str, BaseRetriever] = {
     "store.as_retriever": store.as_retriever(search_kwargs={"k": 5}),
     "SetSelectRetriever": SetSelectRetriever(vectorstore=store, k=5),
-    "  bridge_weight=0": SetSelectRetriever(vectorstore=store, k=5, bridge_weight=0),
+    "  reference_weight=0": SetSelectRetriever(vectorstore=store, k=5, reference_weight=0),
 }
 if "--follow" in sys.argv:
     retrievers["  follow=True"] = SetSelectRetriever(vectorstore=store, k=5, follow=True)

@@ -15,7 +15,7 @@ from shared_core import InvalidParameterError
 from shared_core.retrieval.lookup import nearest_name, refuse_unknown
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.settings import Call, Name, Positive, Settings, parameter_names
-from shared_core.selectors.base import DEFAULT_SELECTOR, SelectorName
+from shared_core.selectors.registry import DEFAULT_SELECTOR, SelectorName
 
 
 class SelectionSettings(Settings):
@@ -86,7 +86,7 @@ class SelectionSettings(Settings):
             dropped = {*parameter_names(), "selector_kwargs"}
             configured = {name: value for name, value in configured.items() if name not in dropped}
         call = Call(**_merge(configured, of_call))
-        made = Request(call, view=type(self)._view, names_by_default=self._names_by_default, warns=warns)
+        made = Request(call, view=type(self)._view, refer_by_default=self._refer_by_default, warns=warns)
         return made, {**for_store, **more_for_store}
 
     def _split(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -17,10 +17,10 @@ from shared_core.evaluation.corpus import Query
 from shared_core.evaluation.judging import FoundCandidates, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
-from shared_core.retrieval.items import read_title
+from shared_core.retrieval.names import read_title
+from shared_core.retrieval.pool import unite
 from shared_core.retrieval.question import EmbeddedQuery
-from shared_core.retrieval.search import unite
-from shared_core.selectors.base import share_fetch_k
+from shared_core.selection.sizes import share_fetch_k
 from shared_core.signals.embedding_models import as_embeddings, fingerprint
 
 from .retriever import search_store

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Real
@@ -17,8 +18,17 @@ from typing_extensions import override
 
 from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.request import Found, Request, Selected
+from shared_core.retrieval.pool import ItemSelection, Pool
+from shared_core.retrieval.request import Request
+from shared_core.retrieval.results import arrange
 from shared_core.retrieval.shadow import as_they_came, in_shadow
+from shared_core.retrieval.telling import (
+    describe,
+    timed,
+    warn_if_all_are_selected,
+    warn_of_ignored_scores,
+    warn_of_unused_perspective,
+)
 
 from ._settings import SelectionSettings
 from .retriever import EVENT, embed_queries, read_ids, text_of, with_scores
@@ -102,25 +112,27 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
             return []
         ids = read_ids(self.vectorstore, documents)
         selecting = self._select(request, documents, ids, query, callbacks)
-        before = as_they_came(documents, ids)
-        selected = yield from in_shadow(request, query, before, selecting, lambda: self.vector_source)
-        data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
+        if request.settings.shadow:
+            selecting = in_shadow(request, query, as_they_came(documents, ids), selecting)
+        selected = yield from selecting
+        data = {"k": request.k, "vector_source": self.vector_source, **describe(request, selected)}
         yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
-        return request.arrange(selected, with_scores)
+        return arrange(request, selected, with_scores)
 
     def _select(
         self, request: Request, documents: list[Document], ids: list[str | None], query: str, callbacks: Callbacks
-    ) -> Flow[Selected]:
-        request.warn_if_all_are_selected(self, len(documents), REMEDY)
+    ) -> Flow[ItemSelection]:
+        started = time.perf_counter()
+        warn_if_all_are_selected(request, self, len(documents), REMEDY)
         queries = yield from embed_queries(request, self._embeddings(), query, callbacks)
         ids = _drop_ambiguous(ids, documents)
         vectors = yield from fetch_or_embed(self.vectorstore, self._embeddings(), documents, ids, SetSelectCompressor)
         reranked = next((key for d in documents for key in d.metadata if str(key).endswith(RERANKED)), RERANKED[0])
         scores = _rerank_scores(documents, reranked) if request.settings.relevance is None else None
-        found = Found(documents, ids, text_of, text_of, vectors, scores=scores)
-        selected: Selected = yield Step(partial(request.select, found, queries))
-        request.warn_of_ignored_scores(self, selected, reranked)
-        return selected
+        pool = Pool(documents, ids, text_of, text_of, vectors, scores=scores)
+        selected: ItemSelection = yield Step(partial(request.select, pool, queries))
+        warn_of_ignored_scores(request, self, selected, reranked)
+        return timed(request, selected, started, lambda: self.vector_source)
 
     @override
     def _configure(self, kwargs: Mapping[str, Any], *, warns: bool) -> tuple[Request, dict[str, Any]]:
@@ -131,7 +143,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
             raise InvalidParameterError(
                 f"SetSelectCompressor has no argument {name!r}: {self._remedies.get(name, NO_SEARCH)}"
             )
-        request.warn_of_unused_perspective()
+        warn_of_unused_perspective(request)
         return request, for_store
 
     def _embeddings(self) -> Embeddings:

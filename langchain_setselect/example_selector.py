@@ -13,9 +13,10 @@ from typing_extensions import override
 
 from shared_core import InvalidParameterError
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
-from shared_core.retrieval.items import join_values
 from shared_core.retrieval.lookup import nearest_name
+from shared_core.retrieval.results import arrange
 from shared_core.retrieval.settings import parameter_names
+from shared_core.retrieval.values import join_values
 
 from .retriever import SearchSettings
 
@@ -60,7 +61,7 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
     example_keys: list[str] | None = None
     input_keys: list[str] | None = None
 
-    _names_by_default = False
+    _refer_by_default = False
 
     @staticmethod
     @override
@@ -149,5 +150,5 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
     def _examples(self, input_variables: dict[str, str]) -> Flow[list[dict[str, Any]]]:
         request, store_kwargs = self._configured
         selected = yield from self._search(request, join_values(input_variables, self.input_keys), store_kwargs)
-        examples = [document.metadata for document in request.arrange(selected, lambda document, *_: document)]
+        examples = [document.metadata for document in arrange(request, selected, lambda document, *_: document)]
         return [{key: example[key] for key in self.example_keys or example} for example in examples]

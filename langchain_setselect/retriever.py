@@ -25,22 +25,22 @@ from typing_extensions import override
 from shared_core import VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, embed_question
-from shared_core.retrieval.request import Found, Request, Selected
+from shared_core.retrieval.request import Request
+from shared_core.retrieval.results import arrange
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Fetching
 from shared_core.retrieval.shadow import in_shadow
-from shared_core.selectors.base import DEFAULT_K, SelectorName
+from shared_core.retrieval.telling import describe
+from shared_core.selection.sizes import DEFAULT_K
+from shared_core.selectors.registry import SelectorName
 
 from ._settings import SelectionSettings
 from .stores.reader import document_id
 from .vectors import describe_embedding, embed_texts, fetch_or_embed, reader_of, search_and_embed
 
 EVENT = "setselect"
-# Whether one of these has an effect depends on the others. A call that gives one may warn again.
-_USED_TOGETHER = {"selector", "search_type", "cover", "cover_weight", "quality", "lambda_b", "title", "links"}
-_USED_TOGETHER |= {"follow", "follow_names", "follow_k", "prefer", "drop_duplicates", "drop_near_duplicates"}
-_USED_TOGETHER |= {"relevance", "relevance_scale", "perspective", "perspective_vector", "direction", "corpus"}
 
 
 def embed_queries(
@@ -66,7 +66,7 @@ def embed_queries(
 
 def search_store(
     store: VectorStore, embeddings: Embeddings, kwargs: dict[str, Any], query: EmbeddedQuery, fetch_k: int
-) -> Flow[Found]:
+) -> Flow[Pool]:
     """The store's documents nearest to the query, with their ids and vectors.
 
     Vectors are those that the store keeps, or embeddings of the texts. Documents without one are left out with a
@@ -97,10 +97,10 @@ def search_store(
         )
         kept = [row for row, vector in enumerate(vectors) if vector is not None]
         documents, ids, vectors = ([column[row] for row in kept] for column in (documents, ids, vectors))
-    return Found(documents, ids, text_of, text_of, vectors, fetch_k, exhausted=len(documents) < fetch_k)
+    return Pool(documents, ids, text_of, text_of, vectors, fetch_k, exhausted=len(documents) < fetch_k)
 
 
-def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], *, filtered: bool) -> Flow[Found]:
+def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], *, filtered: bool) -> Flow[Pool]:
     """The documents with these ids; none if the search is ``filtered``, because a look-up would ignore the filter."""
     documents: Sequence[Document] = []
     if not filtered:
@@ -110,7 +110,7 @@ def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], 
             documents = yield Step(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
     known = read_ids(store, documents)
     vectors = yield from fetch_or_embed(store, embeddings, documents, known, fetch_documents)
-    return Found(documents, known, text_of, text_of, vectors)
+    return Pool(documents, known, text_of, text_of, vectors)
 
 
 def read_ids(store: VectorStore | None, documents: Sequence[Document]) -> list[str | None]:
@@ -150,11 +150,12 @@ class SearchSettings(SelectionSettings, Fetching):
 
     def _search(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
-    ) -> Flow[Selected]:
+    ) -> Flow[ItemSelection]:
         store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
-        before = self._search_as_before(request, question, store_kwargs)
         selecting = self._select(request, question, store_kwargs, callbacks)
-        return in_shadow(request, question, before, selecting, lambda: self.vector_source)
+        if not request.settings.shadow:
+            return selecting
+        return in_shadow(request, question, self._search_as_before(request, question, store_kwargs), selecting)
 
     def _search_as_before(
         self, request: Request, query: str, store_kwargs: dict[str, Any]
@@ -169,7 +170,7 @@ class SearchSettings(SelectionSettings, Fetching):
 
     def _select(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks
-    ) -> Flow[Selected]:
+    ) -> Flow[ItemSelection]:
         store, embeddings = self.vectorstore, self.embeddings or self.vectorstore.embeddings
         if embeddings is None:
             raise VectorSourceError(
@@ -186,6 +187,7 @@ class SearchSettings(SelectionSettings, Fetching):
                 partial(embed_texts, embeddings),
                 partial(fetch_documents, store, embeddings, filtered=bool(store_kwargs)),
                 None if reader is None else reader.widest,
+                lambda: self.vector_source,
             ),
         )
         if reader is None or reader.id_of is not document_id:
@@ -277,14 +279,13 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
         run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun,
         kwargs: dict[str, Any],
     ) -> Flow[list[Document]]:
-        warns = not _USED_TOGETHER.isdisjoint(kwargs)
-        request, store_kwargs = self._configure(kwargs, warns=warns) if kwargs else self._configured
+        request, store_kwargs = self._configure(kwargs, warns=True) if kwargs else self._configured
         selected = yield from self._search(request, query, store_kwargs, run_manager.get_child())
         if run_manager.handlers:
-            data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
+            data = {"k": request.k, "vector_source": self.vector_source, **describe(request, selected)}
             config: Any = {"callbacks": run_manager.get_child()}
             yield Step(
                 partial(dispatch_custom_event, EVENT, data, config=config),
                 partial(adispatch_custom_event, EVENT, data, config=config),
             )
-        return request.arrange(selected, with_scores)
+        return arrange(request, selected, with_scores)

@@ -17,9 +17,12 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Objec
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step, together
 from shared_core.retrieval.lookup import refuse_unknown
+from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, embed_question
-from shared_core.retrieval.request import Found, Request, Selected
+from shared_core.retrieval.request import Request
+from shared_core.retrieval.results import arrange
 from shared_core.retrieval.settings import Call, Positive, Settings, parameter_names
+from shared_core.retrieval.telling import describe
 
 from .vectors import NodeVectors
 
@@ -80,7 +83,7 @@ class SelectionSettings(Settings):
         fields = {name: getattr(self, name) for name in Call.model_fields.keys() & type(self).model_fields.keys()}
         fields["source"] = self.source or self._default_source
         call = _Call(**fields, k=self.top_n)
-        return Request(call, view=self._view, names_by_default=self._names_by_default)
+        return Request(call, view=self._view, refer_by_default=self._refer_by_default)
 
     @staticmethod
     def _view(scored: NodeWithScore) -> Any:
@@ -129,19 +132,19 @@ def _embed(settings: SelectionSettings, texts: list[str]) -> Flow[list[float]]:
 
 def read_vectors(
     vectors: NodeVectors, nodes: Sequence[NodeWithScore], *, embed_unknown: bool, fetch_k: int | None = None
-) -> Flow[Found]:
+) -> Flow[Pool]:
     """The nodes for which there are vectors, with their ids and vectors."""
     exhausted = fetch_k is None or len(nodes) < fetch_k
     items, ids, rows = yield from vectors.fetch(nodes, embed_unknown=embed_unknown)
     scores = [scored.score for scored in items]
-    return Found(items, ids, _embedded_text, _comparable_text, rows, fetch_k, exhausted, scores)
+    return Pool(items, ids, _embedded_text, _body, rows, fetch_k, exhausted, scores)
 
 
 def _embedded_text(scored: NodeWithScore) -> str:
     return scored.node.get_content(metadata_mode=MetadataMode.EMBED)
 
 
-def _comparable_text(scored: NodeWithScore) -> str:
+def _body(scored: NodeWithScore) -> str:
     """The text by which a node is compared with others; empty if the node stands for more than its text."""
     node = scored.node
     if node.get_type() in (ObjectType.TEXT, ObjectType.DOCUMENT):
@@ -150,14 +153,14 @@ def _comparable_text(scored: NodeWithScore) -> str:
     return ""
 
 
-def finish(settings: SelectionSettings, request: Request, selected: Selected) -> list[NodeWithScore]:
+def finish(settings: SelectionSettings, request: Request, selected: ItemSelection) -> list[NodeWithScore]:
     """The selected nodes in the ``order`` asked for, or those of ``shadow``; sends the event that holds the gains.
 
     It is called after the flow, because a flow may run in another thread, where handlers do not know the current span.
     """
-    nodes = request.arrange(selected, _with_scores)
+    nodes = arrange(request, selected, _with_scores)
     if is_heard():
-        data = {"top_n": request.k, "vector_source": settings._vectors.words, **request.describe(selected)}
+        data = {"top_n": request.k, "vector_source": settings._vectors.words, **describe(request, selected)}
         dispatcher.event(ReRankEndEvent(nodes=nodes, tags={EVENT: data}))
     return nodes
 

@@ -13,7 +13,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.items import join_values
+from shared_core.retrieval.values import join_values
 
 from .retriever import P, RetrieverSettings, SetSelectIndexRetriever, takes_fields_of
 
@@ -39,7 +39,7 @@ class ExampleSettings(RetrieverSettings):
     """For ``from_examples``: the store that gets the examples."""
 
     _owner = "SetSelectExampleSelector"
-    _names_by_default = False
+    _refer_by_default = False
     _default_source = None
 
     @staticmethod

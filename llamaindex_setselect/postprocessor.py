@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -18,10 +19,17 @@ from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError, Selector, make_selector, selector_names
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.request import Found, Request, Selected
+from shared_core.retrieval.pool import ItemSelection
+from shared_core.retrieval.request import Request
 from shared_core.retrieval.shadow import as_they_came, in_shadow
 from shared_core.retrieval.sub_questions import is_splitter
-from shared_core.selectors.base import DEFAULT_SELECTOR
+from shared_core.retrieval.telling import (
+    timed,
+    warn_if_all_are_selected,
+    warn_of_ignored_scores,
+    warn_of_unused_perspective,
+)
+from shared_core.selectors.registry import DEFAULT_SELECTOR
 
 from ._settings import SelectionSettings, dispatcher, embed_queries, finish, is_heard, read_vectors
 from .vectors import NodeVectors
@@ -113,7 +121,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         if index is not None and store is not None and store is not index.vector_store:
             raise InvalidParameterError("index= uses another store than vector_store=: give one of them")
         request = super()._make_request()
-        request.warn_of_unused_perspective()
+        warn_of_unused_perspective(request)
         return request
 
     @override
@@ -130,13 +138,15 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         request = self._request
         return finish(self, request, await run_flow_async(self._flow(request, nodes, query_bundle)))
 
-    def _flow(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[Selected]:
-        question = "" if bundle is None else bundle.query_str
-        before = as_they_came(nodes, [node.node_id for node in nodes])
+    def _flow(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[ItemSelection]:
         selecting = self._select(request, nodes, bundle)
-        return in_shadow(request, question, before, selecting, lambda: self.vector_source)
+        if not request.settings.shadow:
+            return selecting
+        question = "" if bundle is None else bundle.query_str
+        return in_shadow(request, question, as_they_came(nodes, [node.node_id for node in nodes]), selecting)
 
-    def _select(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[Selected]:
+    def _select(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[ItemSelection]:
+        started = time.perf_counter()
         if bundle is None:
             raise InvalidInputError(
                 "there is no query to select for: pass postprocess_nodes(nodes, query_bundle=...) or query_str=..."
@@ -145,15 +155,15 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
             top_n, name = len(nodes) if request.k is None else request.k, repr(request.selector)
             dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
         if not nodes:
-            return Selected.nothing(Found([], [], str, str, []))
-        request.warn_if_all_are_selected(self, len(nodes), f"{REMEDY}, or lower top_n")
+            return ItemSelection.nothing()
+        warn_if_all_are_selected(request, self, len(nodes), f"{REMEDY}, or lower top_n")
         queries = yield from embed_queries(self, request, bundle)
-        found = yield from read_vectors(self._vectors, nodes, embed_unknown=True)
-        selected: Selected = yield Step(partial(request.select, found, queries))
+        pool = yield from read_vectors(self._vectors, nodes, embed_unknown=True)
+        selected: ItemSelection = yield Step(partial(request.select, pool, queries))
         # With sub-questions the scores are of one of them, or of a fusion, which the selection replaces.
         if len(queries) == 1:
-            request.warn_of_ignored_scores(self, selected, "score")
-        return selected
+            warn_of_ignored_scores(request, self, selected, "score")
+        return timed(request, selected, started, lambda: self.vector_source)
 
     @override
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:

@@ -20,12 +20,13 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.lookup import nearest_name
+from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery
-from shared_core.retrieval.request import Found, Request, Selected
+from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Fetching
 from shared_core.retrieval.shadow import in_shadow
-from shared_core.selectors.base import DEFAULT_K
+from shared_core.selection.sizes import DEFAULT_K
 
 from ._settings import SelectionSettings, embed_queries, finish, read_vectors
 from .stores.faiss import takes_node_ids
@@ -212,9 +213,11 @@ class SetSelectIndexRetriever(BaseRetriever):
         settings, request = self._settings, self._settings._request
         return finish(settings, request, await run_flow_async(self._flow(settings, request, query_bundle)))
 
-    def _flow(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[Selected]:
-        before, selecting = self._search_as_before(request, bundle), self._select(settings, request, bundle)
-        return in_shadow(request, bundle.query_str, before, selecting, lambda: settings._vectors.words)
+    def _flow(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[ItemSelection]:
+        selecting = self._select(settings, request, bundle)
+        if not request.settings.shadow:
+            return selecting
+        return in_shadow(request, bundle.query_str, self._search_as_before(request, bundle), selecting)
 
     def _search_as_before(self, request: Request, bundle: QueryBundle) -> Flow[tuple[list[NodeWithScore], list[str]]]:
         """What ``as_retriever`` of the index returns, and the ids."""
@@ -222,7 +225,7 @@ class SetSelectIndexRetriever(BaseRetriever):
         nodes = yield Step(partial(retriever._retrieve, bundle), partial(retriever._aretrieve, bundle))
         return nodes, [node.node_id for node in nodes]
 
-    def _select(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[Selected]:
+    def _select(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[ItemSelection]:
         vectors, retriever = settings._vectors, cache(self._retriever)
 
         def embed() -> Flow[list[EmbeddedQuery]]:
@@ -230,7 +233,7 @@ class SetSelectIndexRetriever(BaseRetriever):
             self._check_length(queries[0].search_vector)
             return queries
 
-        def search(query: EmbeddedQuery, fetch_k: int) -> Flow[Found]:
+        def search(query: EmbeddedQuery, fetch_k: int) -> Flow[Pool]:
             searched = QueryBundle(query.text, embedding=query.search_vector)
             return self._search(retriever(fetch_k), searched, vectors, fetch_k)
 
@@ -239,6 +242,7 @@ class SetSelectIndexRetriever(BaseRetriever):
             partial(vectors.embed, purpose="the names to follow"),
             partial(self._fetch, vectors),
             None if vectors.reader is None else vectors.reader.widest,
+            lambda: vectors.words,
         )
         return search_and_select(request, settings, embed(), store)
 
@@ -255,11 +259,11 @@ class SetSelectIndexRetriever(BaseRetriever):
 
     def _search(
         self, retriever: VectorIndexRetriever, bundle: QueryBundle, vectors: NodeVectors, fetch_k: int
-    ) -> Flow[Found]:
+    ) -> Flow[Pool]:
         nodes = yield Step(partial(retriever._retrieve, bundle), partial(retriever._aretrieve, bundle))
         return (yield from read_vectors(vectors, nodes, embed_unknown=False, fetch_k=fetch_k))
 
-    def _fetch(self, vectors: NodeVectors, ids: list[str]) -> Flow[Found]:
+    def _fetch(self, vectors: NodeVectors, ids: list[str]) -> Flow[Pool]:
         """The nodes with these ids; none if the search is filtered, because a look-up would ignore the filter."""
         nodes: Sequence[BaseNode] = []
         store, documents = self._index.vector_store, self._index.docstore

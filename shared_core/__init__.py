@@ -1,7 +1,8 @@
 """The numpy core of setselect: it selects the best set of k candidates. docs/choosing.md says which method to use when.
 
-To read it, start with candidates.py and selectors/base.py. Then follow selectors/vrsd.py, mmr.py, ndpp.py,
-coverage.py, each with one algorithm, and perspective.py.
+To read it, start with selection/route.py, the way of every selection, and candidates/. Then follow selectors/: vrsd.py,
+mmr.py, ndpp.py and coverage.py (the default), each with one algorithm. texts/ reads words and references, and
+perspective.py projects queries.
 
 Docstrings cite these papers by short names:
 
@@ -15,7 +16,7 @@ Docstrings cite these papers by short names:
 """
 
 from .batch.select_many import select_many, select_stream
-from .candidates import Candidates, Parts, References
+from .candidates import REFERENCE_KINDS, Candidates, Parts, References
 from .errors import (
     BudgetError,
     EmbeddingFallbackWarning,
@@ -30,38 +31,32 @@ from .errors import (
 )
 from .perspective import PAP
 from .scaling import SCALES, rescale
-from .selectors.base import (
-    Selection,
-    Selections,
-    Selector,
-    make_selection,
-    make_selector,
-    register_selector,
-    selector_names,
-    selector_parameters,
-)
-from .selectors.choose import select
+from .selection.select import select
 from .selectors.coverage import Coverage
 from .selectors.kernels import Kernel, LinearKernel, LowRankKernel
 from .selectors.mmr import MMR
 from .selectors.ndpp import NDPP
+from .selectors.registry import Capabilities, Selector, make_selector, register_selector, selector_names, selector_parameters
+from .selectors.selection import Selection, Selections, make_selection
 from .selectors.top_k import TopK
 from .selectors.vrsd import VRSD
 from .signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
 from .signals.perplexity import LogPerplexityQuality
 from .signals.quality import with_quality_column, with_quality_weight
-from .signals.references import find_references, read_name
-from .signals.words import match_words
+from .texts.references import find_references, read_name
+from .texts.words import match_words
 
 __all__ = [
     "MMR",
     "NDPP",
     "PAP",
     "PERSPECTIVE_PROMPT",
+    "REFERENCE_KINDS",
     "SCALES",
     "VRSD",
     "BudgetError",
     "Candidates",
+    "Capabilities",
     "Coverage",
     "EmbeddingFallbackWarning",
     "InvalidInputError",

@@ -89,9 +89,9 @@ class PAP:
     def apply(self, candidates: Candidates) -> Candidates:
         """New candidates with the projected query, and with ``corpus=True`` projected vectors.
 
-        Of several queries each is projected.
+        Of several questions each is projected.
         """
-        query = np.array(list(map(self.project, candidates.queries)))
+        query = np.array(list(map(self.project, candidates.questions)))
         if not self.corpus:
             return candidates.with_query(query)
         dtype = candidates.dtype

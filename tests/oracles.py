@@ -843,7 +843,7 @@ def clearness(i: int, before: Sequence[int], references: Names) -> float:
     return max((float(np.float32(np.asarray(named)[j, i])) for j in before), default=0.0)
 
 
-def assert_named_by(
+def assert_referred_by(
     actual: NDArray[np.int64] | None, references: Names, picks: Sequence[int], shown: Sequence[int] = ()
 ) -> None:
     """The first of the earlier texts that name a pick most; -1 where it has no bonus."""

@@ -79,7 +79,7 @@ class Block:
 
     @property
     def needs_candidates(self) -> bool:
-        """Whether there is what a :class:`CandidateBlock` does not hold: words, names, parts, or sub-questions."""
+        """Whether there is what a :class:`CandidateBlock` does not hold: words, references, parts, or sub-questions."""
         shared = self.shared is not None and not (self.shared.cover is None and self.shared.references is None)
         return shared or self.words is not None or self.references is not None or self.has_several
 

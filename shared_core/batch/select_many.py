@@ -16,20 +16,16 @@ from numpy.typing import ArrayLike
 from .._validation import check_bool, check_integer, check_one_of, read_only
 from ..errors import InvalidInputError, SetSelectError
 from ..scaling import SCALES, Scale
-from ..selectors.base import (
-    DEFAULT_SELECTOR,
-    Selections,
-    Selector,
-    SelectorName,
-    check_arguments,
-    resolve_selector,
-    warn_of_no_effect,
-)
+from ..selection.effects import refuse_unknown_parameters, warn_of_no_effect
+from ..selection.route import Limits, select_set
+from ..selectors.registry import DEFAULT_SELECTOR, Selector, SelectorName, resolve_selector
+from ..selectors.selection import Selections
 from ._blocks import Block, Blocks, Named, Queries, Words, read_blocks
 from ._threads import one_blas_thread
 
 # The most queries between two updates of the progress bar.
 _MAX_PIECE = 1024
+_EXACTLY_K = Limits(exactly_k=True)
 
 
 def select_many(
@@ -52,8 +48,8 @@ def select_many(
     """Select ``k`` for each query, from shared candidates or from each query's own.
 
     The result is that of :func:`select` for each query, except for ties within rounding error. It does not depend on
-    the number of ``workers``. With numba, VRSD, MMR, NDPP without a kernel, and Coverage without words, names and parts
-    validate and select for blocks of queries.
+    the number of ``workers``. With numba, VRSD, MMR, NDPP without a kernel, and Coverage without words, references and
+    parts validate and select for blocks of queries.
 
     Parameters
     ----------
@@ -70,7 +66,7 @@ def select_many(
     words : sequence of Q Parts, or an iterator of blocks of b Parts, optional
         The words of each query and how well each of its candidates covers them; :func:`match_words` makes them.
     references : References or array (n, n); for own candidates a sequence of Q, or an iterator of blocks; optional
-        How clearly candidate i names candidate j, in [0, 1]; :func:`find_references` reads it from texts.
+        How clearly candidate i refers to candidate j, in [0, 1]; :func:`find_references` reads it from texts.
     cover : array of shape (n, m) in [0, 1], or n values, optional
         Parts that each set has to cover, for shared candidates; see :func:`select`.
     relevance : array-like, shape (Q, n), or an iterator of blocks (b, n), optional
@@ -104,7 +100,7 @@ def select_many(
     >>> select_many(rng.normal(size=(5, 8)), rng.normal(size=(20, 8)), k=3, selector="mmr").indices.shape
     (5, 3)
     """
-    check_arguments(select_many, parameters)
+    refuse_unknown_parameters(select_many, parameters)
     more: dict[str, Any] = {"words": words, "references": references, "cover": cover, "relevance": relevance}
     more |= {"relevance_scale": relevance_scale, "quality": quality, "ids": ids, "workers": workers}
     more |= {"progress": progress, **parameters}
@@ -158,25 +154,15 @@ def select_stream(
     >>> [many.indices.shape for many in select_stream(blocks, rng.normal(size=(20, 8)), k=3)]
     [(4, 3), (4, 3), (4, 3)]
     """
-    check_arguments(select_stream, parameters)
+    refuse_unknown_parameters(select_stream, parameters)
     if isinstance(relevance, str) and relevance == "cosine":
         relevance = None
     if relevance_scale is not None:
         check_one_of(relevance_scale, "relevance_scale", SCALES)
     resolved = resolve_selector(selector, parameters)
-    read = {"words": words, "references": references, "cover": cover}
-    warn_of_no_effect(
-        resolved,
-        [*parameters, *(["relevance_scale"] if relevance_scale != "minmax" else [])],
-        quality=quality is not None,
-        words=" and ".join(name for name, value in read.items() if value is not None),
-        without={
-            "word_weight": "words" if words is None else None,
-            "cover_weight": "cover" if cover is None else None,
-            "bridge_weight": "references" if references is None else None,
-            "relevance_scale": "relevance" if relevance is None else None,
-        },
-    )
+    values = {"words": words, "references": references, "cover": cover, "relevance": relevance, "quality": quality}
+    given = [name for name, value in (values | parameters).items() if value is not None]
+    warn_of_no_effect(resolved, [*given, *(["relevance_scale"] if relevance_scale != "minmax" else [])], values)
     threads = check_integer(workers, "workers", 1)
     k, block_size = check_integer(k, "k"), check_integer(block_size, "block_size", 1)
     tqdm: Any = None
@@ -200,8 +186,8 @@ class BlockSelector:
     def select(self, block: Block, k: int) -> Selections | None:
         """The selections of a block; None if each query needs :class:`Candidates` of its own.
 
-        None means that there is no compiled loop, that there are words, names or other parts, or that the block has an
-        error. In the last case the call for the query in error raises an error that names it.
+        None means that there is no compiled loop, that there are words, references or other parts, or that the block
+        has an error. In the last case the call for the query in error raises an error that names it.
         """
         # Another thread may set it to None meanwhile.
         loop = self.loop
@@ -239,33 +225,39 @@ def _stream(
 
 
 def _select(selector: Selector, at_once: BlockSelector, k: int, scale: Scale | None, block: Block) -> Selections:
-    scaled = block.scaled(scale)
-    found = at_once.select(scaled, k)
-    if found is None:
-        found = _select_each(selector, k, scaled)
-    if block.relevance is None:
-        return found
-    given = np.take_along_axis(block.relevance, found.indices, axis=1).astype(np.float64)
-    return replace(found, relevance=read_only(given))
+    selections = select_block(at_once, k, scale, block)
+    return _select_each(selector, k, scale, block) if selections is None else selections
 
 
-def _select_each(selector: Selector, k: int, block: Block) -> Selections:
-    found = []
+def select_block(at_once: BlockSelector, k: int, scale: Scale | None, block: Block) -> Selections | None:
+    """The selections of a block by the compiled loop, with the relevance as it was given; None if it cannot be used."""
+    selections = at_once.select(block.scaled(scale), k)
+    if selections is None or block.relevance is None:
+        return selections
+    given = np.take_along_axis(block.relevance, selections.indices, axis=1).astype(np.float64)
+    return replace(selections, relevance=read_only(given))
+
+
+def _select_each(selector: Selector, k: int, scale: Scale | None, block: Block) -> Selections:
+    selections = []
     for i in range(len(block)):
         try:
-            found.append(selector.select(block.candidates(i), k))
+            selections.append(select_set(block.candidates(i), selector, k, relevance_scale=scale, limits=_EXACTLY_K))
         except SetSelectError as error:
             raise type(error)(f"query {block.start + i}: {error}") from error
     columns: dict[str, Any] = {
-        name: read_only(np.array([getattr(one, name) for one in found]))
+        name: read_only(np.array([getattr(selection, name) for selection in selections]))
         for name in ("indices", "gains", "relevance", "objective")
     }
-    columns["filled_from"] = read_only(np.array([-1 if one.filled_from is None else one.filled_from for one in found]))
-    if found[0].named_by is not None:
-        columns["named_by"] = read_only(np.array([one.named_by for one in found]))
+    columns["filled_from"] = read_only(
+        np.array([-1 if one.filled_from is None else one.filled_from for one in selections])
+    )
+    for name in ("referred_by", "reference_kinds"):
+        if getattr(selections[0], name) is not None:
+            columns[name] = read_only(np.array([getattr(selection, name) for selection in selections]))
     if block.has_several:
         alone = np.zeros(k, np.int64)  # a question without sub-questions
-        columns["serves"] = read_only(np.array([alone if one.serves is None else one.serves for one in found]))
+        columns["serves"] = read_only(np.array([alone if one.serves is None else one.serves for one in selections]))
     return Selections(**columns)
 
 

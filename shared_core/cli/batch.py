@@ -12,7 +12,8 @@ from rich.text import Text
 from .._argument_names import rename_arguments
 from .._validation import quoted
 from ..errors import InvalidParameterError, SetSelectError
-from ..selectors.base import DEFAULT_K, DEFAULT_SELECTOR, make_selector, uses_words
+from ..selection.sizes import DEFAULT_K
+from ..selectors.registry import DEFAULT_SELECTOR, capabilities_of, make_selector
 from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, stop
 
 
@@ -81,7 +82,7 @@ def batch(
         from ..batch.dataset import select_dataset
 
         chosen = make_selector(selector, **_parameters(parameter or []))
-        if uses_words(chosen) and texts is None:
+        if capabilities_of(chosen).words and texts is None:
             say.print(Text(f"{selector} selects by the vectors alone: with --texts it reads the words too"))
         with rename_arguments({"id_column=None": "--row-numbers"}):
             done = select_dataset(

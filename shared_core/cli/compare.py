@@ -27,7 +27,7 @@ from ..evaluation.recommend import lines_to_paste
 from ..evaluation.results import Comparison, Measure, counted, percent
 from ..evaluation.settings import distinct, parse_setting, sweep
 from ..evaluation.shadow_log import compare_log, read_log
-from ..selectors.base import DEFAULT_SELECTOR
+from ..selectors.registry import DEFAULT_SELECTOR
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
 from ._terminal import (
     FINE,

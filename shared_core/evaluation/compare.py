@@ -19,7 +19,8 @@ from .._argument_names import argument_name
 from .._validation import as_numeric, check_integer, quoted
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError
-from ..selectors.base import Selector, check_selector, default_fetch_k, share_fetch_k
+from ..selection.sizes import default_fetch_k, share_fetch_k
+from ..selectors.registry import Selector, check_selector
 from ..signals.embedding_models import Track, without_progress
 from .corpus import Document, Query, as_document, as_query, convert_all
 from .hybrid_search import HYBRID_SEARCH, WordIndex, fuse_rankings
@@ -36,8 +37,8 @@ from .judging import (
 from .points import find_points
 from .recommend import COUNTED, SUBTOPICS_EXAMPLE, check_deciding, recommend
 from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size, counted
-from .settings import Settings, sweep, uses_scores, with_scores
-from .sub_questions import ByQuestion, with_merged_lists
+from .settings import Settings, as_adapted, sweep, with_scores
+from .sub_questions import with_merged_lists
 from .summary import MeasureValues, allowed_measures, estimate, measure, summarise
 
 Embed: TypeAlias = Callable[[list[str]], ArrayLike]
@@ -152,7 +153,7 @@ def compare(
     given = convert_all(queries, as_query, "queries")
     # compare_candidates makes these two checks too, after the texts are embedded.
     _with_rows_of_scores(tried, given)
-    check_documents(corpus, [selector for _, selector in tried])
+    check_documents(corpus, [as_adapted(selector) for _, selector in tried])
     known = {document.id: document.subtopics for document in corpus}
     cleaned, of_ids = _without_unknown_ids(given, known)
     notes = [*notes, *of_ids]
@@ -511,7 +512,7 @@ def _with_rows_of_scores(tried: Settings, queries: Sequence[Query]) -> list[tupl
             )
         return with_scores(tried)
     for setting, selector in tried:
-        if uses_scores(selector):
+        if as_adapted(selector).by_scores:
             raise InvalidInputError(f"the setting {quoted(setting.label)} needs scores, and no query has any")
     return list(tried)
 
@@ -529,10 +530,10 @@ def _notes_on_settings(
     tried: Settings, rows: Sequence[Setting], outcomes: Sequence[JudgedQuery], k: int
 ) -> Iterator[str]:
     """Notes on settings that get the question alone, select by scores, or pick fewer texts than similarity."""
-    alone = [setting.label for setting, selector in tried if isinstance(selector, ByQuestion)]
+    alone = [setting.label for setting, selector in tried if as_adapted(selector).by_question]
     if alone:
         yield f"The question without its sub-questions is the query of {', '.join(alone)}."
-    by_scores = [setting.label for setting, selector in tried if uses_scores(selector)]
+    by_scores = [setting.label for setting, selector in tried if as_adapted(selector).by_scores]
     unscored = sum(outcome.unscored for outcome in outcomes)
     if by_scores and unscored:
         yield (

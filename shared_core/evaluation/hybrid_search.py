@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..signals.words import space_words
+from ..texts.words import space_words
 
 HYBRID_SEARCH = "hybrid search"
 # The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009), as the frameworks have it.

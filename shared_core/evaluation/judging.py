@@ -15,14 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import id_of_text, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import InvalidInputError, SetSelectError
-from ..selectors.base import Selector, best_query, uses_references, uses_words
-from ..selectors.choose import choose
-from ..signals.references import find_references
-from ..signals.words import match_words
+from ..selectors.registry import Selector, capabilities_of
+from ..selectors.selection import best_question
+from ..texts import Texts
 from .corpus import Document, Query, as_number
 from .measures import sum_cosine
 from .results import QueryView, counted
-from .settings import uses_costs, uses_scores, uses_sources
+from .settings import Adapted, as_adapted
 from .view import view_query
 
 Matrix = NDArray[np.float64]
@@ -158,138 +157,197 @@ def judge(
     view shows the first of the ``sizes``.
     """
     try:
-        if query.queries and np.shape(found.vector)[:-1] != (1 + len(query.queries),):
-            raise InvalidInputError(
-                f"the vector of a query with {counted(len(query.queries), 'sub-question')} must have "
-                f"{1 + len(query.queries)} rows, the question first, got shape {np.shape(found.vector)}"
-            )
-        searched = len(found.documents) if found.candidates is None else found.candidates
-        check_documents(found.documents, selectors)
-        copies = copies_of(found.documents) if found.copies is None else found.copies
-        ranked = _read_rankings(found, copies if drop_duplicates else {}, max(sizes))
-        everything = Candidates(
-            found.vector,
-            found.vectors,
-            ids=[document.id for document in found.documents],
-            costs=[len(one.text) if one.cost is None else float(one.cost) for one in found.documents]
-            if any(map(uses_costs, selectors))
-            else None,
-            sources=[str(document.source) for document in found.documents],
-        )
-        # One order for every store, so that ties fall to the same document.
-        order = np.argsort(-everything.with_query(everything.query).relevance, kind="stable")
-        # Of the documents that only rankings hold, those that no ranking picks are left out.
-        order = order[(order < searched) | np.isin(order, [row for rows in ranked.values() for row in rows])]
-        everything, stored = everything.take(order), [found.documents[i] for i in order]
-        texts = [document.text for document in stored] if found.texts is None else [found.texts[i] for i in order]
-        rows = tuple(np.flatnonzero(order < searched).tolist())
-        subtopics = found.subtopics
-        if subtopics is None:
-            subtopics = _subtopics_of_candidates(query, [stored[row] for row in rows])
-        repeated = len(rows) - len({copies.get(stored[row].id, stored[row].id) for row in rows})
-        documents, place = stored, list(range(len(stored)))
-        if drop_duplicates and copies:
-            query, subtopics, documents, place = with_texts_once(query, subtopics, stored, copies)
-
-        scores = {row: query.scores[stored[row].id] for row in rows if stored[row].id in query.scores}
-        if any(map(uses_scores, selectors)) and not scores:
-            raise InvalidInputError("none of its scores is that of a candidate: score what the search finds")
-        # What settings select from: all rows, or one of each text: the nearest, or the one with the highest score.
-        by_score = sorted(scores, key=lambda row: -scores[row])
-        pools = [(tuple(sorted(some)), _one_of_each_text(some, place)) for some in (rows, by_score)]
-
-        @functools.cache
-        def candidates_of(rows: tuple[int, ...], scored: bool) -> Candidates:
-            some, titles = [texts[row] for row in rows], [stored[row].title for row in rows]
-            return everything.take(rows).with_query(
-                found.vector,
-                [scores[row] for row in rows] if scored else None,
-                match_words([query.text, *query.queries], some) if any(map(uses_words, selectors)) else None,
-                find_references(some, titles) if any(map(uses_references, selectors)) else None,
-            )
-
-        def pick(selector: Selector, k: int) -> tuple[list[int], list[int]]:
-            """The texts that are picked, and for each the text that names it or -1."""
-            scored = uses_scores(selector)
-            # As in the adapters, the copies are left out only if one text was selected twice.
-            for some in pools[scored]:
-                selected = choose(candidates_of(some, scored), selector, k)
-                picks = [place[some[i]] for i in selected.indices.tolist()]
-                if len(set(picks)) == len(picks):
-                    break
-            named_by = [-1] * len(picks) if selected.named_by is None else selected.named_by.tolist()
-            return picks, [-1 if i < 0 else place[some[i]] for i in named_by]
-
-        of_rankings = [[place[order.tolist().index(row)] for row in of_ranking] for of_ranking in ranked.values()]
+        pool = _make_pool(query, found, selectors, max(sizes), drop_duplicates)
         # The first picks of a larger set are not always the smaller set, so each size is selected by itself.
-        found_sets = {
-            k: [pick(one, k) for one in selectors] + [(picks[:k], [-1] * len(picks[:k])) for picks in of_rankings]
+        picks_of = {
+            k: [pool.select(as_adapted(selector), k) for selector in selectors]
+            + [(picks[:k], [-1] * len(picks[:k])) for picks in pool.rankings.values()]
             for k in sizes
         }
-        words = candidates_of(rows, False).words
+        words = pool.texts.match_words(pool.question) if any(capabilities_of(one).words for one in selectors) else None
     except SetSelectError as error:
         error.args = (f"query {quoted(query.id)}: {error}",)
         raise
-    ids = [document.id for document in documents]
-    vectors = everything.take([place.index(text) for text in range(len(documents))]).vectors
-    unit, unit_query = (as_unit_rows(some.astype(np.float64)) for some in (vectors, everything.query[None]))
-    cosines = unit @ unit_query[0]
-    contained = _find_answers([document.text for document in documents], query.answers)
-    lengths = np.array([len(document.text) for document in documents])
-    pairs = unit @ unit.T
-    np.fill_diagonal(pairs, 0)
-
-    def measured(k: int, picks: list[list[int]]) -> JudgedPicks:
-        # A set without a pick has 0 of everything, and a single pick repeats nothing.
-        numbers = np.array([max(len(picked), 1) for picked in picks])
-        return JudgedPicks(
-            [[ids[i] for i in picked] for picked in picks],
-            relevance=np.array([cosines[picked].sum() for picked in picks]) / numbers,
-            sum_cosine=np.array([sum_cosine(unit_query[0], unit[picked]) if picked else 0.0 for picked in picks]),
-            redundancy=np.array([pairs[np.ix_(picked, picked)].sum() for picked in picks])
-            / (numbers * np.maximum(numbers - 1, 1))
-            if min(k, len(ids)) > 1
-            else None,
-            answers=np.array([contained[picked].any(axis=0).mean() for picked in picks]) if query.answers else None,
-            characters=np.array([lengths[picked].sum() for picked in picks]),
-        )
-
-    if view:
-        # What each text covers, and which of the queries it serves best.
-        parts = {label: np.isin(ids, list(covering)) for label, covering in subtopics.items()}
-        parts = parts or dict(zip(query.answers, contained.T, strict=True))
-        distinct = pools[False][1]
-        served: dict[int, int | None] = dict.fromkeys(place[row] for row in distinct)
-        if query.queries:
-            served = dict(zip(served, best_query(candidates_of(distinct, False)).tolist(), strict=True))
-        shown = view_query(
-            query,
-            documents,
-            [texts[place.index(i)] for i in range(len(ids))],
-            parts,
-            served,
-            np.vstack([unit_query, unit]),
-            found_sets[sizes[0]],
-        )
+    measured = _Measures(pool)
     return JudgedQuery(
-        query,
-        subtopics,
-        frozenset(ids[place[row]] for row in rows),
-        {k: measured(k, [picked for picked, _ in of_size]) for k, of_size in found_sets.items()},
-        tuple(ranked),
-        repeated,
-        unscored=len(rows) - len(scores),
+        pool.query,
+        pool.subtopics,
+        frozenset(pool.documents[pool.place[row]].id for row in pool.rows),
+        {k: measured.judge(k, [picks for picks, _ in of_size]) for k, of_size in picks_of.items()},
+        tuple(pool.rankings),
+        pool.repeated,
+        unscored=len(pool.rows) - len(pool.scores),
         only_vectors=words is not None and not words.weights.any(),
-        labelled=any(document.subtopics for document in documents),
-        view=shown if view else None,
-        mean_candidate=unit.mean(axis=0),
-        gold_vectors=_gold_vectors(query, dict(zip(ids, unit, strict=True)), found.gold_vectors),
+        labelled=any(document.subtopics for document in pool.documents),
+        view=_view(pool, measured, picks_of[sizes[0]]) if view else None,
+        mean_candidate=measured.unit.mean(axis=0),
+        gold_vectors=_gold_vectors(pool.query, dict(zip(measured.ids, measured.unit, strict=True)), found.gold_vectors),
     )
 
 
-def _one_of_each_text(rows: Sequence[int], place: Sequence[int]) -> tuple[int, ...]:
-    """The rows in ascending order, of those with one ``place`` only the first that is given."""
-    return tuple(sorted({place[row]: row for row in reversed(rows)}.values()))
+@dataclass(frozen=True, eq=False)
+class _Pool:
+    """The candidates of one query, the nearest first, and the documents that only rankings pick.
+
+    ``documents`` are the different texts, and ``place[row]`` is the text of each row of ``stored``, ``everything`` and
+    ``embedded``. ``rows`` are the candidates, and ``texts`` theirs. ``scores`` has the score of each row with one.
+    """
+
+    query: Query
+    subtopics: Mapping[str, Collection[str]]
+    stored: list[Document]
+    documents: list[Document]
+    place: list[int]
+    everything: Candidates
+    embedded: list[str]
+    rows: list[int]
+    scores: dict[int, float]
+    rankings: dict[str, list[int]]
+    drop_duplicates: bool
+    repeated: int
+
+    @property
+    def question(self) -> list[str]:
+        return [self.query.text, *self.query.queries]
+
+    @functools.cached_property
+    def candidates(self) -> Candidates:
+        return self.everything.take(self.rows)
+
+    @functools.cached_property
+    def texts(self) -> Texts:
+        rows = self.rows
+        stored = [self.stored[row] for row in rows]
+        return Texts(
+            [self.embedded[row] for row in rows],
+            [document.title for document in stored],
+            bodies=[document.text for document in stored],
+        )
+
+    def select(self, setting: Adapted, k: int) -> tuple[list[int], list[int]]:
+        """The texts that are picked, and for each the text that refers to it or -1."""
+        candidates, texts, rows = self.candidates, self.texts, self.rows
+        if setting.by_scores:
+            among = [number for number, row in enumerate(rows) if row in self.scores]
+            rows = [rows[number] for number in among]
+            candidates = candidates.take(among).with_values(relevance=[self.scores[row] for row in rows])
+            texts = texts.take(among)
+        selection = setting.select_set(
+            candidates, k, question=self.question, texts=texts, drop_copies=self.drop_duplicates
+        )
+        picks = [self.place[rows[i]] for i in selection.indices.tolist()]
+        referred_by = [-1] * len(picks) if selection.referred_by is None else selection.referred_by.tolist()
+        return picks, [-1 if i < 0 else self.place[rows[i]] for i in referred_by]
+
+
+def _make_pool(
+    query: Query, found: FoundCandidates, selectors: Sequence[Selector], most: int, drop_duplicates: bool
+) -> _Pool:
+    """The candidates of a query, checked; rankings are read up to ``most`` picks."""
+    if query.queries and np.shape(found.vector)[:-1] != (1 + len(query.queries),):
+        raise InvalidInputError(
+            f"the vector of a query with {counted(len(query.queries), 'sub-question')} must have "
+            f"{1 + len(query.queries)} rows, the question first, got shape {np.shape(found.vector)}"
+        )
+    settings = list(map(as_adapted, selectors))
+    searched = len(found.documents) if found.candidates is None else found.candidates
+    check_documents(found.documents, settings)
+    copies = copies_of(found.documents) if found.copies is None else found.copies
+    rankings = _read_rankings(found, copies if drop_duplicates else {}, most)
+    reads_costs = any(setting.budget is not None for setting in settings)
+    everything = Candidates(
+        found.vector,
+        found.vectors,
+        ids=[document.id for document in found.documents],
+        costs=[len(document.text) if document.cost is None else float(document.cost) for document in found.documents]
+        if reads_costs
+        else None,
+        sources=[str(document.source) for document in found.documents],
+    )
+    # One order for every store, so that ties fall to the same document.
+    order = np.argsort(-everything.with_query(everything.query).relevance, kind="stable")
+    # Of the documents that only rankings hold, those that no ranking picks are left out.
+    order = order[(order < searched) | np.isin(order, [row for rows in rankings.values() for row in rows])]
+    stored = [found.documents[i] for i in order]
+    rows = np.flatnonzero(order < searched).tolist()
+    subtopics = found.subtopics
+    if subtopics is None:
+        subtopics = _subtopics_of_candidates(query, [stored[row] for row in rows])
+    repeated = len(rows) - len({copies.get(stored[row].id, stored[row].id) for row in rows})
+    documents, place = stored, list(range(len(stored)))
+    scores = {row: query.scores[stored[row].id] for row in rows if stored[row].id in query.scores}
+    if any(setting.by_scores for setting in settings) and not scores:
+        raise InvalidInputError("none of its scores is that of a candidate: score what the search finds")
+    if drop_duplicates and copies:
+        query, subtopics, documents, place = with_texts_once(query, subtopics, stored, copies)
+    row_of = {int(i): row for row, i in enumerate(order)}
+    return _Pool(
+        query,
+        subtopics,
+        stored,
+        documents,
+        place,
+        everything.take(order),
+        [document.text for document in stored] if found.texts is None else [found.texts[i] for i in order],
+        rows,
+        scores,
+        {label: [place[row_of[i]] for i in ranking] for label, ranking in rankings.items()},
+        drop_duplicates,
+        repeated,
+    )
+
+
+class _Measures:
+    """What the measures of picks are computed from: the vectors, lengths and answers of the different texts."""
+
+    def __init__(self, pool: _Pool) -> None:
+        self.ids = [document.id for document in pool.documents]
+        first_rows = [pool.place.index(text) for text in range(len(pool.documents))]
+        vectors = pool.everything.take(first_rows).vectors
+        self.unit, (self.query,) = (
+            as_unit_rows(rows.astype(np.float64)) for rows in (vectors, pool.everything.query[None])
+        )
+        self.cosines = self.unit @ self.query
+        self.pairs = self.unit @ self.unit.T
+        np.fill_diagonal(self.pairs, 0)
+        self.has_answers = bool(pool.query.answers)
+        self.contained = _find_answers([document.text for document in pool.documents], pool.query.answers)
+        self.lengths = np.array([len(document.text) for document in pool.documents])
+
+    def judge(self, k: int, picks: list[list[int]]) -> JudgedPicks:
+        """The measures of each set of at most ``k`` picks."""
+        # A set without a pick has 0 of everything, and a single pick repeats nothing.
+        numbers = np.array([max(len(picked), 1) for picked in picks])
+        redundancy = np.array([self.pairs[np.ix_(picked, picked)].sum() for picked in picks])
+        return JudgedPicks(
+            [[self.ids[i] for i in picked] for picked in picks],
+            relevance=np.array([self.cosines[picked].sum() for picked in picks]) / numbers,
+            sum_cosine=np.array([sum_cosine(self.query, self.unit[picked]) if picked else 0.0 for picked in picks]),
+            redundancy=redundancy / (numbers * np.maximum(numbers - 1, 1)) if min(k, len(self.ids)) > 1 else None,
+            answers=np.array([self.contained[picked].any(axis=0).mean() for picked in picks])
+            if self.has_answers
+            else None,
+            characters=np.array([self.lengths[picked].sum() for picked in picks]),
+        )
+
+
+def _view(pool: _Pool, measured: _Measures, picks: list[tuple[list[int], list[int]]]) -> QueryView:
+    """The view of a query: what each text covers, and which of the questions it serves best."""
+    parts = {label: np.isin(measured.ids, list(covering)) for label, covering in pool.subtopics.items()}
+    parts = parts or dict(zip(pool.query.answers, measured.contained.T, strict=True))
+    distinct = sorted({pool.place[row]: number for number, row in reversed([*enumerate(pool.rows)])}.values())
+    served: dict[int, int | None] = dict.fromkeys(pool.place[pool.rows[number]] for number in distinct)
+    if pool.query.queries:
+        served = dict(zip(served, best_question(pool.candidates.take(distinct)).tolist(), strict=True))
+    return view_query(
+        pool.query,
+        pool.documents,
+        [pool.embedded[pool.place.index(text)] for text in range(len(pool.documents))],
+        parts,
+        served,
+        np.vstack([measured.query[None], measured.unit]),
+        picks,
+    )
 
 
 def _read_rankings(found: FoundCandidates, copies: Mapping[str, str], k: int) -> dict[str, list[int]]:
@@ -308,9 +366,10 @@ def _read_rankings(found: FoundCandidates, copies: Mapping[str, str], k: int) ->
     return read
 
 
-def check_documents(documents: Iterable[Document], selectors: Collection[Selector]) -> None:
-    """Raise an error that names the first document without a source or a valid cost, if a selector needs it."""
-    sources, costs = any(map(uses_sources, selectors)), any(map(uses_costs, selectors))
+def check_documents(documents: Iterable[Document], settings: Collection[Adapted]) -> None:
+    """Raise an error that names the first document without a source or a valid cost, if a setting needs it."""
+    sources = any(setting.max_per_source is not None for setting in settings)
+    costs = any(setting.budget is not None for setting in settings)
     for document in documents:
         if sources and document.source is None:
             raise InvalidInputError(f"document {quoted(document.id)} has no source, which max_per_source needs")

@@ -10,7 +10,7 @@ import numpy as np
 from .._argument_names import argument_name
 from .._validation import quoted
 from ..errors import InvalidParameterError
-from ..selectors.base import DEFAULT_SELECTOR
+from ..selectors.registry import DEFAULT_SELECTOR
 from .hybrid_search import HYBRID_SEARCH
 from .judging import Matrix
 from .measures import bootstrap_interval, paired_tests

@@ -213,7 +213,7 @@ class QueryView:
     """One query with its candidates, in descending order of their cosine, and the picks of each setting.
 
     ``picks`` maps a position in ``Comparison.settings`` to positions in ``candidates``, in the order of the picks.
-    ``named_by`` maps it to the position of the earlier pick that names each pick and brought it a bonus, or -1.
+    ``referred_by`` maps it to the position of the earlier pick that names each pick and brought it a bonus, or -1.
     ``gold`` holds the ids that are known to be right; they need not be among the candidates. ``x, y`` is the query's
     place on the map, which shows the first two principal components of the candidates and the query, with the share
     ``map_share`` of their variance. ``queries`` are its sub-questions, and ``parts`` what it asks for: the labels of
@@ -229,7 +229,7 @@ class QueryView:
     y: float
     candidates: tuple[CandidateView, ...]
     picks: dict[int, tuple[int, ...]]
-    named_by: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    referred_by: dict[int, tuple[int, ...]] = field(default_factory=dict)
     queries: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     words: tuple[str, ...] = ()

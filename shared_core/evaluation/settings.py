@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from functools import partial
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -15,19 +14,17 @@ from .._argument_names import argument_name
 from .._validation import check_number, nearest_name, quoted
 from ..candidates import Candidates, check_constraints
 from ..errors import InvalidParameterError
-from ..scaling import rescale
-from ..selectors.base import (
-    DEFAULT_MIN_K,
-    Selection,
+from ..selection.route import Limits, select_set
+from ..selectors.ending import DEFAULT_MIN_K, check_min_gain
+from ..selectors.registry import (
+    Capabilities,
     Selector,
-    check_worthwhile,
+    capabilities_of,
     make_selector,
-    select_worthwhile,
     selector_names,
     selector_parameters,
-    uses_words,
 )
-from ..selectors.choose import choose
+from ..selectors.selection import Selection
 from ..selectors.vrsd import NO_RELEVANCE
 from .results import Setting
 
@@ -39,23 +36,12 @@ LAMBDAS = (0.5, 0.8)
 WORD_WEIGHTS = (0.5, 2.0)
 
 
-class Wrapper:
-    """A selector around another one, of which it says the same: whether it reads words, for example."""
-
-    selector: Selector
-
-    def __getattr__(self, name: str) -> Any:
-        # copy and pickle ask for special methods before there is a selector.
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.selector, name)
-
-
 @dataclass(frozen=True)
-class Adapted(Wrapper):
+class Adapted:
     """A selector with the settings that the adapters have: constraints, and your own scores as relevance.
 
-    With ``by_scores`` the relevance of the candidates is what a reranker gave, and it is scaled as in the adapters.
+    With ``by_scores`` the relevance of the candidates is what a reranker gave. With ``by_question`` a question with
+    sub-questions is selected for without them.
     """
 
     selector: Selector
@@ -66,60 +52,52 @@ class Adapted(Wrapper):
     min_gain: float | None = None
     min_k: int = DEFAULT_MIN_K
     by_scores: bool = False
+    by_question: bool = False
 
     def __post_init__(self) -> None:
         check_constraints(self.max_per_source, self.drop_near_duplicates, has_sources=True)
-        check_worthwhile(self.min_gain, self.min_k)
+        check_min_gain(self.min_gain, self.min_k)
         if self.budget is not None:
             check_number(self.budget, "budget")
         if self.score_threshold is not None:
             check_number(self.score_threshold, "score_threshold", *(() if self.by_scores else (-1, 1)))
-        if self.by_scores and not getattr(self.selector, "uses_relevance", True):
+        if self.by_scores and not self.capabilities.relevance:
             raise InvalidParameterError(NO_RELEVANCE)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What its selector can use."""
+        return capabilities_of(self.selector)
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
     ) -> Selection:
         """The selection that the adapters make; it may have fewer than ``k`` picks."""
-        given = candidates.relevance if self.by_scores else None
-        limited = candidates.with_constraints(self.max_per_source, self.drop_near_duplicates)
-        if given is not None:
-            limited = limited.with_query(limited.queries, rescale(given))
-        choose_up_to = partial(
-            choose,
-            limited,
-            self.selector,
-            budget=self.budget,
-            shown=tuple(shown),
-            score_threshold=self.score_threshold,
-            threshold_on=given,
-        )
-        return select_worthwhile(choose_up_to, k, self.selector, self.min_gain, self.min_k)[0]
+        return self.select_set(candidates, k, shown=tuple(shown))
+
+    def select_set(self, candidates: Candidates, k: int | None, *, drop_copies: bool = False, **more: Any) -> Selection:
+        """:func:`select_set` with these settings."""
+        if self.by_question:
+            candidates = candidates.with_query(candidates.query)
+        limits = Limits(self.budget, self.score_threshold, self.min_gain, self.min_k, drop_copies)
+        constrained = candidates.with_constraints(self.max_per_source, self.drop_near_duplicates)
+        return select_set(constrained, self.selector, k, limits=limits, **more)
 
 
+def as_adapted(selector: Selector) -> Adapted:
+    """The selector with settings of the adapters, which are their defaults if it has none."""
+    return selector if isinstance(selector, Adapted) else Adapted(selector)
+
+
+_NOT_NAMED = ("selector", "by_scores", "by_question")
 # The settings of the adapters that named() takes besides a selector's own parameters.
-OF_ADAPTERS = ("relevance", *(field.name for field in fields(Adapted) if field.name not in ("selector", "by_scores")))
-
-
-def uses_scores(selector: Selector) -> bool:
-    """Whether a selector takes the scores of a reranker as relevance."""
-    return getattr(selector, "by_scores", False)
-
-
-def uses_costs(selector: Selector) -> bool:
-    """Whether a selector needs to know what each candidate takes from its budget."""
-    return getattr(selector, "budget", None) is not None
-
-
-def uses_sources(selector: Selector) -> bool:
-    """Whether a selector needs to know where each candidate comes from."""
-    return getattr(selector, "max_per_source", None) is not None
+OF_ADAPTERS = ("relevance", *(field.name for field in fields(Adapted) if field.name not in _NOT_NAMED))
 
 
 def sweep() -> list[tuple[Setting, Selector]]:
     """The settings that are tried by default, simplest first: plain similarity, then those without a value to choose.
 
-    Coverage reads the words of queries and documents, and which documents name each other; with ``bridge_weight=0``
+    Coverage reads the words of queries and documents, and which documents name each other; with ``reference_weight=0``
     only the words. NDPP selects what Coverage would select without reading texts.
 
     >>> [setting.label for setting, _ in sweep()][:4]
@@ -132,7 +110,7 @@ def sweep() -> list[tuple[Setting, Selector]]:
         named("vrsd"),
         *(named("mmr", lambda_mult=value) for value in LAMBDAS),
         *(named("coverage", word_weight=value) for value in WORD_WEIGHTS),
-        named("coverage", bridge_weight=0),
+        named("coverage", reference_weight=0),
     ]
 
 
@@ -152,7 +130,7 @@ def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
     Raises
     ------
     InvalidParameterError
-        A name is unknown, or a value is out of range. See :func:`~shared_core.selectors.base.make_selector`.
+        A name is unknown, or a value is out of range. See :func:`~shared_core.selectors.registry.make_selector`.
 
     Examples
     --------
@@ -181,7 +159,7 @@ parameters=(('lambda_mult', '0.5'),), reads_words=False, sub_questions=False)
     numbers = [float(value) for value in parameters.values() if _is_number(value)]
     swept = numbers[0] if len(numbers) == len(parameters) == 1 else None
     source = tuple((key, _as_source(key, value)) for key, value in parameters.items())
-    return Setting(name, label, swept, shown, source, uses_words(selector)), selector
+    return Setting(name, label, swept, shown, source, capabilities_of(selector).words), selector
 
 
 def parse_setting(text: str) -> tuple[Setting, Selector]:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..candidates import Candidates, cosines_with_queries
-from ..selectors.base import Selection, Selector, share_fetch_k, uses_queries
+from ..selection.sizes import share_fetch_k
+from ..selectors.registry import Selector, capabilities_of
+from ..selectors.selection import Selection
 from ..selectors.top_k import TopK
 from .hybrid_search import RRF_CONSTANT
 from .results import Setting
-from .settings import Wrapper
+from .settings import as_adapted
 
 
 @dataclass(frozen=True)
@@ -28,25 +30,12 @@ class RankFusion:
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
     ) -> Selection:
         """The candidates of the highest sum."""
-        length = share_fetch_k(self.fetch_k, k, len(candidates.queries))
+        length = share_fetch_k(self.fetch_k, k, len(candidates.questions))
         scores = np.zeros(len(candidates))
         for cosines in cosines_with_queries(candidates):
-            found = np.argsort(-cosines, kind="stable")[:length]
-            scores[found] += 1 / (RRF_CONSTANT + 1 + np.arange(len(found)))
+            nearest = np.argsort(-cosines, kind="stable")[:length]
+            scores[nearest] += 1 / (RRF_CONSTANT + 1 + np.arange(len(nearest)))
         return TopK().select(candidates.with_query(candidates.query, scores), k, budget=budget, shown=shown)
-
-
-@dataclass(frozen=True)
-class ByQuestion(Wrapper):
-    """A selector that gets the question without its sub-questions."""
-
-    selector: Selector
-
-    def select(
-        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
-    ) -> Selection:
-        """The selection for the first query."""
-        return self.selector.select(candidates.with_query(candidates.query), k, budget=budget, shown=shown)
 
 
 def with_merged_lists(settings: list[tuple[Setting, Selector]], fetch_k: int) -> list[tuple[Setting, Selector]]:
@@ -58,11 +47,13 @@ def with_merged_lists(settings: list[tuple[Setting, Selector]], fetch_k: int) ->
     (plain, top_k), *others = settings
     fusion = RankFusion(fetch_k)
     return [
-        (plain, ByQuestion(top_k)),
+        (plain, replace(as_adapted(top_k), by_question=True)),
         (Setting("highest cosine", "highest cosine", None, repr(TopK()), sub_questions=True), TopK()),
         *(
-            (replace(setting, sub_questions=True), one) if uses_queries(one) else (setting, ByQuestion(one))
-            for setting, one in others
+            (replace(setting, sub_questions=True), selector)
+            if capabilities_of(selector).sub_questions
+            else (setting, replace(as_adapted(selector), by_question=True))
+            for setting, selector in others
         ),
         (Setting("rrf", "RRF over the queries", None, repr(fusion), sub_questions=True), fusion),
     ]

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import quoted
-from ..candidates import Candidates, Parts
+from ..candidates import Candidates
 from ..errors import InvalidInputError
-from ..selectors.base import Selector, uses_words
-from ..signals.words import match_words
+from ..selection.route import select_set
+from ..selectors.registry import Selector
+from ..texts import Texts
 from .feedback.coverage import Feedback, score_all
 from .labels.labelling import check_rows
 from .neighbours import Neighbours
@@ -159,17 +160,20 @@ class HeldOut:
         for query, rows in zip(self.queries, self._rows, strict=True):
             ids = rows.tolist() if self._ids is None else [self._ids[row] for row in rows]
             # The vectors are copied for one query at a time: those of all queries together would fill the memory.
-            words = self._match_words(query, rows.tolist()) if uses_words(selector) else None
-            candidates = Candidates(self._vectors[query], self._vectors[rows], words=words, ids=ids)
-            picks = selector.select(candidates, min(self._k, len(rows))).indices
+            candidates = Candidates(self._vectors[query], self._vectors[rows], ids=ids)
+            question, texts = self._read_questions(query, rows.tolist())
+            picks = select_set(candidates, selector, min(self._k, len(rows)), question=question, texts=texts).indices
             # The candidates are sorted, the nearest first, so the highest index is the least similar pick.
             found.append(tuple(rows[np.sort(picks)[::-1]].tolist()))
         return found
 
-    def _match_words(self, query: int, rows: list[int]) -> Parts | None:
-        """The words of the questions; None if an item has none."""
-        questions = [text for row in (query, *rows) if isinstance(text := self._items[row].get("question"), str)]
-        return match_words(questions[0], questions[1:]) if len(questions) == 1 + len(rows) else None
+    def _read_questions(self, query: int, rows: list[int]) -> tuple[str, Texts | None]:
+        """The question of an item, and those of others; no texts if an item has none."""
+        question, *others = (self._items[row].get("question") for row in (query, *rows))
+        if not all(isinstance(text, str) for text in (question, *others)):
+            return "", None
+        # Examples do not refer to each other, as in the example selectors.
+        return question, Texts(others, refer=False)
 
     def values(self, selector: Selector) -> NDArray[np.float64]:
         """The feedback for each query's picks, shape (m,)."""

@@ -12,9 +12,9 @@ import torch
 
 from .._files import remove_leftovers
 from ..errors import InvalidParameterError, warn
-from ..selectors.base import Selector
 from ..selectors.coverage import Coverage
 from ..selectors.ndpp import NDPP
+from ..selectors.registry import Selector
 from ..selectors.top_k import TopK
 from ..selectors.vrsd import VRSD
 from ..signals.progress import progress_bar

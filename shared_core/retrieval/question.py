@@ -14,7 +14,7 @@ from .._validation import quoted
 from ..errors import InvalidInputError, PerspectiveError
 from ..perspective import PAP
 from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
-from ..signals.words import split_words
+from ..texts.words import split_words
 from .flow import Flow, Step
 from .sub_questions import asplit, distinct_queries, is_splitter, split
 

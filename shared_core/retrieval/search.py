@@ -1,136 +1,115 @@
-"""One retrieval from a store: search, select, search wider while the set is short, and follow the names in the set."""
+"""One retrieval from a store: search, select, search wider while the set is short, and follow references in the set."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..errors import warn
-from ..selectors.base import share_fetch_k
-from ..signals.references import HEAD, as_key, find_names, read_name
+from ..selection.sizes import share_fetch_k
+from ..texts.references import HEAD, as_key, find_names, read_name
 from .flow import Flow, Step, together
-from .items import read_keys, read_links, read_titles
+from .names import read_keys, read_links, read_titles
+from .pool import ItemSelection, Pool, unite
 from .question import EmbeddedQuery
-from .request import Found, Request, Selected
+from .request import Request
+from .telling import timed, warn_if_all_are_selected
 
 if TYPE_CHECKING:
     from .settings import Settings
+
+
+# The most names and links that ``follow`` follows, and how many items each search for a name returns.
+FOLLOWED, FOLLOW_K = 20, 2
 
 
 class Store(NamedTuple):
     """What an adapter gives of a vector store and its embedding model."""
 
     # The items nearest to a query.
-    search: Callable[[EmbeddedQuery, int], Flow[Found]]
+    search: Callable[[EmbeddedQuery, int], Flow[Pool]]
     # The vectors of names (n, d).
     embed: Callable[[list[str]], Flow[Any]]
     # The items with some ids, without those that the store does not have.
-    fetch: Callable[[list[str]], Flow[Found]]
+    fetch: Callable[[list[str]], Flow[Pool]]
     # The most candidates of one search. None, if there is no vector reader: there is no wider search, because it would
     # embed all texts that it finds.
     widest: int | None
+    # Where the vectors come from, in words.
+    vector_source: Callable[[], str]
 
 
 def search_and_select(
     request: Request, owner: Settings, embedding: Flow[list[EmbeddedQuery]], store: Store
-) -> Flow[Selected]:
+) -> Flow[ItemSelection]:
     """The set for the queries that ``embedding`` gives. A warning that comes once comes once for each ``owner``."""
+    started = time.perf_counter()
     queries = yield from embedding
     if len(queries) == 1:
-        request.warn_if_all_are_selected(owner, request.fetch_k - len(request.shown), "Raise fetch_k")
+        warn_if_all_are_selected(request, owner, request.fetch_k - len(request.shown), "Raise fetch_k")
     fetch_k: int | None = request.fetch_k
     while fetch_k is not None:
-        found = yield from _search(request, queries, store, fetch_k)
-        selected: Selected = yield Step(partial(request.select, found, queries))
+        pool = yield from _search(request, queries, store, fetch_k)
+        selected: ItemSelection = yield Step(partial(request.select, pool, queries))
         fetch_k = _wider(selected, store.widest)
-    if request.settings.follow and request.reads_names:
-        return (yield from _follow(request, selected, queries, store))
-    return selected
+    if request.settings.follow and request.reads_references:
+        selected = yield from _follow(request, selected, queries, store)
+    return timed(request, selected, started, store.vector_source)
 
 
-def _search(request: Request, queries: Sequence[EmbeddedQuery], store: Store, fetch_k: int) -> Flow[Found]:
+def _search(request: Request, queries: Sequence[EmbeddedQuery], store: Store, fetch_k: int) -> Flow[Pool]:
     """What the queries find, united; ``fetch_k`` is shared out among them."""
+    if len(queries) == 1:
+        return (yield from store.search(queries[0], fetch_k))
     least = None if request.k is None else request.k + len(request.shown)
     each = share_fetch_k(fetch_k, least, len(queries))
     first, *others = yield from together([store.search(query, each) for query in queries])
-    if not others:
-        return first
     united, _ = unite(first, others)
-    return united._replace(fetch_k=fetch_k, exhausted=first.exhausted and all(found.exhausted for found in others))
+    return united._replace(fetch_k=fetch_k, exhausted=all(pool.exhausted for pool in (first, *others)))
 
 
-def unite(found: Found, others: Sequence[Found]) -> tuple[Found, list[list[int]]]:
-    """``found`` with the items of other searches that it lacks, and for each of these the rows of what it added.
-
-    Items are the same if they have the same id, or without ids the same text. Their score is the highest of their
-    scores.
-    """
-    items, ids, vectors, added = [*found.items], [*found.ids], [*found.vectors], []
-    scores: list[float | None] = [None] * len(items) if found.scores is None else [*found.scores]
-
-    def key(item: Any, name: Hashable) -> Hashable:
-        return ("text", found.text(item)) if name is None else ("id", name)
-
-    rows: dict[Hashable, int] = {}
-    for row, (item, name) in enumerate(zip(items, ids, strict=True)):
-        rows.setdefault(key(item, name), row)
-    for other in others:
-        first = len(items)
-        others_scores = other.scores or [None] * len(other.items)
-        for item, name, vector, score in zip(other.items, other.ids, other.vectors, others_scores, strict=True):
-            row = rows.setdefault(key(item, name), len(items))
-            if row == len(items):
-                items.append(item)
-                ids.append(name)
-                vectors.append(vector)
-                scores.append(score)
-            else:
-                scores[row] = max((one for one in (scores[row], score) if one is not None), default=None)
-        added.append([*range(first, len(items))])
-    kept = None if found.scores is None else scores
-    return found._replace(items=items, ids=ids, vectors=vectors, scores=kept), added
-
-
-def _wider(selected: Selected, widest: int | None) -> int | None:
+def _wider(selected: ItemSelection, widest: int | None) -> int | None:
     """The size of the next search, if a constraint or repeated texts cut the set short; else None."""
-    found = selected.found
-    if widest is None or not selected.cut_short or found.exhausted or found.fetch_k is None:
+    pool = selected.pool
+    if widest is None or not selected.cut_short or pool.exhausted or pool.fetch_k is None:
         return None
-    if found.fetch_k >= widest:
+    if pool.fetch_k >= widest:
         warn(
-            f"only {len(selected.items)} of {len(found.items)} candidates are selected: the others have the same "
+            f"only {len(selected.items)} of {len(pool.items)} candidates are selected: the others have the same "
             f"text as one of them, or a constraint forbids them. No more than {widest} candidates are fetched "
             "automatically; a larger fetch_k= fetches more"
         )
         return None
-    return min(4 * found.fetch_k, widest)
+    return min(4 * pool.fetch_k, widest)
 
 
-def _follow(request: Request, selected: Selected, queries: Sequence[EmbeddedQuery], store: Store) -> Flow[Selected]:
+def _follow(
+    request: Request, selected: ItemSelection, queries: Sequence[EmbeddedQuery], store: Store
+) -> Flow[ItemSelection]:
     """The set that is selected when the documents that names and links lead to are candidates too.
 
     It is ``selected`` if the selected texts have no such names and links. There is one round, with one batch of
-    embeddings and at most ``follow_names`` searches, whatever the texts say.
+    embeddings and at most ``FOLLOWED`` searches, whatever the texts say.
     """
-    settings = request.settings
     links, names = _find_unknown(request, selected)
     if not links and not names:
         return selected
     fetched = [(yield from store.fetch(links))] if links else []
-    ids = [str(name) for one in fetched for name in one.ids]
+    ids = [str(name) for pool in fetched for name in pool.ids]
     # An address is no name, nor is a long text.
     names = [link for link in links if link not in ids and "://" not in link and len(link) <= HEAD] + names
-    names = names[: settings.follow_names - len(ids)]
+    names = names[: FOLLOWED - len(ids)]
     vectors = np.asarray((yield from store.embed(names)), np.float64) if names else np.zeros((0, 0))
     # A model of words gives a vector of zeros for a name that it does not know.
     searched = [EmbeddedQuery(v, None, v.tolist(), name) for v, name in zip(vectors, names, strict=True) if v.any()]
-    found = yield from together([store.search(query, settings.follow_k) for query in searched])
+    named = yield from together([store.search(query, FOLLOW_K) for query in searched])
     # A hybrid search of LlamaIndex returns as many as its hybrid_top_k says.
-    found = [one.take(range(len(one.items))[: settings.follow_k]) for one in found]
-    united, added = unite(selected.found, [*fetched, *found])
+    named = [pool.take(range(len(pool.items))[:FOLLOW_K]) for pool in named]
+    united, added = unite(selected.pool, [*fetched, *named])
     if any(added):
         selected = yield Step(partial(request.select, united, queries))
     reached = [(link, [row for row in added[0] if str(united.ids[row]) == link]) for link in links if link in ids]
@@ -138,21 +117,21 @@ def _follow(request: Request, selected: Selected, queries: Sequence[EmbeddedQuer
     return selected._replace(followed=reached)
 
 
-def _find_unknown(request: Request, selected: Selected) -> tuple[list[str], list[str]]:
+def _find_unknown(request: Request, selected: ItemSelection) -> tuple[list[str], list[str]]:
     """Links of the selected items that lead to no candidate, and names in their texts that no candidate has."""
-    settings, found, view = request.settings, selected.found, request.view
-    texts = [found.comparable_text(item) for item in found.items]
-    titles = read_titles(found.items, settings.title, view)
+    settings, pool, view = request.settings, selected.pool, request.view
+    texts = [pool.body(item) for item in pool.items]
+    titles = read_titles(pool.items, settings.title, view)
     known = {title or read_name(text) for title, text in zip(titles, texts, strict=True)}
     links: list[tuple[str, ...] | None] = [None] * len(selected.items)
     if settings.links is not None:
-        every = read_links(found.items, settings.links, view)
+        every = read_links(pool.items, settings.links, view)
         links = [every[row] for row in selected.selection.indices.tolist()]
     targets = dict.fromkeys(link for row in links for link in row or ())
-    keys = {key for item in found.items for key in read_keys(item)} | known
-    borne = set(map(as_key, known)) - {()}
-    unknown = [link for link in targets if link not in keys and as_key(link) not in borne]
-    unknown = unknown[: settings.follow_names]
+    keys = {key for item in pool.items for key in read_keys(item)} | known
+    known_keys = set(map(as_key, known)) - {()}
+    unknown = [link for link in targets if link not in keys and as_key(link) not in known_keys]
+    unknown = unknown[:FOLLOWED]
     # A document with links refers to what they lead to, and to nothing else.
-    searched = [found.comparable_text(item) for item, row in zip(selected.items, links, strict=True) if row is None]
-    return unknown, find_names(searched, [*known, *targets], settings.follow_names)
+    searched = [pool.body(item) for item, row in zip(selected.items, links, strict=True) if row is None]
+    return unknown, find_names(searched, [*known, *targets], FOLLOWED)

@@ -14,29 +14,26 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 
 from .._validation import as_identifiers, check_number, quoted
 from ..candidates import CONSTRAINTS
-from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSelectError, warn
+from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSelectError
 from ..perspective import PAP
 from ..scaling import Scale
-from ..selectors.base import (
-    DEFAULT_K,
-    DEFAULT_MIN_K,
+from ..selection.effects import warn_of_no_effect
+from ..selection.sizes import DEFAULT_K, default_fetch_k
+from ..selectors.ending import DEFAULT_MIN_K
+from ..selectors.kernels import Kernel, as_kernel
+from ..selectors.registry import (
     DEFAULT_SELECTOR,
     Selector,
     SelectorName,
-    default_fetch_k,
+    capabilities_of,
     resolve_selector,
     selector_names,
     selector_parameters,
-    uses_queries,
-    uses_references,
-    uses_words,
-    warn_of_no_effect,
 )
-from ..selectors.kernels import Kernel, as_kernel
-from ..selectors.vrsd import NO_RELEVANCE, SEVERAL_QUERIES
+from ..selectors.vrsd import NO_RELEVANCE, SUB_QUESTIONS
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
-from .items import OF_NAMES, ItemName, ItemNumber, ItemOrdered, Order
 from .sub_questions import Queries, check_queries
+from .values import ItemName, ItemNumber, ItemOrdered
 
 Perspective = (
     str | Sequence[float] | NDArray[Any] | Callable[[str], str | QueryParts | None] | PerspectiveExtractor | None
@@ -44,6 +41,7 @@ Perspective = (
 Positive = Annotated[int, Field(ge=1)]
 Weight = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0)]
+Order = Literal["selection", "relevance", "nearest_last", "long_context"]
 Cosine = Annotated[float, Field(ge=-1, le=1)]
 
 
@@ -104,7 +102,7 @@ class Settings(BaseModel):
     cover_weight: NotNegative | None = None
     """For ``"coverage"`` with ``cover``, at least 0: how much its values count, 1 by default."""
 
-    bridge_weight: NotNegative | None = None
+    reference_weight: NotNegative | None = None
     """For ``"coverage"``, at least 0: the weight of the bonus for a document that an earlier pick names, 1 by default;
     0 switches it off. Example selectors look for names only if this, ``title``, ``links`` or ``follow`` is set."""
 
@@ -233,8 +231,8 @@ class Settings(BaseModel):
 
     scores: bool = False
     """Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents. Where they
-    exist, ``selection_named_by`` is the name of the document that brought this one a bonus (``bridge_weight``), and
-    ``selection_serves`` is the query that it serves best (``queries``). A key that is there already keeps its value;
+    exist, ``selection_referred_by`` is the name of the document that brought this one a bonus (``reference_weight``),
+    and ``selection_serves`` is the query that it serves best (``queries``). A key that is there already keeps its value;
     where it is ``relevance_score``, the relevance that counted here is ``selection_relevance``. Events hold the scores
     in any case."""
 
@@ -250,8 +248,8 @@ class Settings(BaseModel):
 
     # The name of the setting that says how many are selected.
     size_name: ClassVar[str] = "k"
-    # Whether documents name each other where no setting says so; examples do not.
-    _names_by_default: ClassVar[bool] = True
+    # Whether documents refer to each other where no setting says so; examples do not.
+    _refer_by_default: ClassVar[bool] = True
     # What to do about arguments that a class does not have.
     _remedies: ClassVar[Mapping[str, str]] = {}
 
@@ -291,15 +289,9 @@ class Fetching(BaseModel):
     looked up by id first. Links without a document of this id are searched as names, except for URLs. If the search has
     a filter, or another argument of the store, links are not looked up, because a look-up would ignore the filter.
 
-    It costs one more batch of embeddings and at most ``follow_names`` searches, which async code runs at the same time.
-    Where no vector reader is registered for the store, each of these searches also embeds the texts that it finds.
+    It costs one more batch of embeddings and at most 20 searches for names and links, of two documents each, which
+    async code runs at the same time. Where no vector reader is registered for the store, each of these searches also embeds the texts that it finds.
     What is found is not followed in turn. With a perspective, the vectors of names are not projected."""
-
-    follow_names: Positive = 20
-    """For ``follow``: the largest number of names and links that are followed."""
-
-    follow_k: Positive = 2
-    """For ``follow``: how many documents each search for a name returns."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -346,30 +338,20 @@ class Call(Settings, Fetching):
                 "there is no selector 'similarity_score_threshold': use 'similarity' and score_threshold="
             )
         selector = resolve_selector(DEFAULT_SELECTOR if self.selector is None else self.selector, parameters)
-        if self.has_relevance and not getattr(selector, "uses_relevance", True):
+        capabilities = capabilities_of(selector)
+        if self.has_relevance and not capabilities.relevance:
             raise InvalidParameterError(NO_RELEVANCE)
-        if self.queries and not uses_queries(selector):
-            raise InvalidParameterError(f"queries cannot be used: {SEVERAL_QUERIES}")
+        if self.queries and not capabilities.sub_questions:
+            raise InvalidParameterError(f"queries cannot be used: {SUB_QUESTIONS}")
         if warns:
-            of_words = ("cover", *OF_NAMES)
-            given = " and ".join(name for name in of_words if getattr(self, name) not in (None, False))
+            fields = type(self).model_fields
+            changed = {name: getattr(self, name) != field.default for name, field in fields.items()}
             # A retriever may be made with costs and a source, and get the budget or the cap at call time.
-            of_perspective = ("perspective_vector", "direction", "corpus")
-            others = (*OF_NAMES, "relevance_scale", "follow_names", "follow_k", "min_k", *of_perspective)
-            changed = [name for name in others if getattr(self, name) != Call.model_fields[name].default]
-            reads_no_names = uses_words(selector) and not uses_references(selector)
-            without = {
-                "cover_weight": None if self.cover is not None else "cover",
-                "relevance_scale": None if self.has_relevance else "relevance",
-                "min_k": None if self.min_gain is not None else "min_gain",
-                **dict.fromkeys(("follow_names", "follow_k"), None if self.follow else "follow=True"),
-                **dict.fromkeys(of_perspective, None if self.perspective is not None else "perspective"),
-                **dict.fromkeys(OF_NAMES, "a bridge_weight" if reads_no_names else None),
-            }
-            quality = self.quality is not None
-            warn_of_no_effect(selector, [*parameters, *changed], quality=quality, words=given, without=without)
-            if self.prefer is not None and not self.drop_duplicates and self.drop_near_duplicates is None:
-                warn("prefer has no effect with drop_duplicates=False and without drop_near_duplicates")
+            given = [name for name, is_changed in changed.items() if is_changed and name not in ("costs", "source")]
+            given += [*self.selector_kwargs, *(["drop_duplicates"] if self.drop_duplicates else [])]
+            if not self.has_relevance:
+                given = [name for name in given if name != "relevance"]
+            warn_of_no_effect(selector, given, fields)
         return selector
 
 

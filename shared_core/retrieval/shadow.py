@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,10 +14,12 @@ import numpy as np
 from .._files import SHADOW_LOG_VERSION
 from .._validation import id_of_text
 from ..candidates import as_unit_rows, as_unit_vector
-from ..selectors.base import DEFAULT_SELECTOR
+from ..selectors.registry import DEFAULT_SELECTOR
 from .flow import Flow
-from .items import read_numbers
-from .request import LOGGER, Found, Request, Selected
+from .pool import ItemSelection, Pool
+from .request import Request
+from .telling import LOGGER
+from .values import read_numbers
 
 SHADOW_LOGGER = logging.getLogger("setselect.shadow")
 _COSINES = "relevance", "redundancy", "sum_cosine"
@@ -27,17 +29,12 @@ def in_shadow(
     request: Request,
     question: str,
     before: Flow[tuple[Sequence[Any], Sequence[Hashable]]],
-    selecting: Flow[Selected],
-    vector_source: Callable[[], str],
-) -> Flow[Selected]:
-    """The result of ``selecting``; with ``shadow`` it also has the items that ``before`` returns, with their ids.
+    selecting: Flow[ItemSelection],
+) -> Flow[ItemSelection]:
+    """The result of ``selecting``, with the items that ``before`` returns, and their ids.
 
     ``before`` runs first and as it would without setselect. An error of the selection goes to the log ``setselect``.
-    ``vector_source`` is for :meth:`Request.timed`.
     """
-    selecting = request.timed(selecting, vector_source)
-    if not request.settings.shadow:
-        return (yield from selecting)
     returned, ids = yield from before
     line: dict[str, Any] = {}
     try:
@@ -47,8 +44,7 @@ def in_shadow(
     # Whatever the selection raises, a running system must get what it got before.
     except Exception as error:
         LOGGER.exception("the selection in shadow failed; the call returns what was there before")
-        selected = Selected.nothing(Found([], [], str, str, []))
-        selected = selected._replace(error=f"{type(error).__name__}: {error}")
+        selected = ItemSelection.nothing()._replace(error=f"{type(error).__name__}: {error}")
     if SHADOW_LOGGER.isEnabledFor(logging.INFO):
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = {"version": SHADOW_LOG_VERSION, "time": now, "query": question, **line, "error": selected.error}
@@ -63,13 +59,15 @@ def as_they_came(items: Sequence[Any], ids: Sequence[Hashable]) -> Flow[tuple[Se
     return items, ids
 
 
-def _compare(request: Request, selected: Selected, returned: Sequence[Any], ids: Sequence[Hashable]) -> dict[str, Any]:
+def _compare(
+    request: Request, selected: ItemSelection, returned: Sequence[Any], ids: Sequence[Hashable]
+) -> dict[str, Any]:
     """What a line of the log says about both sets. Of ``returned`` the first ``k`` are compared with the selection."""
-    settings, found, selection = request.settings, selected.found, selected.selection
-    names, texts = _names(found, found.items, found.ids), list(map(found.comparable_text, found.items))
+    settings, pool, selection = request.settings, selected.pool, selected.selection
+    names, texts = _names(pool, pool.items, pool.ids), list(map(pool.body, pool.items))
     places = {name: row for row, name in reversed([*enumerate(names)])}
     picked = selection.indices.tolist()
-    before = _names(found, returned, ids)
+    before = _names(pool, returned, ids)
     cosines = {
         "returned": _cosines(selected, [places.get(name) for name in before[: request.k]]),
         "selected": _cosines(selected, picked),
@@ -81,11 +79,11 @@ def _compare(request: Request, selected: Selected, returned: Sequence[Any], ids:
         "returned": before,
         "selected": [names[row] for row in picked],
         "k": request.k,
-        "fetch_k": None if found.fetch_k is None else request.fetch_k - len(request.shown),
-        "candidates": len(found.items),
+        "fetch_k": None if pool.fetch_k is None else request.fetch_k - len(request.shown),
+        "candidates": len(pool.items),
         **{key: {name: figures[key] for name, figures in cosines.items()} for key in _COSINES},
         "gains": list(map(_as_figure, selection.gains.tolist())),
-        "named_by": [None if row is None else names[row] for row in selected.naming],
+        "referred_by": [None if row is None else names[row] for row in selected.referring],
         "copies": {name: one for name, one in repeated.items() if name != one} if settings.drop_duplicates else {},
         "milliseconds": _as_figure(selected.milliseconds),
         "selector": repr(request.selector),
@@ -100,15 +98,12 @@ def _compare(request: Request, selected: Selected, returned: Sequence[Any], ids:
     return line
 
 
-def _names(found: Found, items: Sequence[Any], ids: Sequence[Hashable]) -> list[str]:
+def _names(pool: Pool, items: Sequence[Any], ids: Sequence[Hashable]) -> list[str]:
     """The ids as text; a hash of the text for an item without one."""
-    return [
-        id_of_text(found.comparable_text(item)) if name is None else str(name)
-        for item, name in zip(items, ids, strict=True)
-    ]
+    return [id_of_text(pool.body(item)) if name is None else str(name) for item, name in zip(items, ids, strict=True)]
 
 
-def _cosines(selected: Selected, rows: Sequence[int | None]) -> dict[str, float | None]:
+def _cosines(selected: ItemSelection, rows: Sequence[int | None]) -> dict[str, float | None]:
     """The relevance, redundancy and cos(sum, q) of the candidates in these rows, as a comparison defines them.
 
     None for a row means an item that is no candidate, and so has no vector. Then all figures are None. An empty set has
@@ -119,7 +114,7 @@ def _cosines(selected: Selected, rows: Sequence[int | None]) -> dict[str, float 
         return dict.fromkeys(_COSINES)
     if not known:
         return dict.fromkeys(_COSINES, 0.0)
-    unit = as_unit_rows(np.array([selected.found.vectors[row] for row in known], np.float64))
+    unit = as_unit_rows(np.array([selected.pool.vectors[row] for row in known], np.float64))
     query = as_unit_vector(selected.question, unit.shape, unit.dtype)
     total = unit.sum(axis=0)
     length, pairs = float(np.linalg.norm(total)), len(unit) * (len(unit) - 1)

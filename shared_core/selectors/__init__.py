@@ -1,1 +1,1 @@
-"""The four selectors, their result, and the functions that call them."""
+"""The five selectors, one algorithm a file, with their result and their registry."""

@@ -286,28 +286,28 @@ def ndpp(
 
 @_compile()
 def update_bonus(
-    i: int, named: FloatArray, names: Indices, bridge: float, fresh: NDArray[np.bool_], bonus: Matrix, bound: Matrix
+    i: int, r: FloatArray, documents: Indices, omega: float, fresh: NDArray[np.bool_], bonus: Matrix, bound: Matrix
 ) -> None:
-    """Raise the bonus and the bound of what ``i`` names. Candidates with the name of ``i`` get no bonus any more."""
-    for v in range(len(names)):
-        if names[v] == names[i]:
+    """Raise the bonus and the bound of what ``i`` refers to. Candidates with its name get no bonus any more."""
+    for v in range(len(documents)):
+        if documents[v] == documents[i]:
             fresh[v], bonus[v] = False, 0.0
-        elif fresh[v] and bridge * named[i, v] > bonus[v]:
-            bound[v] += bridge * named[i, v] - bonus[v]
-            bonus[v] = bridge * named[i, v]
+        elif fresh[v] and omega * r[i, v] > bonus[v]:
+            bound[v] += omega * r[i, v] - bonus[v]
+            bonus[v] = omega * r[i, v]
 
 
 @_compile()
 def coverage(
     rows: FloatArray, relevance: Matrix, noises: Matrix, alpha: float, a: Matrix, w: Matrix, first_weighed: int,
-    covered_before: Matrix, named: FloatArray, names: Indices, bridge: float, shown: Indices, steps: int,
+    covered_before: Matrix, r: FloatArray, documents: Indices, omega: float, shown: Indices, steps: int,
     ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
 ) -> None:  # fmt: skip
     """Coverage for each query of a batch, into ``picks`` and ``gains``.
 
     ``step`` numbers the picks, s and t the steps of the LU, j the parts, v the candidates. ``left`` holds the first
     ``steps`` steps, those of the ``shown`` candidates, and room for k more; ``ratios`` is d after these steps. All
-    queries of a batch have the same parts and references (``named`` and ``names``), which are empty if there are none.
+    queries of a batch have the same parts and references (``r`` and ``documents``), which are empty if there are none.
     """
     # Without its bonus, the gain of a candidate only falls as the set grows. So the last computed gain, plus what the
     # bonus has risen by since, is an upper bound, and a candidate whose bound is below the best gain is skipped. d[v]
@@ -337,7 +337,7 @@ def coverage(
                 seen[v], d[v] = steps, ratios[v]
         fresh[:], bonus[:] = True, 0.0
         for i in shown:
-            update_bonus(i, named, names, bridge, fresh, bonus, bound)
+            update_bonus(i, r, documents, omega, fresh, bonus, bound)
         for i in shown:
             bound[i] = -np.inf
         for step in range(k):
@@ -370,7 +370,7 @@ def coverage(
             bound[i] = -np.inf
             if step == k - 1:
                 break
-            update_bonus(i, named, names, bridge, fresh, bonus, bound)
+            update_bonus(i, r, documents, omega, fresh, bonus, bound)
             for j in range(m):
                 covered[j] = max(covered[j], a[i, j])
             row, root = rows[own, i], np.sqrt(d[i])

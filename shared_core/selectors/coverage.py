@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from .._validation import FloatArray, check_number, read_only
 from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_queries, count_repeats, standardise
 from ._greedy import GreedyState, lowest_of_best, run_compiled
-from .base import Selection, Selections, make_selection, make_selections, register_selector
 from .ndpp import (
     AUTO_TEMPERATURE,
     DEFAULT_RIDGE,
@@ -24,14 +23,16 @@ from .ndpp import (
     standard_relevance,
     temperature_of,
 )
+from .registry import Capabilities, register_selector
+from .selection import Selection, Selections, make_selection, make_selections
 
 Matrix = NDArray[np.float64]
 
-# The weight of the words beside the cosine in the relevance, of each kind of parts, and of the bonus for a name, where
-# the parameters are 1. They were chosen on the development half of the questions of benchmarks/regimes.py.
+# The weight of the words beside the cosine in the relevance, of each kind of parts, and of the bonus for a reference,
+# where the parameters are 1. They were chosen on the development half of the questions of benchmarks/regimes.py.
 WORDS_IN_RELEVANCE = 0.25
 COVERED = 8.0
-BRIDGE = 4.0
+REFERRED = 4.0
 # A candidate covers a query by 1/e if its cosine is this many standard deviations below the highest one. It was chosen
 # on the development half of the questions of benchmarks/several_queries.py.
 SERVED = 0.5
@@ -40,13 +41,13 @@ MOST_WEIGHT = 1e6
 # With a ridge below this, rounding errors in float32 would decide between candidates.
 LEAST_RIDGE = 1e-4
 _NONE, _NO_ROWS = read_only(np.empty(0)), read_only(np.empty(0, np.int64))
-_NO_NAMES = read_only(np.empty((0, 0), np.float32))
+_NO_REFERENCES = read_only(np.empty((0, 0), np.float32))
 
 
 class _Terms(NamedTuple):
-    """What a set gets for the parts that it covers, and for names in its texts, in the letters of :class:`Coverage`.
+    """What a set gets for what it covers and for its references, in the letters of :class:`Coverage`.
 
-    The columns of a are the words, the queries if there are several, and from ``first`` on the parts of ``cover``.
+    The columns of a are the words, the questions if there are several, and from ``first`` on the parts of ``cover``.
     """
 
     b: Matrix  # of the words alone, with sum 1
@@ -54,9 +55,9 @@ class _Terms(NamedTuple):
     w: Matrix  # (m,): w β, for cover without its factor
     first: int
     covered: Matrix  # (m,): how well the shown candidates cover each part
-    named: FloatArray  # R (n, n); empty if there is no bonus
-    names: NDArray[np.int64]
-    bridge: float  # the weight of the bonus; 0 if there is none
+    r: FloatArray  # R (n, n); empty if there is no bonus
+    documents: NDArray[np.int64]
+    omega: float  # ω, the weight of the bonus; 0 if there is none
     shown: NDArray[np.int64]
 
 
@@ -77,18 +78,18 @@ class Coverage:
       b divided by its sum. The parts of ``cover`` are further columns, with a w of their own. Their β has a factor:
       the highest a_ij exp((ρ_i − max ρ) / T) of any candidate. So a part that only irrelevant candidates cover weighs
       little.
-    - With several queries, max_j z(c_j) stands for z(r), where c_j are the cosines with query j, and T = 0.6. Each
+    - With sub-questions, max_j z(c_j) stands for z(r), where c_j are the cosines with query j, and T = 0.6. Each
       query is a part too: a_ij = exp((c_ij − max c_j) / (σ_j / 2)), where σ_j is the standard deviation of c_j. The
       queries have the same β, with sum 1.
 
     Each term is submodular (Lin and Bilmes 2011, "A Class of Submodular Functions for Document Summarization"), and so
     is F: the gain F(S + i) − F(S) of a candidate never rises as the set grows.
 
-    With references, a candidate that an earlier pick or a ``shown`` text names gets a bonus. Its gain is
-    F(S + i) − F(S) + b max_{j∈S} R_ji, where R_ji in [0, 1] says how clearly text j names text i. The bonus is 0 if S
-    has a text with the name of i, so several passages of one document bring one bonus. The objective is the sum of the
-    gains, and depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive correlation
-    between items, which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
+    With references, a candidate to which an earlier pick or a ``shown`` text refers gets a bonus. Its gain is
+    F(S + i) − F(S) + ω max_{j∈S} R_ji, where R_ji in [0, 1] says how clearly text j refers to text i. The bonus is 0
+    if S has a text with the name of i, so several passages of one document bring one bonus. The objective is the sum
+    of the gains, and depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive
+    correlation between items, which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
 
     Cost: O(nkd + nkm) for m parts. Memory: O(kd + nm), and O(n²) with references.
 
@@ -98,8 +99,8 @@ class Coverage:
         Scales h and w for the words: how much the words of the question count beside the vectors. 0: not at all.
     cover_weight : float in [0, 1e6]
         Scales w for the parts of ``cover``: how much it counts that the set covers them.
-    bridge_weight : float in [0, 1e6]
-        Scales b: how much it counts that an earlier pick names a candidate.
+    reference_weight : float in [0, 1e6]
+        Scales ω: how much it counts that an earlier pick refers to a candidate.
     ridge : float >= 0.0001
         α. It limits the penalty for a repetition, as in :class:`NDPP`.
 
@@ -120,24 +121,19 @@ class Coverage:
 
     word_weight: float = 1.0
     cover_weight: float = 1.0
-    bridge_weight: float = 1.0
+    reference_weight: float = 1.0
     ridge: float = DEFAULT_RIDGE
 
-    uses_quality: ClassVar[bool] = False
-    uses_relevance: ClassVar[bool] = True
-    uses_words: ClassVar[bool] = True
-    gains_are_logs: ClassVar[bool] = True
-
     @property
-    def uses_references(self) -> bool:
-        """Whether it uses what the texts of the candidates name: not with ``bridge_weight=0``."""
-        return self.bridge_weight > 0
+    def capabilities(self) -> Capabilities:
+        """It uses no quality, and no references with ``reference_weight=0``."""
+        return Capabilities(quality=False, words=True, references=self.reference_weight > 0, log_gains=True)
 
     def __post_init__(self) -> None:
         for name, *bounds in (
             ("word_weight", 0.0, MOST_WEIGHT),
             ("cover_weight", 0.0, MOST_WEIGHT),
-            ("bridge_weight", 0.0, MOST_WEIGHT),
+            ("reference_weight", 0.0, MOST_WEIGHT),
             ("ridge", LEAST_RIDGE),
         ):
             object.__setattr__(self, name, check_number(getattr(self, name), name, *bounds))
@@ -145,7 +141,7 @@ class Coverage:
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
     ) -> Selection:
-        """Select greedily; what the ``shown`` candidates cover counts as covered, and what they name gets the bonus."""
+        """Select greedily; what ``shown`` candidates cover counts as covered, and what they refer to gets the bonus."""
         state = GreedyState(candidates, k, budget, shown)
         terms = self._terms(candidates, state.shown)
         factors = factors_of_unit_rows(candidates.vectors, self.ridge)
@@ -155,8 +151,8 @@ class Coverage:
             state.picks, gains = found[0][0].tolist(), found[1][0].tolist()
         else:
             gains = self._greedy(candidates, state, lu or IncrementalLU(factors, [], state.target), terms)
-        names = _named_by(terms, state.picks) if terms.bridge else None
-        return make_selection(candidates, state.picks, gains, named_by=names)
+        referred_by = _referred_by(terms, state.picks) if terms.omega else None
+        return make_selection(candidates, state.picks, gains, referred_by=referred_by)
 
     def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
         """The selections of a block of queries without words; None if each query needs :meth:`select`."""
@@ -164,7 +160,7 @@ class Coverage:
         if not 1 <= k <= n:
             return None
         nothing, no_rows = np.empty(0), np.empty(0, np.int64)
-        terms = _Terms(_NONE, np.zeros((n, 0)), nothing, 0, nothing, _NO_NAMES, _NO_ROWS, 0.0, no_rows)
+        terms = _Terms(_NONE, np.zeros((n, 0)), nothing, 0, nothing, _NO_REFERENCES, _NO_ROWS, 0.0, no_rows)
         found = self._run_compiled(block, terms, k)
         return None if found is None else make_selections(block, *found, found[1].sum(axis=1))
 
@@ -173,9 +169,9 @@ class Coverage:
         if candidates.words is not None and self.word_weight and candidates.words.weights.any():
             b = _shares(candidates.words.weights)
             columns, weights = [candidates.words.covered], [COVERED * self.word_weight * b]
-        if len(candidates.queries) > 1:
+        if len(candidates.questions) > 1:
             columns.append(_served(candidates))
-            weights.append(COVERED * _shares(1 / count_repeats(candidates.queries)))
+            weights.append(COVERED * _shares(1 / count_repeats(candidates.questions)))
         first = sum(map(len, weights))
         if candidates.cover is not None and self.cover_weight and candidates.cover.weights.any():
             columns.append(candidates.cover.covered)
@@ -183,13 +179,13 @@ class Coverage:
         # One kind of parts is not copied.
         a = columns[0] if len(columns) == 1 else np.hstack([np.zeros((len(candidates), 0)), *columns])
         w = np.concatenate([_NONE, *weights])
-        named, names, bridge = _NO_NAMES, _NO_ROWS, 0.0
-        if candidates.references is not None and self.bridge_weight:
-            (named, names), bridge = candidates.references, BRIDGE * self.bridge_weight
+        r, documents, omega = _NO_REFERENCES, _NO_ROWS, 0.0
+        if candidates.references is not None and self.reference_weight:
+            (r, documents, _), omega = candidates.references, REFERRED * self.reference_weight
         covered = a[shown].max(axis=0, initial=0.0)
-        return _Terms(b, a, w, first, covered, named, names, bridge, np.array(shown, np.int64))
+        return _Terms(b, a, w, first, covered, r, documents, omega, np.array(shown, np.int64))
 
-    def _relevance(self, candidates: Candidates | CandidateBlock, terms: _Terms) -> tuple[Matrix, Matrix]:
+    def _log_weight(self, candidates: Candidates | CandidateBlock, terms: _Terms) -> tuple[Matrix, Matrix]:
         """(ρ − max ρ) / T, shape (n,), or (b, n) for a block, and its tie tolerance, shape (1,) or (b, 1)."""
         z, noise = standard_relevance(candidates)
         temperature = temperature_of(candidates)
@@ -201,32 +197,32 @@ class Coverage:
             if temperature == AUTO_TEMPERATURE:
                 z, per_rho = standardise(z, z.dtype)
                 noise = noise * per_rho
-        relevance, noise = log_relevance(z, noise, temperature)
-        return relevance, noise * (1 + terms.w[terms.first :].sum()) + FLOAT64_TIE * (terms.w.sum() + terms.bridge)
+        log_weight, noise = log_relevance(z, noise, temperature)
+        return log_weight, noise * (1 + terms.w[terms.first :].sum()) + FLOAT64_TIE * (terms.w.sum() + terms.omega)
 
     def _greedy(self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, terms: _Terms) -> list[float]:
         """The greedy method; returns the gain of each pick."""
-        _, a, w, first, covered, *_ = terms
-        relevance, noise = self._relevance(candidates, terms)
+        a, first, covered = terms.a, terms.first, terms.covered
+        log_weight, noise = self._log_weight(candidates, terms)
         # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
-        w = w.copy()
-        w[first:] *= (a[:, first:] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
-        state.close(relevance)  # -inf for a closed candidate
+        w = terms.w.copy()
+        w[first:] *= (a[:, first:] * np.exp(log_weight)[:, None]).max(axis=0, initial=0.0)
+        state.close(log_weight)  # -inf for a closed candidate
         gains, bonus = [], np.zeros(len(candidates))
         fresh = np.ones(len(candidates), np.bool_)  # whether S has no text of the candidate's name
-        for i in state.shown if terms.bridge else ():
+        for i in state.shown if terms.omega else ():
             _update_bonus(i, terms, fresh, bonus)
         while state.more():
             new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
-            marginal = relevance + lu.log_ratios() + new + bonus
+            marginal = log_weight + lu.log_ratios() + new + bonus
             best = int(marginal.argmax())
             i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + noise.item())
             lu.add(i)
-            gains.append(float(relevance[i] + math.log(lu.d[i]) + new[i] + bonus[i]))
+            gains.append(float(log_weight[i] + math.log(lu.d[i]) + new[i] + bonus[i]))
             covered = np.maximum(covered, a[i])
-            if terms.bridge:
+            if terms.omega:
                 _update_bonus(i, terms, fresh, bonus)
-            state.take(i, relevance)
+            state.take(i, log_weight)
             if state.more():
                 lu.subtract()
         return gains
@@ -235,12 +231,12 @@ class Coverage:
         self, candidates: Candidates | CandidateBlock, terms: _Terms, k: int, lu: IncrementalLU | None = None
     ) -> tuple[NDArray[np.int64], Matrix] | None:
         """Picks (b, k) and gains (b, k) of the compiled loop; None if numba cannot be used."""
-        relevance, noise = map(np.atleast_2d, self._relevance(candidates, terms))
+        log_weight, noise = map(np.atleast_2d, self._log_weight(candidates, terms))
         rows = candidates.vectors
-        picks, gains = np.empty((len(relevance), k), np.int64), np.empty((len(relevance), k))
+        picks, gains = np.empty((len(log_weight), k), np.int64), np.empty((len(log_weight), k))
         steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[-1]))) if lu is None else (lu.t, lu.d, lu.left)
         ran = run_compiled(
-            "coverage", rows if rows.ndim == 3 else rows[None], relevance, noise[:, 0], self.ridge, *terms[1:],
+            "coverage", rows if rows.ndim == 3 else rows[None], log_weight, noise[:, 0], self.ridge, *terms[1:],
             steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
         )  # fmt: skip
         return (picks, gains) if ran else None
@@ -260,18 +256,18 @@ def _served(candidates: Candidates) -> Matrix:
 
 
 def _update_bonus(i: int, terms: _Terms, fresh: NDArray[np.bool_], bonus: Matrix) -> None:
-    """Raise the bonus of what ``i`` names. Candidates with the name of ``i`` get no bonus any more."""
-    fresh &= terms.names != terms.names[i]
-    np.maximum(bonus, terms.bridge * terms.named[i].astype(np.float64), out=bonus)
+    """Raise the bonus of what ``i`` refers to. Candidates with the name of ``i`` get no bonus any more."""
+    fresh &= terms.documents != terms.documents[i]
+    np.maximum(bonus, terms.omega * terms.r[i].astype(np.float64), out=bonus)
     bonus[~fresh] = 0.0
 
 
-def _named_by(terms: _Terms, picks: list[int]) -> NDArray[np.int64]:
+def _referred_by(terms: _Terms, picks: list[int]) -> NDArray[np.int64]:
     """The row of the earlier text that brought each pick its bonus; -1 for none."""
-    names, shown = terms.names, len(terms.shown)
+    documents, shown = terms.documents, len(terms.shown)
     row = np.append(terms.shown, picks)
     # (texts, picks): whether the text is earlier than the pick
     earlier = np.tri(len(picks), len(row), shown - 1, np.bool_).T
-    clearness = terms.named[row][:, picks] * earlier
-    is_new = ~((names[row, None] == names[picks]) & earlier).any(axis=0)
-    return np.where(is_new & clearness.any(axis=0), row[clearness.argmax(axis=0)], -1)
+    strength = terms.r[row][:, picks] * earlier
+    is_new = ~((documents[row, None] == documents[picks]) & earlier).any(axis=0)
+    return np.where(is_new & strength.any(axis=0), row[strength.argmax(axis=0)], -1)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from .._validation import FloatArray, check_number
 from ..candidates import TIE_EPS, TIE_TOLERANCE, CandidateBlock, Candidates
 from ._greedy import GreedyState, lowest_of_best, run_compiled
-from .base import Selection, Selections, make_selection, make_selections, register_selector
+from .registry import Capabilities, register_selector
+from .selection import Selection, Selections, make_selection, make_selections
 
 # The initial m_i: below any cosine, and finite. With -inf the score of a closed candidate would be -inf + inf = NaN.
 NOTHING_PICKED = -4.0
@@ -29,7 +30,7 @@ class MMR:
     without a quality b. A given relevance takes the place of cos(q, e_i). The first pick is argmax v. Each further pick
     maximises w_i = λ_d·v_i − (1 − λ_d)·m_i, where m_i is the highest cosine of e_i with a picked candidate. A gain is
     λ_d·v_i for the first pick and w_i for the others. Objective: their sum. Cost: one pass over the vectors per pick,
-    O(nkd). The compiled loop skips candidates that cannot be the next pick. With several queries, cos(q, e_i) is the
+    O(nkd). The compiled loop skips candidates that cannot be the next pick. With sub-questions, cos(q, e_i) is the
     highest cosine of e_i with one of them.
 
     Parameters
@@ -57,8 +58,7 @@ class MMR:
     lambda_mult: float = 0.5
     lambda_b: float = 0.95
 
-    uses_quality: ClassVar[bool] = True
-    uses_relevance: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lambda_mult", check_number(self.lambda_mult, "lambda_mult", 0, 1))

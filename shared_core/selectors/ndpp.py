@@ -15,9 +15,10 @@ from .._validation import FloatArray, as_float64, check_number, check_one_of, qu
 from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_queries, standardise
 from ..errors import InvalidParameterError, KernelError, warn
 from ._greedy import GreedyState, lowest_of_best, run_compiled
-from .base import Selection, Selections, make_selection, make_selections, register_selector
 from .kernels import Kernel, LowRankKernel, as_kernel
 from .kernels.base import log_exponential
+from .registry import Capabilities, register_selector
+from .selection import Selection, Selections, make_selection, make_selections
 from .top_k import take_by_relevance
 
 Matrix = NDArray[np.float64]
@@ -27,7 +28,7 @@ LINEAR_FLOOR = 1e-6
 # temperature="auto" is this many standard deviations of the candidates' relevance. This constant and the ridge were
 # chosen on the development half of the questions of benchmarks/regimes.py.
 AUTO_TEMPERATURE = 1.0
-# The same for several queries. Each cosine is in standard deviations of the cosines with its query, so a further query
+# The same with sub-questions. Each cosine is in standard deviations of the cosines with its query, so a further query
 # does not change T. It was chosen on the development half of the questions of benchmarks/several_queries.py.
 SEVERAL_TEMPERATURE = 0.6
 DEFAULT_RIDGE = 0.05
@@ -54,7 +55,7 @@ class NDPP:
     relevance with gain 0, and ``Selection.filled_from`` is the position of the first of them. With a ridge of 1e-5 or
     more the rank is never used up.
 
-    With several queries, the relevance of a candidate is its highest cosine with one of them; with
+    With sub-questions, the relevance of a candidate is its highest cosine with one of them; with
     ``temperature="auto"`` it is the highest of its cosines in standard deviations of all cosines with that query, and
     T = 0.6. A kernel, and the relevance that it has learned, know the first query alone.
 
@@ -105,8 +106,7 @@ class NDPP:
     temperature: float | Literal["auto"] | None = "auto"
     ridge: float | None = None
 
-    uses_quality: ClassVar[bool] = False
-    uses_relevance: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(quality=False)
 
     def __post_init__(self) -> None:
         if self.relevance_mapping is not None:
@@ -230,7 +230,7 @@ class NDPP:
 def standard_relevance(candidates: Candidates | CandidateBlock) -> tuple[Matrix, Matrix]:
     """The relevance in standard deviations, shape (n,), or (b, n) for a block; and 1 / σ, or 0 if it was given.
 
-    Of several queries the highest value counts. So a sub-question whose cosines are all low counts as much as others.
+    Of several questions the highest value counts. So a sub-question whose cosines are all low counts as much as others.
     """
     if candidates.relevance_given:
         z, per_sigma = standardise(candidates.relevance.astype(np.float64), None)
@@ -241,7 +241,7 @@ def standard_relevance(candidates: Candidates | CandidateBlock) -> tuple[Matrix,
 
 def temperature_of(candidates: Candidates | CandidateBlock) -> float:
     """The temperature ``"auto"`` in the units of :func:`standard_relevance`."""
-    several = isinstance(candidates, Candidates) and len(candidates.queries) > 1 and not candidates.relevance_given
+    several = isinstance(candidates, Candidates) and len(candidates.questions) > 1 and not candidates.relevance_given
     return SEVERAL_TEMPERATURE if several else AUTO_TEMPERATURE
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..candidates import Candidates
 from ._greedy import GreedyState, lowest_of_best
-from .base import Selection, make_selection, register_selector
+from .registry import Capabilities, register_selector
+from .selection import Selection, make_selection
 
 
 @register_selector("similarity")
@@ -18,7 +19,7 @@ from .base import Selection, make_selection, register_selector
 class TopK:
     """The k candidates of the highest relevance. Objective: the sum of their relevance. Cost: O(nk).
 
-    With several queries, the relevance of a candidate is its highest cosine with one of them.
+    With sub-questions, the relevance of a candidate is its highest cosine with one of them.
 
     Examples
     --------
@@ -27,8 +28,7 @@ class TopK:
     [1]
     """
 
-    uses_quality: ClassVar[bool] = False
-    uses_relevance: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(quality=False)
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()

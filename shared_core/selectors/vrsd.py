@@ -15,7 +15,8 @@ from .._validation import FloatArray, check_bool
 from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates
 from ..errors import InvalidParameterError
 from ._greedy import GreedyState, lowest_of_best, run_compiled
-from .base import Selection, Selections, make_selection, make_selections, register_selector
+from .registry import Capabilities, register_selector
+from .selection import Selection, Selections, make_selection, make_selections
 
 MIN_IMPROVEMENT = 1e-9
 # A short s + v has a cosine with a large rounding error. The tie tolerance grows with that error, up to this factor.
@@ -23,7 +24,7 @@ MAX_TIE = 64.0
 
 Vector = NDArray[np.float64]
 
-SEVERAL_QUERIES = (
+SUB_QUESTIONS = (
     "VRSD brings the sum of the picks close to one query and cannot select for several: use 'coverage', 'ndpp' or "
     "'mmr', or leave out the sub-questions"
 )
@@ -41,7 +42,7 @@ class VRSD:
     The first pick is the candidate of the highest cosine. Each further pick is the candidate v that maximises
     cos(s + v, q), where s is the sum of the unit vectors picked so far. Objective: cos(s, q). Finding the best set is
     NP-hard (section 3.1); benchmarks/results/papers/vrsd_optimum.md compares it with the greedy and the refined set.
-    Cost: one pass over the vectors per pick, O(nkd). It refuses several queries.
+    Cost: one pass over the vectors per pick, O(nkd). It refuses sub-questions.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ class VRSD:
     Raises
     ------
     InvalidParameterError
-        ``refine`` is not a bool. In a selection: there are several queries.
+        ``refine`` is not a bool. In a selection: there are sub-questions.
 
     Examples
     --------
@@ -65,9 +66,7 @@ class VRSD:
 
     refine: bool = False
 
-    uses_quality: ClassVar[bool] = False
-    uses_relevance: ClassVar[bool] = False
-    uses_queries: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = Capabilities(relevance=False, quality=False, sub_questions=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "refine", check_bool(self.refine, "refine"))
@@ -114,8 +113,8 @@ class _Sum:
     """The sum s of the unit vectors of the shown and the picked candidates, in float64."""
 
     def __init__(self, candidates: Candidates, shown: Iterable[int]) -> None:
-        if len(candidates.queries) > 1:
-            raise InvalidParameterError(SEVERAL_QUERIES)
+        if len(candidates.questions) > 1:
+            raise InvalidParameterError(SUB_QUESTIONS)
         self.rows = candidates.vectors  # each v
         self.q = candidates.query.astype(np.float64)
         self.q /= math.sqrt(self.q.dot(self.q))

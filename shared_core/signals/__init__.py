@@ -1,1 +1,1 @@
-"""What enters a selection besides vectors: quality, perspectives, and the models that they come from."""
+"""What a model adds to a selection: quality, perspectives, embeddings and language models."""

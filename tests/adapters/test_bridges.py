@@ -99,8 +99,8 @@ async def test_a_text_that_a_pick_names_by_its_title_is_selected(subject: Subjec
     store = subject.open(rows, subject.kinds[kind])
     for settings, wanted in (
         ({}, {0, 1, LAST}),
-        ({"bridge_weight": 0}, {0, 1, 2}),
-        ({"selector": Coverage(bridge_weight=0)}, {0, 1, 2}),
+        ({"reference_weight": 0}, {0, 1, 2}),
+        ({"selector": Coverage(reference_weight=0)}, {0, 1, 2}),
         ({"selector": "ndpp"}, {0, 1, 2}),
     ):
         made = subject.make(store, k=3, **settings)
@@ -156,7 +156,7 @@ def test_chunks_of_one_document_share_its_title_and_do_not_name_each_other(subje
 def test_examples_name_each_other_only_on_request(subject: Subject) -> None:
     assert {*found(subject, story())} == {0, 1, 2}
     rows = replaced(story(), LAST, name="Ann Lee")
-    for settings in ({"title": lambda example: example.get("title")}, {"bridge_weight": 1}, {"title": "name"}):
+    for settings in ({"title": lambda example: example.get("title")}, {"reference_weight": 1}, {"title": "name"}):
         assert {*found(subject, rows, **settings)} == {0, 1, LAST}
 
 
@@ -205,9 +205,9 @@ def test_the_event_and_the_scores_say_which_text_named_a_pick(subject: Subject, 
     made = subject.make(subject.open(rows, subject.kinds[0]), k=4, scores=True, **settings)
     picked = {metadata(item)["number"]: metadata(item) for item in subject.run(made, rows, told, query=QUESTION)}
     assert len({0, 1, 2, LAST} & picked.keys()) == 3, "else no text was repeated"
-    named_by = dict(zip(told[0]["ids"], told[0]["named_by"], strict=True))
-    assert {name: by for name, by in named_by.items() if by} == {"doc-19": "doc-0"}
-    assert {number: data.get("selection_named_by") for number, data in picked.items()} == {
+    referred_by = dict(zip(told[0]["ids"], told[0]["referred_by"], strict=True))
+    assert {name: by for name, by in referred_by.items() if by} == {"doc-19": "doc-0"}
+    assert {number: data.get("selection_referred_by") for number, data in picked.items()} == {
         **dict.fromkeys(picked),
         LAST: "Forbidden Ground",
     }
@@ -218,17 +218,17 @@ def test_a_key_that_is_there_stays_and_an_id_stands_for_a_missing_name(subject: 
     told: list[Any] = []
     for own, wanted in ((None, "doc-0"), ("theirs", "theirs")):
         # Another document has the key of the titles. The one that names the pick lacks it.
-        rows = replaced(replaced(story(), LAST, selection_named_by=own), 3, heading="Another Name")
+        rows = replaced(replaced(story(), LAST, selection_referred_by=own), 3, heading="Another Name")
         made = subject.make(subject.open(rows, subject.kinds[0]), k=3, scores=True, title="heading")
         by = {
-            metadata(i)["number"]: metadata(i).get("selection_named_by")
+            metadata(i)["number"]: metadata(i).get("selection_referred_by")
             for i in subject.run(made, rows, told, QUESTION)
         }
         assert by[LAST] == wanted
     assert told[0]["followed"] == []
     made = subject.make(subject.open(rows, subject.kinds[0]), k=3, selector="mmr")
     subject.run(made, rows, told, QUESTION)
-    assert told[-1]["named_by"] == [None] * 3
+    assert told[-1]["referred_by"] == [None] * 3
 
 
 # Following
@@ -283,7 +283,7 @@ async def test_a_name_that_no_candidate_bears_is_searched_once(
     assert (searches, batches) == (2 if kind == 0 else 0, [1])
     assert told[0]["followed"] == [{"name": "Ann Lee", "found": ["doc-24"], "selected": ["doc-24"]}]
     assert (told[0]["fetch_k"], told[0]["candidates"]) == (20, 21)
-    assert told[0]["named_by"][picked.index(HIDDEN)] == "doc-0"
+    assert told[0]["referred_by"][picked.index(HIDDEN)] == "doc-0"
     plain = subject.make(store, k=3, fetch_k=20)
     assert {*numbers(subject.run(plain, query=QUESTION))} == {0, 1, 2}
     for copied in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):

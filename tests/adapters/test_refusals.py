@@ -49,7 +49,7 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"word_weight": -1}, P, "word_weight"),
     ({"cover_weight": -1}, P, "cover_weight"),
     ({"selector": "mmr", "word_weight": 1}, P, "word_weight.*coverage"),
-    ({"bridge_weight": -1}, P, "bridge_weight"),
+    ({"reference_weight": -1}, P, "reference_weight"),
     ({"cover": 3}, P, "cover.*metadata key"),
     ({"title": 3}, P, "title.*metadata key"),
     ({"links": ["a"]}, P, "links.*metadata key"),

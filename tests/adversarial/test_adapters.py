@@ -22,7 +22,7 @@ from langchain_setselect import SetSelectRetriever, register_vector_source
 from setselect import PAP, Candidates, PerspectiveExtractor, QueryParts, SetSelectWarning, make_selector, match_words
 from shared_core.retrieval.items import ORDERS, sort_items
 from shared_core.scaling import rescale
-from shared_core.selectors.choose import choose
+from shared_core.selection.select import choose
 from tests.adapters.bindings import (
     RETRIEVERS,
     ROWS,

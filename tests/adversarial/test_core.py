@@ -24,7 +24,7 @@ from shared_core import (
     select_stream,
 )
 from shared_core.candidates import References
-from shared_core.selectors.base import uses_queries
+from shared_core.selection.effects import uses_queries
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 from tests.adversarial.conftest import Cases
@@ -161,7 +161,7 @@ def check(pair: Pair, case: Case, k: int | None, conditions: dict[str, Any]) -> 
         pair.assert_agrees(first, expected, query, vectors, k, f"{way}, {case}, {conditions}", **conditions)
         if pair.with_parts:
             read, shown = conditions.get("references", pair.columns(vectors)["references"]), conditions.get("shown", ())
-            oracles.assert_named_by(first.named_by, read, first.indices.tolist(), shown)
+            oracles.assert_referred_by(first.referred_by, read, first.indices.tolist(), shown)
         assert first.indices.tolist() == second.indices.tolist()
         assert first.gains.tolist() == second.gains.tolist()
     assert np.array_equal(case.query, query)

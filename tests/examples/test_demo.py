@@ -185,7 +185,7 @@ def test_the_pictures_of_a_bridge_show_what_setselect_selects() -> None:
     nearest, best = shown = picture.panels()
     # What the picture is meant to show: the second text that the answer needs is one that the first text names.
     assert (sum(nearest.needed), sum(best.needed)) == (1, 2)
-    assert [best.titles[row] for row in best.named_by if row is not None] == ["Yannick Ferreira Carrasco"]
+    assert [best.titles[row] for row in best.referred_by if row is not None] == ["Yannick Ferreira Carrasco"]
     for name, palette in picture.FILES.items():
         drawn = (picture.ASSETS / name).read_text(encoding="utf-8")
         assert drawn == picture.draw(shown, palette), f"run examples/_bridge_picture.py, which draws {name} again"

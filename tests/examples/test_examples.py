@@ -19,7 +19,7 @@ SCRIPTS = sorted(path.name for path in EXAMPLES.glob("[!_]*.py"))
 SAYS = {
     "agent_tool.py": [
         "The model calls numpy_docs(",
-        "Coverage(word_weight=1.0, cover_weight=1.0, bridge_weight=1.0, ridge=",
+        "Coverage(word_weight=1.0, cover_weight=1.0, reference_weight=1.0, ridge=",
         " selected 4 of 50 (store: FAISS)",
         "numpy.unique_counts          cosine 0.63, gain ",
         "numpy.sort",

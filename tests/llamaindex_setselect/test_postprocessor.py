@@ -156,7 +156,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"selector": "mmr", "lambda_b": 0.5, "quality": {f"n{i}": i % 5 for i in range(40)}},
     {"max_per_source": 2, "source": "stars", "drop_near_duplicates": 0.7},
     {"cover": "stars", "cover_weight": 2.0, "word_weight": 0.5},
-    {"bridge_weight": 0.5, "title": {"n3": "green tea"}, "links": {"n1": ["n2", "green tea"]}},
+    {"reference_weight": 0.5, "title": {"n3": "green tea"}, "links": {"n1": ["n2", "green tea"]}},
     {"top_n": np.int64(3), "relevance": "stars", "relevance_scale": None},
 ]
 

@@ -219,7 +219,7 @@ class Pair:
             self.assert_agrees(actual, expected, query, vectors, k, f"{way}, {about}", **conditions)
             if self.with_parts:
                 references, shown = self.columns(vectors)["references"], conditions.get("shown", ())
-                oracles.assert_named_by(actual.named_by, references, actual.indices.tolist(), shown)
+                oracles.assert_referred_by(actual.referred_by, references, actual.indices.tolist(), shown)
 
 
 def names(pair: Pair) -> str:
@@ -242,7 +242,7 @@ _coverage = functools.partial(
 COVERAGE = Pair("Coverage", Coverage(), _coverage)
 COVERAGE_PARTS = Pair(
     "Coverage of words, values and names",
-    Coverage(word_weight=0.5, cover_weight=0.2, bridge_weight=0.5),
+    Coverage(word_weight=0.5, cover_weight=0.2, reference_weight=0.5),
     functools.partial(_coverage, word_weight=0.5, cover_weight=0.2, bridge=0.5 * BRIDGE),
     with_parts=True,
 )

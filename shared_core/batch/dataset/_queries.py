@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..._argument_names import argument_name
 from ..._validation import quoted
 from ...errors import InvalidInputError
-from ._settings import NAMED_BY, OUTPUT_COLUMNS, TITLE_COLUMN, DatasetSettings
+from ._settings import OUTPUT_COLUMNS, REFERRED_BY, TITLE_COLUMN, DatasetSettings
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 # Float32 vectors (n, d), and for each row None or the reason why its vector is unusable.
@@ -377,7 +377,7 @@ def output_schema(settings: DatasetSettings, schema: Any) -> Any:
     kinds = (pa.list_(ids), pa.list_(pa.float64()), pa.list_(pa.float64()), pa.string())
     fields = [first, *map(pa.field, OUTPUT_COLUMNS, kinds)]
     if settings.reads_references:
-        fields.insert(-1, pa.field(NAMED_BY, pa.list_(ids)))
+        fields.insert(-1, pa.field(REFERRED_BY, pa.list_(ids)))
     return pa.schema(fields)
 
 

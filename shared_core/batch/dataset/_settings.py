@@ -16,16 +16,9 @@ from ..._argument_names import argument_name
 from ..._validation import check_integer
 from ...errors import InvalidInputError, InvalidParameterError
 from ...scaling import SCALES, Scale
-from ...selectors.base import (
-    DEFAULT_K,
-    DEFAULT_SELECTOR,
-    Selector,
-    default_fetch_k,
-    resolve_selector,
-    uses_references,
-    uses_words,
-    warn_of_no_effect,
-)
+from ...selection.effects import warn_of_no_effect
+from ...selection.sizes import DEFAULT_K, default_fetch_k
+from ...selectors.registry import DEFAULT_SELECTOR, Selector, capabilities_of, resolve_selector
 from ...selectors.vrsd import NO_RELEVANCE
 from ...signals.embedding_models import DEFAULT_MODEL, fingerprint
 
@@ -40,7 +33,7 @@ Texts = str | os.PathLike[str] | TextsById
 
 OUTPUT_COLUMNS = ("ids", "gains", "relevance", "error")
 # Written too where the names in the texts are read.
-NAMED_BY = "named_by"
+REFERRED_BY = "referred_by"
 # The column of titles in files of texts, where they have it.
 TITLE_COLUMN = "title"
 
@@ -80,7 +73,7 @@ class DatasetSettings:
                 f"{name('relevance_column')}={self.relevance_column!r} has a number for each candidate, so "
                 f"{name('candidates_column')} must name the candidates"
             )
-        if self.relevance_column is not None and not getattr(self.selector, "uses_relevance", True):
+        if self.relevance_column is not None and not capabilities_of(self.selector).relevance:
             raise InvalidParameterError(NO_RELEVANCE)
         if self.candidates_column is None and fetch_k < k:
             raise InvalidParameterError(f"{name('fetch_k')} must be at least {name('k')} = {k}, got {fetch_k}")
@@ -111,12 +104,12 @@ class DatasetSettings:
             raise InvalidParameterError(
                 f"titles={self.titles!r} is a column of files, but texts is a function: pass a function of ids"
             )
-        reads_words = self.texts is not None and uses_words(self.selector)
+        reads_words = self.texts is not None and capabilities_of(self.selector).words
         if self.text_column is None and self.model is not None:
             raise InvalidParameterError(
                 f"{name('model')} {self.model!r} embeds texts: name their column ({name('text_column')})"
             )
-        if self.id_column in (*OUTPUT_COLUMNS, NAMED_BY):
+        if self.id_column in (*OUTPUT_COLUMNS, REFERRED_BY):
             raise InvalidParameterError(
                 f"{name('id_column')} is {self.id_column!r}, the name of a column that is written; rename it"
             )
@@ -138,7 +131,7 @@ class DatasetSettings:
     @property
     def reads_references(self) -> bool:
         """Whether the names that stand in the texts are read."""
-        return self.texts is not None and uses_references(self.selector)
+        return self.texts is not None and capabilities_of(self.selector).references
 
     @property
     def columns(self) -> list[str]:
@@ -165,22 +158,10 @@ def make_settings(
     names = {field.name for field in fields(DatasetSettings)}
     parameters = {name: given.pop(name) for name in list(given) if name not in names}
     chosen = resolve_selector(selector, parameters)
-    texts_given = {"texts": texts, "titles": given.get("titles")}
-    needs = None if texts is not None else argument_name("texts")
-    scale = argument_name("relevance_scale")
-    changed = [scale] if given.get("relevance_scale", "minmax") != "minmax" else []
-    warn_of_no_effect(
-        chosen,
-        [*parameters, *changed],
-        quality=False,
-        words=" and ".join(argument_name(name) for name, value in texts_given.items() if value is not None),
-        without={
-            "word_weight": needs,
-            "bridge_weight": needs,
-            "cover_weight": "cover",
-            scale: None if given.get("relevance_column") else argument_name("relevance_column"),
-        },
-    )
+    values = {"texts": texts, "titles": given.get("titles"), "relevance_column": given.get("relevance_column")}
+    named = [name for name, value in (values | parameters).items() if value is not None]
+    named += ["relevance_scale"] if given.get("relevance_scale", "minmax") != "minmax" else []
+    warn_of_no_effect(chosen, named, {*values, "quality", "cover"})
     return DatasetSettings(
         index=index if callable(index) else Path(index).absolute(),
         texts=texts if texts is None or callable(texts) else Path(texts).absolute(),

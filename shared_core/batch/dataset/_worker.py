@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,16 +13,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..._validation import as_numeric, quoted
-from ...candidates import Candidates, Parts, References
+from ...candidates import Candidates
 from ...errors import InvalidInputError, SetSelectError, VectorSourceError
-from ...scaling import rescale
-from ...selectors.base import Selection
+from ...selection.route import select_set
+from ...selectors.selection import Selection
 from ...signals.embedding_models import load_model
-from ...signals.references import check_strings, find_references
-from ...signals.words import match_words
+from ...texts import Texts
 from .._blocks import Block, max_queries
 from .._threads import one_blas_thread
-from ..select_many import BlockSelector
+from ..select_many import BlockSelector, select_block
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder
 from ._queries import (
@@ -36,7 +34,7 @@ from ._queries import (
     read_rows,
     read_vectors,
 )
-from ._settings import NAMED_BY, DatasetSettings
+from ._settings import REFERRED_BY, DatasetSettings
 
 # Queries per search: 40 MB of candidates at fetch_k = 100 and d = 384.
 _SEARCH_ROWS = 256
@@ -48,8 +46,8 @@ class _Found(NamedTuple):
     ids: Sequence[Any]
     vectors: NDArray[Any]
     relevance: NDArray[np.float64] | None = None
-    words: Parts | None = None
-    references: References | None = None
+    question: str = ""
+    texts: Texts | None = None
 
 
 class Worker:
@@ -96,7 +94,7 @@ class Worker:
             vectors, problems = read_vectors(queries[settings.vector_column], self._dimension)
         columns: dict[str, list[Any]] = {name: [None] * len(problems) for name in ("ids", "gains", "relevance")}
         if settings.reads_references:
-            columns[NAMED_BY] = [None] * len(problems)
+            columns[REFERRED_BY] = [None] * len(problems)
         good = [i for i, problem in enumerate(problems) if problem is None]
         for start in range(0, len(good), _SEARCH_ROWS):
             rows = good[start : start + _SEARCH_ROWS]
@@ -113,11 +111,10 @@ class Worker:
                     problems[i] = str(selection)
                     continue
                 columns["ids"][i] = self._written(own.ids, selection.indices)
-                if selection.named_by is not None:
-                    columns[NAMED_BY][i] = self._written(own.ids, selection.named_by)
+                if selection.referred_by is not None:
+                    columns[REFERRED_BY][i] = self._written(own.ids, selection.referred_by)
                 columns["gains"][i] = selection.gains
-                given = own.relevance
-                columns["relevance"][i] = selection.relevance if given is None else given[selection.indices]
+                columns["relevance"][i] = selection.relevance
         if settings.id_column is None:
             first = pa.array(np.arange(first_row, first_row + len(problems)), pa.int64())
         else:
@@ -166,7 +163,7 @@ class Worker:
         return found
 
     def _read_texts(self, questions: Sequence[str | None], found: Sequence[_Found | str]) -> list[_Found | str]:
-        """The candidates with the words of their query and the names in their texts, or why they are unusable."""
+        """The candidates with their texts and the question, or why they are unusable."""
         assert self._texts_by_id is not None
         ids = [[] if isinstance(own, str) else _as_values(own.ids) for own in found]
         wanted = list(dict.fromkeys(i for of_query in ids for i in of_query))
@@ -185,12 +182,9 @@ class Worker:
             elif missing := [i for i in of_query if i not in texts]:
                 matched.append(f"there is no text of candidate {quoted(missing[0])}")
             else:
-                own_texts, references = [texts[i] for i in of_query], None
-                if self.settings.reads_references:
-                    own_titles = [titles.get(i) for i in of_query]
-                    check_strings(own_titles, "titles", (str, NoneType))
-                    references = find_references(own_texts, own_titles)
-                matched.append(own._replace(words=match_words(question, own_texts), references=references))
+                own_titles = [titles.get(i) for i in of_query]
+                own_texts = Texts([texts[i] for i in of_query], own_titles, refer=self.settings.reads_references)
+                matched.append(own._replace(question=question, texts=own_texts))
         return matched
 
     def _blas(self) -> AbstractContextManager[None]:
@@ -216,32 +210,28 @@ class Worker:
                     own_vectors = np.stack([members[i].vectors for i in piece])
                     relevance = None
                     if self.settings.relevance_column is not None:
-                        relevance = self._scale([members[i].relevance for i in piece])
+                        relevance = np.array([members[i].relevance for i in piece])
                     block = Block(0, queries[piece], vectors=own_vectors, relevance=relevance)
-                    many = self._blocks.select(block, k)
+                    many = select_block(self._blocks, k, self.settings.relevance_scale, block)
                 for place, i in enumerate(piece):
                     selections[i] = self._select_one(queries[i], members[i], k) if many is None else many[place]
         return selections
 
     def _select_one(self, query: NDArray[np.float32], found: _Found, k: int) -> Selection | str:
         names = _as_values(found.ids) if self._needs_ids else None
-        relevance = None if found.relevance is None else self._scale(found.relevance)
+        settings = self.settings
         try:
-            candidates = Candidates(
-                query,
-                found.vectors,
-                relevance=relevance,
-                words=found.words,
-                references=found.references,
-                ids=names,
-                copy=False,
+            candidates = Candidates(query, found.vectors, relevance=found.relevance, ids=names, copy=False)
+            return select_set(
+                candidates,
+                settings.selector,
+                k,
+                question=found.question,
+                texts=found.texts,
+                relevance_scale=settings.relevance_scale,
             )
-            return self.settings.selector.select(candidates, k)
         except SetSelectError as error:
             return _describe_error(error)
-
-    def _scale(self, relevance: Any) -> NDArray[np.float64]:
-        return rescale(relevance, self.settings.relevance_scale)
 
 
 def _as_found(ids: Sequence[Any], vectors: Any, relevance: NDArray[np.float64] | None = None) -> _Found | str:

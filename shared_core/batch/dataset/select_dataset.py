@@ -11,7 +11,8 @@ from typing import Any, overload
 from ..._validation import check_integer
 from ...errors import InvalidInputError, InvalidParameterError
 from ...scaling import Scale
-from ...selectors.base import DEFAULT_K, DEFAULT_SELECTOR, Selector
+from ...selection.sizes import DEFAULT_K
+from ...selectors.registry import DEFAULT_SELECTOR, Selector
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder, Summary
 from ._queries import (
@@ -96,9 +97,9 @@ def select_dataset(
     each other, if ``texts`` gives those of the candidates. It selects by the vectors alone otherwise.
 
     Each query gets a row with its id, ``ids`` (the picks in their order), ``gains``, ``relevance`` (cosines with the
-    query, or what was given) and ``error``. With ``texts``, ``named_by`` has for each pick the id of the candidate that
-    names it and brought it a bonus, or null. ``error`` is null, or says why there is no selection: a vector that is
-    zero, has another length or holds NaN; a null; a blank text; a search that found nothing; or an id that the index
+    query, or what was given) and ``error``. With ``texts``, ``referred_by`` has for each pick the id of the candidate
+    that refers to it and brought it a bonus, or null. ``error`` is null, or says why there is no selection: a vector
+    that is zero, has another length or holds NaN; a null; a blank text; a search that found nothing; or an id that the index
     does not have. If there are fewer than ``k`` candidates, all of them are picked.
 
     Parameters

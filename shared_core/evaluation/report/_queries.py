@@ -74,7 +74,9 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
                 "beyond": [i for i, candidate in enumerate(query.candidates) if candidate.beyond],
                 "picks": {str(setting): list(picks) for setting, picks in sorted(query.picks.items())},
                 "namedBy": {
-                    str(setting): list(by) for setting, by in sorted(query.named_by.items()) if max(by, default=-1) >= 0
+                    str(setting): list(by)
+                    for setting, by in sorted(query.referred_by.items())
+                    if max(by, default=-1) >= 0
                 },
                 "change": changes.get(query.id),
             }

@@ -61,7 +61,7 @@ class LearnedKernel:
         """log r of each candidate, shape (n,), float64, at most 0; None if the kernel has no temperature.
 
         r_i = exp(cos(q W_R, e_i W_R) / (2·temperature)), divided by its maximum among the candidates, where q and e_i
-        are the unit vectors. Of several queries q is the first, the question. Without W_R the cosine is that of q and
+        are the unit vectors. Of several questions q is the first, the question. Without W_R the cosine is that of q and
         e_i. A vector that W_R maps to zero has cosine 0 with every vector. (The paper, 4.4.1, trains encoders E_Q and
         E_P for the similarity; here one linear map takes the place of both.)
 

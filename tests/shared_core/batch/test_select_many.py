@@ -39,13 +39,13 @@ from shared_core import (
 )
 from shared_core.batch import _blocks, _threads
 from shared_core.candidates import CandidateBlock, References
-from shared_core.selectors.base import make_selections
+from shared_core.selectors.selection import make_selections
 from tests import oracles
 from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, UNUSABLE, Pair, names
 
 pytestmark = pytest.mark.usefixtures("either_way")
 
-FIELDS = ("indices", "gains", "relevance", "objective", "filled_from", "named_by", "serves")
+FIELDS = ("indices", "gains", "relevance", "objective", "filled_from", "referred_by", "serves")
 ONES = np.ones((4, 5))
 
 
@@ -197,10 +197,10 @@ def test_the_names_in_the_texts_of_each_query(shared: bool, workers: int) -> Non
         own = (vectors, references) if shared else (vectors[i], references[i])
         one = select(queries[i], own[0], 5, references=own[1])
         assert found.indices.tolist() == one.indices.tolist()
-        assert found.named_by.tolist() == one.named_by.tolist()  # type: ignore[union-attr]
+        assert found.referred_by.tolist() == one.referred_by.tolist()  # type: ignore[union-attr]
         np.testing.assert_allclose(found.gains, one.gains, rtol=1e-12)
-    assert (many.named_by >= 0).any()  # type: ignore[operator]
-    assert select_many(queries, vectors, 5).named_by is None
+    assert (many.referred_by >= 0).any()  # type: ignore[operator]
+    assert select_many(queries, vectors, 5).referred_by is None
     blocks = select_stream(cut(queries, 4, 5), vectors, 5, references=references, workers=workers)
     assert_equal(join(list(blocks)), many)
     if not shared:
@@ -209,8 +209,8 @@ def test_the_names_in_the_texts_of_each_query(shared: bool, workers: int) -> Non
         arrays = np.array([one.named for one in each])
         alone = select_many(queries, vectors, 5, references=arrays)
         assert_equal(alone, select_many(queries, vectors, 5, references=list(arrays)))
-        assert alone.named_by is not None
-        oracles.assert_named_by(alone.named_by[3], arrays[3], alone.indices[3].tolist())
+        assert alone.referred_by is not None
+        oracles.assert_referred_by(alone.referred_by[3], arrays[3], alone.indices[3].tolist())
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -19,8 +19,8 @@ from shared_core.evaluation.judging import FoundCandidates, _find_answers
 from shared_core.evaluation.results import Comparison, Difference
 from shared_core.evaluation.settings import named, sweep
 from shared_core.evaluation.view import project_to_map
-from shared_core.selectors.base import DEFAULT_SELECTOR
-from shared_core.signals.words import match_words
+from shared_core.selectors.registry import DEFAULT_SELECTOR
+from shared_core.texts.words import match_words
 from tests.embedding import corpus, embed
 
 # By hand: similarity picks b, a; vrsd picks b, c, whose sum has almost the direction of the query.
@@ -159,9 +159,9 @@ def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
             read: Any = {"question": text, "texts": texts, "titles": titles} if setting.reads_words else {}
             one = select(query, vectors[near], 4, selector, **read)
             assert list(view.picks[index]) == one.indices.tolist()
-            assert list(view.named_by[index]) == ([-1] * 4 if one.named_by is None else one.named_by.tolist())
+            assert list(view.referred_by[index]) == ([-1] * 4 if one.referred_by is None else one.referred_by.tolist())
     by_label = {setting.label: index for index, setting in enumerate(found.settings)}
-    assert any(max(view.named_by[by_label["coverage"]]) >= 0 for view in found.queries)
+    assert any(max(view.referred_by[by_label["coverage"]]) >= 0 for view in found.queries)
     assert any(view.picks[by_label["coverage"]] != view.picks[by_label["ndpp"]] for view in found.queries)
 
 

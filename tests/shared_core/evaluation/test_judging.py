@@ -271,14 +271,14 @@ def test_a_view_says_which_pick_names_each_pick() -> None:
     titles = ["River", "Sea", "", "Lys Park", "Lys Park"]
     documents = [Document(str(i), text, title=title) for i, (text, title) in enumerate(zip(texts, titles, strict=True))]
     vectors = np.column_stack([[0.9, 0.8, 0.7, 0.6, 0.3], np.eye(5)])
-    selectors = [TopK(), Coverage(), Coverage(bridge_weight=0)]
+    selectors = [TopK(), Coverage(), Coverage(reference_weight=0)]
     found = FoundCandidates([1.0, 0, 0, 0, 0, 0], documents, vectors)
     view = judge(Query("1", "?"), found, selectors, [3], view=True).view
     assert view is not None
     assert [candidate.name for candidate in view.candidates] == ["River", "Sea", "", "Lys Park", "Lys Park"]
     assert set(view.picks[1]) > {0, 3}
-    assert view.named_by[1][view.picks[1].index(3)] == 0
-    assert view.named_by[0] == view.named_by[2] == (-1, -1, -1)
+    assert view.referred_by[1][view.picks[1].index(3)] == 0
+    assert view.referred_by[0] == view.referred_by[2] == (-1, -1, -1)
     # The candidate that names the pick is a copy of a nearer text, which stands for it.
     copied = FoundCandidates(
         [1.0, 0, 0, 0, 0, 0],
@@ -287,7 +287,7 @@ def test_a_view_says_which_pick_names_each_pick() -> None:
     )
     again = judge(Query("1", "?"), copied, selectors, [3], view=True).view
     assert again is not None
-    assert again.named_by[1] == view.named_by[1]
+    assert again.referred_by[1] == view.referred_by[1]
 
 
 def test_a_view_says_what_each_candidate_covers_of_the_query() -> None:

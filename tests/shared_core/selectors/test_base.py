@@ -35,8 +35,9 @@ from setselect import (
     select_stream,
     selector_names,
 )
-from shared_core.selectors.base import MAX_SHOWN, at_rows, uses_references, uses_words
-from shared_core.signals.references import find_references
+from shared_core.selection.effects import uses_references, uses_words
+from shared_core.selectors.selection import MAX_SHOWN, at_rows
+from shared_core.texts.references import find_references
 from tests import oracles
 from tests.shared_core.cases import gaussian
 
@@ -81,7 +82,7 @@ def test_selectors_say_what_they_can_use() -> None:
     assert can == [(True, False), (False, False), (True, True), (True, False), (True, False)]
     assert [name for name in NAMES if uses_words(make_selector(name))] == ["coverage"]
     assert [name for name in NAMES if uses_references(make_selector(name))] == ["coverage"]
-    assert not uses_references(Coverage(bridge_weight=0))
+    assert not uses_references(Coverage(reference_weight=0))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -178,12 +179,12 @@ def test_select_reads_which_texts_name_each_other() -> None:
     expected = Coverage().select(Candidates(query, vectors, words=words, references=references), 3)
     found = select(query, vectors, 3, **read, titles=titles)
     assert_same(found, expected)
-    assert dict(zip(found.indices.tolist(), found.named_by.tolist(), strict=True))[3] == 0  # type: ignore[union-attr]
+    assert dict(zip(found.indices.tolist(), found.referred_by.tolist(), strict=True))[3] == 0  # type: ignore[union-attr]
     # The name of the last text but one is "Lys" unless its title says otherwise, and no text has this word.
     assert 3 not in select(query, vectors, 3, **read).indices
     assert_same(select(query, vectors, 3, **read, references=references), expected)
-    without = select(query, vectors, 3, **read, titles=titles, bridge_weight=0)
-    assert without.named_by is None
+    without = select(query, vectors, 3, **read, titles=titles, reference_weight=0)
+    assert without.referred_by is None
     assert 3 not in without.indices
     with pytest.warns(SetSelectWarning, match="^titles has no effect with references"):
         assert_same(select(query, vectors, 3, **read, titles=["b"] * 5, references=references), expected)
@@ -313,7 +314,7 @@ def test_the_table_says_which_query_a_pick_serves() -> None:
         ("mmr", {"references": np.eye(11)}, "^references has no effect with .*'coverage' uses"),
         ("coverage", {"word_weight": 0.5}, "^word_weight has no effect without (question and texts|words)"),
         ("coverage", {"cover_weight": 0.5}, "^cover_weight has no effect without cover"),
-        ("coverage", {"bridge_weight": 0.5}, "^bridge_weight has no effect without .*references"),
+        ("coverage", {"reference_weight": 0.5}, "^reference_weight has no effect without .*references"),
         ("mmr", {"relevance_scale": "rank"}, "^relevance_scale has no effect without relevance"),
         ("mmr", {"relevance": "cosine", "relevance_scale": None}, "^relevance_scale has no effect without relevance"),
     ],

@@ -232,14 +232,14 @@ def test_a_candidate_that_an_earlier_text_names_is_preferred_and_says_by_which()
     assert Coverage().select(plain, 3).indices.tolist() == [0, 1, 2]
     found = Coverage().select(bridged, 3)
     assert found.indices.tolist() == [0, 3, 1]
-    assert found.named_by.tolist() == [-1, 0, 3]  # type: ignore[union-attr]
+    assert found.referred_by.tolist() == [-1, 0, 3]  # type: ignore[union-attr]
     after = Coverage().select(bridged, 1, shown=[2])
-    assert (after.indices.tolist(), after.named_by.tolist()) == ([4], [2])  # type: ignore[union-attr]
+    assert (after.indices.tolist(), after.referred_by.tolist()) == ([4], [2])  # type: ignore[union-attr]
     # A text of the same name is there already.
     one_name = References(np.float32(named), np.array([0, 1, 4, 0, 4]))
     found = Coverage().select(Candidates(query, vectors, references=one_name), 3)
     assert found.indices.tolist() == [0, 1, 2]
-    assert found.named_by.tolist() == [-1, -1, -1]  # type: ignore[union-attr]
+    assert found.referred_by.tolist() == [-1, -1, -1]  # type: ignore[union-attr]
 
 
 @quick
@@ -250,7 +250,7 @@ def test_the_bonus_is_that_of_the_earlier_text_that_names_the_candidate_most(see
     references = random_references(rng, n)
     candidates = {"query": query, "vectors": vectors, **random_parts(rng, n)}
     i, *before = rng.permutation(n).tolist()
-    plain, selector = gain_of(i, candidates, before), Coverage(bridge_weight=weight)
+    plain, selector = gain_of(i, candidates, before), Coverage(reference_weight=weight)
     gain = gain_of(i, candidates | {"references": references}, before, selector)
     bonus = BRIDGE * weight * oracles.clearness(i, before, references)
     assert gain - plain == pytest.approx(bonus, rel=1e-9, abs=1e-9)
@@ -265,15 +265,15 @@ def test_what_names_nothing_changes_nothing(seed: int, n: int) -> None:
     references = random_references(rng, n)
     plain, bridged = Candidates(**given_), Candidates(**given_, references=references)
     expected = Coverage().select(plain, n)
-    assert expected.named_by is None
+    assert expected.referred_by is None
     one_name = references._replace(names=np.zeros(n, np.int64))
     for without in (np.zeros((n, n)), one_name):
         nothing = Coverage().select(Candidates(**given_, references=without), n)
         assert_alike(nothing, expected)
-        assert nothing.named_by.tolist() == [-1] * n  # type: ignore[union-attr]
-    off = Coverage(bridge_weight=0).select(bridged, n)
+        assert nothing.referred_by.tolist() == [-1] * n  # type: ignore[union-attr]
+    off = Coverage(reference_weight=0).select(bridged, n)
     assert_alike(off, expected)
-    assert off.named_by is None
+    assert off.referred_by is None
     itself = references.named.copy()
     np.fill_diagonal(itself, rng.random(n))
     itself_too = Candidates(**given_, references=references._replace(named=itself))
@@ -292,8 +292,8 @@ def test_the_order_of_the_candidates_does_not_matter_to_names(seed: int, n: int,
     moved = Coverage().select(candidates.take(order), n, shown=place[:shown].tolist())
     assert order[moved.indices].tolist() == found.indices.tolist()
     np.testing.assert_allclose(moved.gains, found.gains, rtol=1e-9, atol=1e-11)
-    assert moved.named_by is not None
-    assert [-1 if i < 0 else order[i] for i in moved.named_by] == found.named_by.tolist()  # type: ignore[union-attr]
+    assert moved.referred_by is not None
+    assert [-1 if i < 0 else order[i] for i in moved.referred_by] == found.referred_by.tolist()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("weight", [1.0, 1e6])
@@ -305,11 +305,11 @@ def test_of_copies_the_first_is_selected_and_names_others(dtype: Any, weight: fl
         named, names = random_references(rng, 12)
         references = References(named[np.ix_(kind, kind)], names[kind])
         query, vectors = gaussian(seed, 12, 16, dtype)
-        found = Coverage(bridge_weight=weight).select(Candidates(query, vectors[kind], references=references), 12)
+        found = Coverage(reference_weight=weight).select(Candidates(query, vectors[kind], references=references), 12)
         picks = found.indices.tolist()
         for at, pick in enumerate(picks):
             assert not [i for i in range(pick) if kind[i] == kind[pick] and i not in picks[:at]], (seed, picks)
-        oracles.assert_named_by(found.named_by, references, picks)
+        oracles.assert_referred_by(found.referred_by, references, picks)
 
 
 # --- numbers at the ends of the range -------------------------------------------------------------
@@ -325,7 +325,8 @@ def test_only_the_ratios_of_weights_matter(scale: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"word_weight": 1e6, "cover_weight": 1e6, "bridge_weight": 1e6}, {"ridge": 1e-4}, {"ridge": 1e300}]
+    "parameters",
+    [{"word_weight": 1e6, "cover_weight": 1e6, "reference_weight": 1e6}, {"ridge": 1e-4}, {"ridge": 1e300}],
 )
 def test_parameters_at_the_ends_of_their_range(parameters: dict[str, float]) -> None:
     for case in random_cases(71, 36):
@@ -339,7 +340,7 @@ def test_parameters_at_the_ends_of_their_range(parameters: dict[str, float]) -> 
         assert np.isfinite(found.gains).all()
 
 
-@pytest.mark.parametrize("name", ["word_weight", "cover_weight", "bridge_weight", "ridge"])
+@pytest.mark.parametrize("name", ["word_weight", "cover_weight", "reference_weight", "ridge"])
 @pytest.mark.parametrize("value", [-0.1, np.nan, np.inf, "1", True, None])
 def test_a_parameter_out_of_range_is_refused(name: str, value: Any) -> None:
     with pytest.raises(InvalidParameterError, match=name):

@@ -17,7 +17,7 @@ from shared_core import (
     LowRankKernel,
     select,
 )
-from shared_core.selectors.choose import choose
+from shared_core.selection.select import choose
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 from tests.shared_core.cases import available_loops, draw_relevance, gaussian, random_cases, use_loops

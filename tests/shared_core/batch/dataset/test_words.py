@@ -169,14 +169,14 @@ def named(titles: list[str] | None = TITLES, **parameters: Any) -> list[tuple[li
         given: dict[str, Any] = {"question": question, "texts": [NAMING[i] for i in near]}
         own = None if titles is None else [titles[i] for i in near]
         one = select(query, corpus()[near], 4, titles=own, **given, **parameters)
-        assert one.named_by is not None
-        by = [None if row < 0 else int(near[row]) for row in one.named_by]
+        assert one.referred_by is not None
+        by = [None if row < 0 else int(near[row]) for row in one.referred_by]
         found.append(([int(near[i]) for i in one.indices], by))
     return found
 
 
 def written(table: Any) -> list[tuple[list[int], list[int | None]]]:
-    return list(zip(table["ids"].to_pylist(), table["named_by"].to_pylist(), strict=True))
+    return list(zip(table["ids"].to_pylist(), table["referred_by"].to_pylist(), strict=True))
 
 
 def test_a_row_says_which_candidate_names_each_pick(index: Path, tmp_path: Path) -> None:
@@ -189,14 +189,14 @@ def test_a_row_says_which_candidate_names_each_pick(index: Path, tmp_path: Path)
     pq.write_table(second, tmp_path / "texts" / "b.parquet")
     settings: dict[str, Any] = {"question_column": "question", "texts": tmp_path / "texts"}
     found = select_table(asked(), index, **settings)
-    assert found.column_names == ["id", "ids", "gains", "relevance", "named_by", "error"]
+    assert found.column_names == ["id", "ids", "gains", "relevance", "referred_by", "error"]
     assert written(found) == named([title or "" for title in titles])
-    assert any(name is not None for names in found["named_by"].to_pylist() for name in names)
-    other = select_table(asked(), index, **settings, titles="name", bridge_weight=0.5)
-    assert written(other) == named(["Nobody"] * N, bridge_weight=0.5)
+    assert any(name is not None for names in found["referred_by"].to_pylist() for name in names)
+    other = select_table(asked(), index, **settings, titles="name", reference_weight=0.5)
+    assert written(other) == named(["Nobody"] * N, reference_weight=0.5)
     by_id = {i: title for i, title in enumerate(TITLES) if title}
     assert written(select_table(asked(), index, **settings, titles=lambda ids: by_id)) == named()
-    without = select_table(asked(), index, **settings, bridge_weight=0)
+    without = select_table(asked(), index, **settings, reference_weight=0)
     assert without.column_names == ["id", "ids", "gains", "relevance", "error"]
     with pytest.raises(InvalidInputError, match="there must be one column 'heading'; there is 'id', 'text', 'title'"):
         select_table(asked(), index, **settings, titles="heading")
@@ -220,5 +220,5 @@ def test_titles_may_come_from_a_function_and_ids_be_texts(tmp_path: Path) -> Non
         select_table(asked(), search, **settings, titles=lambda ids: TITLES)
     with pytest.raises(InvalidInputError, match=r"^titles: row 0 is nan"):
         select_table(asked(), search, **settings, titles=lambda ids: dict.fromkeys(ids, float("nan")))
-    with pytest.warns(SetSelectWarning, match="^bridge_weight has no effect without texts"):
-        select_table(asked(), search, bridge_weight=2)
+    with pytest.warns(SetSelectWarning, match="^reference_weight has no effect without texts"):
+        select_table(asked(), search, reference_weight=2)

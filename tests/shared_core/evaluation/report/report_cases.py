@@ -91,19 +91,19 @@ def _query(number: int, candidates: int, rng: random.Random) -> QueryView:
         words = tuple(i for i, word in enumerate(_RARE) if word in text.split())
         identity = f"docs/page-{number:02}.md#{rank}"
         views.append(CandidateView(identity, text, cosine, x, y, name, parts=parts, words=words))
-    picks, named_by = {}, {}
+    picks, referred_by = {}, {}
     for position in range(len(SETTINGS)):
         reach = 5 if position == 0 else 6 + position
         picks[position] = (0, *sorted(rng.sample(range(1, min(reach, candidates)), 4)))
         if SETTINGS[position].method == "vrsd":
-            named_by[position] = (-1, 0, picks[position][1], -1, 0)
+            referred_by[position] = (-1, 0, picks[position][1], -1, 0)
     gold = (views[0].id, views[4].id, views[7].id, "docs/elsewhere.md#0")
     text = f"How does query {number} {' '.join(rng.choices(_WORDS, k=6))}, and what does it cost?"
     asked = ("price", "speed") if number == 3 else ()
     members = sorted({4, 7, *(i for picked in picks.values() for i in picked)})
     cosines = {i: tuple(1 - abs(i - j) / 50 for j in members) for i in members}
     return QueryView(
-        f"q{number}", text, gold, 0.1, 0.1, tuple(views), picks, named_by, (), asked, _RARE, cosines, map_share=0.25
+        f"q{number}", text, gold, 0.1, 0.1, tuple(views), picks, referred_by, (), asked, _RARE, cosines, map_share=0.25
     )
 
 

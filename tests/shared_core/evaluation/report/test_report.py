@@ -290,7 +290,7 @@ def test_the_data_hold_every_pick() -> None:
         assert {int(i): [cosine / 100 for cosine in row] for i, row in shown["near"].items()} == {
             i: [round(cosine, 2) for cosine in row] for i, row in query.cosines.items()
         }
-        assert {int(setting): tuple(by) for setting, by in shown["namedBy"].items()} == query.named_by
+        assert {int(setting): tuple(by) for setting, by in shown["namedBy"].items()} == query.referred_by
 
 
 def test_an_existing_file_is_replaced(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How well each text covers each word of a question: BM25's term frequency, without an index.
+"""What a word is, and how well each text covers each word of a question: BM25's term frequency, without an index.
 
 The formulas are those of Robertson and Zaragoza (2009), "The Probabilistic Relevance Framework: BM25 and Beyond",
 section 3. The candidates of one search take the place of the corpus.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +36,23 @@ _BETWEEN = re.compile(r"[^\w\x00-\x7f\u0300-\u036f\u0900-\u0963\u0966-\u0dff]+")
 # The same for ASCII: what is no letter, digit or underscore becomes a space. The bytes of other characters stay.
 _SPACED = bytes(c if c > 127 or chr(c).isalnum() or c == ord("_") else ord(" ") for c in range(256))
 _ASCII = bytes(range(128))
+
+
+class Text:
+    """A text that is split into words once, when they are first needed."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def spaced(self) -> str:
+        """The words as they are written, between spaces."""
+        return space_words(self.text)
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words, case-folded."""
+        return self.spaced.casefold().split()
 
 
 def split_words(text: str) -> list[str]:
@@ -105,24 +124,44 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
     >>> words.weights.round(2).tolist()
     [0.0, 0.0, 0.0, 0.0, 0.69]
     """
-    questions = [question] if isinstance(question, str) else question
-    if not isinstance(questions, Sequence) or not all(isinstance(one, str) for one in questions):
-        raise InvalidInputError(f"question must be a string or a list of strings, got {quoted(question)}")
-    if isinstance(texts, str):
-        raise InvalidInputError(f"texts must be a sequence of strings, one for each candidate, got {quoted(texts)}")
-    column = {word: j for j, word in enumerate(dict.fromkeys(split_words(" ".join(questions))))}
+    return match_split_words(question, as_split_texts(texts, "texts"))
+
+
+def match_split_words(question: str | Sequence[str], texts: Sequence[Text]) -> Parts:
+    """:func:`match_words` for texts that may have been split already."""
+    column = {word: j for j, word in enumerate(dict.fromkeys(split_words(" ".join(as_questions(question)))))}
     n, m = len(texts), len(column)
-    lengths, found = np.ones(n), []
-    is_wanted = column.__contains__
+    lengths, places = np.ones(n), []
+    is_of_question = column.__contains__
     for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InvalidInputError(f"texts: row {row} is {quoted(text)}, which is not a string")
-        words = split_words(text)
-        lengths[row] = len(words) or 1
-        found += [row * m + column[word] for word in filter(is_wanted, words)]
-    f = np.bincount(np.array(found, np.int64), minlength=n * m).reshape(n, m).astype(np.float64)
+        lengths[row] = len(text.words) or 1
+        places += [row * m + column[word] for word in filter(is_of_question, text.words)]
+    f = np.bincount(np.array(places, np.int64), minlength=n * m).reshape(n, m).astype(np.float64)
     in_texts = np.count_nonzero(f, axis=0)
     weights = np.log1p((n - in_texts + 0.5) / (in_texts + 0.5))
     weights[(in_texts == 0) | (in_texts == n)] = 0.0
     mean = lengths.sum() / max(n, 1)
     return Parts(f / (f + K1 * (1 - B + B * lengths / mean)[:, None]), weights)
+
+
+def as_questions(question: str | Sequence[str]) -> tuple[str, ...]:
+    """The question and its sub-questions, checked."""
+    questions = [question] if isinstance(question, str) else question
+    if not isinstance(questions, Sequence) or not all(isinstance(text, str) for text in questions):
+        raise InvalidInputError(f"question must be a string or a list of strings, got {quoted(question)}")
+    return tuple(questions)
+
+
+def as_split_texts(texts: Sequence[str], what: str) -> list[Text]:
+    """Each text to be split once; an error if ``texts`` is one string, or if a row is no string."""
+    check_strings(texts, what)
+    return list(map(Text, texts))
+
+
+def check_strings(values: Sequence[Any], what: str, allowed: tuple[type, ...] = (str,)) -> None:
+    """Refuse one string in place of several, and a row that is none."""
+    if isinstance(values, str):
+        raise InvalidInputError(f"{what} must be a sequence of strings, one for each candidate, got {quoted(values)}")
+    for row, value in enumerate(values):
+        if not isinstance(value, allowed):
+            raise InvalidInputError(f"{what}: row {row} is {quoted(value)}, which is not a string")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setselect import InvalidInputError, match_words, select
-from shared_core.signals.words import split_words
+from shared_core.texts.words import split_words
 from tests import oracles
 
 quick = settings(deadline=None, derandomize=True, max_examples=60)

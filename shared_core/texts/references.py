@@ -1,4 +1,4 @@
-"""Which candidates name each other: by their titles, by the names with which their texts begin, or by links.
+"""Which candidates refer to each other: by their titles, by the names with which their texts begin, or by links.
 
 A question of two steps needs two texts, and the second one does not resemble the question. Often the first
 one names it.
@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_identifiers, quoted
-from ..candidates import References
+from .._validation import as_identifiers
+from ..candidates import REFERENCE_KINDS, References
 from ..errors import InvalidInputError
-from .words import space_words, split_words
+from .words import Text, as_split_texts, check_strings, space_words, split_words
 
 # A name has at most this many words and at least this many letters.
 MOST_WORDS, LEAST_LETTERS = 12, 3
@@ -51,12 +51,12 @@ Key = tuple[str, ...]
 
 def find_references(
     texts: Sequence[str],
-    names: Sequence[str | None] | None = None,
+    titles: Sequence[str | None] | None = None,
     *,
     links: Sequence[Iterable[Hashable] | None] | None = None,
     keys: Sequence[Iterable[Hashable]] | None = None,
 ) -> References:
-    """How clearly the text of each candidate names each other candidate; for :class:`Candidates`.
+    """How clearly the text of each candidate refers to each other candidate; for :class:`Candidates`.
 
     Names are compared word by word, as :func:`match_words` splits texts. Brackets at the end of a name are left out. At
     each place of a text the longest name counts: a text about New York City does not name New York. A name of several
@@ -72,24 +72,25 @@ def find_references(
     ----------
     texts : sequence of n str
         The texts of the candidates.
-    names : sequence of n str or None, optional
-        Their titles. :func:`read_name` reads the name of a text without a title (None or empty).
+    titles : sequence of n str or None, optional
+        Their names. :func:`read_name` reads the name of a text without a title (None or empty).
     links : sequence of n iterables or None, optional
-        What each text links to: ids, URLs or titles of other documents. A text with a list of links names the
-        candidates that they lead to, and no others: it is not searched for names. None: the text has no such list.
+        What each text links to: ids, URLs or titles of other documents. A text with a list of links refers to the
+        candidates that they lead to, and to no others: it is not searched for names. None: the text has no such list.
     keys : sequence of n iterables, optional
         What else links may call each candidate: its id, its URL.
 
     Returns
     -------
     References
-        ``named``, float32, shape (n, n), in [0, 1]: row i says how clearly text i names each candidate. The diagonal is
-        0. ``names``, int64, shape (n,): candidates with the same name have the same number.
+        ``strength``, float32, shape (n, n), in [0, 1]: row i says how clearly text i refers to each candidate. The
+        diagonal is 0. ``documents``, int64, shape (n,): candidates with the same name have the same number. ``kinds``,
+        int8, shape (n, n): the indices of ``REFERENCE_KINDS``.
 
     Raises
     ------
     InvalidInputError
-        A text or a name is not a string, or an argument has another number of rows than ``texts``.
+        A text or a title is not a string, or an argument has another number of rows than ``texts``.
     InvalidParameterError
         The links or the keys of a row are a single string, or contain a value that cannot be hashed.
 
@@ -97,48 +98,57 @@ def find_references(
     --------
     >>> from setselect import find_references
     >>> texts = ["It was directed by Ann Lee.", "She was born in 1962.", "Ships sail to Perth.", "A port."]
-    >>> find_references(texts, ["Forbidden Ground", "Ann Lee", "Ships", "Perth (harbour)"]).named
+    >>> find_references(texts, ["Forbidden Ground", "Ann Lee", "Ships", "Perth (harbour)"]).strength
     array([[0., 1., 0., 0.],
            [0., 0., 0., 0.],
            [0., 0., 0., 1.],
            [0., 0., 0., 0.]], dtype=float32)
     """
+    split = as_split_texts(texts, "texts")
+    if titles is not None:
+        check_strings(titles, "titles", (str, NoneType))
+    for what, column in (("titles", titles), ("links", links), ("keys", keys)):
+        if column is not None and len(column) != len(split):
+            raise InvalidInputError(f"{what} must have {len(split)} rows, one for each candidate, got {len(column)}")
+    return find_split_references(split, titles, links, keys)
+
+
+def find_split_references(
+    texts: Sequence[Text],
+    titles: Sequence[str | None] | None,
+    links: Sequence[Iterable[Hashable] | None] | None,
+    keys: Sequence[Iterable[Hashable]] | None,
+) -> References:
+    """:func:`find_references` for texts that may have been split already."""
     n = len(texts)
-    check_strings(texts, "texts")
-    names = [None] * n if names is None else names
-    links = [None] * n if links is None else links
-    keys = [()] * n if keys is None else keys
-    check_strings(names, "names", (str, NoneType))
-    for what, values in (("names", names), ("links", links), ("keys", keys)):
-        if len(values) != n:
-            raise InvalidInputError(f"{what} must have {n} rows, one for each candidate, got {len(values)}")
-    called = [_list_names(name, text) for name, text in zip(names, texts, strict=True)]
-    own = [list(map(as_key, forms)) for forms in called]
+    titles = [None] * n if titles is None else titles
+    names = [_list_names(title, text.text) for title, text in zip(titles, texts, strict=True)]
+    name_keys = [list(map(as_key, forms)) for forms in names]
     documents: dict[Key, list[int]] = defaultdict(list)
-    for row, (key, *_) in enumerate(own):
+    for row, (key, *_) in enumerate(name_keys):
         documents[key].append(row)
     # A short form leads nowhere if it is the full name of another document.
     bearers = {key: list(rows) for key, rows in documents.items()}
-    for row, (_, *short) in enumerate(own):
+    for row, (_, *short) in enumerate(name_keys):
         for key in short:
             if key not in documents:
                 bearers.setdefault(key, []).append(row)
     bearers.pop((), None)
-    linked = _follow_links(links, keys, names, bearers)
-    references = np.zeros((n, n), np.float32)
-    for row, named in _find_in_texts(texts, linked, bearers, _written_forms(called, own)):
-        for key in named.difference(own[row]):
-            references[row, bearers[key]] = 1
-    for row, reached in linked.items():
-        references[row, list(reached)] = 1
-    same = [documents[key] if key else [row] for row, (key, *_) in enumerate(own)]
+    linked = {} if links is None else _follow_links(links, [()] * n if keys is None else keys, titles, bearers)
+    strength, kinds = np.zeros((n, n), np.float32), np.zeros((n, n), np.int8)
+    for row, in_text in _find_in_texts(texts, linked, bearers, _written_forms(names, name_keys)):
+        for key in in_text.difference(name_keys[row]):
+            strength[row, bearers[key]] = 1
+    for row, targets in linked.items():
+        strength[row, list(targets)], kinds[row] = 1, REFERENCE_KINDS.index("link")
+    same = [documents[key] if key else [row] for row, (key, *_) in enumerate(name_keys)]
     for row, rows in enumerate(same):
-        references[row, rows] = 0
+        strength[row, rows] = 0
     others = n - np.array(list(map(len, same)), np.float64)
-    references *= weigh(references.sum(axis=0), others).astype(np.float32)
-    number: dict[Hashable, int] = {}
-    bearer_of = [number.setdefault(key or row, len(number)) for row, (key, *_) in enumerate(own)]
-    return References(references, np.array(bearer_of, np.int64))
+    strength *= weigh(strength.sum(axis=0), others).astype(np.float32)
+    numbers: dict[Hashable, int] = {}
+    document_of = [numbers.setdefault(key or row, len(numbers)) for row, (key, *_) in enumerate(name_keys)]
+    return References(strength, np.array(document_of, np.int64), kinds)
 
 
 def weigh(m: NDArray[Any], others: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -229,15 +239,6 @@ def find_names(texts: Sequence[str], known: Iterable[str], most: int = 20) -> li
     return found
 
 
-def check_strings(values: Sequence[Any], what: str, allowed: tuple[type, ...] = (str,)) -> None:
-    """Refuse one string in place of several, and a row that is none."""
-    if isinstance(values, str):
-        raise InvalidInputError(f"{what} must be a sequence of strings, one for each candidate, got {quoted(values)}")
-    for row, value in enumerate(values):
-        if not isinstance(value, allowed):
-            raise InvalidInputError(f"{what}: row {row} is {quoted(value)}, which is not a string")
-
-
 def as_key(name: str) -> Key:
     """The words by which names are compared; empty if ``name`` is too long or too short for a name."""
     if len(name) > HEAD:
@@ -306,7 +307,7 @@ def _follow_links(
 
 
 def _find_in_texts(
-    texts: Sequence[str], skipped: Container[int], sought: Iterable[Key], written: Mapping[str, set[str]]
+    texts: Sequence[Text], skipped: Container[int], sought: Iterable[Key], written: Mapping[str, set[str]]
 ) -> Iterator[tuple[int, set[Key]]]:
     """The row of each text with the sought names that stand in it.
 
@@ -321,8 +322,7 @@ def _find_in_texts(
     for row, text in enumerate(texts):
         if row in skipped:
             continue
-        spaced = space_words(text)
-        words = spaced.casefold().split()
+        words = text.words
         as_written: list[str] = []
         named, end = set(), 0
         for start in compress(count(), map(lengths.__contains__, words)):
@@ -332,7 +332,7 @@ def _find_in_texts(
                 if key not in sought:
                     continue
                 if len(key) == 1:
-                    as_written = as_written or spaced.split()
+                    as_written = as_written or text.spaced.split()
                     if as_written[start] not in written[key[0]]:
                         if as_written[start].islower():
                             ordinary.add(key)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setselect import InvalidInputError, InvalidParameterError, find_references, read_name
-from shared_core.signals.references import find_names
+from shared_core.texts.references import find_names
 from tests import oracles
 
 quick = settings(deadline=None, derandomize=True, max_examples=60)

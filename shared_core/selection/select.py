@@ -1,39 +1,24 @@
-"""``select`` for arrays; ``choose`` for adapters, which selects fewer than k where too few candidates are available."""
+"""``select``: the best set of candidates that are given as arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
-from functools import partial
-from types import NoneType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import check_one_of, read_only
-from ..candidates import CONSTRAINTS, TIE_TOLERANCE, Candidates, References
-from ..errors import InvalidInputError, NothingLeftError, warn
-from ..scaling import SCALES, Scale, rescale
-from ..signals.references import check_strings, find_references
-from ..signals.words import match_words
-from .base import (
-    DEFAULT_MIN_K,
-    DEFAULT_SELECTOR,
-    Selection,
-    Selector,
-    SelectorName,
-    at_rows,
-    check_arguments,
-    check_worthwhile,
-    resolve_selector,
-    select_worthwhile,
-    uses_references,
-    uses_words,
-    warn_of_no_effect,
-)
-
-_EMPTY = Selection(read_only(np.zeros(0, np.int64)), read_only(np.zeros(0)), read_only(np.zeros(0)), 0.0)
+from .._validation import check_one_of
+from ..candidates import CONSTRAINTS, Candidates, References
+from ..errors import InvalidInputError, warn
+from ..scaling import SCALES, Scale
+from ..selectors.ending import DEFAULT_MIN_K, check_min_gain
+from ..selectors.registry import DEFAULT_SELECTOR, Selector, SelectorName, resolve_selector
+from ..selectors.selection import Selection
+from ..texts import Texts
+from ..texts.words import as_questions
+from .effects import refuse_unknown_parameters, warn_of_no_effect
+from .route import Limits, select_set
 
 
 def select(
@@ -78,13 +63,13 @@ def select(
         The query in words; for several queries a string for each. With ``texts``, :class:`Coverage` also counts which
         words of them each text has.
     texts : sequence of n str, optional
-        The candidates' texts. They need ``question``. From them :class:`Coverage` also reads which candidates name
-        each other; see :func:`find_references`.
+        The candidates' texts. They need ``question``. From them :class:`Coverage` also reads which candidates
+        refer to each other; see :func:`find_references`.
     titles : sequence of n str or None, optional
-        The names by which the texts mention each other. If one is None or empty, the name is read from the beginning
+        The names by which the texts refer to each other. If one is None or empty, the name is read from the beginning
         of the text. They need ``texts``.
     references : References, or array-like, shape (n, n), in [0, 1], optional
-        How clearly candidate i names candidate j, for :class:`Coverage`. They replace the names in ``texts``.
+        How clearly candidate i refers to candidate j, for :class:`Coverage`. They replace the references in ``texts``.
     cover : array of shape (n, m) in [0, 1], or n values, optional
         Parts that the set has to cover, for :class:`Coverage`: how well each candidate covers each part, or the value
         of each candidate, such as its label. See :class:`Candidates`.
@@ -111,13 +96,13 @@ def select(
     min_gain : float in [0, 1], optional
         After ``min_k`` picks, the set ends before the first one whose gain is below this share of the first gain, so it
         may have fewer than ``k`` members. A gain of :class:`Coverage` is a logarithm: e to the power of it is compared
-        with ``min_gain``, where 1 is the most relevant candidate by itself, without words and names. Another selector
-        whose first gain is not above 0 selects ``k``.
+        with ``min_gain``, where 1 is the most relevant candidate by itself, without words and references. Another
+        selector whose first gain is not above 0 selects ``k``.
     min_k : int
         The number of members that the set has in any case, if ``min_gain`` is given.
     **parameters
         The constraints of :class:`Candidates` (``max_per_source``, ...), with which the set may have fewer than ``k``
-        members; and the selector's own: ``word_weight``, ``cover_weight``, ``bridge_weight``, ``ridge`` (Coverage),
+        members; and the selector's own: ``word_weight``, ``cover_weight``, ``reference_weight``, ``ridge`` (Coverage),
         ``refine`` (VRSD), ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``, ``relevance_mapping``, ``temperature``,
         ``ridge`` (NDPP).
 
@@ -153,37 +138,24 @@ def select(
         relevance = None
     if relevance_scale is not None:
         check_one_of(relevance_scale, "relevance_scale", SCALES)
-    check_worthwhile(min_gain, min_k)
+    check_min_gain(min_gain, min_k)
     constraints = {name: parameters.pop(name) for name in CONSTRAINTS if name in parameters}
-    check_arguments(select, parameters, CONSTRAINTS)
+    refuse_unknown_parameters(select, parameters, CONSTRAINTS)
     resolved = resolve_selector(selector, parameters)
     if (question is None) != (texts is None):
         missing = "texts" if texts is None else "question"
         raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
     if titles is not None and texts is None:
-        raise InvalidInputError("texts is missing: titles are the names by which the texts mention each other")
-    if titles is not None:
-        check_strings(titles, "titles", (str, NoneType))
-        if references is not None:
-            warn("titles has no effect with references, which are used as given")
-    read = {"question": question, "titles": titles, "references": references, "cover": cover}
-    others = {"costs": costs is not None, "sources": sources is not None, "min_k": min_k != DEFAULT_MIN_K}
-    others["relevance_scale"] = relevance_scale != "minmax"
-    warn_of_no_effect(
-        resolved,
-        [*parameters, *(name for name, is_given in others.items() if is_given)],
-        quality=quality is not None,
-        words=" and ".join(name for name, value in read.items() if value is not None),
-        without={
-            "word_weight": "question and texts" if texts is None else None,
-            "cover_weight": "cover" if cover is None else None,
-            "bridge_weight": "texts or references" if texts is None and references is None else None,
-            "costs": "budget" if budget is None else None,
-            "min_k": "min_gain" if min_gain is None else None,
-            "sources": "max_per_source" if constraints.get("max_per_source") is None else None,
-            "relevance_scale": "relevance" if relevance is None else None,
-        },
-    )
+        raise InvalidInputError("texts is missing: titles are the names by which the texts refer to each other")
+    if titles is not None and references is not None:
+        warn("titles has no effect with references, which are used as given")
+    values = {"question": question, "texts": texts, "titles": titles, "references": references, "cover": cover}
+    values |= {"relevance": relevance, "quality": quality, "costs": costs, "sources": sources, "prefer": prefer}
+    values |= {"budget": budget, "min_gain": min_gain, **constraints, **parameters}
+    given = [name for name, value in values.items() if value is not None]
+    given += ["min_k"] if min_k != DEFAULT_MIN_K else []
+    given += ["relevance_scale"] if relevance_scale != "minmax" else []
+    warn_of_no_effect(resolved, given, {*values, *CONSTRAINTS})
     candidates = Candidates(
         query,
         vectors,
@@ -198,65 +170,24 @@ def select(
         **constraints,
         copy=False,
     )
-    if question is not None and texts is not None and uses_words(resolved):
+    split = None
+    if question is not None and texts is not None:
+        questions, rows = as_questions(question), len(np.atleast_2d(query))
+        if not isinstance(question, str) and len(questions) != rows:
+            raise InvalidInputError(
+                f"question has {len(questions)} strings and query has {rows} rows: pass a string for each row"
+            )
         for name, column in (("texts", texts), ("titles", titles)):
             if column is not None and len(column) != len(candidates):
                 raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {len(column)}")
-        words = match_words(question, texts)
-        if not isinstance(question, str) and len(question) != len(np.atleast_2d(query)):
-            raise InvalidInputError(
-                f"question has {len(question)} strings and query has {len(np.atleast_2d(query))} rows: pass a string "
-                "for each row"
-            )
-        if references is None and uses_references(resolved):
-            references = find_references(texts, titles)
-        candidates = candidates.with_query(query, words=words, references=references)
-    used = candidates
-    if relevance is not None:
-        used = candidates.with_query(query, rescale(candidates.relevance, relevance_scale))
-    select_up_to = partial(resolved.select, used, budget=budget, shown=shown)
-    found, _ = select_worthwhile(select_up_to, k, resolved, min_gain, min_k)
-    if relevance is None:
-        return found
-    return replace(found, relevance=read_only(candidates.relevance[found.indices].astype(np.float64)))
-
-
-def choose(
-    candidates: Candidates,
-    selector: Selector,
-    k: int | None,
-    *,
-    budget: float | None = None,
-    shown: Sequence[int] = (),
-    score_threshold: float | None = None,
-    threshold_on: ArrayLike | None = None,
-) -> Selection:
-    """Select up to ``k`` candidates whose relevance is at least ``score_threshold``; the selection may be empty.
-
-    If fewer than ``k`` candidates are available, all of them are selected. If none of them fits into the budget, a
-    warning says so. ``shown`` candidates may be below the threshold. ``threshold_on`` (n,) is compared with it in place
-    of the relevance, where that was scaled.
-    """
-    rows = np.arange(len(candidates.vectors))
-    if score_threshold is not None:
-        relevance = candidates.relevance.astype(np.float64)
-        if threshold_on is not None:
-            relevance = np.asarray(threshold_on)
-        elif not candidates.relevance_given:
-            # A threshold of 1 must not drop copies of the query, whose cosine may be 1 minus rounding.
-            score_threshold -= TIE_TOLERANCE[candidates.dtype]
-        near = relevance >= score_threshold
-        near[list(shown)] = True
-        rows = np.flatnonzero(near)
-        shown = np.searchsorted(rows, list(shown)).tolist()
-    available = len(rows) - len(shown)
-    if available <= 0:
-        return _EMPTY
-    some = candidates if score_threshold is None else candidates.take(rows)
-    if budget is not None and some.costs is not None and (cheapest := np.delete(some.costs, shown).min()) > budget:
-        warn(f"nothing fits into budget={budget:g}: the cheapest candidate costs {cheapest:g}")
-    try:
-        found = selector.select(some, None if k is None else min(k, available), budget=budget, shown=shown)
-    except NothingLeftError:
-        return _EMPTY
-    return found if score_threshold is None else at_rows(found, rows)
+        split = Texts(texts, titles)
+    return select_set(
+        candidates,
+        resolved,
+        k,
+        question=question or "",
+        texts=split,
+        relevance_scale=relevance_scale,
+        shown=shown,
+        limits=Limits(budget, min_gain=min_gain, min_k=min_k, exactly_k=True),
+    )

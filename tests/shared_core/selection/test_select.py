@@ -17,7 +17,7 @@ from setselect import (
     select,
     select_many,
 )
-from shared_core.selectors.choose import choose
+from shared_core.selection.select import choose
 from tests import oracles
 from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, TOP_K, VRSD_GREEDY, Pair, gaussian, names, random_cases
 
@@ -126,9 +126,9 @@ def test_a_threshold_keeps_the_row_that_names_a_pick() -> None:
         candidates = Candidates(query, vectors, references=references)
         shown = kept[-2:-1].tolist()
         found = choose(candidates, Coverage(), 5, shown=shown, score_threshold=0.0)
-        assert found.named_by is not None
-        oracles.assert_named_by(found.named_by, references, found.indices.tolist(), shown)
-        assert set(found.named_by.tolist()) <= {-1, *kept.tolist()}
+        assert found.referred_by is not None
+        oracles.assert_referred_by(found.referred_by, references, found.indices.tolist(), shown)
+        assert set(found.referred_by.tolist()) <= {-1, *kept.tolist()}
 
 
 # --- a given relevance ----------------------------------------------------------------------------

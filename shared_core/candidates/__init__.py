@@ -1,0 +1,36 @@
+"""The query and candidates of one selection: checked arrays, of unit length."""
+
+from .block import CandidateBlock
+from .candidates import CONSTRAINTS, Candidates, check_constraints
+from .cosines import cosines_with_queries, standardise
+from .parts import REFERENCE_KINDS, Parts, References, as_parts, as_references
+from .unit_vectors import (
+    TIE_EPS,
+    TIE_TOLERANCE,
+    as_unit_queries,
+    as_unit_rows,
+    as_unit_vector,
+    count_repeats,
+    working_dtype,
+)
+
+__all__ = [
+    "CONSTRAINTS",
+    "REFERENCE_KINDS",
+    "TIE_EPS",
+    "TIE_TOLERANCE",
+    "CandidateBlock",
+    "Candidates",
+    "Parts",
+    "References",
+    "as_parts",
+    "as_references",
+    "as_unit_queries",
+    "as_unit_rows",
+    "as_unit_vector",
+    "check_constraints",
+    "cosines_with_queries",
+    "count_repeats",
+    "standardise",
+    "working_dtype",
+]

@@ -1,0 +1,314 @@
+"""The query and candidates of one selection, checked and of unit length."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._validation import (
+    FloatArray,
+    as_column,
+    as_names,
+    as_numeric,
+    as_ranks,
+    as_rows,
+    check_integer,
+    check_number,
+    read_only,
+)
+from ..errors import InvalidInputError
+from .parts import Parts, References, as_parts, as_references
+from .unit_vectors import as_unit_queries, unit_rows, working_dtype
+
+# The arguments of Candidates that forbid picks. The adapters and select pass them on by name.
+CONSTRAINTS = ("max_per_source", "drop_near_duplicates")
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Candidates:
+    """A query and the n candidates to select from: checked, of unit length, read-only.
+
+    Parameters
+    ----------
+    query : array-like, shape (d,) or (q, d)
+        The query's embedding, of any length above zero; or several, one per row: the question first, then its
+        sub-questions. A query that is there twice counts once.
+    vectors : array-like, shape (n, d)
+        The candidates' embeddings, one per row. float16 and float32 become float32; float64 and lists of
+        Python floats stay float64. A zero row is kept; its relevance is 0.
+    relevance : array-like, shape (n,), optional
+        What each candidate is worth for the query, in place of the cosine: the scores of a reranker or of hybrid
+        search. It enters as given; :func:`rescale` maps it to [0, 1]. :class:`VRSD` refuses it.
+    quality : array-like, shape (n,), optional
+        How good each candidate is by itself. :class:`MMR` uses it as given.
+    words : Parts, optional
+        The words of the question, and how well each candidate's text covers them; :func:`match_words` makes them.
+        :class:`Coverage` uses them.
+    references : References, or array-like, shape (n, n), in [0, 1], optional
+        How clearly the text of candidate i refers to candidate j; :func:`find_references` makes them. With an array
+        each candidate has a name of its own. :class:`Coverage` uses them.
+    cover : array of shape (n, m) in [0, 1], or n values, or Parts, optional
+        Further parts that the set has to cover: how well each candidate covers each part, or the value of each
+        candidate (its label or its collection, for example), or its values as a list. None is no value.
+        :class:`Coverage` uses them.
+    ids : iterable of n hashables, optional
+        Names of the candidates, for messages and for a :class:`LowRankKernel`.
+    costs : array-like, shape (n,), optional
+        What each candidate takes from a ``budget`` (its tokens, for example); at least 0.
+    sources : iterable of n hashables, optional
+        Where each candidate comes from (the document of a passage, for example).
+    max_per_source : int, optional
+        The most candidates of one source that may be picked, shown ones included. Needs ``sources``.
+    drop_near_duplicates : float in [-1, 1], optional
+        No candidate is picked whose cosine with a picked or shown one is above this.
+    prefer : iterable of n numbers or dates, optional
+        Which one of near-duplicates may be picked: the one with the highest value (the newest, for example), at any
+        gain. Among equal values the gain decides. A date may be an ISO string or a datetime; None is the lowest value.
+        One that costs more than the whole budget, or whose source has reached its cap by ``shown``, does not count.
+        Needs ``drop_near_duplicates``.
+    copy : bool
+        False: vectors that have unit length already are not copied. The caller must not change them while the
+        candidates are in use.
+
+    Attributes
+    ----------
+    query : ndarray, shape (d,), float32 or float64
+        A copy at unit length; with sub-questions, that of the question.
+    questions : ndarray, shape (q, d), float32 or float64
+        The question and its sub-questions at unit length; q = 1 without sub-questions.
+    vectors : ndarray, shape (n, d), float32 or float64
+        A copy with rows of unit length.
+    relevance : ndarray, shape (n,), float32 or float64
+        What was given, as float64; else the cosine of each candidate with the query, in [-1, 1] up to rounding. With
+        sub-questions it is the highest of the cosines.
+    relevance_given : bool
+        Whether ``relevance`` was given.
+    prefer : ndarray, shape (n,), int64, or None
+        The ranks of what was given.
+
+    Raises
+    ------
+    InvalidInputError
+        Shapes do not agree (the message gives both), a value is NaN or inf (it names the row), there is no
+        candidate, the query is zero, a cost is negative, a number of ``words``, ``references`` or ``cover`` is not in
+        [0, 1], or an input is ragged, masked or not numeric.
+    InvalidParameterError
+        ``max_per_source`` or ``drop_near_duplicates`` is out of range.
+
+    Examples
+    --------
+    >>> from setselect import Candidates
+    >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
+    >>> c.relevance.tolist()
+    [1.0, 0.0]
+    """
+
+    query: FloatArray
+    questions: FloatArray
+    vectors: FloatArray
+    relevance: FloatArray
+    relevance_given: bool
+    quality: NDArray[np.float64] | None
+    words: Parts | None
+    references: References | None
+    cover: Parts | None
+    ids: tuple[Hashable, ...] | None
+    costs: NDArray[np.float64] | None
+    sources: tuple[Hashable, ...] | None
+    max_per_source: int | None
+    drop_near_duplicates: float | None
+    prefer: NDArray[np.int64] | None
+
+    def __init__(
+        self,
+        query: ArrayLike,
+        vectors: ArrayLike,
+        *,
+        relevance: ArrayLike | None = None,
+        quality: ArrayLike | None = None,
+        words: Parts | None = None,
+        references: References | ArrayLike | None = None,
+        cover: ArrayLike | Iterable[Any] | Parts | None = None,
+        ids: Iterable[Hashable] | None = None,
+        costs: ArrayLike | None = None,
+        sources: Iterable[Hashable] | None = None,
+        max_per_source: int | None = None,
+        drop_near_duplicates: float | None = None,
+        prefer: Iterable[Any] | None = None,
+        copy: bool = True,
+    ) -> None:
+        given = as_numeric(vectors, "vectors")
+        if given.ndim != 2 or 0 in given.shape:
+            raise InvalidInputError(
+                f"vectors must have shape (n, d) with n >= 1 and d >= 1, got {given.shape}; "
+                f"query has shape {as_numeric(query, 'query').shape}"
+            )
+        n = len(given)
+        names = None if ids is None else as_names(ids, n, "ids")
+        units = as_unit_queries(query, given.shape, working_dtype(given.dtype))
+        rows = unit_rows(given, names, copy)
+        constraints = check_constraints(max_per_source, drop_near_duplicates, has_sources=sources is not None)
+        self.__dict__.update(
+            query=units[0],
+            questions=units,
+            # A view, because the caller's own array must stay writeable.
+            vectors=read_only(rows[:]),
+            relevance=_highest_cosines(rows, units) if relevance is None else as_column(relevance, n, "relevance"),
+            relevance_given=relevance is not None,
+            quality=None if quality is None else as_column(quality, n, "quality"),
+            words=None if words is None else as_parts(words, n, "words"),
+            references=None if references is None else as_references(references, n),
+            cover=None if cover is None else as_parts(cover, n, "cover"),
+            ids=names,
+            costs=None if costs is None else as_column(costs, n, "costs", least=0),
+            sources=None if sources is None else as_names(sources, n, "sources"),
+            prefer=None if prefer is None else as_ranks(prefer, n, "prefer"),
+            **constraints,
+        )
+
+    def with_query(
+        self,
+        query: ArrayLike,
+        relevance: ArrayLike | None = None,
+        words: Parts | None = None,
+        references: References | ArrayLike | None = None,
+    ) -> Candidates:
+        """The same candidates for another query. The rows are shared and not validated again.
+
+        The other arguments replace what was given before. What is None stays as it was given; if no relevance was
+        given, it is the cosine with ``query``.
+
+        >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
+        >>> c.with_query([0.0, 1.0]).relevance.tolist()
+        [0.0, 1.0]
+        """
+        units = as_unit_queries(query, self.vectors.shape, self.dtype)
+        other = self._with(query=units[0], questions=units)
+        if relevance is None and not self.relevance_given:
+            other = other._with(relevance=_highest_cosines(self.vectors, units))
+        return other.with_values(relevance, words, references)
+
+    def with_values(
+        self,
+        relevance: ArrayLike | None = None,
+        words: Parts | None = None,
+        references: References | ArrayLike | None = None,
+    ) -> Candidates:
+        """The same candidates with these values in place of what was given before; None stays as it was.
+
+        >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
+        >>> c.with_values(relevance=[0.2, 0.7]).relevance.tolist()
+        [0.2, 0.7]
+        """
+        changes: dict[str, Any] = {}
+        if relevance is not None:
+            changes = {"relevance": as_column(relevance, len(self), "relevance"), "relevance_given": True}
+        if words is not None:
+            changes["words"] = as_parts(words, len(self), "words")
+        if references is not None:
+            changes["references"] = as_references(references, len(self))
+        return self._with(**changes) if changes else self
+
+    def with_vectors(self, query: ArrayLike, vectors: ArrayLike) -> Candidates:
+        """The same candidates with other vectors and another query; InvalidInputError if their number differs.
+
+        >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]], ids=["a", "b"])
+        >>> c.with_vectors([1.0], [[1.0], [2.0]]).ids
+        ('a', 'b')
+        """
+        other = Candidates(query, vectors)
+        if len(other) != len(self):
+            raise InvalidInputError(f"vectors must have {len(self)} rows, one for each candidate, got {len(other)}")
+        relevance = self.relevance if self.relevance_given else other.relevance
+        return self._with(query=other.query, questions=other.questions, vectors=other.vectors, relevance=relevance)
+
+    def with_constraints(
+        self, max_per_source: int | None = None, drop_near_duplicates: float | None = None
+    ) -> Candidates:
+        """The same candidates with these constraints in place of their own; see the arguments of the class.
+
+        >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]], sources=["a", "a"])
+        >>> c.with_constraints(max_per_source=1).max_per_source
+        1
+        """
+        return self._with(
+            **check_constraints(max_per_source, drop_near_duplicates, has_sources=self.sources is not None)
+        )
+
+    def take(self, rows: ArrayLike) -> Candidates:
+        """The candidates at these rows, in this order, with the same query.
+
+        >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]], ids=["a", "b"])
+        >>> c.take([1]).ids
+        ('b',)
+        """
+        index = as_rows(rows, len(self), "rows")
+        taken: dict[str, Any] = {}
+        for name in ("vectors", "relevance", "quality", "costs", "prefer"):
+            column = getattr(self, name)
+            taken[name] = None if column is None else read_only(column[index])
+        for name in ("words", "cover"):
+            parts = getattr(self, name)
+            taken[name] = None if parts is None else parts._replace(covered=read_only(parts.covered[index]))
+        if self.references is not None:
+            taken["references"] = self.references.take(index)
+        for name in ("ids", "sources"):
+            names = getattr(self, name)
+            taken[name] = None if names is None else tuple(names[i] for i in index)
+        return self._with(**taken)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the dtype of the vectors and of what is computed from them."""
+        return self.vectors.dtype
+
+    def _with(self, **changes: Any) -> Candidates:
+        other = object.__new__(Candidates)
+        other.__dict__.update(self.__dict__, **changes)
+        return other
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __repr__(self) -> str:
+        n, d = self.vectors.shape
+        extras = [f"{len(self.questions)} questions"] if len(self.questions) > 1 else []
+        extras += ["relevance"] if self.relevance_given else []
+        extras += [
+            name
+            for name in ("quality", "words", "references", "cover", "ids", "costs", "sources", "prefer")
+            if getattr(self, name) is not None
+        ]
+        return f"Candidates(n={n}, d={d}, {self.dtype}{''.join(', ' + e for e in extras)})"
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Arrays lose their read-only flag when they are pickled.
+        for value in state.values():
+            for array in value if isinstance(value, (Parts, References)) else (value,):
+                if isinstance(array, np.ndarray):
+                    read_only(array)
+        self.__dict__.update(state)
+
+
+def check_constraints(
+    max_per_source: int | None, drop_near_duplicates: float | None, *, has_sources: bool
+) -> dict[str, Any]:
+    """The ``CONSTRAINTS`` as arguments; an error if one is out of range, or if it needs sources and there are none."""
+    if max_per_source is not None and not has_sources:
+        raise InvalidInputError("max_per_source needs sources, one for each candidate")
+    if drop_near_duplicates is not None:
+        drop_near_duplicates = check_number(drop_near_duplicates, "drop_near_duplicates (a cosine)", -1, 1)
+    return {
+        "max_per_source": None if max_per_source is None else check_integer(max_per_source, "max_per_source", 1),
+        "drop_near_duplicates": drop_near_duplicates,
+    }
+
+
+def _highest_cosines(rows: FloatArray, units: FloatArray) -> FloatArray:
+    """The highest cosine of each unit row with one of the unit queries."""
+    return read_only(functools.reduce(np.maximum, map(rows.dot, units)))

@@ -1,0 +1,129 @@
+"""Vectors of unit length, checked, and the differences between their cosines that count as ties."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._validation import FloatArray, as_numeric, quoted, read_only
+from ..errors import InvalidInputError
+
+# Equal rows can get dot products that differ in the last bits, because BLAS sums the end of a block in another order.
+# Scores that differ by at most this many units in the last place count as equal; TIE_TOLERANCE is by dtype.
+TIE_EPS = 16
+TIE_TOLERANCE = {np.dtype(t): TIE_EPS * float(np.finfo(t).eps) for t in (np.float32, np.float64)}
+# Squared lengths outside of these bounds have overflowed, or have lost digits to underflow.
+_SAFE_SQUARES = {
+    np.dtype(t): (float(np.finfo(t).tiny / np.finfo(t).eps), float(np.finfo(t).max)) for t in (np.float32, np.float64)
+}
+
+
+def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """float32 for a dtype that fits into it without loss, else float64."""
+    if dtype in TIE_TOLERANCE:
+        return dtype
+    return np.dtype(np.float32) if np.result_type(dtype, np.float32) == np.float32 else np.dtype(np.float64)
+
+
+def as_unit_rows(vectors: ArrayLike, *, copy: bool = True) -> FloatArray:
+    """``vectors``, shape (..., n, d), with rows of unit length in their working dtype; a zero row stays zero.
+
+    With ``copy=False`` the result may share memory with ``vectors``. It is never written to.
+    """
+    given = as_numeric(vectors, "vectors")
+    if given.ndim < 2 or 0 in given.shape:
+        raise InvalidInputError(f"vectors must have shape (n, d) with n >= 1 and d >= 1, got {given.shape}")
+    return unit_rows(given, None, copy)
+
+
+# numpy's warnings are off, because the squared length shows an overflow in the cast or in the square.
+@np.errstate(over="ignore", invalid="ignore")
+def unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, copy: bool) -> FloatArray:
+    """The rows of a numeric array at unit length. The error of a row that is not finite names its id."""
+    rows: FloatArray = given.astype(working_dtype(given.dtype), order="C", copy=copy)
+    squares = np.vecdot(rows, rows)
+    shortest, longest = squares.item(squares.argmin()), squares.item(squares.argmax())
+    low, high = _SAFE_SQUARES[rows.dtype]
+    # A comparison with NaN is false, so ``not (... and ...)`` is also true for a row with NaN.
+    if not (shortest > low and longest < high):
+        rows, squares = _rescaled(rows, squares, ids)
+    # Most embedding models give unit rows already, up to rounding.
+    elif max(1 - shortest, longest - 1) <= TIE_TOLERANCE[rows.dtype] / 4:
+        return rows
+    unit: FloatArray = rows / np.sqrt(squares)[..., None]
+    return unit
+
+
+def _rescaled(rows: FloatArray, squares: FloatArray, ids: tuple[Hashable, ...] | None) -> tuple[FloatArray, FloatArray]:
+    """A copy in which rows that are too long or too short to be squared are scaled by a power of two.
+
+    The squared length of a zero row is 1, so that the row can be divided by its length.
+    """
+    low, high = _SAFE_SQUARES[rows.dtype]
+    odd = ~((squares > low) & (squares < high))
+    bad = np.argwhere(odd & ~np.isfinite(rows).all(axis=-1))
+    if bad.size:
+        row = int(bad[0][-1])
+        name = "" if ids is None else f" (id {quoted(ids[row])})"
+        raise InvalidInputError(f"vectors: row {row}{name} holds NaN or inf; leave it out or embed it again")
+    rows = rows.copy()
+    largest = np.abs(rows[odd]).max(axis=-1)
+    # A power of two scales without rounding, so a row's direction does not depend on its length.
+    exponent = np.where(largest > 0, -np.frexp(largest)[1], 0)
+    rows[odd] = np.ldexp(rows[odd], exponent[:, None])
+    squares[odd] = np.where(largest > 0, np.vecdot(rows[odd], rows[odd]), 1)
+    return rows, squares
+
+
+def as_unit_queries(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
+    """The rows of ``query``, or its one vector, at unit length, shape (q, d); one row if all of them are equal."""
+    given = as_numeric(query, "query")
+    if given.ndim != 2:
+        return read_only(as_unit_vector(given, shape, dtype)[None])
+    if not len(given):
+        raise InvalidInputError("query has no row: pass one vector, shape (d,), or a row for each query, shape (q, d)")
+    units = np.empty((len(given), shape[-1]), dtype)
+    for row, one in enumerate(given):
+        try:
+            units[row] = as_unit_vector(one, shape, dtype)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"row {row} of the query: {error}") from None
+    return read_only(units[:1] if (count_repeats(units) == len(units)).all() else units)
+
+
+def count_repeats(units: FloatArray) -> NDArray[np.int64]:
+    """How many of the rows each row is equal to up to rounding, itself included; shape (q,)."""
+    repeats: NDArray[np.int64] = np.array(
+        [np.count_nonzero(np.abs(units - unit).max(axis=1) <= TIE_TOLERANCE[units.dtype]) for unit in units]
+    )
+    return repeats
+
+
+def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
+    """``query`` at unit length, in ``dtype``. ``shape`` is that of the vectors, whose length the query must have."""
+    q = as_numeric(query, "query")
+    if q.ndim != 1 or q.shape[0] != shape[-1]:
+        hint = (
+            "; the lengths differ, so they most likely come from different embedding models"
+            if q.ndim == 1
+            else "; the query must be one vector, or have a row for the question and each sub-question"
+        )
+        raise InvalidInputError(f"query has shape {q.shape}, vectors have shape {shape}{hint}")
+    q = q.astype(np.float64, copy=False)
+    # Unlike q.dot(q), np.vdot does not warn of an overflow.
+    square = float(np.vdot(q, q))
+    low, high = _SAFE_SQUARES[np.dtype(np.float64)]
+    if not low < square < high:
+        if not np.isfinite(q).all():
+            raise InvalidInputError("query holds NaN or inf; embed it again")
+        largest = np.abs(q).max()
+        if largest == 0:
+            raise InvalidInputError("query is the zero vector, which has no direction: check the embedding model")
+        # A query of length 1e-200 or 1e200 has a direction too. A power of two scales without rounding.
+        q = np.ldexp(q, -np.frexp(largest)[1])
+        square = float(np.vdot(q, q))
+    return read_only((q / math.sqrt(square)).astype(dtype, copy=False))

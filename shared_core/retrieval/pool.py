@@ -1,0 +1,133 @@
+"""The items of a framework among which a set is selected, and the set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..candidates import REFERENCE_KINDS
+from ..selectors.selection import Selection
+
+
+class Pool(NamedTuple):
+    """The items to select from, with their ids and vectors row by row.
+
+    ``text`` gives the text of an item that was embedded. ``body`` gives the text by which an item is compared with
+    others, and in which references are found; it is empty for an item that stands for more than its text. ``fetch_k``
+    is the size of the search; None if the user handed the items in. ``exhausted``: a wider search would not find more.
+    ``scores``: what the items came with, where ``relevance`` may name it.
+    """
+
+    items: Sequence[Any]
+    ids: Sequence[Hashable]
+    text: Callable[[Any], str]
+    body: Callable[[Any], str]
+    vectors: Any
+    fetch_k: int | None = None
+    exhausted: bool = True
+    scores: Sequence[float | None] | None = None
+
+    def take(self, rows: Sequence[int]) -> Pool:
+        """The items at these rows."""
+        items, ids, vectors = ([column[row] for row in rows] for column in (self.items, self.ids, self.vectors))
+        scores = None if self.scores is None else [self.scores[row] for row in rows]
+        return self._replace(items=items, ids=ids, vectors=vectors, scores=scores)
+
+    def with_ids_once(self) -> Pool:
+        """The pool with the first item of each id, and all items without an id."""
+        if len(set(self.ids)) == len(self.ids):
+            return self
+        first: dict[Hashable, int] = {}
+        return self.take([i for i, name in enumerate(self.ids) if name is None or first.setdefault(name, i) == i])
+
+
+def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:
+    """``pool`` with the items of other searches that it lacks, and for each of these the rows of what it added.
+
+    Items are the same if they have the same id, or without ids the same text. Their score is the highest of their
+    scores.
+    """
+    items, ids, vectors, added = [*pool.items], [*pool.ids], [*pool.vectors], []
+    scores: list[float | None] = [None] * len(items) if pool.scores is None else [*pool.scores]
+
+    def key(item: Any, name: Hashable) -> Hashable:
+        return ("text", pool.text(item)) if name is None else ("id", name)
+
+    rows: dict[Hashable, int] = {}
+    for row, (item, name) in enumerate(zip(items, ids, strict=True)):
+        rows.setdefault(key(item, name), row)
+    for other in others:
+        first = len(items)
+        others_scores = other.scores or [None] * len(other.items)
+        for item, name, vector, score in zip(other.items, other.ids, other.vectors, others_scores, strict=True):
+            row = rows.setdefault(key(item, name), len(items))
+            if row == len(items):
+                items.append(item)
+                ids.append(name)
+                vectors.append(vector)
+                scores.append(score)
+            else:
+                scores[row] = max((one for one in (scores[row], score) if one is not None), default=None)
+        added.append([*range(first, len(items))])
+    kept = None if pool.scores is None else scores
+    return pool._replace(items=items, ids=ids, vectors=vectors, scores=kept), added
+
+
+class ItemSelection(NamedTuple):
+    """The selected items in order of selection; ``selection.indices`` are rows of ``pool``.
+
+    ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
+    ``cosines``: those of the candidates with the question, where a selector did not get another relevance.
+    ``milliseconds``: the time that the selection took, with the embedding of the query and the search. ``followed``:
+    the names and links that were followed, each with the rows that it added to the candidates. ``queries``: the texts
+    of the question and its sub-questions, in the order of ``selection.serves``. ``question``: the embedding of the
+    question. With ``shadow``, ``returned`` holds the items that the call returns, ``returned_ids`` their ids, and
+    ``error`` says why the selection failed, if it did.
+    """
+
+    items: list[Any]
+    selection: Selection
+    pool: Pool
+    cut_short: bool = False
+    cosines: NDArray[Any] | None = None
+    milliseconds: float = 0.0
+    followed: Sequence[tuple[str, list[int]]] = ()
+    queries: Sequence[str] = ()
+    question: NDArray[np.float64] | None = None
+    returned: list[Any] | None = None
+    returned_ids: Sequence[Hashable] = ()
+    error: str | None = None
+
+    @classmethod
+    def nothing(cls, pool: Pool | None = None, queries: Sequence[str] = ()) -> ItemSelection:
+        """The selection from no items."""
+        empty = Selection(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0)
+        return cls([], empty, pool or Pool([], [], str, str, []), queries=queries)
+
+    @property
+    def ids(self) -> list[Hashable]:
+        """Ids of the selected items."""
+        return [self.pool.ids[row] for row in self.selection.indices.tolist()]
+
+    @property
+    def serving(self) -> list[str | None]:
+        """For each selected item the question that it serves best; None for a question without sub-questions."""
+        serves = self.selection.serves
+        return [None] * len(self.items) if serves is None else [self.queries[row] for row in serves.tolist()]
+
+    @property
+    def referring(self) -> list[int | None]:
+        """For each selected item the row of the item that refers to it; None if there is none."""
+        rows = self.selection.referred_by
+        return [None] * len(self.items) if rows is None else [None if row < 0 else row for row in rows.tolist()]
+
+    @property
+    def reference_kinds(self) -> list[str | None]:
+        """For each selected item the kind of that reference; None if there is none."""
+        kinds = self.selection.reference_kinds
+        if kinds is None:
+            return [None] * len(self.items)
+        return [None if kind < 0 else REFERENCE_KINDS[kind] for kind in kinds.tolist()]

@@ -1,0 +1,154 @@
+"""What is said about a selection: the event of the adapters, a line in the log, and warnings."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import warn
+from .pool import ItemSelection
+from .request import Request
+
+if TYPE_CHECKING:
+    from .settings import Settings
+
+LOGGER = logging.getLogger("setselect")
+LOGGER.addHandler(logging.NullHandler())
+
+
+def timed(request: Request, selected: ItemSelection, started: float, vector_source: Callable[[], str]) -> ItemSelection:
+    """The selection with its time since ``started``, a value of ``time.perf_counter``; writes one line to the log.
+
+    The line holds no query, text or id. ``vector_source`` is called only if the line is written.
+    """
+    milliseconds = 1000 * (time.perf_counter() - started)
+    if LOGGER.isEnabledFor(logging.DEBUG):
+        fields = {
+            "selector": repr(request.selector),
+            "k": request.k,
+            "fetch_k": selected.pool.fetch_k,
+            "candidates": len(selected.pool.items),
+            "selected": len(selected.items),
+            "vector_source": vector_source(),
+            "milliseconds": milliseconds,
+        }
+        LOGGER.debug(
+            "%(selector)s selected %(selected)d of %(candidates)d candidates (k=%(k)s, fetch_k=%(fetch_k)s, "
+            "vectors from %(vector_source)s) in %(milliseconds).1f ms",
+            fields,
+            extra={"setselect": fields},
+        )
+    return selected._replace(milliseconds=milliseconds)
+
+
+def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
+    """What the adapters' events say about a selection, in the order of the picks.
+
+    ``referred_by`` holds, for each pick, the id of the earlier pick (or ``shown`` item) whose text refers to it, or
+    None, and ``reference_kinds`` how it does. ``followed`` holds each name that was searched for, the ids of the
+    candidates that it added, and those of them that were selected. ``queries`` holds the question and its
+    sub-questions, and ``serves`` for each pick the one that it serves best, or None if there is only the question. With
+    ``shadow`` all of this is about what the selection would have returned, and ``returned`` holds the ids of what the
+    call returned.
+    """
+    ids, selection = selected.pool.ids, selected.selection
+    picked = {*selection.indices.tolist()}
+    shadow = {"shadow": True, "returned": [*selected.returned_ids], "error": selected.error}
+    return {
+        "selector": repr(request.selector),
+        "fetch_k": selected.pool.fetch_k,
+        "candidates": len(ids),
+        "queries": [*selected.queries],
+        "ids": selected.ids,
+        "serves": selected.serving,
+        "referred_by": [None if row is None else ids[row] for row in selected.referring],
+        "reference_kinds": selected.reference_kinds,
+        "gains": selection.gains.tolist(),
+        "relevance": selection.relevance.tolist(),
+        "objective": selection.objective if ids else None,
+        "filled_from": selection.filled_from,
+        "followed": [
+            {
+                "name": name,
+                "found": [ids[row] for row in rows],
+                "selected": [ids[row] for row in rows if row in picked],
+            }
+            for name, rows in selected.followed
+        ],
+        "milliseconds": selected.milliseconds,
+        **({} if selected.returned is None else shadow),
+    }
+
+
+def warn_if_all_are_selected(request: Request, owner: Settings, candidates: int, remedy: str) -> None:
+    """Warn, once for each ``owner``, if there is nothing to select from."""
+    if 0 < candidates <= request.all_of and _is_first(owner, "_warned"):
+        every = f"{owner.size_name}={request.k}"
+        warn(f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}")
+
+
+def warn_of_unused_perspective(request: Request) -> None:
+    """For callers that do not search: warn if a perspective has no effect, because relevance is given."""
+    settings = request.settings
+    if settings.perspective is not None and settings.has_relevance and not settings.corpus:
+        warn(
+            "perspective has no effect here: it projects the query, and the given relevance takes the place of "
+            "the cosine with the query. corpus=True projects the candidates too"
+        )
+
+
+def warn_of_ignored_scores(request: Request, owner: Settings, selected: ItemSelection, name: str) -> None:
+    """Warn, once for each ``owner``, if the candidates came with scores under ``name`` that no search gives."""
+    if request.settings.relevance is not None or selected.pool.scores is None or selected.cosines is None:
+        return
+    scores = np.array(selected.pool.scores, np.float64)
+    known = np.isfinite(scores)
+    scores, cosines = scores[known], selected.cosines[known]
+    if "_checked_scores" in owner.__dict__ or not _orders_otherwise(scores, cosines):
+        return
+    # The vectors are looked at once for each owner.
+    _is_first(owner, "_checked_scores")
+    if selected.question is not None and not _are_of_search(
+        scores, np.asarray(selected.pool.vectors)[known], selected.question
+    ):
+        warn(
+            f"the {name} of the candidates is ignored: it orders them otherwise than their cosine with the query, "
+            f"which is the relevance here. relevance={name!r} selects by it; relevance='cosine' keeps the cosine "
+            "without this warning"
+        )
+
+
+def _is_first(owner: Settings, flag: str) -> bool:
+    """Whether ``flag`` was not set for this owner before; it is set then."""
+    # Pydantic compares private attributes. The flag is not one, so equal objects stay equal after a warning.
+    first = flag not in owner.__dict__
+    owner.__dict__[flag] = True
+    return first
+
+
+def _are_of_search(scores: NDArray[np.float64], vectors: NDArray[Any], query: NDArray[np.float64]) -> bool:
+    """Whether scores order the candidates as a search by product or distance does."""
+    rows = vectors.astype(np.float64)
+    products, squares = rows @ query, np.vecdot(rows, rows)
+    scale = math.sqrt(query @ query * squares.mean())
+    return not all(_orders_otherwise(scores, values / scale) for values in (products, products - squares / 2))
+
+
+def _orders_otherwise(scores: NDArray[np.float64], cosines: NDArray[Any]) -> bool:
+    """Whether scores order the candidates neither as their cosines do nor the other way round.
+
+    Stores give cosines, rescaled cosines or distances. Quantized vectors may change the order of cosines that differ
+    by less than 0.01.
+    """
+
+    def largest_rise(values: NDArray[Any]) -> float:
+        ordered = values[np.lexsort((-values, -scores))]
+        return float((ordered - np.minimum.accumulate(ordered)).max(initial=0))
+
+    return min(largest_rise(cosines), largest_rise(-cosines)) > 0.01

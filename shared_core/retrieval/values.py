@@ -1,0 +1,192 @@
+"""What a selection reads from a framework's items: numbers, dates, and values to cover; the text of an example.
+
+An item is a LangChain document or a LlamaIndex node. Only its id and its metadata are read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._validation import as_ranks, quoted
+from ..candidates import Parts, as_parts
+from ..errors import InvalidInputError, InvalidParameterError, warn
+
+# A metadata key, values by the items' ids, or a function of the item.
+ItemNumber = str | Mapping[Any, float] | Callable[[Any], float]
+ItemName = str | Mapping[Any, Hashable] | Callable[[Any], Hashable]
+# A date is a date, a datetime or an ISO string.
+Ordered = float | date | str | None
+ItemOrdered = str | Mapping[Any, Ordered] | Callable[[Any], Ordered]
+
+
+def itself(item: Any) -> Any:
+    """The item: what a function that is the value of a setting gets by default."""
+    return item
+
+
+def read_numbers(
+    items: Sequence[Any], given: ItemNumber, what: str, view: Callable[[Any], Any] = itself
+) -> NDArray[np.float64]:
+    """One finite number per item, float64, shape (n,). Messages use ``what`` for the numbers, and name the item.
+
+    >>> read_numbers(["a", "bcd"], len, "costs").tolist()
+    [1.0, 3.0]
+    """
+    numbers = np.empty(len(items))
+    for row, value in enumerate(read_values(items, given, what, view)):
+        try:
+            numbers[row] = math.nan if isinstance(value, str) else value
+        except (TypeError, ValueError):
+            numbers[row] = math.nan
+        if not np.isfinite(numbers[row]):
+            raise InvalidInputError(
+                f"{what} of {describe_item(items[row], row)} is {quoted(value)}, which is not a finite number"
+            )
+    return numbers
+
+
+def read_ranks(
+    items: Sequence[Any], given: ItemOrdered, what: str, view: Callable[[Any], Any] = itself
+) -> NDArray[np.int64]:
+    """The ranks of the items by a number or date of each, shape (n,); 0 for an item without one.
+
+    Messages use ``what``, and name the item. At least one item must have a value.
+
+    >>> read_ranks(["a", "bcd", "ef"], len, "prefer").tolist()
+    [1, 3, 2]
+    """
+    values = read_some(items, given, what, view, required=True)
+    return as_ranks(values, len(items), what, lambda row: describe_item(items[row], row))
+
+
+def read_parts(
+    items: Sequence[Any],
+    given: ItemNumber | ItemName,
+    what: str,
+    view: Callable[[Any], Any] = itself,
+) -> Parts:
+    """The values of the items as parts to cover; an item without one covers nothing. See :func:`read_ranks`.
+
+    >>> read_parts(["a.md#1", "b.md#1"], lambda item: item[0], "cover").covered.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    values = read_some(items, given, what, view, required=True)
+    return as_parts(values, len(items), what, lambda row: describe_item(items[row], row))
+
+
+def read_values(
+    items: Sequence[Any], given: ItemNumber | ItemName | ItemOrdered, what: str, view: Callable[[Any], Any] = itself
+) -> list[Any]:
+    """One value per item: from its metadata, from a mapping by id, or from a function, which gets ``view(item)``.
+
+    >>> read_values(["a.md#1", "a.md#2"], lambda item: item.split("#")[0], "source")
+    ['a.md', 'a.md']
+    """
+    if isinstance(given, str):
+        return [_from_metadata(item, row, given, what) for row, item in enumerate(items)]
+    if isinstance(given, Mapping):
+        return [_from_mapping(item, row, given, what) for row, item in enumerate(items)]
+    values = []
+    for row, item in enumerate(items):
+        try:
+            values.append(given(view(item)))
+        except (TypeError, AttributeError) as error:
+            raise InvalidInputError(
+                f"{what}={getattr(given, '__name__', given)} fails for {describe_item(item, row)}: {error}. "
+                f"The function gets the whole {type(view(item)).__name__}, not its text"
+            ) from error
+    return values
+
+
+def read_some(
+    items: Sequence[Any],
+    given: ItemNumber | ItemName | ItemOrdered,
+    what: str,
+    view: Callable[[Any], Any],
+    *,
+    required: bool = False,
+) -> list[Any]:
+    """One value per item; None for one without.
+
+    Warns if no item has the metadata key. If a value is ``required``, raises if no item has the key, or an id of the
+    mapping.
+    """
+    if isinstance(given, Mapping):
+        if required and not any(item_id(item) in given for item in items):
+            raise InvalidInputError(
+                f"{what} is read from a mapping by id, but it has the ids of none of the {len(items)} candidates. "
+                f"Check the ids, or pass a metadata key or a function as {what}="
+            )
+        return [given.get(item_id(item)) for item in items]
+    if not isinstance(given, str):
+        return read_values(items, given, what, view)
+    if not any(given in item.metadata for item in items):
+        keys = dict.fromkeys(key for item in items for key in item.metadata)
+        message = (
+            f"{what} is read from metadata {given!r}, but none of the {len(items)} candidates has this key; their keys "
+            f"are {', '.join(map(repr, keys)) or 'none'}"
+        )
+        if required:
+            raise InvalidInputError(f"{message}. Name another key, or pass a function as {what}=")
+        warn(message)
+    return [item.metadata.get(given) for item in items]
+
+
+def _from_metadata(item: Any, row: int, key: str, what: str) -> Any:
+    if key not in item.metadata:
+        raise InvalidInputError(
+            f"{what} is read from metadata {key!r}, but {describe_item(item, row)} has no such key; its keys are "
+            f"{', '.join(map(repr, item.metadata)) or 'none'}. Add the key, or pass a function as {what}="
+        )
+    return item.metadata[key]
+
+
+def _from_mapping(item: Any, row: int, values: Mapping[Any, Any], what: str) -> Any:
+    name = item_id(item)
+    if name is None:
+        raise InvalidInputError(
+            f"{what} is read from a mapping by id, but item {row} has no id: give the items ids, or pass a metadata "
+            "key or a function"
+        )
+    if name not in values:
+        raise InvalidInputError(
+            f"{what} is read from a mapping by id, but the mapping has no {name!r} (item {row}); it has {len(values)} "
+            "other ids. Add the id, or pass a function that supplies a default"
+        )
+    return values[name]
+
+
+def join_values(example: Mapping[str, Any], keys: Sequence[str] | None) -> str:
+    """The text that is embedded for an example: its values under ``keys`` (None: all), in the order of the keys' names.
+
+    >>> join_values({"question": "1 + 1", "answer": 2}, None)
+    '2 1 + 1'
+    """
+    # LangChain's own example selectors make the same text, so their stores can be used.
+    try:
+        return " ".join(str(example[key]) for key in sorted(keys or example))
+    except KeyError as error:
+        raise InvalidParameterError(
+            f"input_keys names {error.args[0]!r}, but the keys are {', '.join(example)}"
+        ) from None
+
+
+def describe_item(item: Any, row: int) -> str:
+    """The name of an item in messages: its position, and its id if it has one.
+
+    >>> describe_item("a", 3)
+    'item 3'
+    """
+    name = item_id(item)
+    return f"item {row}" if name is None else f"item {row} (id {name!r})"
+
+
+def item_id(item: Any) -> Hashable | None:
+    """LlamaIndex's ``node_id`` or LangChain's ``id``; None if the item has neither."""
+    return getattr(item, "node_id", None) or getattr(item, "id", None)

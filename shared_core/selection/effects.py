@@ -1,0 +1,73 @@
+"""Which arguments have no effect without which others, or with which selector."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterable
+
+from .._argument_names import argument_name
+from .._validation import nearest_name
+from ..errors import InvalidParameterError, warn
+from ..selectors.registry import Selector, capabilities_of, selector_names, selector_parameters
+
+# An argument, and those of which it needs one. An interface may lack some of them.
+NEEDS = {
+    "lambda_b": ("quality",),
+    "word_weight": ("words", "texts"),
+    "cover_weight": ("cover",),
+    "reference_weight": ("references", "texts"),
+    "relevance_scale": ("relevance", "relevance_column"),
+    "costs": ("budget",),
+    "sources": ("max_per_source",),
+    "min_k": ("min_gain",),
+    "prefer": ("drop_near_duplicates", "drop_duplicates"),
+    **dict.fromkeys(("perspective_vector", "direction", "corpus"), ("perspective",)),
+}
+# An argument, and the capability that a selector needs to use it.
+NEEDS_CAPABILITY = {
+    "quality": "quality",
+    **dict.fromkeys(("question", "words", "texts", "cover"), "words"),
+    **dict.fromkeys(("references", "titles", "title", "links", "follow"), "references"),
+}
+# The selector that a warning advises for a capability.
+_ADVICE = {"quality": "mmr", "words": "coverage", "references": "coverage"}
+
+
+def warn_of_no_effect(selector: Selector, given: Collection[str], known: Collection[str]) -> None:
+    """Warn of each argument that has no effect with this selector, or without another argument.
+
+    ``given`` are the arguments that the caller has set, and ``known`` all arguments that the interface has.
+    """
+    capabilities = capabilities_of(selector)
+    unused: dict[str, list[str]] = {}
+    for name in given:
+        capability = NEEDS_CAPABILITY.get(name)
+        if capability is not None and not getattr(capabilities, capability):
+            if capability == "references" and capabilities.words:
+                warn(f"{argument_name(name)} has no effect without a reference_weight")
+            else:
+                unused.setdefault(_ADVICE[capability], []).append(argument_name(name))
+    for advice, names in unused.items():
+        verb = "have" if len(names) > 1 else "has"
+        warn(f"{' and '.join(names)} {verb} no effect with {selector!r}; {advice!r} uses it")
+    for name in given:
+        needed = [argument_name(need) for need in NEEDS.get(name, ()) if need in known]
+        if needed and not any(need in given for need in NEEDS[name]):
+            warn(f"{argument_name(name)} has no effect without {' or '.join(needed)}")
+
+
+def refuse_unknown_parameters(
+    function: Callable[..., object], parameters: Iterable[str], more: Iterable[str] = ()
+) -> None:
+    """Refuse a keyword that is a parameter of no selector; the message names the nearest that ``function`` takes.
+
+    ``more``: arguments of ``function`` that are not in its signature.
+    """
+    for name in parameters:
+        of_selectors = dict.fromkeys(p for selector in selector_names() for p in selector_parameters(selector))
+        if name not in of_selectors:
+            taken = inspect.signature(function).parameters.values()
+            known = (*(p.name for p in taken if p.kind is not p.VAR_KEYWORD), *more, *of_selectors)
+            near = nearest_name(name, known)
+            hint = f"did you mean {near!r}?" if near else f"it has {', '.join(known)}"
+            raise InvalidParameterError(f"{function.__name__}() has no argument {name!r}: {hint}")

@@ -1,0 +1,178 @@
+"""The one route from candidates and their texts to a selection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._validation import read_only
+from ..candidates import TIE_TOLERANCE, Candidates
+from ..errors import NothingLeftError, warn
+from ..scaling import Scale, rescale
+from ..selectors.ending import DEFAULT_MIN_K, count_worthwhile
+from ..selectors.registry import Selector, capabilities_of
+from ..selectors.selection import Selection, at_rows
+from ..texts import Texts
+
+Rows = NDArray[np.int64]
+
+_EMPTY = Selection(read_only(np.zeros(0, np.int64)), read_only(np.zeros(0)), read_only(np.zeros(0)), 0.0)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What ends a set, and what may not be in it, besides the constraints of :class:`Candidates`."""
+
+    budget: float | None = None
+    score_threshold: float | None = None
+    min_gain: float | None = None
+    min_k: int = DEFAULT_MIN_K
+    # No two picks have the same text.
+    drop_copies: bool = False
+    # Too few candidates for k are an error.
+    exactly_k: bool = False
+
+
+_NO_LIMITS = Limits()
+
+
+def select_set(
+    candidates: Candidates,
+    selector: Selector,
+    k: int | None,
+    *,
+    question: str | Sequence[str] = "",
+    texts: Texts | None = None,
+    relevance_scale: Scale | None = "minmax",
+    shown: Sequence[int] = (),
+    limits: Limits = _NO_LIMITS,
+) -> Selection:
+    """Select up to ``k`` candidates. Whatever selects in this package calls this function.
+
+    Words and references are read from ``texts``, if the selector uses them and the candidates have none. A given
+    relevance is scaled for the selector, and reported as it was given. ``shown`` candidates may be below the threshold.
+    """
+
+    def select_among(rows: Rows | None) -> Selection:
+        """The selection among these rows; None stands for all."""
+        if rows is None:
+            return _select_among(candidates, selector, k, question, texts, relevance_scale, shown, limits)
+        taken = None if texts is None else texts.take(rows.tolist())
+        before = np.searchsorted(rows, list(shown)).tolist()
+        selection = _select_among(candidates.take(rows), selector, k, question, taken, relevance_scale, before, limits)
+        return at_rows(selection, rows)
+
+    bodies = texts.bodies if limits.drop_copies and texts is not None else []
+    # Copies are rare, so they are looked for after one was selected. A preferred copy may be another one.
+    if candidates.prefer is None or not bodies:
+        selection = select_among(None)
+        members = [bodies[row] for row in (*selection.indices.tolist(), *shown) if bodies and bodies[row]]
+        if len(set(members)) == len(members):
+            return selection
+    rows = _one_of_each_text(candidates, bodies, shown, limits)
+    if len(rows) == len(candidates):
+        return select_among(None)
+    left_out = tuple(np.setdiff1d(np.arange(len(candidates)), rows).tolist())
+    return replace(select_among(rows), left_out=left_out)
+
+
+def _one_of_each_text(candidates: Candidates, bodies: Sequence[str], shown: Sequence[int], limits: Limits) -> Rows:
+    """The shown rows, and one row for each text: by ``prefer``, then by given relevance, then the first one.
+
+    A copy that costs more than the whole budget, or whose given relevance is below the threshold, is the last choice.
+    """
+    fits = np.ones(len(candidates), np.bool_)
+    order = np.arange(len(candidates))
+    if candidates.relevance_given:
+        order = np.argsort(-candidates.relevance, kind="stable")
+        if limits.score_threshold is not None:
+            fits = candidates.relevance >= limits.score_threshold
+    if candidates.prefer is not None:
+        order = order[np.argsort(-candidates.prefer[order], kind="stable")]
+    if limits.budget is not None and candidates.costs is not None:
+        fits &= candidates.costs <= limits.budget
+    order = order[np.argsort(~fits[order], kind="stable")]
+    seen = {bodies[row] for row in shown}
+    kept = []
+    for row in order.tolist():
+        if row in shown or not bodies[row] or bodies[row] not in seen:
+            kept.append(row)
+        seen.add(bodies[row])
+    return np.array(sorted(kept), np.int64)
+
+
+def _select_among(
+    candidates: Candidates,
+    selector: Selector,
+    k: int | None,
+    question: str | Sequence[str],
+    texts: Texts | None,
+    relevance_scale: Scale | None,
+    shown: Sequence[int],
+    limits: Limits,
+) -> Selection:
+    plain = candidates.relevance
+    used = _with_texts(candidates, selector, question, texts)
+    if candidates.relevance_given:
+        used = used.with_values(relevance=rescale(plain, relevance_scale))
+    selection = _select_up_to(k, used, plain, selector, shown, limits)
+    if limits.min_gain is not None:
+        count = count_worthwhile(selection, selector, limits.min_gain, limits.min_k)
+        if count < len(selection):
+            # The first picks of a larger set are not always the smaller set.
+            selection = replace(_select_up_to(count, used, plain, selector, shown, limits), ended=True)
+    if candidates.relevance_given:
+        selection = replace(selection, relevance=read_only(plain[selection.indices].astype(np.float64)))
+    return selection
+
+
+def _with_texts(
+    candidates: Candidates, selector: Selector, question: str | Sequence[str], texts: Texts | None
+) -> Candidates:
+    """The candidates with the words and references of their texts, where the selector uses them."""
+    if texts is None:
+        return candidates
+    capabilities, words, references = capabilities_of(selector), None, None
+    if capabilities.words and candidates.words is None and any(question):
+        words = texts.match_words(question)
+    if capabilities.references and candidates.references is None:
+        references = texts.references
+    return candidates.with_values(words=words, references=references)
+
+
+def _select_up_to(
+    k: int | None,
+    candidates: Candidates,
+    plain: NDArray[np.floating],
+    selector: Selector,
+    shown: Sequence[int],
+    limits: Limits,
+) -> Selection:
+    """Select ``k`` of the candidates whose plain relevance is high enough, or all of them if there are fewer."""
+    if limits.exactly_k:
+        return selector.select(candidates, k, budget=limits.budget, shown=shown)
+    rows = None
+    if limits.score_threshold is not None:
+        # A threshold of 1 must not drop copies of the query, whose cosine may be 1 minus rounding.
+        tolerance = 0.0 if candidates.relevance_given else TIE_TOLERANCE[candidates.dtype]
+        near = plain.astype(np.float64) >= limits.score_threshold - tolerance
+        near[list(shown)] = True
+        rows = np.flatnonzero(near)
+        shown = np.searchsorted(rows, list(shown)).tolist()
+        if len(rows) == len(shown):
+            return _EMPTY
+        candidates = candidates.take(rows)
+    available = len(candidates) - len(shown)
+    if not available:
+        return _EMPTY
+    budget, costs = limits.budget, candidates.costs
+    if budget is not None and costs is not None and (cheapest := np.delete(costs, shown).min()) > budget:
+        warn(f"nothing fits into budget={budget:g}: the cheapest candidate costs {cheapest:g}")
+    try:
+        selection = selector.select(candidates, None if k is None else min(k, available), budget=budget, shown=shown)
+    except NothingLeftError:
+        return _EMPTY
+    return selection if rows is None else at_rows(selection, rows)

@@ -1,0 +1,229 @@
+"""What a selector is and can use, and the selectors by name."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+
+from .._validation import nearest_name, quoted
+from ..candidates import Candidates
+from ..errors import InvalidParameterError
+from .selection import Selection
+
+# The selectors of this package, for editors.
+SelectorName = Literal["coverage", "ndpp", "mmr", "vrsd", "similarity"]
+
+
+# The selector of all functions, adapters and commands that are given none.
+DEFAULT_SELECTOR = "coverage"
+
+
+@dataclasses.dataclass(frozen=True)
+class Capabilities:
+    """What a selector can use; a selector says it in its attribute ``capabilities``.
+
+    A selector without this attribute has the defaults. An argument that a selector cannot use is refused, or a warning
+    says that it has no effect.
+
+    Parameters
+    ----------
+    relevance : bool
+        A relevance that is given in place of the cosine.
+    quality : bool
+        The quality of each candidate.
+    sub_questions : bool
+        Several questions for one set.
+    words : bool
+        The words of the question, and the parts of ``cover``.
+    references : bool
+        Which candidates refer to which others.
+    log_gains : bool
+        Whether a gain is a logarithm, for ``min_gain`` of :func:`select`.
+
+    Examples
+    --------
+    >>> from setselect import VRSD, Coverage
+    >>> VRSD().capabilities.relevance, Coverage().capabilities.words
+    (False, True)
+    """
+
+    relevance: bool = True
+    quality: bool = True
+    sub_questions: bool = True
+    words: bool = False
+    references: bool = False
+    log_gains: bool = False
+
+
+_DEFAULT_CAPABILITIES = Capabilities()
+
+
+def capabilities_of(selector: Selector) -> Capabilities:
+    """What a selector can use."""
+    capabilities: Capabilities = getattr(selector, "capabilities", _DEFAULT_CAPABILITIES)
+    return capabilities
+
+
+@runtime_checkable
+class Selector(Protocol):
+    """An object that selects a set: one of the five selectors here, or your own (see :func:`register_selector`).
+
+    Its attribute ``capabilities``, if it has one, says what it can use: see :class:`Capabilities`.
+
+    Examples
+    --------
+    >>> from setselect import MMR, Selector
+    >>> isinstance(MMR(), Selector)
+    True
+    """
+
+    def select(
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
+    ) -> Selection:
+        """Select ``k`` candidates, or as many as fit into ``budget``, given those already ``shown``.
+
+        Parameters
+        ----------
+        candidates : Candidates
+            The n candidates of one query.
+        k : int, optional
+            The number of picks, 1..n. It may be left out if ``budget`` is given.
+        budget : float, optional
+            The sum of the candidates' costs that the set must not exceed.
+        shown : iterable of int
+            Rows of the candidates that the reader has seen already. They are not returned.
+
+        Returns
+        -------
+        Selection
+        """
+        ...
+
+
+_REGISTRY: dict[str, type[Any]] = {}
+
+
+_S = TypeVar("_S", bound=type[Any])
+
+
+def register_selector(name: str) -> Callable[[_S], _S]:
+    """Class decorator: register a frozen dataclass with a ``select`` method under ``name``, for the adapters too.
+
+    Raises
+    ------
+    InvalidParameterError
+        The name is taken, the class has no ``select``, or it is not a frozen dataclass (selectors must be hashable
+        and immutable).
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from setselect import make_selector, register_selector, TopK
+    >>> @register_selector("first_of_docs")
+    ... @dataclass(frozen=True)
+    ... class First:
+    ...     def select(self, candidates, k=None, *, budget=None, shown=()):
+    ...         return TopK().select(candidates, 1, budget=budget, shown=shown)
+    >>> make_selector("first_of_docs")
+    First()
+    """
+
+    def add(cls: _S) -> _S:
+        known = _REGISTRY.get(name)
+        # The same class is registered again when its module is reloaded, in a notebook for example.
+        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise InvalidParameterError(f"selector name {quoted(name)} is taken by {known.__name__}")
+        if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            raise InvalidParameterError(f"{cls.__name__} must be a frozen dataclass to be registered")
+        if not callable(getattr(cls, "select", None)):
+            raise InvalidParameterError(f"{cls.__name__} has no method select(candidates, k, *, budget, shown)")
+        _REGISTRY[name] = cls
+        return cls
+
+    return add
+
+
+def selector_names() -> tuple[str, ...]:
+    """The names that :func:`make_selector` knows.
+
+    >>> from setselect import selector_names
+    >>> {"coverage", "similarity", "vrsd", "mmr", "ndpp"} <= set(selector_names())
+    True
+    """
+    return tuple(_REGISTRY)
+
+
+def selector_parameters(name: str) -> tuple[str, ...]:
+    """The parameters of the selector of this name.
+
+    Raises
+    ------
+    InvalidParameterError
+        The name is unknown.
+
+    Examples
+    --------
+    >>> from setselect import selector_parameters
+    >>> selector_parameters("mmr")
+    ('lambda_mult', 'lambda_b')
+    """
+    return tuple(field.name for field in dataclasses.fields(_REGISTRY[_known(name)]) if field.init)
+
+
+def make_selector(name: str, **parameters: Any) -> Selector:
+    """The selector of this name with these parameters.
+
+    Raises
+    ------
+    InvalidParameterError
+        The name or a parameter is unknown (the message lists what is allowed), or a value is out of range.
+
+    Examples
+    --------
+    >>> from setselect import make_selector
+    >>> make_selector("mmr", lambda_mult=0.5)
+    MMR(lambda_mult=0.5, lambda_b=0.95)
+    """
+    allowed = selector_parameters(name)
+    unknown = [p for p in parameters if p not in allowed]
+    if unknown:
+        owners = [quoted(other) for other in _REGISTRY if unknown[0] in selector_parameters(other)]
+        near = nearest_name(unknown[0], allowed)
+        hint = f" (a parameter of {' and '.join(owners)})" if owners else f": did you mean {near!r}?" if near else ""
+        remedy = f". Leave it out, or select with {' or '.join(owners)}" if owners else ""
+        raise InvalidParameterError(
+            f"selector {quoted(name)} has no parameter {quoted(unknown[0])}{hint}; allowed: "
+            f"{', '.join(allowed) or 'none'}{remedy}"
+        )
+    selector: Selector = _REGISTRY[name](**parameters)
+    return selector
+
+
+def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Selector:
+    """The selector of this name with these parameters, or the object itself. An object takes no parameters."""
+    if isinstance(selector, str):
+        return make_selector(selector, **parameters)
+    check_selector(selector)
+    if parameters:
+        raise InvalidParameterError(
+            f"{quoted(selector)} is an object with parameters of its own: set {', '.join(parameters)} when you make it"
+        )
+    return selector
+
+
+def check_selector(value: Any) -> None:
+    """Refuse what is no object with a method ``select``."""
+    if isinstance(value, type) or not callable(getattr(value, "select", None)):
+        raise InvalidParameterError(
+            f"selector must be one of {', '.join(_REGISTRY)} or an object with a method "
+            f"select(candidates, k, *, budget, shown), got {quoted(value)}"
+        )
+
+
+def _known(name: str) -> str:
+    if name not in _REGISTRY:
+        near = nearest_name(name, _REGISTRY)
+        hint = "; known" if near is None else f": did you mean {near!r}? Known"
+        raise InvalidParameterError(f"unknown selector {quoted(name)}{hint}: {', '.join(_REGISTRY)}")
+    return name

@@ -1,0 +1,5 @@
+"""What the candidates' texts say: their words, their names, and which of them refer to which others."""
+
+from .texts import Texts
+
+__all__ = ["Texts"]

@@ -44,7 +44,7 @@ from benchmarks.regimes_methods import (
     without_words,
 )
 from benchmarks.regimes_tasks import ANSWER, GROUPS, REGIMES, SEED, Case, Picks, Regime, is_development, is_there
-from shared_core.selectors.coverage import BRIDGE, COVERED, WORDS_IN_RELEVANCE
+from shared_core.selectors.coverage import COVERED, REFERRED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 from shared_core.texts.words import split_words
 
@@ -465,7 +465,7 @@ nearest texts.
   Σ ρ_i / T + log det(E_S E_Sᵀ + αI) + w Σ_j β_j max a_ij, with T = {AUTO_TEMPERATURE} standard deviations of ρ,
   α = {DEFAULT_RIDGE}, w = {COVERED:g}, and ρ the cosine plus h = {WORDS_IN_RELEVANCE} times the score of the words,
   both in standard deviations. a_ij says how well text i covers word j of the question, and β_j is the weight of the
-  word. A text that an earlier pick names gets a bonus, a *bridge*: b = {BRIDGE:g} times R_ij in [0, 1], how clearly
+  word. A text that an earlier pick names gets a bonus, a *bridge*: b = {REFERRED:g} times R_ij in [0, 1], how clearly
   pick i names text j, while no pick bears the name of j. Names are the titles of the texts in HotpotQA,
   2WikiMultihopQA, SciFact and Ambient. The other data has no titles, so names are read from the texts.
 - The rows that begin with … are the default with one part left out.
@@ -473,7 +473,7 @@ nearest texts.
 ## What was tried, on the development half
 
 The default and NDPP() share the temperature T and the ridge α. With words: w = {COVERED:g}, h = {WORDS_IN_RELEVANCE}
-and b = {BRIDGE:g}. Without words there are no bridges either:
+and b = {REFERRED:g}. Without words there are no bridges either:
 
 {shared_table(cells)}
 *Lowest* is the lowest gain of a task. {kept(cells)}

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.regimes_tasks import Picks
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK
 from shared_core.candidates import Parts, References
-from shared_core.selectors.coverage import BRIDGE, COVERED, WORDS_IN_RELEVANCE
+from shared_core.selectors.coverage import COVERED, REFERRED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 from shared_core.texts.references import find_references
 from shared_core.texts.words import match_words
@@ -158,11 +158,11 @@ Bonus = Callable[[Search, Picks], np.ndarray]
 
 
 def named(search: Search, picks: Picks) -> np.ndarray:
-    return search.references.named[picks].max(axis=0)
+    return search.references.strength[picks].max(axis=0)
 
 
 def is_name_new(search: Search, picks: Picks) -> np.ndarray:
-    names = search.references.names
+    names = search.references.documents
     return (names[:, None] != names[picks]).all(axis=1)
 
 
@@ -173,13 +173,13 @@ def named_once(search: Search, picks: Picks) -> np.ndarray:
 
 def named_or_naming(search: Search, picks: Picks) -> np.ndarray:
     """The same in both directions."""
-    naming = search.references.named[:, picks].max(axis=1)
+    naming = search.references.strength[:, picks].max(axis=1)
     return np.maximum(named(search, picks), naming) * is_name_new(search, picks)
 
 
 def named_and_new(search: Search, picks: Picks) -> np.ndarray:
     """Times 1 minus the cosine with the text that names it."""
-    return (search.references.named[picks] * (1 - search.between[picks])).max(axis=0)
+    return (search.references.strength[picks] * (1 - search.between[picks])).max(axis=0)
 
 
 def objective(
@@ -187,7 +187,7 @@ def objective(
     ridge: float = DEFAULT_RIDGE,
     w: float = COVERED,
     h: float = WORDS_IN_RELEVANCE,
-    b: float = BRIDGE,
+    b: float = REFERRED,
     bonus: Bonus = named_once,
     skew: float = 0,
     power: float = 1,
@@ -206,7 +206,7 @@ def objective(
         weights = w * trust * weights / max(weights.sum(), 1e-12)
         kernel = search.between + ridge * np.eye(len(search.rows))
         if skew:
-            kernel += skew * (search.references.named - search.references.named.T)
+            kernel += skew * (search.references.strength - search.references.strength.T)
         covered = np.zeros(len(weights))
         picks: list[int] = []
         for _ in range(k):

@@ -36,7 +36,14 @@ from .selectors.coverage import Coverage
 from .selectors.kernels import Kernel, LinearKernel, LowRankKernel
 from .selectors.mmr import MMR
 from .selectors.ndpp import NDPP
-from .selectors.registry import Capabilities, Selector, make_selector, register_selector, selector_names, selector_parameters
+from .selectors.registry import (
+    Capabilities,
+    Selector,
+    make_selector,
+    register_selector,
+    selector_names,
+    selector_parameters,
+)
 from .selectors.selection import Selection, Selections, make_selection
 from .selectors.top_k import TopK
 from .selectors.vrsd import VRSD

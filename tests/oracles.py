@@ -836,7 +836,8 @@ def coverage(
 
 def clearness(i: int, before: Sequence[int], references: Names) -> float:
     """How clearly the earlier texts name candidate i; 0 if one of them bears its name."""
-    named, names = references if isinstance(references, tuple) else (references, range(len(np.asarray(references))))
+    is_pair = isinstance(references, tuple)
+    named, names = references[:2] if is_pair else (references, range(len(np.asarray(references))))
     if any(names[j] == names[i] for j in before):
         return 0.0
     # The package keeps them in float32.

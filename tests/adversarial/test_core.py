@@ -24,8 +24,8 @@ from shared_core import (
     select_stream,
 )
 from shared_core.candidates import References
-from shared_core.selection.effects import uses_queries
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
+from shared_core.selectors.registry import capabilities_of
 from tests import oracles
 from tests.adversarial.conftest import Cases
 from tests.shared_core.cases import PAIRS, REGISTERED, Case, Pair, available_loops, draw, names, use_loops
@@ -180,7 +180,7 @@ def test_a_selection_is_that_of_the_reference(pair: Pair, cases: Cases) -> None:
         if pair.with_parts and rng.random() < 0.4:
             conditions["references"] = draw_references(case, rng)
         # In float32 the reference does not know how far rounding errors go in the standard deviations of each query.
-        if uses_queries(pair.selector) and not oracles.is_single(case.vectors) and rng.random() < 0.4:
+        if capabilities_of(pair.selector).sub_questions and not oracles.is_single(case.vectors) and rng.random() < 0.4:
             case = replace(case, query=draw_queries(case, rng))
         if pair in REGISTERED["ndpp"]:
             rows = oracles.unit_rows(case.vectors)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Parts, Selection, TopK
 from shared_core.candidates import References
 from shared_core.selectors import _greedy
-from shared_core.selectors.coverage import BRIDGE, COVERED, WORDS_IN_RELEVANCE
+from shared_core.selectors.coverage import COVERED, REFERRED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 from tests import oracles
 
@@ -178,7 +178,7 @@ class Pair:
     @property
     def takes_relevance(self) -> bool:
         """Whether the selector takes relevance that is given in place of the cosine."""
-        return bool(self.selector.uses_relevance)
+        return bool(self.selector.capabilities.relevance)
 
     def columns(self, vectors: ArrayLike) -> dict[str, Any]:
         """What the selector reads of the candidates besides their vectors."""
@@ -243,7 +243,7 @@ COVERAGE = Pair("Coverage", Coverage(), _coverage)
 COVERAGE_PARTS = Pair(
     "Coverage of words, values and names",
     Coverage(word_weight=0.5, cover_weight=0.2, reference_weight=0.5),
-    functools.partial(_coverage, word_weight=0.5, cover_weight=0.2, bridge=0.5 * BRIDGE),
+    functools.partial(_coverage, word_weight=0.5, cover_weight=0.2, bridge=0.5 * REFERRED),
     with_parts=True,
 )
 

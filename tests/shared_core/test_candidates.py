@@ -137,8 +137,8 @@ def test_words_parts_and_names_stay_with_their_rows() -> None:
             assert not parts.covered.flags.writeable, name
             assert not parts.weights.flags.writeable, name
         assert other.references is not None
-        named, names = other.references
-        assert named.tolist() == np.float32(references.named)[np.ix_(index, index)].tolist(), name
+        named, names, _ = other.references
+        assert named.tolist() == np.float32(references.strength)[np.ix_(index, index)].tolist(), name
         assert names.tolist() == [5 + i for i in index]
         assert named.flags.c_contiguous
         assert not named.flags.writeable, name
@@ -222,9 +222,9 @@ def test_of_several_queries_the_highest_cosine_counts() -> None:
     for name, (other, queries, vectors) in others.items():
         cosines = np.max([oracles.cosines(query, vectors) for query in queries], axis=0)
         np.testing.assert_allclose(other.relevance, cosines, rtol=0, atol=1e-12, err_msg=name)
-        np.testing.assert_allclose(other.queries, oracles.unit_rows(queries), rtol=0, atol=1e-12, err_msg=name)
-        assert np.array_equal(other.query, other.queries[0]), name
-        assert not other.queries.flags.writeable, name
+        np.testing.assert_allclose(other.questions, oracles.unit_rows(queries), rtol=0, atol=1e-12, err_msg=name)
+        assert np.array_equal(other.query, other.questions[0]), name
+        assert not other.questions.flags.writeable, name
     given = Candidates(SEVERAL, VECTORS, relevance=GIVEN)
     assert given.relevance.tolist() == given.with_query(-SEVERAL).relevance.tolist() == GIVEN.tolist()
 
@@ -233,10 +233,10 @@ def test_of_several_queries_the_highest_cosine_counts() -> None:
 def test_a_query_that_is_there_twice_is_one_query(dtype: Any) -> None:
     for copy in (QUERY, 3 * QUERY, QUERY * (1 + 1e-16)):
         both = Candidates(np.stack([QUERY, copy]), VECTORS.astype(dtype))
-        assert len(both.queries) == 1
+        assert len(both.questions) == 1
         assert np.array_equal(both.relevance, Candidates(QUERY, VECTORS.astype(dtype)).relevance)
-    assert len(Candidates(QUERY[None], VECTORS).queries) == 1
-    assert len(Candidates([QUERY, -QUERY], VECTORS).queries) == 2
+    assert len(Candidates(QUERY[None], VECTORS).questions) == 1
+    assert len(Candidates([QUERY, -QUERY], VECTORS).questions) == 2
 
 
 def test_the_repr_names_what_was_given() -> None:
@@ -315,9 +315,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     *(({"query": query}, "query is the zero vector") for query in (np.zeros(5), -np.zeros(5))),
     *(({"query": [1, 1, 1, 1, x]}, "query holds NaN or inf") for x in (np.nan, np.inf, -np.inf)),
     ({"query": np.ones((0, 5))}, "query has no row"),
-    ({"query": [QUERY, np.zeros(5)]}, "row 1 of the queries: query is the zero vector"),
-    ({"query": [QUERY, QUERY, QUERY * np.nan]}, "row 2 of the queries: query holds NaN or inf"),
-    ({"query": np.ones((2, 4))}, r"row 0 of the queries: query has shape \(4,\), vectors have shape \(11, 5\)"),
+    ({"query": [QUERY, np.zeros(5)]}, "row 1 of the query: query is the zero vector"),
+    ({"query": [QUERY, QUERY, QUERY * np.nan]}, "row 2 of the query: query holds NaN or inf"),
+    ({"query": np.ones((2, 4))}, r"row 0 of the query: query has shape \(4,\), vectors have shape \(11, 5\)"),
     *(({"vectors": v}, r"vectors must have shape \(n, d\)") for v in (VECTORS[0], VECTORS[None], VECTORS[:0])),
     *(({"query": query}, "query") for query in (["a"] * 5, QUERY.astype(complex), None, "cosine")),
     *(({"vectors": v}, "vectors") for v in ([["a"] * 5] * 2, VECTORS.astype(complex), [[None] * 5], None)),
@@ -339,13 +339,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     *(
         (
             {"references": np.where(np.eye(11, k=4) > 0, x, 0.5)},
-            rf"^references: row 0 names candidate 4 by {x}; it must",
+            rf"^references: row 0 refers to candidate 4 by {x}; it must",
         )
         for x in (np.nan, np.inf, -0.1, 1.01)
     ),
     ({"references": [["a"] * 11] * 11}, "references must"),
-    ({"references": References(np.ones((11, 11)), np.arange(10))}, r"with 11 names, got \(10,\)"),
-    ({"references": References(np.ones((11, 11)), np.array(["a"] * 11))}, "the names of references must be numbers"),
+    ({"references": References(np.ones((11, 11)), np.arange(10))}, r"with 11 documents, got \(10,\)"),
+    ({"references": References(np.ones((11, 11)), np.array(["a"] * 11))}, "the documents of references must be numbers"),
 ]
 
 

@@ -206,7 +206,7 @@ def test_the_names_in_the_texts_of_each_query(shared: bool, workers: int) -> Non
     if not shared:
         cuts: Any = {"references": iter([each[:2], each[2:]]), "vectors": cut(vectors, 2, 7)}
         assert_equal(join(list(select_stream(queries, k=5, **cuts, workers=workers))), many)
-        arrays = np.array([one.named for one in each])
+        arrays = np.array([one.strength for one in each])
         alone = select_many(queries, vectors, 5, references=arrays)
         assert_equal(alone, select_many(queries, vectors, 5, references=list(arrays)))
         assert alone.referred_by is not None

@@ -1,7 +1,8 @@
-"""``choose``: up to k candidates, with a threshold, without errors where candidates run short; ``select`` on scales."""
+"""The route: up to k candidates, with a threshold, without errors where candidates run short; ``select`` on scales."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,23 @@ from setselect import (
     Candidates,
     Coverage,
     InvalidParameterError,
+    Selection,
+    Selector,
     SetSelectWarning,
     rescale,
     select,
     select_many,
 )
-from shared_core.selection.select import choose
+from shared_core.selection.route import Limits, select_set
 from tests import oracles
 from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, TOP_K, VRSD_GREEDY, Pair, gaussian, names, random_cases
+
+
+def select_up_to(
+    candidates: Candidates, selector: Selector, k: int, shown: Sequence[int] = (), **limits: Any
+) -> Selection:
+    return select_set(candidates, selector, k, shown=[*shown], relevance_scale=None, limits=Limits(**limits))
+
 
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
 relevance_pairs = pytest.mark.parametrize("pair", RELEVANCE_PAIRS, ids=names)
@@ -29,7 +39,7 @@ relevance_pairs = pytest.mark.parametrize("pair", RELEVANCE_PAIRS, ids=names)
 def test_without_a_threshold_the_selection_is_that_of_the_selector(pair: Pair) -> None:
     for case in random_cases(60, 30):
         expected = pair.selector.select(case.candidates, case.k)
-        found = choose(case.candidates, pair.selector, case.k)
+        found = select_up_to(case.candidates, pair.selector, case.k)
         assert found.indices.tolist() == expected.indices.tolist()
         assert found.gains.tolist() == expected.gains.tolist()
         assert (found.objective, found.filled_from) == (expected.objective, expected.filled_from)
@@ -38,8 +48,8 @@ def test_without_a_threshold_the_selection_is_that_of_the_selector(pair: Pair) -
 @every_pair
 def test_a_k_above_the_number_of_candidates_selects_all_of_them(pair: Pair) -> None:
     candidates = Candidates(*gaussian(1, 6, 9))
-    assert sorted(choose(candidates, pair.selector, 100).indices.tolist()) == list(range(6))
-    assert sorted(choose(candidates, pair.selector, 100, shown=[2, 0]).indices.tolist()) == [1, 3, 4, 5]
+    assert sorted(select_up_to(candidates, pair.selector, 100).indices.tolist()) == list(range(6))
+    assert sorted(select_up_to(candidates, pair.selector, 100, shown=[2, 0]).indices.tolist()) == [1, 3, 4, 5]
 
 
 @every_pair
@@ -51,7 +61,7 @@ def test_only_candidates_at_or_above_the_threshold_are_selected_with_their_colum
         cos = oracles.cosines(query, vectors)
         kept = np.flatnonzero(cos >= 0.1)
         candidates = Candidates(query, vectors, **columns)
-        selection = choose(candidates, pair.selector, 4, budget=9, score_threshold=0.1)
+        selection = select_up_to(candidates, pair.selector, 4, budget=9, score_threshold=0.1)
         part = Candidates(query, vectors[kept], **{name: column[kept] for name, column in columns.items()})
         expected = pair.selector.select(part, min(4, len(kept)), budget=9)
         assert selection.indices.tolist() == kept[expected.indices].tolist()
@@ -62,13 +72,13 @@ def test_only_candidates_at_or_above_the_threshold_are_selected_with_their_colum
 
 def test_a_cosine_equal_to_the_threshold_passes() -> None:
     candidates = Candidates([1.0, 0.0], [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
-    assert choose(candidates, TOP_K.selector, 3, score_threshold=0.0).indices.tolist() == [0, 1]
+    assert select_up_to(candidates, TOP_K.selector, 3, score_threshold=0.0).indices.tolist() == [0, 1]
     for seed in range(200):
         rng = np.random.default_rng(seed)
         query, other = rng.normal(size=(2, int(rng.integers(1, 1600)))).astype(np.float32)
         scale = np.float32(10.0) ** rng.integers(-15, 15, size=2).astype(np.float32)
         copy = Candidates(scale[0] * query, np.stack([other, scale[1] * query]))
-        assert 1 in choose(copy, TOP_K.selector, 2, score_threshold=1.0).indices, seed
+        assert 1 in select_up_to(copy, TOP_K.selector, 2, score_threshold=1.0).indices, seed
 
 
 @every_pair
@@ -83,7 +93,7 @@ def test_with_no_open_candidate_the_selection_is_empty(pair: Pair) -> None:
         ({"costs": [1.0] * 3 + [9.0] * 3, "sources": "aaabbb", "max_per_source": 1}, {"budget": 5, "shown": [0]}),
     ):
         candidates = pair.candidates(query, vectors, **conditions)  # type: ignore[arg-type]
-        selection = choose(candidates, pair.selector, 2, **call)  # type: ignore[arg-type]
+        selection = select_up_to(candidates, pair.selector, 2, **call)  # type: ignore[arg-type]
         assert selection.indices.shape == selection.gains.shape == selection.relevance.shape == (0,)
         assert selection.indices.dtype == np.int64
         assert (selection.objective, selection.filled_from) == (0.0, None)
@@ -99,7 +109,9 @@ def test_a_budget_into_which_no_candidate_fits_selects_nothing(score_threshold: 
     candidates = Candidates(query, vectors, costs=costs)
     shown = [] if score_threshold == 0.0 else [last]
     with pytest.warns(SetSelectWarning, match="nothing fits .* costs 5"):
-        found = choose(candidates, VRSD_GREEDY.selector, 3, budget=4.0, score_threshold=score_threshold, shown=shown)
+        found = select_up_to(
+            candidates, VRSD_GREEDY.selector, 3, budget=4.0, score_threshold=score_threshold, shown=shown
+        )
     assert not len(found)
 
 
@@ -113,7 +125,7 @@ def test_shown_holds_rows_of_the_given_candidates_below_the_threshold_too(pair: 
         shown = [int(above[-1]), int(above[0]), int(np.argmin(cos))]
         kept = np.flatnonzero((cos >= 0) | (np.arange(20) == shown[2])).tolist()
         k = min(3, len(kept) - 3)
-        found = choose(Candidates(query, vectors), pair.selector, k, shown=shown, score_threshold=0.0)
+        found = select_up_to(Candidates(query, vectors), pair.selector, k, shown=shown, score_threshold=0.0)
         expected = pair.selector.select(Candidates(query, vectors[kept]), k, shown=[kept.index(i) for i in shown])
         assert found.indices.tolist() == [kept[i] for i in expected.indices]
 
@@ -125,7 +137,7 @@ def test_a_threshold_keeps_the_row_that_names_a_pick() -> None:
         references = np.random.default_rng(seed).random((20, 20)) < 0.2
         candidates = Candidates(query, vectors, references=references)
         shown = kept[-2:-1].tolist()
-        found = choose(candidates, Coverage(), 5, shown=shown, score_threshold=0.0)
+        found = select_up_to(candidates, Coverage(), 5, shown=shown, score_threshold=0.0)
         assert found.referred_by is not None
         oracles.assert_referred_by(found.referred_by, references, found.indices.tolist(), shown)
         assert set(found.referred_by.tolist()) <= {-1, *kept.tolist()}
@@ -139,22 +151,22 @@ def test_the_threshold_applies_to_a_given_relevance_of_any_size(pair: Pair) -> N
     query, vectors = gaussian(4, 20, 12)
     relevance = np.random.default_rng(4).normal(scale=30, size=20)
     kept = np.flatnonzero(relevance >= -12.5)
-    found = choose(Candidates(query, vectors, relevance=relevance), pair.selector, 5, score_threshold=-12.5)
+    found = select_up_to(Candidates(query, vectors, relevance=relevance), pair.selector, 5, score_threshold=-12.5)
     expected = pair.selector.select(Candidates(query, vectors[kept], relevance=relevance[kept]), 5)
     assert found.indices.tolist() == kept[expected.indices].tolist()
     assert found.relevance.tolist() == relevance[found.indices].tolist()
-    # The numbers as they were before they were scaled.
-    candidates = Candidates(query, vectors, relevance=rescale(relevance))
-    scaled = choose(candidates, pair.selector, 5, score_threshold=-12.5, threshold_on=relevance)
-    place = pair.selector.select(candidates.take(kept), 5)
-    assert scaled.indices.tolist() == kept[place.indices].tolist()
-    assert scaled.relevance.tolist() == rescale(relevance)[scaled.indices].tolist()
+    # The threshold and the result have the numbers as they were before they are scaled.
+    candidates = Candidates(query, vectors, relevance=relevance)
+    scaled = select_set(candidates, pair.selector, 5, limits=Limits(score_threshold=-12.5))
+    expected = pair.selector.select(candidates.with_values(rescale(relevance)).take(kept), 5)
+    assert scaled.indices.tolist() == kept[expected.indices].tolist()
+    assert scaled.relevance.tolist() == relevance[scaled.indices].tolist()
 
 
 def test_a_given_relevance_at_the_threshold_passes_and_one_bit_below_does_not() -> None:
     relevance = [0.7, np.nextafter(0.7, 0), 0.9]
     candidates = Candidates([1.0, 0.0], np.ones((3, 2), np.float32), relevance=relevance)
-    assert choose(candidates, TOP_K.selector, 3, score_threshold=0.7).indices.tolist() == [2, 0]
+    assert select_up_to(candidates, TOP_K.selector, 3, score_threshold=0.7).indices.tolist() == [2, 0]
 
 
 @pytest.mark.parametrize("relevance", [None, [0.1, 0.2]])

@@ -35,7 +35,6 @@ from setselect import (
     select_stream,
     selector_names,
 )
-from shared_core.selection.effects import uses_references, uses_words
 from shared_core.selectors.selection import MAX_SHOWN, at_rows
 from shared_core.texts.references import find_references
 from tests import oracles
@@ -78,11 +77,11 @@ def test_parameters_reach_the_selector() -> None:
 
 
 def test_selectors_say_what_they_can_use() -> None:
-    can = [(kind.uses_relevance, kind.uses_quality) for kind in (TopK, VRSD, MMR, NDPP, Coverage)]
+    can = [(kind().capabilities.relevance, kind().capabilities.quality) for kind in (TopK, VRSD, MMR, NDPP, Coverage)]
     assert can == [(True, False), (False, False), (True, True), (True, False), (True, False)]
-    assert [name for name in NAMES if uses_words(make_selector(name))] == ["coverage"]
-    assert [name for name in NAMES if uses_references(make_selector(name))] == ["coverage"]
-    assert not uses_references(Coverage(reference_weight=0))
+    assert [name for name in NAMES if make_selector(name).capabilities.words] == ["coverage"]
+    assert [name for name in NAMES if make_selector(name).capabilities.references] == ["coverage"]
+    assert not Coverage(reference_weight=0).capabilities.references
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -174,7 +173,7 @@ def test_select_reads_which_texts_name_each_other() -> None:
     read: dict[str, Any] = {"question": "which city has a river", "texts": NAMING}
     titles = [None, "", "Aral", "Ghent", None]
     references = find_references(NAMING, titles)
-    assert np.argwhere(references.named).tolist() == [[0, 3]]
+    assert np.argwhere(references.strength).tolist() == [[0, 3]]
     words = match_words(read["question"], NAMING)
     expected = Coverage().select(Candidates(query, vectors, words=words, references=references), 3)
     found = select(query, vectors, 3, **read, titles=titles)

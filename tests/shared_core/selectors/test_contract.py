@@ -33,7 +33,7 @@ from shared_core import (
 )
 from shared_core.candidates import CandidateBlock, as_unit_rows
 from shared_core.errors import NothingLeftError
-from shared_core.selectors import base
+from shared_core.selectors import registry
 from tests import oracles
 from tests.shared_core.cases import (
     GREEDY_PAIRS,
@@ -102,13 +102,13 @@ def test_every_registered_selector_is_tested_here() -> None:
     # Doctests and other tests register selectors too; a class of this package is found in its module.
     registered = {
         name
-        for name, kind in base._REGISTRY.items()
+        for name, kind in registry._REGISTRY.items()
         if kind.__module__.startswith("shared_core.")
         and getattr(sys.modules[kind.__module__], kind.__name__, None) is kind
     }
     assert registered == set(REGISTERED)
     for name, pairs in REGISTERED.items():
-        assert all(type(pair.selector) is base._REGISTRY[name] for pair in pairs)
+        assert all(type(pair.selector) is registry._REGISTRY[name] for pair in pairs)
 
 
 # --- agreement with the reference -----------------------------------------------------------------
@@ -192,7 +192,7 @@ def questions_of(case: Case) -> NDArray[Any]:
     return rows.astype(case.query.dtype)
 
 
-SEVERAL = [p for p in PAIRS if base.uses_queries(p.selector)]
+SEVERAL = [p for p in PAIRS if p.selector.capabilities.sub_questions]
 
 
 @pytest.mark.parametrize("pair", SEVERAL, ids=names)
@@ -225,7 +225,7 @@ def test_several_queries_in_another_order_or_twice_change_no_pick(pair: Pair, da
     assert one.serves is None
     rng = np.random.default_rng(seed)
     others = rng.normal(size=(3, len(query)))
-    if not base.uses_queries(pair.selector):
+    if not pair.selector.capabilities.sub_questions:
         with pytest.raises(InvalidParameterError, match="cannot select for several"):
             pair.select(np.stack([query, -query]), vectors, k)
         return

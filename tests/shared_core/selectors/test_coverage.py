@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, Coverage, InvalidParameterError, Parts, Selection, match_words, select
 from shared_core.candidates import References
-from shared_core.selectors.coverage import BRIDGE, COVERED
+from shared_core.selectors.coverage import COVERED, REFERRED
 from tests import oracles
 from tests.shared_core.cases import Grid, draw_relevance, gaussian, grids, random_cases
 
@@ -252,7 +252,7 @@ def test_the_bonus_is_that_of_the_earlier_text_that_names_the_candidate_most(see
     i, *before = rng.permutation(n).tolist()
     plain, selector = gain_of(i, candidates, before), Coverage(reference_weight=weight)
     gain = gain_of(i, candidates | {"references": references}, before, selector)
-    bonus = BRIDGE * weight * oracles.clearness(i, before, references)
+    bonus = REFERRED * weight * oracles.clearness(i, before, references)
     assert gain - plain == pytest.approx(bonus, rel=1e-9, abs=1e-9)
 
 
@@ -266,7 +266,7 @@ def test_what_names_nothing_changes_nothing(seed: int, n: int) -> None:
     plain, bridged = Candidates(**given_), Candidates(**given_, references=references)
     expected = Coverage().select(plain, n)
     assert expected.referred_by is None
-    one_name = references._replace(names=np.zeros(n, np.int64))
+    one_name = references._replace(documents=np.zeros(n, np.int64))
     for without in (np.zeros((n, n)), one_name):
         nothing = Coverage().select(Candidates(**given_, references=without), n)
         assert_alike(nothing, expected)
@@ -274,9 +274,9 @@ def test_what_names_nothing_changes_nothing(seed: int, n: int) -> None:
     off = Coverage(reference_weight=0).select(bridged, n)
     assert_alike(off, expected)
     assert off.referred_by is None
-    itself = references.named.copy()
+    itself = references.strength.copy()
     np.fill_diagonal(itself, rng.random(n))
-    itself_too = Candidates(**given_, references=references._replace(named=itself))
+    itself_too = Candidates(**given_, references=references._replace(strength=itself))
     assert_alike(Coverage().select(itself_too, n), Coverage().select(bridged, n))
 
 
@@ -302,7 +302,7 @@ def test_of_copies_the_first_is_selected_and_names_others(dtype: Any, weight: fl
     for seed in range(30):
         rng = np.random.default_rng(seed)
         kind = np.r_[:12, rng.integers(0, 12, size=12)]
-        named, names = random_references(rng, 12)
+        named, names, _ = random_references(rng, 12)
         references = References(named[np.ix_(kind, kind)], names[kind])
         query, vectors = gaussian(seed, 12, 16, dtype)
         found = Coverage(reference_weight=weight).select(Candidates(query, vectors[kind], references=references), 12)

@@ -17,7 +17,7 @@ from shared_core import (
     LowRankKernel,
     select,
 )
-from shared_core.selection.select import choose
+from shared_core.selection.route import Limits, select_set
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 from tests.shared_core.cases import available_loops, draw_relevance, gaussian, random_cases, use_loops
@@ -259,7 +259,7 @@ def test_shown_candidates_count_in_the_temperature_and_dropped_ones_do_not() -> 
     found = NDPP(ridge=0).select(candidates, 2, shown=[0])
     assert found.indices.tolist() == [3, 2]
     np.testing.assert_allclose(np.log(found.gains), 2 * auto_log_r(relevance)[[3, 2]], rtol=1e-12)
-    above = choose(candidates, NDPP(ridge=0), 4, score_threshold=0.5)
+    above = select_set(candidates, NDPP(ridge=0), 4, limits=Limits(score_threshold=0.5))
     assert above.indices.tolist() == [0, 3, 2]
     np.testing.assert_allclose(np.log(above.gains), 2 * auto_log_r([5.0, 3.0, 1.0]), rtol=1e-12, atol=1e-15)
 

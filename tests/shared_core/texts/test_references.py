@@ -23,7 +23,7 @@ CORPUS = st.lists(st.tuples(TEXT, NAME), min_size=1, max_size=7)
 
 def refer(*arguments: Any, **named: Any) -> Any:
     """The array of :func:`find_references`."""
-    return find_references(*arguments, **named).named
+    return find_references(*arguments, **named).strength
 
 
 def found(corpus: list[tuple[list[str], list[str]]]) -> Any:
@@ -155,7 +155,7 @@ def test_parts_of_one_document_do_not_name_each_other() -> None:
     references = refer(texts, ["Ann Lee", "ANN LEE (director)", "Perth", "Rome", None])
     assert np.argwhere(references).tolist() == [[2, 0], [2, 1]]
     assert references[2, 0] == references[2, 1] == 1
-    numbers = find_references(texts, ["Ann Lee", "ANN LEE (director)", "Perth", None, None]).names
+    numbers = find_references(texts, ["Ann Lee", "ANN LEE (director)", "Perth", None, None]).documents
     assert numbers[0] == numbers[1]
     assert len(set(numbers.tolist())) == 4
 
@@ -286,8 +286,8 @@ def test_any_text_gives_numbers_in_range(texts: list[str], data: st.DataObject) 
     [
         ({"texts": ["a", None]}, "texts: row 1 is None"),
         ({"texts": "ab"}, "texts must be a sequence of strings.*got 'ab'"),
-        ({"texts": ["a"], "names": [3]}, "names: row 0 is 3"),
-        ({"texts": ["a"], "names": ["a", "b"]}, "names must have 1 rows?.*got 2"),
+        ({"texts": ["a"], "names": [3]}, "titles: row 0 is 3"),
+        ({"texts": ["a"], "names": ["a", "b"]}, "titles must have 1 rows?.*got 2"),
         ({"texts": ["a"], "links": []}, "links must have 1 rows?.*got 0"),
         ({"texts": ["a"], "keys": [[], []]}, "keys must have 1 rows?.*got 2"),
     ],

@@ -48,9 +48,10 @@ from .selectors.ndpp import NDPP
 from .selectors.top_k import TopK
 from .selectors.vrsd import VRSD
 from .signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
+from .signals.names import read_name
 from .signals.perplexity import LogPerplexityQuality
 from .signals.quality import with_quality_column, with_quality_weight
-from .signals.references import find_references, read_name
+from .signals.references import find_references
 from .signals.words import match_words
 
 __all__ = [

@@ -18,7 +18,8 @@ from ..errors import InvalidInputError, warn
 from ..scaling import rescale
 from ..selectors.base import Selection, at_rows, make_selector, select_worthwhile, uses_references, uses_words
 from ..selectors.choose import choose
-from ..signals.references import find_references, read_name
+from ..signals.names import read_name
+from ..signals.references import find_references
 from ..signals.words import match_words
 from .flow import Flow
 from .items import (

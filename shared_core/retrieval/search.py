@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import warn
 from ..selectors.base import share_fetch_k
-from ..signals.references import HEAD, as_key, find_names, read_name
+from ..signals.names import HEAD, as_key, find_names, read_name
 from .flow import Flow, Step, together
 from .items import read_keys, read_links, read_titles
 from .question import EmbeddedQuery

@@ -53,7 +53,7 @@ _NEXT = re.compile(
         (?=[A-Z]) (?: {_ABBREVIATION} | {_WORD} )
         (?:                                     # and further words with a capital or a digit
           {_SPACE} (?: (?: {_JOINING} ) (?=\s) {_SPACE} ){{0,2}}
-          (?=[A-Z0-9]) (?: {_ABBREVIATION} | {_WORD} )
+          (?=[A-Z\d]) (?: {_ABBREVIATION} | {_WORD} )
         ){{0,999}}
       )
       | (?P<other> {_WORD} )                    # a word that begins no run
@@ -191,13 +191,13 @@ def capitalised_runs(text: str) -> Iterator[tuple[int, bool, list[str]]]:
     >>> runs("Город Москва, Élodie, 北京大学 A")
     [(0, True, ['Город', 'Москва']), (14, False, ['Élodie']), (27, False, ['A'])]
     """
-    in_ascii = text
+    shape = text
     if not text.isascii():
-        # The pattern knows the capitals and digits of ASCII only. "A" and "0" take the places of all others.
-        for character in set(text):
-            if character > "\x7f" and character.isalnum() and (character.isupper() or character.isdigit()):
-                in_ascii = in_ascii.replace(character, "A" if character.isupper() else "0")
-    for word in _NEXT.finditer(in_ascii):
+        # The pattern knows the capitals of ASCII only. "A" takes the place of each other one.
+        others = "".join([piece for piece in text.split() if not (piece.isascii() or piece.islower())])
+        for letter in filter(str.isupper, set(others)):
+            shape = shape.replace(letter, "A") if letter.isalnum() else shape
+    for word in _NEXT.finditer(shape):
         if word["run"]:
             run = text[slice(*word.span("run"))]
             run = run[:-2] if run.endswith(("'s", "’s")) else run

@@ -50,7 +50,8 @@ from .selectors.vrsd import VRSD
 from .signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
 from .signals.perplexity import LogPerplexityQuality
 from .signals.quality import with_quality_column, with_quality_weight
-from .texts.references import find_references, read_name
+from .texts.names import read_name
+from .texts.references import find_references
 from .texts.words import match_words
 
 __all__ = [

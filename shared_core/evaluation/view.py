@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..texts.references import read_name
+from ..texts.names import read_name
 from ..texts.words import split_words
 from .corpus import Document, Query
 from .results import CandidateView, QueryView

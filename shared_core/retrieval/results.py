@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..texts.references import read_name
+from ..texts.names import read_name
 from .names import read_titles
 from .pool import ItemSelection, Pool
 from .request import Request

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import warn
 from ..selection.sizes import share_fetch_k
-from ..texts.references import HEAD, as_key, find_names, read_name
+from ..texts.names import HEAD, as_key, find_names, read_name
 from .flow import Flow, Step, together
 from .names import read_keys, read_links, read_titles
 from .pool import ItemSelection, Pool, unite

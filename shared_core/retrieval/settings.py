@@ -232,9 +232,9 @@ class Settings(BaseModel):
     scores: bool = False
     """Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents. Where they
     exist, ``selection_referred_by`` is the name of the document that brought this one a bonus (``reference_weight``),
-    and ``selection_serves`` is the query that it serves best (``queries``). A key that is there already keeps its value;
-    where it is ``relevance_score``, the relevance that counted here is ``selection_relevance``. Events hold the scores
-    in any case."""
+    and ``selection_serves`` is the query that it serves best (``queries``). A key that is there already keeps its
+    value; where it is ``relevance_score``, the relevance that counted here is ``selection_relevance``. Events hold the
+    scores in any case."""
 
     shadow: bool = False
     """Return what was there before the selection, and only record what the selection would have returned. A retriever
@@ -290,8 +290,8 @@ class Fetching(BaseModel):
     a filter, or another argument of the store, links are not looked up, because a look-up would ignore the filter.
 
     It costs one more batch of embeddings and at most 20 searches for names and links, of two documents each, which
-    async code runs at the same time. Where no vector reader is registered for the store, each of these searches also embeds the texts that it finds.
-    What is found is not followed in turn. With a perspective, the vectors of names are not projected."""
+    async code runs at the same time. Where no vector reader is registered for the store, each of these searches also
+    embeds the texts that it finds. What is found is not followed in turn. With a perspective, the vectors of names are not projected."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 

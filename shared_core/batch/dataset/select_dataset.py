@@ -99,8 +99,8 @@ def select_dataset(
     Each query gets a row with its id, ``ids`` (the picks in their order), ``gains``, ``relevance`` (cosines with the
     query, or what was given) and ``error``. With ``texts``, ``referred_by`` has for each pick the id of the candidate
     that refers to it and brought it a bonus, or null. ``error`` is null, or says why there is no selection: a vector
-    that is zero, has another length or holds NaN; a null; a blank text; a search that found nothing; or an id that the index
-    does not have. If there are fewer than ``k`` candidates, all of them are picked.
+    that is zero, has another length or holds NaN; a null; a blank text; a search that found nothing; or an id that the
+    index does not have. If there are fewer than ``k`` candidates, all of them are picked.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Texts that name each other: what counts as a name, what it weighs, and texts that are made to hurt."""
+"""Texts that name each other: what counts as the name of another text, what it weighs, and hostile texts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from setselect import InvalidInputError, InvalidParameterError, find_references, read_name
-from shared_core.texts.references import find_names
+from setselect import InvalidInputError, InvalidParameterError, find_references
 from tests import oracles
 
 quick = settings(deadline=None, derandomize=True, max_examples=60)
@@ -204,50 +203,6 @@ def test_a_document_does_not_link_to_itself() -> None:
     assert refer(["", "", ""], ["A Film", "", "Perth"], links=[["b", "a"], [], []], keys=[["a"], ["b"], []])[0, 1]
 
 
-# --- reading names --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("## Opening hours ##\n\nWe open at nine.", "Opening hours"),
-        ("\n\nOpening hours\n\nWe open at nine.", "Opening hours"),
-        ("北京大学\n北京大学创立于1898年。", "北京大学"),
-        ("numpy.fft.rfft2\nCompute the transform.", "numpy.fft.rfft2"),
-        ("Ann Lee is\na director.", "Ann Lee"),
-        ("We open at nine.\nThen we close.", ""),
-        ("Opening hours", ""),
-        ("Jeffrey Porcaro (April 1, 1954) was", "Jeffrey Porcaro"),
-        ("J. K. Rowling wrote", "J. K. Rowling"),
-        ("Ludwig van Beethoven's works", "Ludwig van Beethoven"),
-        ("In 1912, the Republic of China was founded", "Republic of China"),
-        ("Élodie Yung, born in Paris", "Élodie Yung"),
-        ("Dunia is a film by Ann Lee.", ""),
-        ("He met Ann Lee.", ""),
-        ("The river", ""),
-        ("Die Straße nach Berlin", ""),
-        ("Angela Merkel war Bundeskanzlerin.", "Angela Merkel"),
-        ("北京大学创立于1898年。", ""),
-        ("", ""),
-        (" \n#\n", ""),
-        ("A " * 1000, ""),
-    ],
-)
-def test_the_name_of_a_text(text: str, name: str) -> None:
-    assert read_name(text) == name
-
-
-def test_names_to_follow() -> None:
-    texts = [
-        "The film was made by Ann Lee's son in Perth on April 5, 1954. Later he met “Bob Ray” (in Rome).",
-        "Ann Lee wrote A Tale of Two Cities—Dickens did not.\n\nBob Ray",
-    ]
-    assert find_names(texts, ["ann lee", "Rome (city)"]) == ["Perth", "Bob Ray", "A Tale of Two Cities", "Dickens"]
-    assert find_names(texts, [], most=2) == ["Ann Lee", "Perth"]
-    german = "Der Hund und das Haus an der Straße gehören der Kanzlerin Angela Merkel."
-    assert find_names([german], []) == ["Kanzlerin Angela Merkel"]
-
-
 # --- large and hostile texts ----------------------------------------------------------------------
 
 HOSTILE = ["A ", "A.", "A of ", "the ", "'", "“A” ", "(", "#", "\n", " ", "A-", "–", "e" + "\u0301" * 50, "Aa, ", "ß"]
@@ -259,7 +214,6 @@ def test_no_text_takes_time_that_is_quadratic_in_its_length(piece: str) -> None:
     references = refer([text, "The The", "", ""], ["A text", text, "The " * 11, "the the the"])
     assert references.shape == (4, 4)
     assert refer([text, text]).shape == (2, 2)
-    assert len(find_names([text], [text])) <= 20
 
 
 def test_many_candidates() -> None:

@@ -1,0 +1,141 @@
+"""What a text is called, and the names that stand in a text. The doctests of the module show what a run of words is."""
+
+from __future__ import annotations
+
+from time import process_time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from setselect import read_name
+from shared_core.texts.names import as_key, capitalised_runs, find_names, list_names
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("## Opening hours ##\n\nWe open at nine.", "Opening hours"),
+        ("\n\nOpening hours\n\nWe open at nine.", "Opening hours"),
+        ("北京大学\n北京大学创立于1898年。", "北京大学"),
+        ("numpy.fft.rfft2\nCompute the transform.", "numpy.fft.rfft2"),
+        ("Ann Lee is\na director.", "Ann Lee"),
+        ("We open at nine.\nThen we close.", ""),
+        ("Opening hours", ""),
+        ("Jeffrey Porcaro (April 1, 1954) was", "Jeffrey Porcaro"),
+        ("J. K. Rowling wrote", "J. K. Rowling"),
+        ("Ludwig van Beethoven's works", "Ludwig van Beethoven"),
+        ("In 1912, the Republic of China was founded", "Republic of China"),
+        ("Élodie Yung, born in Paris", "Élodie Yung"),
+        ("Dunia is a film by Ann Lee.", ""),
+        ("He met Ann Lee.", ""),
+        ("The river", ""),
+        ("Die Straße nach Berlin", ""),
+        ("Angela Merkel war Bundeskanzlerin.", "Angela Merkel"),
+        ("北京大学创立于1898年。", ""),
+        ("", ""),
+        (" \n#\n", ""),
+        ("A " * 1000, ""),
+    ],
+)
+def test_the_name_of_a_text(text: str, name: str) -> None:
+    assert read_name(text) == name
+
+
+def test_names_to_follow() -> None:
+    texts = [
+        "The film was made by Ann Lee's son in Perth on April 5, 1954. Later he met “Bob Ray” (in Rome).",
+        "Ann Lee wrote A Tale of Two Cities—Dickens did not.\n\nBob Ray",
+    ]
+    assert find_names(texts, ["ann lee", "Rome (city)"]) == ["Perth", "Bob Ray", "A Tale of Two Cities", "Dickens"]
+    assert find_names(texts, [], most=2) == ["Ann Lee", "Perth"]
+    german = "Der Hund und das Haus an der Straße gehören der Kanzlerin Angela Merkel."
+    assert find_names([german], []) == ["Kanzlerin Angela Merkel"]
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "names"),
+    [
+        ("Hoosick, New York", "", ["Hoosick, New York", "Hoosick"]),
+        ("Arsenal F.C.", "", ["Arsenal F.C.", "Arsenal"]),
+        ("Robert Downey, Jr.", "", ["Robert Downey, Jr.", "Robert Downey"]),
+        ("John, the king", "", ["John, the king"]),
+        (" ", "Timothy James McVeigh was born in 1968.", ["Timothy James McVeigh", "Timothy McVeigh"]),
+        (None, "Ludwig van Beethoven was born in 1770.", ["Ludwig van Beethoven"]),
+    ],
+)
+def test_short_forms(title: str | None, text: str, names: list[str]) -> None:
+    assert list_names(title, text) == names
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("Mercury (planet)", ("mercury",)),
+        ("(1984)", ()),
+        ("U2", ()),
+        ("max_per_source", ("max_per_source",)),
+        ("a b c " * 4, tuple("abc" * 4)),
+        ("a b c " * 5, ()),
+        ("a" * 201, ()),
+    ],
+)
+def test_the_words_by_which_names_are_compared(name: str, key: tuple[str, ...]) -> None:
+    assert as_key(name) == key
+
+
+# --- runs of capitalised words --------------------------------------------------------------------
+
+PARTS = ["Ann", "St.", "U.S.", "of", "was", "4", "É", "大学", "’s", "'", "(", ".", "–", " ", "\n", "\n\n", "\u0301"]
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(text=st.lists(st.sampled_from(PARTS), max_size=12).map("".join) | st.text(max_size=30))
+def test_a_run_is_a_part_of_the_text(text: str) -> None:
+    end = 0
+    for place, _, words in capitalised_runs(text):
+        assert place >= end
+        assert words[0][0].isupper()
+        assert not words[-1].islower()
+        for word in words:
+            end = text.index(word, max(place, end)) + len(word)
+
+
+@pytest.mark.parametrize("capital", ["É", "Ж", "Ⅷ", "𝐀"])
+def test_capitals_of_every_script_are_alike(capital: str) -> None:
+    text = "Ab of A. and A.b. (Ab’s) b A-b\n\nAb"
+    expected = [(place, opens, " ".join(run).replace("A", capital)) for place, opens, run in capitalised_runs(text)]
+    runs = capitalised_runs(text.replace("A", capital))
+    assert [(place, opens, " ".join(run)) for place, opens, run in runs] == expected
+    assert len(expected) == 4
+
+
+HOSTILE = [
+    "A",
+    "a",
+    ".",
+    "'",
+    " ",
+    "\n",
+    "–",
+    "A ",
+    "A.",
+    "A. ",
+    "A of ",
+    "\u0301",
+    "U.S.",
+    "U.S. ",
+    "A.a",
+    "\n.",
+    "É ",
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+@pytest.mark.parametrize("before", ["", "A."])
+def test_the_time_is_linear_in_the_length_of_a_text(before: str, piece: str) -> None:
+    text = before + piece * (200_000 // len(piece))
+    start = process_time()
+    assert len(find_names([text], [])) <= 20
+    # Linear: about 0.1 s. Quadratic: minutes.
+    assert process_time() - start < 5

@@ -135,10 +135,10 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         return timed(request, selected, started, lambda: self.vector_source)
 
     @override
-    def _configure(self, kwargs: Mapping[str, Any], *, warns: bool) -> tuple[Request, dict[str, Any]]:
+    def _configure(self, kwargs: Mapping[str, Any], *, told: Sequence[str]) -> tuple[Request, dict[str, Any]]:
         if self.vectorstore is None and self.embeddings is None:
             raise InvalidParameterError("SetSelectCompressor needs embeddings=, or a vectorstore= that has embeddings")
-        request, for_store = super()._configure(kwargs, warns=warns)
+        request, for_store = super()._configure(kwargs, told=told)
         for name in for_store:
             raise InvalidParameterError(
                 f"SetSelectCompressor has no argument {name!r}: {self._remedies.get(name, NO_SEARCH)}"

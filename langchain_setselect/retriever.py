@@ -279,7 +279,9 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
         run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun,
         kwargs: dict[str, Any],
     ) -> Flow[list[Document]]:
-        request, store_kwargs = self._configure(kwargs, warns=True) if kwargs else self._configured
+        request, store_kwargs = self._configured
+        if kwargs:
+            request, store_kwargs = self._configure(kwargs, told=request.without_effect)
         selected = yield from self._search(request, query, store_kwargs, run_manager.get_child())
         if run_manager.handlers:
             data = {"k": request.k, "vector_source": self.vector_source, **describe(request, selected)}

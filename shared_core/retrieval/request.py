@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..candidates import CONSTRAINTS, Candidates
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, warn
 from ..selection.route import Limits, select_set
 from ..selectors.registry import capabilities_of, make_selector
 from ..selectors.selection import Selection
@@ -28,14 +28,18 @@ class Request:
 
     It checks together the settings that were checked one by one, and makes the selector. A function that is the value
     of a setting gets ``view(item)``. ``refer_by_default``: whether references are read if no setting asks for it.
-    ``warns``: whether to warn about a setting that has no effect.
+    A setting without effect gives a warning, unless its message is one of those that were ``told`` before.
     """
 
     def __init__(
-        self, settings: Call, *, view: Callable[[Any], Any], refer_by_default: bool, warns: bool = True
+        self, settings: Call, *, view: Callable[[Any], Any], refer_by_default: bool, told: Sequence[str] = ()
     ) -> None:
         self.settings, self.view = settings, view
-        self.selector = settings.make_selector(warns=warns)
+        self.selector = settings.make_selector()
+        self.without_effect = settings.find_without_effect(self.selector)
+        for message in self.without_effect:
+            if message not in told:
+                warn(message)
         self.k, fetch_k = settings.sizes()
         self.shown = frozenset(settings.shown)
         self.fetch_k = fetch_k + len(self.shown)

@@ -17,7 +17,7 @@ from ..candidates import CONSTRAINTS
 from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSelectError
 from ..perspective import PAP
 from ..scaling import Scale
-from ..selection.effects import warn_of_no_effect
+from ..selection.effects import find_without_effect
 from ..selection.sizes import DEFAULT_K, default_fetch_k
 from ..selectors.ending import DEFAULT_MIN_K
 from ..selectors.kernels import Kernel, as_kernel
@@ -291,7 +291,8 @@ class Fetching(BaseModel):
 
     It costs one more batch of embeddings and at most 20 searches for names and links, of two documents each, which
     async code runs at the same time. Where no vector reader is registered for the store, each of these searches also
-    embeds the texts that it finds. What is found is not followed in turn. With a perspective, the vectors of names are not projected."""
+    embeds the texts that it finds. What is found is not followed in turn. With a perspective, the vectors of names are
+    not projected."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -319,8 +320,8 @@ class Call(Settings, Fetching):
             raise InvalidParameterError(f"fetch_k={fetch_k} candidates are fewer than the {k} to select: raise fetch_k")
         return k, fetch_k
 
-    def make_selector(self, *, warns: bool) -> Selector:
-        """The selector with its parameters; raises if settings do not fit together, warns of those without effect."""
+    def make_selector(self) -> Selector:
+        """The selector with its parameters; raises if settings do not fit together."""
         if self.max_per_source is not None and self.source is None:
             raise InvalidParameterError("max_per_source needs source=: a metadata key or a function")
         if self.budget is not None and self.costs is None:
@@ -343,16 +344,16 @@ class Call(Settings, Fetching):
             raise InvalidParameterError(NO_RELEVANCE)
         if self.queries and not capabilities.sub_questions:
             raise InvalidParameterError(f"queries cannot be used: {SUB_QUESTIONS}")
-        if warns:
-            fields = type(self).model_fields
-            changed = {name: getattr(self, name) != field.default for name, field in fields.items()}
-            # A retriever may be made with costs and a source, and get the budget or the cap at call time.
-            given = [name for name, is_changed in changed.items() if is_changed and name not in ("costs", "source")]
-            given += [*self.selector_kwargs, *(["drop_duplicates"] if self.drop_duplicates else [])]
-            if not self.has_relevance:
-                given = [name for name in given if name != "relevance"]
-            warn_of_no_effect(selector, given, fields)
         return selector
+
+    def find_without_effect(self, selector: Selector) -> list[str]:
+        """A message for each setting that has no effect."""
+        # A retriever may be made with costs and a source, and get the budget or the cap at call time.
+        skipped = {"costs", "source", "drop_duplicates"} | (set() if self.has_relevance else {"relevance"})
+        fields = type(self).model_fields
+        given = [name for name, field in fields.items() if name not in skipped and getattr(self, name) != field.default]
+        given += [*self.selector_kwargs, *(["drop_duplicates"] if self.drop_duplicates else [])]
+        return [*find_without_effect(selector, given, fields)]
 
 
 def parameter_names() -> dict[str, None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from .._argument_names import argument_name
 from .._validation import nearest_name
@@ -34,7 +34,13 @@ _ADVICE = {"quality": "mmr", "words": "coverage", "references": "coverage"}
 
 
 def warn_of_no_effect(selector: Selector, given: Collection[str], known: Collection[str]) -> None:
-    """Warn of each argument that has no effect with this selector, or without another argument.
+    """Warn of each argument that has no effect; see :func:`find_without_effect`."""
+    for message in find_without_effect(selector, given, known):
+        warn(message)
+
+
+def find_without_effect(selector: Selector, given: Collection[str], known: Collection[str]) -> Iterator[str]:
+    """A message for each argument that has no effect with this selector, or without another argument.
 
     ``given`` are the arguments that the caller has set, and ``known`` all arguments that the interface has.
     """
@@ -44,16 +50,16 @@ def warn_of_no_effect(selector: Selector, given: Collection[str], known: Collect
         capability = NEEDS_CAPABILITY.get(name)
         if capability is not None and not getattr(capabilities, capability):
             if capability == "references" and capabilities.words:
-                warn(f"{argument_name(name)} has no effect without a reference_weight")
+                yield f"{argument_name(name)} has no effect without a reference_weight"
             else:
                 unused.setdefault(_ADVICE[capability], []).append(argument_name(name))
     for advice, names in unused.items():
         verb = "have" if len(names) > 1 else "has"
-        warn(f"{' and '.join(names)} {verb} no effect with {selector!r}; {advice!r} uses it")
+        yield f"{' and '.join(names)} {verb} no effect with {selector!r}; {advice!r} uses it"
     for name in given:
         needed = [argument_name(need) for need in NEEDS.get(name, ()) if need in known]
         if needed and not any(need in given for need in NEEDS[name]):
-            warn(f"{argument_name(name)} has no effect without {' or '.join(needed)}")
+            yield f"{argument_name(name)} has no effect without {' or '.join(needed)}"
 
 
 def refuse_unknown_parameters(

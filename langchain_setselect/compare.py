@@ -24,6 +24,7 @@ from shared_core.selection.sizes import share_fetch_k
 from shared_core.signals.embedding_models import as_embeddings, fingerprint
 
 from .retriever import search_store
+from .vectors import reader_of
 
 
 def compare_store(
@@ -85,6 +86,8 @@ def compare_store(
             "that filled the store"
         )
 
+    reader = reader_of(store)
+
     def candidates_of(query: Query) -> FoundCandidates:
         texts = [query.text, *query.queries]
         vectors = as_embeddings(list(map(embedding.embed_query, texts)), texts, type(embedding).__name__)
@@ -92,7 +95,7 @@ def compare_store(
         searches = []
         for text, vector in zip(texts, vectors, strict=True):
             embedded = EmbeddedQuery(vector, None, vector.tolist(), text)
-            searches.append(run_flow(search_store(store, embedding, dict(search_kwargs or {}), embedded, each)))
+            searches.append(run_flow(search_store(store, reader, embedding, dict(search_kwargs or {}), embedded, each)))
         found, _ = unite(searches[0], searches[1:])
         rows = [
             (None if i is None else str(i), d.page_content, read_title(d.metadata), d.metadata)

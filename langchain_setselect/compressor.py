@@ -110,7 +110,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         documents = list(documents)
         if not documents:
             return []
-        ids = read_ids(self.vectorstore, documents)
+        ids = read_ids(self.vectorstore, reader_of(self.vectorstore), documents)
         selecting = self._select(request, documents, ids, query, callbacks)
         if request.settings.shadow:
             selecting = in_shadow(request, query, as_they_came(documents, ids), selecting)

@@ -37,7 +37,7 @@ from shared_core.selection.sizes import DEFAULT_K
 from shared_core.selectors.registry import SelectorName
 
 from ._settings import SelectionSettings
-from .stores.reader import document_id
+from .stores.reader import VectorReader, document_id
 from .vectors import describe_embedding, embed_texts, fetch_or_embed, reader_of, search_and_embed
 
 EVENT = "setselect"
@@ -65,14 +65,18 @@ def embed_queries(
 
 
 def search_store(
-    store: VectorStore, embeddings: Embeddings, kwargs: dict[str, Any], query: EmbeddedQuery, fetch_k: int
+    store: VectorStore,
+    reader: VectorReader | None,
+    embeddings: Embeddings,
+    kwargs: dict[str, Any],
+    query: EmbeddedQuery,
+    fetch_k: int,
 ) -> Flow[Pool]:
     """The store's documents nearest to the query, with their ids and vectors.
 
     Vectors are those that the store keeps, or embeddings of the texts. Documents without one are left out with a
     warning.
     """
-    reader = reader_of(store)
     if reader is None:
         found: Any = yield from search_and_embed(store, embeddings, query, fetch_k, kwargs)
     else:
@@ -85,7 +89,7 @@ def search_store(
     if vectors is None or len(documents) != len(vectors):
         count = vectors if vectors is None else len(vectors)
         raise VectorSourceError(f"the vector reader returned {len(documents)} documents and {count} vectors")
-    ids = more[0] if more else read_ids(store, documents)
+    ids = more[0] if more else read_ids(store, reader, documents)
     missing = [row for row, vector in enumerate(vectors) if vector is None]
     if missing:
         # Some stores return documents without ids. The beginning of the text then names the document.
@@ -108,14 +112,15 @@ def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], 
         # own for a link that is a title. Then all links are searched as names.
         with suppress(Exception):
             documents = yield Step(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
-    known = read_ids(store, documents)
+    known = read_ids(store, reader_of(store), documents)
     vectors = yield from fetch_or_embed(store, embeddings, documents, known, fetch_documents)
     return Pool(documents, known, text_of, text_of, vectors)
 
 
-def read_ids(store: VectorStore | None, documents: Sequence[Document]) -> list[str | None]:
+def read_ids(
+    store: VectorStore | None, reader: VectorReader | None, documents: Sequence[Document]
+) -> list[str | None]:
     """The documents' ids. The store's vector reader knows where the store keeps them."""
-    reader = reader_of(store)
     if reader is None or reader.id_of is document_id:
         return [document.id for document in documents]
     return [reader.id_of(store, document) for document in documents]
@@ -166,7 +171,7 @@ class SearchSettings(SelectionSettings, Fetching):
         documents = yield Step(
             partial(store.similarity_search, query, **arguments), partial(store.asimilarity_search, query, **arguments)
         )
-        return documents, read_ids(store, documents)
+        return documents, read_ids(store, reader_of(store), documents)
 
     def _select(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks
@@ -183,7 +188,7 @@ class SearchSettings(SelectionSettings, Fetching):
             self,
             embed_queries(request, embeddings, question, callbacks),
             Store(
-                partial(search_store, store, embeddings, store_kwargs),
+                partial(search_store, store, reader, embeddings, store_kwargs),
                 partial(embed_texts, embeddings),
                 partial(fetch_documents, store, embeddings, filtered=bool(store_kwargs)),
                 None if reader is None else reader.widest,

@@ -150,8 +150,9 @@ class Candidates:
             )
         n = len(given)
         names = None if ids is None else as_names(ids, n, "ids")
-        units = as_unit_queries(query, given.shape, working_dtype(given.dtype))
-        rows = unit_rows(given, names, copy)
+        dtype = working_dtype(given.dtype)
+        units = as_unit_queries(query, given.shape, dtype)
+        rows = unit_rows(given, names, dtype, copy)
         constraints = check_constraints(max_per_source, drop_near_duplicates, has_sources=sources is not None)
         self.__dict__.update(
             query=units[0],
@@ -188,9 +189,9 @@ class Candidates:
         [0.0, 1.0]
         """
         units = as_unit_queries(query, self.vectors.shape, self.dtype)
-        other = self._with(query=units[0], questions=units)
+        other = self.with_checked(query=units[0], questions=units)
         if relevance is None and not self.relevance_given:
-            other = other._with(relevance=_highest_cosines(self.vectors, units))
+            other = other.with_checked(relevance=_highest_cosines(self.vectors, units))
         return other.with_values(relevance, words, references)
 
     def with_values(
@@ -212,7 +213,7 @@ class Candidates:
             changes["words"] = as_parts(words, len(self), "words")
         if references is not None:
             changes["references"] = as_references(references, len(self))
-        return self._with(**changes) if changes else self
+        return self.with_checked(**changes)
 
     def with_vectors(self, query: ArrayLike, vectors: ArrayLike) -> Candidates:
         """The same candidates with other vectors and another query; InvalidInputError if their number differs.
@@ -225,7 +226,9 @@ class Candidates:
         if len(other) != len(self):
             raise InvalidInputError(f"vectors must have {len(self)} rows, one for each candidate, got {len(other)}")
         relevance = self.relevance if self.relevance_given else other.relevance
-        return self._with(query=other.query, questions=other.questions, vectors=other.vectors, relevance=relevance)
+        return self.with_checked(
+            query=other.query, questions=other.questions, vectors=other.vectors, relevance=relevance
+        )
 
     def with_constraints(
         self, max_per_source: int | None = None, drop_near_duplicates: float | None = None
@@ -236,7 +239,7 @@ class Candidates:
         >>> c.with_constraints(max_per_source=1).max_per_source
         1
         """
-        return self._with(
+        return self.with_checked(
             **check_constraints(max_per_source, drop_near_duplicates, has_sources=self.sources is not None)
         )
 
@@ -260,14 +263,15 @@ class Candidates:
         for name in ("ids", "sources"):
             names = getattr(self, name)
             taken[name] = None if names is None else tuple(names[i] for i in index)
-        return self._with(**taken)
+        return self.with_checked(**taken)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64: the dtype of the vectors and of what is computed from them."""
         return self.vectors.dtype
 
-    def _with(self, **changes: Any) -> Candidates:
+    def with_checked(self, **changes: Any) -> Candidates:
+        """The same candidates with these attributes, which are checked and read-only already."""
         other = object.__new__(Candidates)
         other.__dict__.update(self.__dict__, **changes)
         return other

@@ -37,14 +37,14 @@ def as_unit_rows(vectors: ArrayLike, *, copy: bool = True) -> FloatArray:
     given = as_numeric(vectors, "vectors")
     if given.ndim < 2 or 0 in given.shape:
         raise InvalidInputError(f"vectors must have shape (n, d) with n >= 1 and d >= 1, got {given.shape}")
-    return unit_rows(given, None, copy)
+    return unit_rows(given, None, working_dtype(given.dtype), copy)
 
 
 # numpy's warnings are off, because the squared length shows an overflow in the cast or in the square.
 @np.errstate(over="ignore", invalid="ignore")
-def unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, copy: bool) -> FloatArray:
+def unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, dtype: np.dtype[Any], copy: bool) -> FloatArray:
     """The rows of a numeric array at unit length. The error of a row that is not finite names its id."""
-    rows: FloatArray = given.astype(working_dtype(given.dtype), order="C", copy=copy)
+    rows: FloatArray = given.astype(dtype, order="C", copy=copy)
     squares = np.vecdot(rows, rows)
     shortest, longest = squares.item(squares.argmin()), squares.item(squares.argmax())
     low, high = _SAFE_SQUARES[rows.dtype]
@@ -83,7 +83,7 @@ def as_unit_queries(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[An
     """The rows of ``query``, or its one vector, at unit length, shape (q, d); one row if all of them are equal."""
     given = as_numeric(query, "query")
     if given.ndim != 2:
-        return read_only(as_unit_vector(given, shape, dtype)[None])
+        return as_unit_vector(given, shape, dtype)[None]
     if not len(given):
         raise InvalidInputError("query has no row: pass one vector, shape (d,), or a row for each query, shape (q, d)")
     units = np.empty((len(given), shape[-1]), dtype)

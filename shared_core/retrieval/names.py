@@ -20,7 +20,9 @@ _FILE = re.compile(r"[/\\]|\.[A-Za-z0-9]{1,5}$")
 
 def read_titles(items: Sequence[Any], given: ItemName | None, view: Callable[[Any], Any] = itself) -> list[str]:
     """The title of each item, by the setting ``title`` or else by :func:`read_title`; empty if it has none."""
-    values = [None] * len(items) if given is None else read_some(items, given, "title", view)
+    if given is None:
+        return [read_title(item.metadata) for item in items]
+    values = read_some(items, given, "title", view)
     return [
         str(value) if not is_missing(value) and value else read_title(item.metadata)
         for item, value in zip(items, values, strict=True)

@@ -46,8 +46,11 @@ def embed_question(settings: Call, question: str, embed: Embed, config: Any = No
 
     A Runnable that splits the question gets the ``config``.
     """
-    texts = yield from _read_queries(settings, question, config)
-    text, removed = yield from _read_perspective(settings, question)
+    texts, text, removed = [question], None, ()
+    if settings.queries is not None:
+        texts = yield from _read_queries(settings, question, config)
+    if settings.perspective is not None:
+        text, removed = yield from _read_perspective(settings, question)
     vectors, of_text, own = yield from embed(texts, text)
     first = _as_query_vector(vectors[0], "the query's embedding")
     if not first.any():
@@ -99,8 +102,6 @@ def _read_perspective(settings: Call, question: str) -> Flow[tuple[str | None, C
 
     They are the words of a perspective that is removed.
     """
-    if settings.perspective is None:
-        return None, ()
     arguments = settings.perspective, question
     parts: QueryParts | None = yield Step(
         functools.partial(read_perspective, *arguments), functools.partial(aread_perspective, *arguments)

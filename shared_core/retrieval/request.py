@@ -56,6 +56,7 @@ class Request:
             getattr(settings, name) not in (None, False) for name in (*OF_REFERENCES, "reference_weight")
         )
         self.capabilities = capabilities_of(self.selector)
+        self.is_constrained, self.has_relevance = settings.is_constrained, settings.has_relevance
         # Whether the texts are searched for references to other items.
         self.reads_references = asked and self.capabilities.references
 
@@ -111,7 +112,7 @@ class Request:
         return Candidates(
             queries[0].vector if len(queries) == 1 else np.array([query.vector for query in queries]),
             _as_rows(pool.vectors, pool.ids),
-            relevance=self._read_relevance(pool),
+            relevance=self._read_relevance(pool) if self.has_relevance else None,
             quality=None if settings.quality is None else read_numbers(items, settings.quality, "quality", view),
             cover=None if cover is None else read_parts(items, cover, "cover", view),
             ids=pool.ids,
@@ -122,11 +123,9 @@ class Request:
             **{name: getattr(settings, name) for name in CONSTRAINTS},
         )
 
-    def _read_relevance(self, pool: Pool) -> NDArray[np.float64] | None:
-        """The relevance that the settings give the items; None for the cosine."""
-        relevance = self.settings.relevance
-        if relevance is None or relevance == "cosine":
-            return None
+    def _read_relevance(self, pool: Pool) -> NDArray[np.float64]:
+        """The relevance that the settings give the items."""
+        relevance: Any = self.settings.relevance
         if relevance != "score" or pool.scores is None:
             return read_numbers(pool.items, relevance, "relevance", self.view)
         for row, (item, score) in enumerate(zip(pool.items, pool.scores, strict=True)):
@@ -161,7 +160,7 @@ class Request:
     ) -> bool:
         """Whether a constraint or repeated items left the set short, and further candidates may fill it."""
         settings = self.settings
-        if selection.ended or not (dropped or settings.is_constrained):
+        if selection.ended or not (dropped or self.is_constrained):
             return False
         if self.k is not None and len(selection) >= self.k:
             return False

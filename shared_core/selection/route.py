@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,12 +59,23 @@ def select_set(
 
     def select_among(rows: Rows | None) -> Selection:
         """The selection among these rows; None stands for all."""
-        if rows is None:
-            return _select_among(candidates, selector, k, question, texts, relevance_scale, shown, limits)
-        taken = None if texts is None else texts.take(rows.tolist())
-        before = np.searchsorted(rows, list(shown)).tolist()
-        selection = _select_among(candidates.take(rows), selector, k, question, taken, relevance_scale, before, limits)
-        return at_rows(selection, rows)
+        pool, split, before = candidates, texts, shown
+        if rows is not None:
+            pool, before = candidates.take(rows), np.searchsorted(rows, list(shown)).tolist()
+            split = None if texts is None else texts.take(rows.tolist())
+        used = pool if split is None else _with_texts(pool, selector, question, split)
+        if pool.relevance_given:
+            used = used.with_values(relevance=rescale(pool.relevance, relevance_scale))
+        selection = _select_up_to(k, used, pool.relevance, selector, before, limits)
+        if limits.min_gain is not None:
+            count = count_worthwhile(selection, selector, limits.min_gain, limits.min_k)
+            if count < len(selection):
+                # The first picks of a larger set are not always the smaller set.
+                selection = replace(_select_up_to(count, used, pool.relevance, selector, before, limits), ended=True)
+        if pool.relevance_given:
+            plain = read_only(pool.relevance[selection.indices].astype(np.float64))
+            selection = replace(selection, relevance=plain)
+        return selection if rows is None else at_rows(selection, rows)
 
     bodies = texts.bodies if limits.drop_copies and texts is not None else []
     # Copies are rare, so they are looked for after one was selected. A preferred copy may be another one.
@@ -104,43 +116,15 @@ def _one_of_each_text(candidates: Candidates, bodies: Sequence[str], shown: Sequ
     return np.array(sorted(kept), np.int64)
 
 
-def _select_among(
-    candidates: Candidates,
-    selector: Selector,
-    k: int | None,
-    question: str | Sequence[str],
-    texts: Texts | None,
-    relevance_scale: Scale | None,
-    shown: Sequence[int],
-    limits: Limits,
-) -> Selection:
-    plain = candidates.relevance
-    used = _with_texts(candidates, selector, question, texts)
-    if candidates.relevance_given:
-        used = used.with_values(relevance=rescale(plain, relevance_scale))
-    selection = _select_up_to(k, used, plain, selector, shown, limits)
-    if limits.min_gain is not None:
-        count = count_worthwhile(selection, selector, limits.min_gain, limits.min_k)
-        if count < len(selection):
-            # The first picks of a larger set are not always the smaller set.
-            selection = replace(_select_up_to(count, used, plain, selector, shown, limits), ended=True)
-    if candidates.relevance_given:
-        selection = replace(selection, relevance=read_only(plain[selection.indices].astype(np.float64)))
-    return selection
-
-
-def _with_texts(
-    candidates: Candidates, selector: Selector, question: str | Sequence[str], texts: Texts | None
-) -> Candidates:
+def _with_texts(candidates: Candidates, selector: Selector, question: str | Sequence[str], texts: Texts) -> Candidates:
     """The candidates with the words and references of their texts, where the selector uses them."""
-    if texts is None:
-        return candidates
-    capabilities, words, references = capabilities_of(selector), None, None
+    capabilities = capabilities_of(selector)
+    read: dict[str, Any] = {}
     if capabilities.words and candidates.words is None and any(question):
-        words = texts.match_words(question)
+        read["words"] = texts.match_words(question)
     if capabilities.references and candidates.references is None:
-        references = texts.references
-    return candidates.with_values(words=words, references=references)
+        read["references"] = texts.references
+    return candidates.with_checked(**read) if read else candidates
 
 
 def _select_up_to(
@@ -165,7 +149,7 @@ def _select_up_to(
         if len(rows) == len(shown):
             return _EMPTY
         candidates = candidates.take(rows)
-    available = len(candidates) - len(shown)
+    available = len(candidates.vectors) - len(shown)
     if not available:
         return _EMPTY
     budget, costs = limits.budget, candidates.costs

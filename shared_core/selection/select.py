@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..selectors.ending import DEFAULT_MIN_K, check_min_gain
 from ..selectors.registry import DEFAULT_SELECTOR, Selector, SelectorName, resolve_selector
 from ..selectors.selection import Selection
 from ..texts import Texts
-from ..texts.words import as_questions
+from ..texts.words import as_questions, check_strings
 from .effects import refuse_unknown_parameters, warn_of_no_effect
 from .route import Limits, select_set
 
@@ -180,6 +181,9 @@ def select(
         for name, column in (("texts", texts), ("titles", titles)):
             if column is not None and len(column) != len(candidates):
                 raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {len(column)}")
+        check_strings(texts, "texts")
+        if titles is not None:
+            check_strings(titles, "titles", (str, NoneType))
         split = Texts(texts, titles)
     return select_set(
         candidates,
@@ -188,6 +192,6 @@ def select(
         question=question or "",
         texts=split,
         relevance_scale=relevance_scale,
-        shown=shown,
+        shown=tuple(shown),
         limits=Limits(budget, min_gain=min_gain, min_k=min_k, exactly_k=True),
     )

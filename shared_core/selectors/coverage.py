@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -124,7 +125,7 @@ class Coverage:
     reference_weight: float = 1.0
     ridge: float = DEFAULT_RIDGE
 
-    @property
+    @cached_property
     def capabilities(self) -> Capabilities:
         """It uses no quality, and no references with ``reference_weight=0``."""
         return Capabilities(quality=False, words=True, references=self.reference_weight > 0, log_gains=True)

@@ -152,9 +152,11 @@ def make_selection(
     indices.flags.writeable = values.flags.writeable = relevance.flags.writeable = False
     referring = kinds = serves = None
     if referred_by is not None:
-        referring = read_only(np.array(referred_by, np.int64))
+        referring = np.array(referred_by, np.int64)
+        referring.flags.writeable = False
         if candidates.references is not None and candidates.references.kinds is not None:
-            kinds = read_only(np.where(referring < 0, np.int8(-1), candidates.references.kinds[referring, indices]))
+            kinds = np.where(referring < 0, np.int8(-1), candidates.references.kinds[referring, indices])
+            kinds.flags.writeable = False
     if len(candidates.questions) > 1:
         serves = read_only(best_question(candidates)[indices])
     return Selection(indices, values, relevance, objective, filled_from, referring, kinds, serves)
@@ -227,10 +229,9 @@ class Selections:
             self.relevance[query],
             float(self.objective[query]),
             None if filled_from < 0 else filled_from,
-            *(
-                None if column is None else column[query]
-                for column in (self.referred_by, self.reference_kinds, self.serves)
-            ),
+            None if self.referred_by is None else self.referred_by[query],
+            None if self.reference_kinds is None else self.reference_kinds[query],
+            None if self.serves is None else self.serves[query],
         )
 
 

@@ -20,7 +20,7 @@ from .._validation import as_identifiers
 from ..candidates import REFERENCE_KINDS, References
 from ..errors import InvalidInputError
 from .names import Key, as_key, list_names
-from .words import Text, as_split_texts, check_strings, space_words
+from .words import Text, check_strings, space_words
 
 
 def find_references(
@@ -78,13 +78,13 @@ def find_references(
            [0., 0., 0., 1.],
            [0., 0., 0., 0.]], dtype=float32)
     """
-    split = as_split_texts(texts, "texts")
+    check_strings(texts, "texts")
     if titles is not None:
         check_strings(titles, "titles", (str, NoneType))
     for what, column in (("titles", titles), ("links", links), ("keys", keys)):
-        if column is not None and len(column) != len(split):
-            raise InvalidInputError(f"{what} must have {len(split)} rows, one for each candidate, got {len(column)}")
-    return find_split_references(split, titles, links, keys)
+        if column is not None and len(column) != len(texts):
+            raise InvalidInputError(f"{what} must have {len(texts)} rows, one for each candidate, got {len(column)}")
+    return find_split_references(list(map(Text, texts)), titles, links, keys)
 
 
 def find_split_references(
@@ -93,7 +93,7 @@ def find_split_references(
     links: Sequence[Iterable[Hashable] | None] | None,
     keys: Sequence[Iterable[Hashable]] | None,
 ) -> References:
-    """:func:`find_references` for texts that may have been split already."""
+    """:func:`find_references` for texts that may have been split already; the arrays are read-only."""
     n = len(texts)
     titles = [None] * n if titles is None else titles
     names = [list_names(title, text.text) for title, text in zip(titles, texts, strict=True)]
@@ -122,7 +122,10 @@ def find_split_references(
     strength *= weigh(strength.sum(axis=0), others).astype(np.float32)
     numbers: dict[Hashable, int] = {}
     document_of = [numbers.setdefault(key or row, len(numbers)) for row, (key, *_) in enumerate(name_keys)]
-    return References(strength, np.array(document_of, np.int64), kinds)
+    references = References(strength, np.array(document_of, np.int64), kinds)
+    for array in (references.strength, references.documents, kinds):
+        array.flags.writeable = False
+    return references
 
 
 def weigh(m: NDArray[Any], others: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
-from types import NoneType
 from typing import Any
 
 from ..candidates import Parts, References
-from ..errors import InvalidInputError
 from .references import find_split_references
-from .words import as_questions, as_split_texts, check_strings, match_split_words
+from .words import Text, match_split_words
 
 
 class Texts:
     """What the texts of n candidates say: their words, and which of them refer to which others.
 
     ``texts`` are what was embedded. ``bodies`` are the texts without what an index puts before them: they refer to each
-    other, and two equal ones are copies. By default they are ``texts``. With ``refer=False`` no references are read.
-    The other arguments are those of :func:`find_references`.
+    other, and two equal ones are copies unless they are empty. By default they are ``texts``. With ``refer=False`` no
+    references are read. The other arguments are those of :func:`find_references`; they are checked already.
     """
 
     def __init__(
@@ -31,29 +29,17 @@ class Texts:
         keys: Sequence[Iterable[Hashable]] | None = None,
         refer: bool = True,
     ) -> None:
-        self._texts = as_split_texts(texts, "texts")
-        self._bodies = self._texts if bodies is None else as_split_texts(bodies, "bodies")
-        if titles is not None:
-            check_strings(titles, "titles", (str, NoneType))
+        self.bodies = texts if bodies is None else bodies
+        self._texts = list(map(Text, texts))
+        self._bodies = self._texts if bodies is None else list(map(Text, bodies))
         self._more: dict[str, Any] = {"titles": titles, "links": links, "keys": keys}
-        for name, column in {"bodies": self._bodies, **self._more}.items():
-            if column is not None and len(column) != len(self):
-                raise InvalidInputError(f"{name} must be {len(self)}, one for each candidate, got {len(column)}")
         self._refer = refer
         self._matches: dict[tuple[str, ...], Parts] = {}
         self._taken: dict[tuple[int, ...], Texts] = {}
 
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    @property
-    def bodies(self) -> list[str]:
-        """The texts by which copies are found; an empty one is no copy."""
-        return [text.text for text in self._bodies]
-
     def match_words(self, question: str | Sequence[str]) -> Parts:
         """How well each text covers each word of the question; see :func:`match_words`."""
-        questions = as_questions(question)
+        questions = (question,) if isinstance(question, str) else tuple(question)
         if questions not in self._matches:
             self._matches[questions] = match_split_words(questions, self._texts)
         return self._matches[questions]
@@ -61,7 +47,7 @@ class Texts:
     @cached_property
     def references(self) -> References | None:
         """Which texts refer to which others; None if they are not to be read, or if there is no text."""
-        if not self._refer or not any(text.text for text in self._bodies):
+        if not self._refer or not any(self.bodies):
             return None
         return find_split_references(self._bodies, **self._more)
 
@@ -69,12 +55,12 @@ class Texts:
         """The texts at these rows, which are not split again."""
         key = tuple(rows)
         if key not in self._taken:
-            taken = object.__new__(Texts)
+            taken = Texts([], refer=self._refer)
+            taken.bodies = [self.bodies[row] for row in key]
             taken._texts = [self._texts[row] for row in key]
             taken._bodies = taken._texts if self._bodies is self._texts else [self._bodies[row] for row in key]
             taken._more = {
                 name: None if column is None else [column[row] for row in key] for name, column in self._more.items()
             }
-            taken._refer, taken._matches, taken._taken = self._refer, {}, {}
             self._taken[key] = taken
         return self._taken[key]

@@ -124,12 +124,13 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
     >>> words.weights.round(2).tolist()
     [0.0, 0.0, 0.0, 0.0, 0.69]
     """
-    return match_split_words(question, as_split_texts(texts, "texts"))
+    check_strings(texts, "texts")
+    return match_split_words(as_questions(question), list(map(Text, texts)))
 
 
-def match_split_words(question: str | Sequence[str], texts: Sequence[Text]) -> Parts:
-    """:func:`match_words` for texts that may have been split already."""
-    column = {word: j for j, word in enumerate(dict.fromkeys(split_words(" ".join(as_questions(question)))))}
+def match_split_words(questions: Sequence[str], texts: Sequence[Text]) -> Parts:
+    """:func:`match_words` for texts that may have been split already; the arrays are read-only."""
+    column = {word: j for j, word in enumerate(dict.fromkeys(split_words(" ".join(questions))))}
     n, m = len(texts), len(column)
     lengths, places = np.ones(n), []
     is_of_question = column.__contains__
@@ -140,8 +141,9 @@ def match_split_words(question: str | Sequence[str], texts: Sequence[Text]) -> P
     in_texts = np.count_nonzero(f, axis=0)
     weights = np.log1p((n - in_texts + 0.5) / (in_texts + 0.5))
     weights[(in_texts == 0) | (in_texts == n)] = 0.0
-    mean = lengths.sum() / max(n, 1)
-    return Parts(f / (f + K1 * (1 - B + B * lengths / mean)[:, None]), weights)
+    covered = f / (f + K1 * (1 - B + B * lengths / (lengths.sum() / max(n, 1)))[:, None])
+    covered.flags.writeable = weights.flags.writeable = False
+    return Parts(covered, weights)
 
 
 def as_questions(question: str | Sequence[str]) -> tuple[str, ...]:
@@ -150,12 +152,6 @@ def as_questions(question: str | Sequence[str]) -> tuple[str, ...]:
     if not isinstance(questions, Sequence) or not all(isinstance(text, str) for text in questions):
         raise InvalidInputError(f"question must be a string or a list of strings, got {quoted(question)}")
     return tuple(questions)
-
-
-def as_split_texts(texts: Sequence[str], what: str) -> list[Text]:
-    """Each text to be split once; an error if ``texts`` is one string, or if a row is no string."""
-    check_strings(texts, what)
-    return list(map(Text, texts))
 
 
 def check_strings(values: Sequence[Any], what: str, allowed: tuple[type, ...] = (str,)) -> None:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from ...selection.route import select_set
 from ...selectors.selection import Selection
 from ...signals.embedding_models import load_model
 from ...texts import Texts
+from ...texts.words import check_strings
 from .._blocks import Block, max_queries
 from .._threads import one_blas_thread
 from ..select_many import BlockSelector, select_block
@@ -182,9 +184,11 @@ class Worker:
             elif missing := [i for i in of_query if i not in texts]:
                 matched.append(f"there is no text of candidate {quoted(missing[0])}")
             else:
-                own_titles = [titles.get(i) for i in of_query]
-                own_texts = Texts([texts[i] for i in of_query], own_titles, refer=self.settings.reads_references)
-                matched.append(own._replace(question=question, texts=own_texts))
+                own_texts, own_titles = [texts[i] for i in of_query], [titles.get(i) for i in of_query]
+                check_strings(own_texts, "texts")
+                check_strings(own_titles, "titles", (str, NoneType))
+                refer = self.settings.reads_references
+                matched.append(own._replace(question=question, texts=Texts(own_texts, own_titles, refer=refer)))
         return matched
 
     def _blas(self) -> AbstractContextManager[None]:

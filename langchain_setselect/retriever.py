@@ -117,9 +117,7 @@ def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], 
     return Pool(documents, known, text_of, text_of, vectors)
 
 
-def read_ids(
-    store: VectorStore | None, reader: VectorReader | None, documents: Sequence[Document]
-) -> list[str | None]:
+def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: Sequence[Document]) -> list[str | None]:
     """The documents' ids. The store's vector reader knows where the store keeps them."""
     if reader is None or reader.id_of is document_id:
         return [document.id for document in documents]
@@ -195,7 +193,7 @@ class SearchSettings(SelectionSettings, Fetching):
                 lambda: self.vector_source,
             ),
         )
-        if reader is None or reader.id_of is not document_id:
+        if reader is None or reader.id_of is not document_id or all(document.id for document in selected.items):
             return selected
         # A FAISS store of an earlier version holds documents without ids. It knows their ids, which ``shown`` needs.
         items = [

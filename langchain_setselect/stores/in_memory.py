@@ -18,7 +18,8 @@ def _search(
     store: InMemoryVectorStore, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any
 ) -> Hits:
     """The store's own top ``fetch_k`` with their vectors."""
-    refuse_unknown("InMemoryVectorStore", unknown, ["filter"])
+    if unknown:
+        refuse_unknown("InMemoryVectorStore", unknown, ["filter"])
     first = next(iter(store.store.values()), None)
     if first is not None and len(first["vector"]) != len(query):
         raise InvalidInputError(

@@ -315,4 +315,6 @@ def check_constraints(
 
 def _highest_cosines(rows: FloatArray, units: FloatArray) -> FloatArray:
     """The highest cosine of each unit row with one of the unit queries."""
-    return read_only(functools.reduce(np.maximum, map(rows.dot, units)))
+    highest = functools.reduce(np.maximum, map(rows.dot, units))
+    highest.flags.writeable = False
+    return highest

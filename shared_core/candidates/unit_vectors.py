@@ -83,13 +83,13 @@ def as_unit_queries(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[An
     """The rows of ``query``, or its one vector, at unit length, shape (q, d); one row if all of them are equal."""
     given = as_numeric(query, "query")
     if given.ndim != 2:
-        return as_unit_vector(given, shape, dtype)[None]
+        return _unit_vector(given, shape, dtype)[None]
     if not len(given):
         raise InvalidInputError("query has no row: pass one vector, shape (d,), or a row for each query, shape (q, d)")
     units = np.empty((len(given), shape[-1]), dtype)
     for row, one in enumerate(given):
         try:
-            units[row] = as_unit_vector(one, shape, dtype)
+            units[row] = _unit_vector(one, shape, dtype)
         except InvalidInputError as error:
             raise InvalidInputError(f"row {row} of the query: {error}") from None
     return read_only(units[:1] if (count_repeats(units) == len(units)).all() else units)
@@ -105,7 +105,10 @@ def count_repeats(units: FloatArray) -> NDArray[np.int64]:
 
 def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
     """``query`` at unit length, in ``dtype``. ``shape`` is that of the vectors, whose length the query must have."""
-    q = as_numeric(query, "query")
+    return _unit_vector(as_numeric(query, "query"), shape, dtype)
+
+
+def _unit_vector(q: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
     if q.ndim != 1 or q.shape[0] != shape[-1]:
         hint = (
             "; the lengths differ, so they most likely come from different embedding models"

@@ -169,11 +169,12 @@ class HeldOut:
 
     def _read_questions(self, query: int, rows: list[int]) -> tuple[str, Texts | None]:
         """The question of an item, and those of others; no texts if an item has none."""
-        question, *others = (self._items[row].get("question") for row in (query, *rows))
-        if not all(isinstance(text, str) for text in (question, *others)):
+        items = [self._items[row] for row in (query, *rows)]
+        questions = [text for item in items if isinstance(text := item.get("question"), str)]
+        if len(questions) < len(items):
             return "", None
         # Examples do not refer to each other, as in the example selectors.
-        return question, Texts(others, refer=False)
+        return questions[0], Texts(questions[1:], refer=False)
 
     def values(self, selector: Selector) -> NDArray[np.float64]:
         """The feedback for each query's picks, shape (m,)."""

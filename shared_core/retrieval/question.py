@@ -46,7 +46,9 @@ def embed_question(settings: Call, question: str, embed: Embed, config: Any = No
 
     A Runnable that splits the question gets the ``config``.
     """
-    texts, text, removed = [question], None, ()
+    texts: list[str] = [question]
+    text: str | None = None
+    removed: Collection[str] = ()
     if settings.queries is not None:
         texts = yield from _read_queries(settings, question, config)
     if settings.perspective is not None:

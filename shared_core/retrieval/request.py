@@ -91,11 +91,14 @@ class Request:
             shown=shown,
             limits=self.limits,
         )
+        # A constraint or repeated items may have left the set short.
+        may_be_cut_short = self.is_constrained or distinct is not pool or selection.left_out
+        cut_short = bool(may_be_cut_short) and self._is_cut_short(candidates, selection, shown)
         return ItemSelection(
             [distinct.items[row] for row in selection.indices.tolist()],
             selection,
             distinct,
-            self._is_cut_short(candidates, selection, shown, dropped=distinct is not pool or bool(selection.left_out)),
+            cut_short,
             # The retriever in front searched without the perspective.
             None if searched.relevance_given else searched.relevance,
             queries=texts,
@@ -155,14 +158,10 @@ class Request:
             refer=self.reads_references,
         )
 
-    def _is_cut_short(
-        self, candidates: Candidates, selection: Selection, shown: Sequence[int], *, dropped: bool
-    ) -> bool:
-        """Whether a constraint or repeated items left the set short, and further candidates may fill it."""
+    def _is_cut_short(self, candidates: Candidates, selection: Selection, shown: Sequence[int]) -> bool:
+        """Whether the set is short, and further candidates may fill it."""
         settings = self.settings
-        if selection.ended or not (dropped or self.is_constrained):
-            return False
-        if self.k is not None and len(selection) >= self.k:
+        if selection.ended or (self.k is not None and len(selection) >= self.k):
             return False
         threshold = None if candidates.relevance_given else settings.score_threshold
         cosines = candidates.relevance.astype(np.float64)

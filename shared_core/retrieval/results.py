@@ -33,7 +33,7 @@ def new_scores(
 def sort_items(items: Sequence[T], relevance: Sequence[float], order: str) -> list[T]:
     """Selected items in the ``order`` of the settings.
 
-    As selected; the most relevant first; the most relevant last; or the most relevant at both ends, because language
+    The most relevant first; the most relevant last; or the most relevant at both ends, because language
     models use the middle of a long prompt least.
 
     >>> sort_items("abc", [0.2, 0.9, 0.5], "nearest_last")
@@ -41,8 +41,6 @@ def sort_items(items: Sequence[T], relevance: Sequence[float], order: str) -> li
     >>> sort_items("12345", [0.5, 0.4, 0.3, 0.2, 0.1], "long_context")
     ['1', '3', '5', '4', '2']
     """
-    if order == "selection":
-        return list(items)
     sign = 1 if order == "nearest_last" else -1
     ordered = [items[row] for row in sorted(range(len(items)), key=lambda row: sign * relevance[row])]
     return ordered[::2] + ordered[1::2][::-1] if order == "long_context" else ordered
@@ -61,8 +59,8 @@ def arrange(request: Request, selected: ItemSelection, make: Callable[[Any, floa
         names = [None if row is None else _name(request, selected.pool, row) for row in selected.referring]
         columns = selected.items, relevance, selected.selection.gains.tolist(), names, selected.serving
         added = [new_scores(item.metadata, *row) for item, *row in zip(*columns, strict=True)]
-    made = list(map(make, selected.items, relevance, added))
-    return sort_items(made, relevance, request.settings.order)
+    made, order = list(map(make, selected.items, relevance, added)), request.settings.order
+    return made if order == "selection" else sort_items(made, relevance, order)
 
 
 def _name(request: Request, pool: Pool, row: int) -> str | None:

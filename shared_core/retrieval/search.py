@@ -55,7 +55,7 @@ def search_and_select(
     while fetch_k is not None:
         pool = yield from _search(request, queries, store, fetch_k)
         selected: ItemSelection = yield Step(partial(request.select, pool, queries))
-        fetch_k = _wider(selected, store.widest)
+        fetch_k = _wider(selected, store.widest) if selected.cut_short else None
     if request.settings.follow and request.reads_references:
         selected = yield from _follow(request, selected, queries, store)
     return timed(request, selected, started, store.vector_source)
@@ -75,7 +75,7 @@ def _search(request: Request, queries: Sequence[EmbeddedQuery], store: Store, fe
 def _wider(selected: ItemSelection, widest: int | None) -> int | None:
     """The size of the next search, if a constraint or repeated texts cut the set short; else None."""
     pool = selected.pool
-    if widest is None or not selected.cut_short or pool.exhausted or pool.fetch_k is None:
+    if widest is None or pool.exhausted or pool.fetch_k is None:
         return None
     if pool.fetch_k >= widest:
         warn(

@@ -139,7 +139,8 @@ def select(
         relevance = None
     if relevance_scale is not None:
         check_one_of(relevance_scale, "relevance_scale", SCALES)
-    check_min_gain(min_gain, min_k)
+    if min_gain is not None or min_k != DEFAULT_MIN_K:
+        check_min_gain(min_gain, min_k)
     constraints = {name: parameters.pop(name) for name in CONSTRAINTS if name in parameters}
     refuse_unknown_parameters(select, parameters, CONSTRAINTS)
     resolved = resolve_selector(selector, parameters)
@@ -156,7 +157,8 @@ def select(
     given = [name for name, value in values.items() if value is not None]
     given += ["min_k"] if min_k != DEFAULT_MIN_K else []
     given += ["relevance_scale"] if relevance_scale != "minmax" else []
-    warn_of_no_effect(resolved, given, {*values, *CONSTRAINTS})
+    if given:
+        warn_of_no_effect(resolved, given, {*values, *CONSTRAINTS})
     candidates = Candidates(
         query,
         vectors,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -185,6 +186,8 @@ def make_selector(name: str, **parameters: Any) -> Selector:
     >>> make_selector("mmr", lambda_mult=0.5)
     MMR(lambda_mult=0.5, lambda_b=0.95)
     """
+    if not parameters:
+        return _make_default(_REGISTRY[_known(name)])
     allowed = selector_parameters(name)
     unknown = [p for p in parameters if p not in allowed]
     if unknown:
@@ -198,6 +201,12 @@ def make_selector(name: str, **parameters: Any) -> Selector:
         )
     selector: Selector = _REGISTRY[name](**parameters)
     return selector
+
+
+@functools.cache
+def _make_default(kind: Callable[[], Selector]) -> Selector:
+    """A selector with the defaults; selectors are immutable."""
+    return kind()
 
 
 def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Selector:

@@ -207,9 +207,12 @@ def capitalised_runs(text: str) -> Iterator[tuple[int, bool, list[str]]]:
 
 def as_key(name: str) -> Key:
     """The words by which names are compared; empty if ``name`` is too long or too short for a name."""
-    if len(name) > HEAD:
-        return ()
-    words = tuple(split_words(_without_brackets(name)))
+    return key_of_words(_without_brackets(name)) if len(name) <= HEAD else ()
+
+
+def key_of_words(name: str) -> Key:
+    """:func:`as_key` of a name without brackets at its end."""
+    words = tuple(split_words(name)) if len(name) <= HEAD else ()
     characters = "".join(words)
     letters = len(characters) - characters.count("_") - sum(map(str.isdigit, characters))
     return words if letters >= LEAST_LETTERS and len(words) <= MOST_WORDS else ()

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .._validation import as_identifiers
 from ..candidates import REFERENCE_KINDS, References
 from ..errors import InvalidInputError
-from .names import Key, as_key, list_names
+from .names import Key, as_key, key_of_words, list_names
 from .words import Text, check_strings, space_words
 
 
@@ -97,7 +97,7 @@ def find_split_references(
     n = len(texts)
     titles = [None] * n if titles is None else titles
     names = [list_names(title, text.text) for title, text in zip(titles, texts, strict=True)]
-    name_keys = [list(map(as_key, forms)) for forms in names]
+    name_keys = [list(map(key_of_words, forms)) for forms in names]
     documents: dict[Key, list[int]] = defaultdict(list)
     for row, (key, *_) in enumerate(name_keys):
         documents[key].append(row)

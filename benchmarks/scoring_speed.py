@@ -113,10 +113,7 @@ def load_ways() -> tuple[dict[str, Way], Callable[[Sequence[Item]], int]]:
         f"{OURS}, float32": ours(TransformersModel(single, tokenizer, None, None)),
     }
     if importlib.util.find_spec("lm_eval"):
-        ways |= {
-            "lm-eval, bfloat16": lm_eval(half, tokenizer),
-            "lm-eval, float32": lm_eval(single, tokenizer),
-        }
+        ways |= {"lm-eval, bfloat16": lm_eval(half, tokenizer), "lm-eval, float32": lm_eval(single, tokenizer)}
     ways |= {"plain loop, bfloat16": plain(half, tokenizer), PLAIN: plain(single, tokenizer)}
     return ways, lambda items: sum(chosen.count_tokens(items))
 

@@ -24,15 +24,7 @@ from benchmarks.learned.data import Item, Split, load
 from benchmarks.learned.shell import shell_symbols
 from benchmarks.papers._common import ROOT, bm25_scores, embedded
 from shared_core import MMR, NDPP, VRSD, Candidates, LinearKernel, SetSelectWarning, TopK
-from shared_core.learning import (
-    CoverageFeedback,
-    Feedback,
-    LabelledSubset,
-    fit,
-    hold_out,
-    label,
-    structural_symbols,
-)
+from shared_core.learning import CoverageFeedback, Feedback, LabelledSubset, fit, hold_out, label, structural_symbols
 from shared_core.learning import Split as Halves
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 

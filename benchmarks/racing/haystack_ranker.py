@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from haystack import Document  # type: ignore[import-not-found,unused-ignore]
-from haystack_integrations.components.rankers.sentence_transformers import (  # type: ignore[import-not-found,unused-ignore]
-    SentenceTransformersDiversityRanker,
-)
+from haystack_integrations.components.rankers.sentence_transformers import SentenceTransformersDiversityRanker  # type: ignore[import-not-found,unused-ignore]
 
 from benchmarks.racing.turns import Run
 

@@ -115,10 +115,7 @@ class TestCases:
 
     @pytest.mark.parametrize(
         ("actions", "expected"),
-        [
-            ([LEAVE] * 4, {0: 0.25, 1: 1.0}),
-            ([LEAVE, REMOVE, EMPHASIZE, EMPHASIZE], {0: 1.0, 1: 0.0}),
-        ],
+        [([LEAVE] * 4, {0: 0.25, 1: 1.0}), ([LEAVE, REMOVE, EMPHASIZE, EMPHASIZE], {0: 1.0, 1: 0.0})],
     )
     def test_recall(self, actions: list[int], expected: dict[int, float]) -> None:
         assert self.DATA.recall(np.array(actions)) == expected

@@ -63,10 +63,7 @@ def test_what_each_row_selects(row: str, quality: list[float], picked: list[int]
 
 def test_dpo_is_a_mean_over_triples_and_the_others_over_questions() -> None:
     log = np.log
-    found = [
-        Totals(log([0.5]), log([0.25])),
-        Totals(log([0.25, 0.5]), log([0.375, 0.125, 0.25])),
-    ]
+    found = [Totals(log([0.5]), log([0.25])), Totals(log([0.25, 0.5]), log([0.375, 0.125, 0.25]))]
     alone = [Totals(log([0.125]), log([0.25])), found[1]]
     values = {name: of_questions.mean() for name, of_questions in ragsys.judged(found, alone).items()}
     # One triple has a margin of log 4, whose σ is 0.8; the context of the other six has no effect.

@@ -4,8 +4,8 @@ Gemma 3 270M, which make models installs, gets five texts and a question, after 
 answer that it writes, and the probability of the right one. The prompt was chosen on the development half of the
 questions, and the figures are from the other half.
 
-Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. Every score and every
-answer is kept in .cache/answers/, so an interrupted run resumes. The whole run takes a quarter of an hour of one core.
+Every score and every answer is kept in .cache/answers/, so an interrupted run resumes. The whole run takes a quarter of
+an hour of one core.
 
     python benchmarks/answers.py                  # prints the tables
     python benchmarks/answers.py --write          # and writes benchmarks/results/answers.md
@@ -14,13 +14,11 @@ answer is kept in .cache/answers/, so an interrupted run resumes. The whole run 
 
 from __future__ import annotations
 
-import argparse
 import re
 import string
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,18 +26,17 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.common import CACHE, Block, facts, parser, publish, records, require, say, table
 from benchmarks.learned.judge import END, Judge
-from benchmarks.models import CACHE, MAX_TOKENS, MINILM, embed
 from benchmarks.papers import _language_models as language_models
-from benchmarks.papers._common import ROOT, heading, records, require, table
 from benchmarks.papers._language_models import LanguageModel
-from benchmarks.regimes import best_by_words, contains, search_for, space_words
-from benchmarks.regimes_methods import DEFAULT, HYBRID, METHODS, SIMILARITY
-from benchmarks.regimes_tasks import REGIMES, SEED, is_development
+from benchmarks.regimes import best_by_words, contains, space_words
+from benchmarks.regimes_methods import DEFAULT, HYBRID, METHODS, SIMILARITY, search_for
+from benchmarks.regimes_tasks import REGIMES, SEED, embed_regime, is_development
 from shared_core.evaluation.measures.statistics import bootstrap_interval
 from shared_core.signals.language_models import Item
 
-RESULT = ROOT / "benchmarks" / "results" / "answers.md"
+PAGE = "answers.md"
 FOLDER = CACHE / "answers"
 FOLDERS = {"HotpotQA dev": "hotpotqa_dev", "2WikiMultihopQA": "2wiki"}
 FILES = [f"{folder}/{name}.jsonl" for folder in FOLDERS.values() for name in ("passages", "questions")]
@@ -91,12 +88,12 @@ def read_set(name: str) -> tuple[list[Asked], list[Asked]]:
     regime = REGIMES[f"{name}, paragraphs"][0]()
     questions = records(f"{FOLDERS[name]}/questions.jsonl")
     row_of = {passage["id"]: row for row, passage in enumerate(records(f"{FOLDERS[name]}/passages.jsonl"))}
-    vectors, queries = embed(regime.texts, MINILM), embed([case.question for case in regime.cases], MINILM, query=True)
+    vectors, queries = embed_regime(regime)
     spaced = [space_words(text) for text in regime.texts]
     names = regime.names or []
     halves: tuple[list[Asked], list[Asked]] = ([], [])
     for case, record, query, by_words in zip(regime.cases, questions, queries, best_by_words(regime), strict=True):
-        search = search_for(regime, case, query, vectors, by_words)
+        search = search_for(regime, case, query, vectors, by_words=by_words)
         picks = {NOTHING: [], NEEDED: [row_of[passage] for passage in record["gold"]]}
         picks |= {method: METHODS[method](search, K) for method in SELECTED}
         asked = Asked(
@@ -315,78 +312,36 @@ def layout_table(tried: np.ndarray) -> str:
 # --- the page ---------------------------------------------------------------------------------------
 
 
-def page(model: LanguageModel, sets: dict[str, list[Asked]], found: Groups, tried: np.ndarray) -> str:
-    packages = ["numpy", "bm25s", "sentence-transformers", "torch", "transformers"]
-    text = heading("Answers from the selected texts", "benchmarks/answers.py", FILES, packages, SEED)
-    return f"""{text}
-A language model answers a question from {K} texts, which each method selects for it. The questions need two texts or
-more, and are of the half on which nothing was chosen. The vectors are from {MINILM} (texts cut after {MAX_TOKENS}
-tokens), and the methods are those of [regimes.md](regimes.md). Titles are given to {DEFAULT} as names.
-
-The model is {model.described} It continues texts and was not trained to follow instructions. All
-prompts have the same three worked examples, and {K} texts, each cut after {LAYOUT.words} words. *{NOTHING}* is what the
-model knows by itself. *{NEEDED[0].upper()}{NEEDED[1:]}* are exactly those that the question needs, two or four.
-
-- *All needed texts* and *answer in a text* judge the selected texts, in percent of the questions. An answer is in a
-  text if its words stand there in their order. Yes and no are not looked for.
-- *Exact match* and *F1* judge what the model writes, in percent, as SQuAD does (without case, punctuation, articles).
-- *log P* is the logarithm of the probability that the model gives to the right answer and its end. It judges all
-  questions, also those that the model gets wrong.
-- *Tokens* is the mean length of a prompt with the worked examples.
-
-## The texts alone
-
-What the {K} texts hold, without a model, for all questions of this half. The last column has the 95 % bootstrap
-interval over questions.
-
-{text_table(sets)}
-## What the model can tell apart
-
-The model answered {len(found["both sets"][SIMILARITY])} of these questions, the first of each set.
-A difference whose interval includes 0 may be chance.
-
-{verdict(found)}
-## The figures
-
-{figure_table(found)}
-## Differences to similarity
-
-The mean over the questions, with its 95 % bootstrap interval:
-
-{difference_table(found)}
-## The prompt
-
-Each layout was tried with {TRIED_ON} questions of each set, of the development half. The one in bold has the highest
-mean:
-
-{layout_table(tried)}"""
+def blocks(model: LanguageModel, sets: dict[str, list[Asked]], found: Groups, tried: np.ndarray) -> Iterator[Block]:
+    yield facts(FILES, ["numpy", "bm25s", "sentence-transformers", "torch", "transformers"], SEED)
+    yield text_table(sets)
+    count = len(found["both sets"][SIMILARITY])
+    yield (
+        "The model answered ",
+        f"""\
+The model answered {count} of these questions, the first of each set.
+A difference whose interval includes 0 may be chance.""",
+    )
+    yield f": {DEFAULT} minus ", verdict(found)
+    yield figure_table(found)
+    yield difference_table(found)
+    yield layout_table(tried)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--set", choices=FOLDERS, help="only this set; nothing is written")
-    parser.add_argument("--questions", type=int, default=QUESTIONS, help=f"of each set, at most ({QUESTIONS})")
-    parser.add_argument("--threads", type=int, default=0, help="threads of torch; 0: its default")
-    parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
-    options = parser.parse_args()
+    made = parser(__doc__, PAGE)
+    made.add_argument("--questions", type=int, default=QUESTIONS, help=f"of each set, at most ({QUESTIONS})")
+    options = made.parse_args()
     require(*FILES)
-    if options.threads:
-        import torch
-
-        torch.set_num_threads(options.threads)
-    say = partial(print, flush=True)
-    model = next(language_models.models(argparse.Namespace(model=None, endpoint=None, batch_size=16, dtype=None)))
+    model = language_models.gemma()
     sets, some, tried, figures = {}, {}, [], {}
-    for name in [options.set] if options.set else FOLDERS:
-        judge = Judge(model, FOLDER / f"{FOLDERS[name]}.jsonl", say)
+    for name, folder in FOLDERS.items():
+        judge = Judge(model, FOLDER / f"{folder}.jsonl", say)
         half, sets[name] = read_set(name)
         tried.append(try_layouts(judge, half))
         some[name] = sets[name][: options.questions]
         figures[name] = ask(judge, model, some[name], Prompts(LAYOUT), name)
-    text = page(model, sets, groups(some, figures), np.mean(tried, axis=0))
-    print(text)
-    if options.write and not options.set:
-        RESULT.write_text(text, encoding="utf-8")
+    publish(PAGE, blocks(model, sets, groups(some, figures), np.mean(tried, axis=0)), options.write)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,15 @@
 """Kernels learned from a language model's feedback, judged by that model: GeoQuery, MTOP and NL2Bash, one seed.
 
-    python benchmarks/learned_from_model.py --write                      # all steps, and the page
-    python benchmarks/learned_from_model.py --set mtop --step labels     # one step of one data set
     python benchmarks/learned_from_model.py --queries 10 --items 40      # a trial; nothing is written
 
 The steps are labels (the model scores subsets of the pool), fits (kernels are learned; the model scores the picks for
 held-out items after each epoch) and judging (the model scores the picks for new queries). The model is Gemma 3 270M,
-which make models installs. Every score is kept in .cache/learned/, so an interrupted run resumes. Each step says
-beforehand how long it takes. Kernels that are learned from coverage are those of learned_ndpp.py.
+which make models installs. Every score is kept in .cache/learned/, so an interrupted run resumes. Kernels that are
+learned from coverage are those of learned_ndpp.py.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +22,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.common import parser, publish, require, say, slug
 from benchmarks.learned.data import FILES, SOURCES
 from benchmarks.learned.from_model_page import (
     ASKED_AT,
@@ -38,7 +36,7 @@ from benchmarks.learned.from_model_page import (
     SMALL_ONLY,
     SMALL_ONLY_LATER,
     UNLEARNED_ROWS,
-    page,
+    blocks,
 )
 from benchmarks.learned.judge import Judge, Recorder
 from benchmarks.learned.rows import (
@@ -56,22 +54,18 @@ from benchmarks.learned.rows import (
     nearest,
     nearest_last,
     report_of,
-    say,
     selected,
-    slug_of,
     summary_of,
     unlearned_picks,
     without_query,
 )
 from benchmarks.papers import _language_models as language_models
-from benchmarks.papers._common import require
 from shared_core import NDPP, LinearKernel
 from shared_core.learning import hold_out
 
 SEED = 0
 QUERIES = 200
 SIZES = (1, 2, 4, 8, 16)
-STEPS = ("labels", "fits", "judging")
 # All kernels get as many epochs: they have few labels, so an epoch has few steps.
 EPOCHS = 30
 
@@ -91,8 +85,6 @@ ABLATED: dict[str, dict[str, Any]] = {
     "likelihood, without scoring": {"objective": "likelihood", "share": 1.0},
     "likelihood, without regulariser": {"objective": "likelihood", "alpha": 0.0, "beta": 0.0},
 }
-# The beginnings of the names of all learned rows.
-ALL = ("listwise", "likelihood")
 # The data set with all rows; the others have fewer.
 FIRST = "geoquery"
 
@@ -110,25 +102,23 @@ class Study:
         self.slug = f"model-{name}-{queries}-{plan.items}-{plan.greedy}-{plan.random}"
         self.recipes = LEARNED | ABLATED if name == FIRST else {r: LEARNED[r] for r in LEARNED if r not in NOT_LATER}
 
-    def label(self, only: tuple[str, ...] = ALL) -> None:
+    def label(self) -> None:
         """Have the model score the subsets that the fits are made from."""
-        objectives = {self.recipes[row].get("objective") for row in self.recipes if row.startswith(only)}
+        objectives = {recipe.get("objective") for recipe in self.recipes.values()}
         for draw, objective in (("greedy", None), ("random", "likelihood")):
             if objective in objectives:
                 recorder = Recorder()
                 replace(self.teacher, feedback=recorder, _made={}).labels(draw)
                 self.judge.verdicts(recorder.pairs, f"{self.name}, {draw} subsets")
 
-    def learn(self, only: tuple[str, ...] = ALL, *, use: bool = False) -> tuple[Picks, dict[str, Any]]:
-        """The picks and reports of all learned kernels; with ``use`` of those that are cached."""
+    def learn(self) -> tuple[Picks, dict[str, Any]]:
+        """The picks and reports of all learned kernels."""
         picks: Picks = {}
         fits: dict[str, Any] = {}
         for row, make in self._fits().items():
-            if row.startswith(only):
-                made = cached(f"{self.slug}-{slug_of(row)}", make, use=use)
-                if made is not None:
-                    picks |= made["picks"]
-                    fits |= {row: made["fit"]}
+            made = cached(f"{self.slug}-{slug(row)}", make)
+            picks |= made["picks"]
+            fits |= {row: made["fit"]}
         return picks, fits
 
     def _fits(self) -> dict[str, Any]:
@@ -141,10 +131,10 @@ class Study:
 
     def _from_coverage(self) -> dict[str, Any]:
         """The kernel of learned_ndpp.py."""
-        slug = f"{self.name}-{SEED}-learned-{slug_of(BEST)}"
-        experiment, file = Experiment.load(self.name, SEED), CACHE / f"{slug}.safetensors"
+        name = f"{self.name}-{SEED}-learned-{slug(BEST)}"
+        experiment, file = Experiment.load(self.name, SEED), CACHE / f"{name}.safetensors"
         make = partial(learned, experiment, Teacher.of_coverage(experiment), BEST, LEARNED[BEST], file)
-        report = cached(slug, make)["fit"]
+        report = cached(name, make)["fit"]
         return {"picks": self._picks({COVERAGE: NDPP(LinearKernel.load(file))}), "fit": report}
 
     def _fit(self, row: str, recipe: dict[str, Any], teacher: Teacher) -> dict[str, Any]:
@@ -165,10 +155,10 @@ class Study:
         candidates = nearest(self.experiment)
         return {row: selected(self.experiment, candidates, selector, SIZES) for row, selector in selectors.items()}
 
-    def judged(self, only: tuple[str, ...] = ALL, *, use: bool = False) -> dict[str, Any]:
+    def judged(self) -> dict[str, Any]:
         """Everything for the page: the model's verdicts and the coverage of all rows, and the reports of the fits."""
-        picks, fits = self.learn(only, use=use)
-        unlearned = cached(f"{self.slug}-baselines-{slug_of(AUTO)}", partial(unlearned_picks, self.experiment, SIZES))
+        picks, fits = self.learn()
+        unlearned = cached(f"{self.slug}-baselines-{slug(AUTO)}", partial(unlearned_picks, self.experiment, SIZES))
         left_out = () if self.name == FIRST else NOT_LATER
         picks = {row: unlearned[row] for row in (*UNLEARNED_ROWS, ORACLE) if row not in left_out} | picks
         places = [(row, k) for row in picks for k in self._sizes(row)]
@@ -217,41 +207,22 @@ def fit_by_likelihood(teacher: Teacher, recipe: dict[str, Any], epochs: int) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--set", choices=list(SOURCES), help="only this data set")
-    parser.add_argument("--step", choices=STEPS, nargs="+", default=list(STEPS), help="only these steps")
-    parser.add_argument("--only", choices=ALL, help="only kernels of this objective")
-    parser.add_argument("--queries", type=int, default=QUERIES, help=f"test queries of each data set ({QUERIES})")
-    parser.add_argument("--items", type=int, help="items of the pool that get labels; default: by data set")
-    parser.add_argument("--cached", action="store_true", help="make the page of the fits so far")
-    parser.add_argument("--write", action="store_true", help="write benchmarks/results/learned_from_model.md")
-    parser.add_argument("--threads", type=int, default=0, help="threads of torch; 0: its default")
-    options = parser.parse_args()
+    made = parser(__doc__, "learned_from_model.md")
+    made.add_argument("--set", choices=list(SOURCES), help="only this data set; nothing is written")
+    made.add_argument("--queries", type=int, default=QUERIES, help=f"test queries of each data set ({QUERIES})")
+    made.add_argument("--items", type=int, help="items of the pool that get labels; default: by data set")
+    options = made.parse_args()
     require(*FILES)
-    if options.threads:
-        import torch
-
-        torch.set_num_threads(options.threads)
-    model = next(language_models.models(argparse.Namespace(model=None, endpoint=None, batch_size=16, dtype=None)))
-    judge = Judge(model, CACHE / f"verdicts-{slug_of(model.key)}.jsonl", say)
+    model = language_models.gemma()
+    judge = Judge(model, CACHE / f"verdicts-{slug(model.key)}.jsonl", say)
     found = {}
-    only = (options.only,) if options.only else ALL
     for name in [options.set] if options.set else list(SOURCES):
         plan = PLANS[name] if options.items is None else replace(PLANS[name], items=options.items)
         study = Study(name, judge, options.queries, plan)
-        if "labels" in options.step and not options.cached:
-            study.label(only)
-        if "fits" in options.step and not options.cached:
-            study.learn(only)
-        if "judging" in options.step:
-            found[name] = study.judged(only, use=options.cached)
-    if found:
-        text = page(found, model.described, judge.tokens, judge.seconds)
-        print(text)
-        if options.write and len(found) == len(SOURCES):
-            target = Path(__file__).with_name("results") / "learned_from_model.md"
-            target.write_text(text, encoding="utf-8")
-            say(f"written: {target}")
+        study.label()
+        found[name] = study.judged()
+    whole = options.write and not options.set and not options.items and options.queries == QUERIES
+    publish("learned_from_model.md", blocks(found, model.described, judge.tokens, judge.seconds), whole)
 
 
 if __name__ == "__main__":

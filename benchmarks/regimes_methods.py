@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
 import numpy as np
 
-from benchmarks.regimes_tasks import Picks
+from benchmarks.regimes_tasks import Case, Picks, Regime, nearest
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK
 from shared_core.candidates import Parts, References
 from shared_core.selectors.coverage import BRIDGE, COVERED, WORDS_IN_RELEVANCE
@@ -62,6 +62,19 @@ class Search:
         )
 
 
+def search_for(
+    regime: Regime, case: Case, query: np.ndarray, vectors: np.ndarray, n: int = FETCH_K,
+    by_words: np.ndarray | None = None, titles: bool = True,
+) -> Search:  # fmt: skip
+    """The n texts nearest to the question of ``case``; ``vectors`` are those of all texts. Without ``titles``, names
+    are read from the texts."""
+    rows = nearest(case, query, vectors, n)
+    names = [regime.names[row] for row in rows] if titles and regime.names else None
+    texts = [regime.texts[row] for row in rows]
+    words = rows[:0] if by_words is None else by_words
+    return Search(case.question, query, rows, vectors[rows], texts, words, names=names)
+
+
 # The rows of k texts, the best first.
 Method = Callable[[Search, int], Picks]
 
@@ -74,13 +87,18 @@ def by_texts(selector: Selector) -> Method:
     return lambda search, k: search.rows[selector.select(search.with_texts, k).indices].tolist()
 
 
+def reciprocal_ranks(rankings: Iterable[Sequence[int]]) -> dict[int, float]:
+    """Reciprocal rank fusion: each row's sum of 1 / (60 + rank) over the rankings, the best first."""
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, row in enumerate(ranking, 1):
+            scores[row] = scores.get(row, 0) + 1 / (RRF_K + rank)
+    return dict(sorted(scores.items(), key=lambda item: -item[1]))
+
+
 def hybrid(search: Search, k: int) -> Picks:
     """Reciprocal rank fusion of the 50 nearest texts and the 50 best of BM25."""
-    score: dict[int, float] = {}
-    for ranking in (search.rows.tolist(), search.by_words.tolist()):
-        for rank, row in enumerate(ranking, 1):
-            score[row] = score.get(row, 0) + 1 / (RRF_K + rank)
-    return sorted(score, key=lambda row: -score[row])[:k]
+    return list(reciprocal_ranks([search.rows.tolist(), search.by_words.tolist()]))[:k]
 
 
 def relevance_with_words(search: Search, k: int) -> Picks:

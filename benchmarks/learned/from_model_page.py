@@ -1,20 +1,15 @@
-"""The page of the kernels that are learned from a language model's feedback and judged by that model."""
+"""The tables of the kernels that are learned from a language model's feedback and judged by that model."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
+from benchmarks.common import Block, facts, table, with_interval
 from benchmarks.learned.data import SOURCES
-from benchmarks.learned.rows import AUTO, BEST, FETCH_K, LEARNED, ORACLE, TRAINED_AT
-from benchmarks.papers._common import heading, table
-from shared_core.evaluation.measures.statistics import bootstrap_interval
+from benchmarks.learned.rows import AUTO, BEST, LEARNED, ORACLE, TRAINED_AT
 
 START = "NDPP, exponential, T = 0.1"
 UNLEARNED_ROWS = ("random", "BM25", "similarity", "MMR (λ = 0.5)", "VRSD", "NDPP, linear", START, AUTO)
@@ -49,45 +44,27 @@ PAPER_ABLATIONS = {
     "likelihood, without regulariser": ("w/o regularization", "71.43"),
     NO_QUERY: ("w/o adaptation", "71.64"),
 }
-# NDPP paper, Table 1, GPT-Neo 2.7B, up to 50 examples: exact match on GeoQuery and MTOP, BLEU-4 on NL2Bash.
-PAPER_FULL = {
-    "random": ("33.57", "0.67", "34.35"),
-    "BM25": ("62.86", "53.24", "58.98"),
-    "EPR": ("71.07", "60.36", "56.82"),
-    "CEIL, a DPP": ("70.71", "63.4", "53.66"),
-    "the paper's NDPP": ("73.21", "65.37", "61.01"),
-}
-
 Found = Mapping[str, dict[str, Any]]
 
 
-def page(found: Found, model: str, tokens: int, seconds: float) -> str:
-    """The whole page: what ``Study.judged`` gives for each data set, and the work of the model."""
-    parts = [
-        heading(
-            "Kernels learned from a language model's feedback, judged by that model",
-            "benchmarks/learned_from_model.py",
-            [SOURCES[name].file for name in found],
-            ("numpy", "torch", "transformers", "bm25s"),
-            seed=0,
-        ),
-        introduction(found, model, tokens, seconds),
-        "## What each choice adds\n",
-        "The mean difference over the queries, row minus row, with its 95 % bootstrap interval.\n",
-        answers(found, 0, "log P", 2),
-        answers(found, 1, "exact match", 3),
-    ]
+def blocks(found: Found, model: str, tokens: int, seconds: float) -> Iterator[Block]:
+    """The page's figures: what ``Study.judged`` gives for each data set, and the work of the model."""
+    files = [SOURCES[name].file for name in found]
+    yield facts(files, ("numpy", "torch", "transformers", "bm25s"), 0)
+    work = f"The model is {model} It read {tokens:,} tokens in {seconds / 3600:.1f} hours of this machine."
+    yield "The model is ", work
+    yield sizes_table(found)
+    yield answers(found, 0, "log P", 2)
+    yield answers(found, 1, "exact match", 3)
     for name, one in found.items():
-        parts += [f"## {name}\n", judged_table(one), "### What `fit` reported\n", FITS, fits_table(one)]
+        yield from (f"## {name}", judged_table(one), fits_table(one))
     if "geoquery" in found and LIKELIHOOD in found["geoquery"]["verdicts"]:
-        parts += ["## The paper's ablations (Table 2), GeoQuery\n", ABLATIONS, ablations(found["geoquery"])]
-        parts += ["## The number of examples (the paper's Figure 2), GeoQuery\n", FIGURE, figure(found["geoquery"])]
-    parts += ["## The paper's Table 1\n", PAPER, paper_table()]
-    return "\n".join(parts)
+        yield ablations(found["geoquery"])
+        yield figure(found["geoquery"])
 
 
-def introduction(found: Found, model: str, tokens: int, seconds: float) -> str:
-    """What was done, and with how many labels."""
+def sizes_table(found: Found) -> str:
+    """The sizes of each data set, and the number of labels."""
     sizes = []
     for name, one in found.items():
         teacher = one["teacher"]
@@ -100,46 +77,7 @@ def introduction(found: Found, model: str, tokens: int, seconds: float) -> str:
         )  # fmt: skip
     head = ["data set", "pool", "labelled items", "held-out items", "subsets of an item, listwise", "likelihood",
             "test queries"]  # fmt: skip
-    return f"""
-The model is {model} It read {tokens:,} tokens in {seconds / 3600:.1f} hours of this machine.
-
-For test queries that share no question with the pool, examples are selected from the {FETCH_K} nearest of the pool
-(BM25 and random: from all of it). A prompt has the examples, the most similar one last, each as its question and its
-answer on two lines, and then the query's question. log P is the log-probability of the right answer and of the empty
-line that ends it. Exact match: these tokens are what greedy decoding writes. Coverage is the share of the structural
-symbols of the right answer that the answers of the picks contain between them.
-
-Kernels are learned at k = {TRAINED_AT}; one kernel serves every k. The feedback is log P, for subsets of labelled items
-of the pool; held-out items choose the epoch. The listwise objective gets at most so many subsets of 1 to {TRAINED_AT}
-items near the picks of greedy selection, the paper's likelihood random subsets of {TRAINED_AT} that do not overlap, of
-which the best tenth is trained on. For the likelihood the epoch is the one with the highest likelihood of the best
-subsets of held-out items, because the paper chooses no epoch by feedback. "From coverage" is the kernel of
-[the tables with coverage](learned_ndpp.md): it costs nothing to label, so all items that are not held out have labels,
-and up to 384 subsets each. "From the coverage of the same subsets" has coverage in place of the model's labels, and
-nothing else is different.
-
-{table(head, sizes)}"""
-
-
-FITS = """\
-log P of the held-out items of the pool (for rows from coverage: coverage), with the kernel after the kept epoch, after
-the last epoch, and with the best selector that learns nothing; the gain is the difference between the kept epoch and
-that selector.
-"""
-ABLATIONS = """\
-The paper's figures are exact match in per cent, with GPT-Neo 2.7B and up to 50 examples. Without scoring: all subsets
-are trained on, not the best tenth. Without adaptation: the kernel alone selects among the query's nearest items; the
-query has no other influence.
-"""
-FIGURE = """\
-The paper's Figure 2 says that more examples help, and that the gain levels off at 16 or 32. Kernels are learned at
-k = 4.
-"""
-PAPER = """\
-GPT-Neo 2.7B with up to 50 examples: exact match on GeoQuery and MTOP, BLEU-4 on NL2Bash. What differs here: the model
-has a tenth of the weights, there are 4 or 8 examples, few subsets are labelled, the encoder is all-MiniLM-L6-v2 and is
-not trained, and NL2Bash is measured by exact match. The other models and data sets of the paper were not run.
-"""
+    return table(head, sizes)
 
 
 def answers(found: Found, place: int, measure: str, digits: int) -> str:
@@ -167,14 +105,8 @@ def best_unlearned(verdicts: Mapping[str, Mapping[int, np.ndarray]], k: int) -> 
 
 
 def difference(one: np.ndarray, other: np.ndarray, digits: int) -> str:
-    """The mean difference and its interval; bold if the interval leaves out 0.
-
-    >>> difference(np.array([2.0, 2.0]), np.array([1.0, 1.0]), 1)
-    '**+1.0** [+1.0, +1.0]'
-    """
-    low, high = bootstrap_interval(one - other)
-    mean = f"{np.mean(one - other):+.{digits}f}"
-    return f"{f'**{mean}**' if low > 0 or high < 0 else mean} [{low:+.{digits}f}, {high:+.{digits}f}]"
+    """The mean difference and its interval; bold if the interval leaves out 0."""
+    return with_interval(one - other, digits, bold="mean")
 
 
 def named(row: str) -> str:
@@ -238,9 +170,3 @@ def figure(one: dict[str, Any]) -> str:
         for place, measure, digits in ((0, "log P", 2), (1, "exact", 3)):
             lines.append([f"{named(row)}: {measure}", *(f"{of_row[k][:, place].mean():.{digits}f}" for k in FIGURE_AT)])
     return table(["row", *(f"k = {k}" for k in FIGURE_AT)], lines)
-
-
-def paper_table() -> str:
-    """The paper's own figures."""
-    rows: Sequence[Sequence[str]] = [[row, *cells] for row, cells in PAPER_FULL.items()]
-    return table(["paper, Table 1", "GeoQuery", "MTOP", "NL2Bash"], rows)

@@ -1,7 +1,6 @@
 """A language model as the judge of example sets: log P of the right answer, and whether the model writes that answer.
 
-Each prompt is scored once. Scores are kept in a file, so an interrupted run resumes. Before a long run the judge says
-how many tokens it has to read, and after the first batches how many minutes that takes.
+Each prompt is scored once. Scores are kept in a file, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -19,11 +18,6 @@ from shared_core.signals.language_models import Item as Prompt
 
 # Between the examples, and the end of an answer: after it the model would go on with the next question.
 END = "\n\n"
-# Tokens that Gemma 3 270M reads in a second on two cores, before the judge has measured it.
-FIRST_RATE = 2000
-# Seconds between two forecasts.
-TELL_EVERY = 60.0
-
 Item = Mapping[str, Any]
 Pair = tuple[Item, Sequence[Item]]
 
@@ -66,33 +60,25 @@ class Judge:
         return [found.log for found in self.verdicts(pairs)]
 
     def verdicts(self, pairs: Iterable[Pair], about: str = "") -> list[Verdict]:
-        """The verdict for each query and its examples; with ``about`` the judge says how long this takes."""
+        """The verdict for each query and its examples; with ``about`` the judge says how many tokens it has to read."""
         prompts = [self._prompt(*pair) for pair in pairs]
         keys = [_key(prompt) for prompt in prompts]
         missing = {key: prompt for key, prompt in zip(keys, prompts, strict=True) if key not in self._known}
         names, items = list(missing), list(missing.values())
         answers: Any = self.model.answers
         counts = answers.count_tokens(items) if items else []
-        left = sum(counts)
         if about:
-            self._say(f"{about}: {len(set(keys)):,} prompts, {len(items):,} of them new; {self._forecast(left)}")
-        told = time.perf_counter()
-        began = told
+            self._say(
+                f"{about}: {len(set(keys)):,} prompts, {len(items):,} of them new; {sum(counts):,} tokens to read"
+            )
+        began = time.perf_counter()
         for batch in answers.score_batches(items, self.model.batch_size) if items else ():
             now = time.perf_counter()
-            read = sum(counts[place] for place, _ in batch)
             found = {names[place]: [one.mean * one.tokens, one.greedy] for place, one in batch}
+            read = sum(counts[place] for place, _ in batch)
             self._keep({"verdicts": found, "tokens": read, "seconds": round(now - began, 3)})
-            left -= read
-            if about and now - told > TELL_EVERY:
-                self._say(f"  {self._forecast(left)}")
-                told = now
-            began = time.perf_counter()
+            began = now
         return [self._known[key] for key in keys]
-
-    def _forecast(self, tokens: int) -> str:
-        rate = self.tokens / self.seconds if self.seconds else FIRST_RATE
-        return f"{tokens:,} tokens to read, about {tokens / rate / 60:.1f} min at {rate:,.0f} a second"
 
     def _keep(self, entry: dict[str, Any]) -> None:
         self._learn(entry)

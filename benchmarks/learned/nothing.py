@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from shared_core import SetSelectWarning
 from shared_core.learning import fit

@@ -1,20 +1,15 @@
-"""The page of the learned kernel's tables."""
+"""The tables of the learned kernel's page."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
+from benchmarks.common import Block, facts, table
 from benchmarks.learned.data import SOURCES
-from benchmarks.learned.nothing import EPOCHS, ITEMS
 from benchmarks.learned.rows import ABLATED, BEST, LEARNED, ORACLE, RIVALS, SIZES, TRAINED_AT, UNLEARNED
-from benchmarks.papers._common import heading, table
 
 BASE = ["random", *list(UNLEARNED)[:1], "BM25", *list(UNLEARNED)[1:]]
 FLAT = "listwise, without the query"
@@ -22,29 +17,20 @@ FLAT = "listwise, without the query"
 Found = dict[str, list[dict[str, Any]]]
 
 
-def page(found: Found, nothing: Sequence[tuple[float, float]] | None = None) -> str:
-    """The whole page: the result of ``work`` for each data set and seed, and of ``fits_to_nothing``."""
-    parts = [
-        heading(
-            "A kernel learned from feedback, compared with selectors that learn nothing",
-            "benchmarks/learned_ndpp.py",
-            [SOURCES[name].file for name in found],
-            ("numpy", "torch", "bm25s"),
-            seed="0, 1, 2",
-        ),
-        INTRODUCTION,
-        reported_and_true(found),
-        *([] if nothing is None else [where_nothing_is_learned(nothing)]),
-    ]
+def blocks(found: Found, nothing: Sequence[tuple[float, float]]) -> Iterator[Block]:
+    """The page's figures: the result of ``work`` for each data set and seed, and of ``fits_to_nothing``."""
+    yield facts([SOURCES[name].file for name in found], ("numpy", "torch", "bm25s"), "0, 1, 2")
+    reported, differences = reported_and_true(found)
+    yield reported
+    error = differences.std(ddof=1) / len(differences) ** 0.5
+    start = "Reported minus true, over all "
+    yield start, f"{start}{len(differences)} fits: {differences.mean():+.4f} ± {error:.4f}."
+    yield where_nothing_is_learned(nothing)
     for name, seeds in found.items():
-        parts += [f"## {name}\n", coverage_table(seeds), against(seeds)]
+        yield from (f"## {name}", coverage_table(seeds), against(seeds))
         if any(row in ABLATED for row in rows_of(seeds, "fits")):
-            parts += ["### The effect of each part\n", ablations(seeds)]
-        parts += ["### What `fit` reported, and what new queries show\n", held_out(seeds)]
-        missing = [row for row in LEARNED if row not in rows_of(seeds, "fits")]
-        if missing:
-            parts += [f"Not run on this data set, for want of time: {'; '.join(missing)}.\n"]
-    return "\n".join(parts)
+            yield ablations(seeds)
+        yield held_out(seeds)
 
 
 def rows_of(seeds: Sequence[dict[str, Any]], part: str) -> list[str]:
@@ -52,31 +38,8 @@ def rows_of(seeds: Sequence[dict[str, Any]], part: str) -> list[str]:
     return [row for row in seeds[0][part] if all(row in seed[part] for seed in seeds)]
 
 
-INTRODUCTION = f"""
-For test queries that share no question with the pool, examples are selected from the 100 nearest of the pool (BM25 and
-random: from all of it). Coverage is the share of the structural symbols of the right answer (functions, intents and
-slots, commands and flags, and how they nest) that the answers of the picks contain between them. The figures are means
-over three seeds, each with its own pool and test, ± the standard error of the three. Kernels are learned from the pool
-alone, from coverage feedback, at k = {TRAINED_AT}, with the defaults of `fit` (on the two larger sets at most 10
-epochs). One kernel serves every k. A fifth of the pool is held out before labels are drawn. These items take no part in
-training, neither as queries nor as examples; they decide which epoch is kept, and `fit` reports its gain on them. Test
-queries are neither trained on nor used to choose anything. Only `sharpness` was ever tuned: on held-out items of
-GeoQuery's pools, with an earlier version that still used held-out items as examples in training.
-
-λ is the weight of relevance in MMR. T is the temperature of NDPP, and σ the standard deviation of the candidates'
-cosines. The ridge is a number on the diagonal of NDPP's kernel; rows without one have 0.
-
-## The report of `fit`, and the truth
-
-The gain of `{BEST}` at k = {TRAINED_AT} over the selector that learns nothing and is the best on the held-out items of
-the pool: as `fit` reports it, on these items, and on the new queries of the test. Both are means of three seeds, ± the
-standard error over queries. The report chooses its epoch on the items that it reports on, so some optimism remains; the
-last line measures it.
-"""
-
-
-def reported_and_true(found: Found) -> str:
-    """The gain that ``fit`` reports beside that on new queries, for each data set."""
+def reported_and_true(found: Found) -> tuple[str, np.ndarray]:
+    """The gain that ``fit`` reports beside that on new queries, for each data set, and the differences of all fits."""
     lines, differences = [], []
     for name, seeds in found.items():
         pairs = [gains(seed, BEST) for seed in seeds]
@@ -85,10 +48,7 @@ def reported_and_true(found: Found) -> str:
         helped = sum(seed["fits"][BEST]["gain"] > seed["fits"][BEST]["error"] for seed in seeds)
         lines.append([name, *cells, f"{np.mean(differences[-len(seeds) :]):+.4f}", f"{helped} of {len(seeds)}"])
     head = ["data set", "reported gain", "gain on new queries", "difference", "`fit` said that learning helped"]
-    values = np.array(differences)
-    error = values.std(ddof=1) / len(values) ** 0.5
-    text = f"Reported minus true, over all {len(values)} fits: {values.mean():+.4f} ± {error:.4f}."
-    return f"{table(head, lines)}\n{text}\n"
+    return table(head, lines), np.array(differences)
 
 
 def where_nothing_is_learned(fits: Sequence[tuple[float, float]]) -> str:
@@ -97,13 +57,7 @@ def where_nothing_is_learned(fits: Sequence[tuple[float, float]]) -> str:
     shares = [f"{int((values > times * errors).sum())} of {len(fits)}" for times in (1, 2, 3)]
     rows = [[f"{values.mean():+.4f} ± {values.std(ddof=1) / len(values) ** 0.5:.4f}", f"{errors.mean():.4f}", *shares]]
     head = ["mean reported gain", "mean of its standard errors", "gain above one of them", "above two", "above three"]
-    return f"""### Where nothing can be learned
-
-{ITEMS} items with random vectors, and a random feedback for each pair of items, so the true gain is 0.
-{len(fits)} fits of {EPOCHS} epochs at k = 2, each with other items, 12 of them held out. What remains is the optimism
-of the kept epoch. `fit` says that learning helped where the gain is above one standard error:
-
-{table(head, rows)}"""
+    return table(head, rows)
 
 
 def gains(seed: dict[str, Any], row: str) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -143,14 +97,9 @@ def against(seeds: Sequence[dict[str, Any]]) -> str:
             [f"{k}", rival, _cell(gain, 4, signed=True), f"{queries.std(ddof=1) / len(queries) ** 0.5:.4f}",
              f"{gain.mean() / gap:.0%}"]
         )  # fmt: skip
-    head = [
-        "k",
-        "best without learning",
-        f"gain of {BEST}",
-        "standard error over all queries",
-        "share of the gap to the oracle",
-    ]
-    return f"{table(head, lines)}"
+    gap = "share of the gap to the oracle"
+    head = ["k", "best without learning", f"gain of {BEST}", "standard error over all queries", gap]
+    return table(head, lines)
 
 
 def ablations(seeds: Sequence[dict[str, Any]]) -> str:

@@ -7,8 +7,6 @@ from the pool alone: a fifth of it is held out before labels are drawn, and deci
 from __future__ import annotations
 
 import json
-import re
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -18,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
+from benchmarks.common import CACHE as CACHES
+from benchmarks.common import best, bm25_scores, say
 from benchmarks.learned.data import Item, Split, load
 from benchmarks.learned.shell import shell_symbols
-from benchmarks.papers._common import ROOT, bm25_scores, embedded
+from benchmarks.models import MINILM, PAPERS_TOKENS, embed
 from shared_core import MMR, NDPP, VRSD, Candidates, LinearKernel, SetSelectWarning, TopK
 from shared_core.learning import CoverageFeedback, Feedback, LabelledSubset, fit, hold_out, label, structural_symbols
 from shared_core.learning import Split as Halves
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 
-CACHE = ROOT / ".cache" / "learned"
+CACHE = CACHES / "learned"
 SIZES = (2, 4, 8, 16)
 TRAINED_AT = 4
 FETCH_K = 100
@@ -92,17 +90,16 @@ class Experiment:
         split = load(name, seed)
         if queries is not None:
             split = replace(split, test=(split.test + split.spare)[:queries])
-        pool, test = (embedded([item["question"] for item in part]) for part in (split.pool, split.test))
+        texts = ([item["question"] for item in part] for part in (split.pool, split.test))
+        pool, test = (embed(part, MINILM, tokens=PAPERS_TOKENS) for part in texts)
         symbols = shell_symbols if name == "nl2bash" else structural_symbols
         return cls(name, seed, split, pool, test, CoverageFeedback(symbols=symbols))
 
 
 def nearest(experiment: Experiment) -> list[np.ndarray]:
     """The candidates of each test query, nearest first."""
-    order = np.argsort(
-        -(experiment.test.astype(np.float64) @ experiment.pool.astype(np.float64).T), axis=1, kind="stable"
-    )
-    return list(order[:, :FETCH_K])
+    cosines = experiment.test.astype(np.float64) @ experiment.pool.astype(np.float64).T
+    return [best(row, FETCH_K) for row in cosines]
 
 
 def unlearned_picks(experiment: Experiment, sizes: Sequence[int] = SIZES) -> Picks:
@@ -141,8 +138,8 @@ def selected(
 def bm25(experiment: Experiment, sizes: Sequence[int]) -> dict[int, list[list[int]]]:
     """The first k by BM25; items that share no word with the query come last, in their order."""
     texts, queries = ([item["question"] for item in part] for part in (experiment.split.pool, experiment.split.test))
-    found = [np.argsort(-scores, kind="stable").tolist() for scores in bm25_scores(texts, queries)]
-    return {k: [order[:k] for order in found] for k in sizes}
+    scores = bm25_scores(texts, queries)
+    return {k: [best(row, k).tolist() for row in scores] for k in sizes}
 
 
 def greedy(wanted: frozenset[Any], symbols: Sequence[frozenset[Any]], rows: list[int], k: int) -> list[int]:
@@ -263,32 +260,13 @@ def coverage_of(experiment: Experiment, picks: Sequence[Sequence[int]]) -> list[
     )
 
 
-def slug_of(row: str) -> str:
-    """The name of a row as a part of a file's name.
-
-    >>> slug_of("MMR (λ = 0.5)")
-    'mmr-lambda-0-5'
-    """
-    return re.sub(r"[^a-z0-9]+", "-", row.lower().replace("λ", "lambda")).strip("-")
-
-
-def cached(name: str, make: Callable[[], Any], *, fresh: bool = False, use: bool = False) -> Any:
-    """The result of ``make`` after a round trip through JSON, cached under .cache/learned/.
-
-    With ``use`` it is None if it is not cached.
-    """
+def cached(name: str, make: Callable[[], Any]) -> Any:
+    """The result of ``make`` after a round trip through JSON, cached under .cache/learned/."""
     file = CACHE / f"{name}.json"
-    if use and not file.exists():
-        return None
-    if fresh or not file.exists():
+    if not file.exists():
         began = time.perf_counter()
         made = json.dumps(make())
         CACHE.mkdir(parents=True, exist_ok=True)
         file.write_text(made, encoding="utf-8")
         say(f"{name}: {time.perf_counter() - began:.0f} s")
     return json.loads(file.read_text(encoding="utf-8"))
-
-
-def say(text: str) -> None:
-    """Print a line about the progress."""
-    print(text, file=sys.stderr, flush=True)

@@ -8,6 +8,7 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 
+from benchmarks.common import best
 from benchmarks.papers._pir import Subset, Vectors, rankings, successes
 
 ACTIONS = ("leave", "remove", "emphasize")
@@ -89,7 +90,7 @@ def cases(subsets: Sequence[Subset], vectors: Sequence[Vectors], source: str, k:
         success += np.transpose(found).tolist()
         perspectives = v.perspective(source)
         for q, r, p, root in zip(v.query, v.root, perspectives, subset.roots, strict=True):
-            first = np.argsort(-(v.items @ q), kind="stable")[:CANDIDATES]
+            first = best(v.items @ q, CANDIDATES)
             rows.append(features(q, r, p, v.items[first]))
             subset_of.append(index)
             root_of.append(f"{index} {root}")

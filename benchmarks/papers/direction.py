@@ -1,16 +1,10 @@
 """Can a rule select PAP's direction (remove, emphasize or leave alone) from what is known before the search?
 
 Every rule is fitted on one part of PIR's queries and judged on another part: on halves of the root queries of each
-subset, and on one subset that was left out. Data is read from SETSELECT_DATA (default: ../shared/data beside the
-project). Without data the script says so and ends.
-
-    python benchmarks/papers/direction.py            # prints the report
-    python benchmarks/papers/direction.py --write    # and writes benchmarks/results/papers/direction.md
+subset, and on one subset that was left out.
 """
 
-import argparse
 import sys
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
@@ -20,18 +14,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.papers._common import MINILM, heading, require, table, write
+from benchmarks.common import Block, facts, parser, publish, require, table
 from benchmarks.papers._direction import (
-    ACTIONS,
-    CANDIDATES,
-    COST,
     EMPHASIZE,
-    FEATURES,
     LEAVE,
     MOST_LOST,
     REMOVE,
     REMOVE_ONLY,
-    RIDGE,
     Cases,
     Logistic,
     Threshold,
@@ -186,83 +175,26 @@ def fitted_table(data: dict[str, Cases]) -> str:
     return table(["rule", "perspective", "left out", "fitted"], lines)
 
 
-INTRODUCTION = f"""
-PAP helps some queries and harms others. A rule looks at the embeddings of the query, of its root and of its
-perspective, and at the {CANDIDATES} candidates of the plain search. Can it tell before the search whether to remove the
-perspective, to emphasize it or to leave the query alone? The figures are p-Recall@5 in percent. The embeddings are from
-{MINILM}. PAP does not project the corpus.
-
-**What a rule must do:** its mean is above that of leaving every query alone, of always removing and of always
-emphasizing, and it loses at most {100 * MOST_LOST:.0f} point to the plain search on each subset. It must do so
-in two validations. In the first, it is fitted on half of the root queries of each subset and judged on the other half
-({SPLITS} splits, each in both directions). In the second, it is judged on a subset on which it was not fitted.
-"""
-METHOD = f"""
-## The rules
-
-- **Thresholds:** a rule uses one feature, with a lower and an upper threshold from its nine deciles. On one side it
-  removes the perspective, on the other side it emphasizes it (or leaves it alone: "never emphasizing"), and between the
-  thresholds it leaves the query alone. The fit takes the rule with the highest mean p-Recall@5 minus {COST} times the
-  share of changed queries, so that no query is changed without a gain. It rejects a rule that loses more than
-  {100 * MOST_LOST:.0f} point on a subset on which it is fitted.
-- **Logistic:** a softmax over {", ".join(ACTIONS)}, linear in the features, is fitted to the same objective with a
-  ridge of {RIDGE}. The most probable action is taken.
-
-The features, with p and the candidates c of length 1:
-
-{chr(10).join(f"- {name}" for name in FEATURES)}
-
-cos(q, root) is low where the perspective makes up much of the query. There the perspective hides the topic, so it is
-removed. Where cos(q, root) is high, the perspective has little effect on the query, so it is emphasized.
-
-"In hindsight" takes the best of the three actions for each query, on all data. No rule can do better.
-
-## How far to trust this
-
-- **cos(q, root) was selected from the nine features after all of this data had been seen.** Leaving a subset out does
-  not correct for that, and at least eight rules were tried on one set of queries. The rules that use all nine features
-  show the result without this hindsight. Each of the nine was also tried alone. With a subset left out, only cos(q, p)
-  and cos(root, p) came near to cos(q, root); where p = q − root they carry the same information. Cost, ridge and
-  deciles were set once and not tuned.
-- **There are few queries:** 11 to 43 root queries a subset, and one model. A single query is 1.1 points in Ex-FEVER and
-  1.5 points in AGNews and AllSides. A limit of one point therefore allows no net loss of a query there.
-- **AGNews is the critical subset.** Where it is left out, no other subset shows that removing can do great harm, and a
-  rule that has not learned this removes.
-- In AmbigQA the perspective's text is the query itself. With this text all three actions give the plain search.
-"""
-
-
-def report(data: dict[str, Cases]) -> str:
+def blocks(data: dict[str, Cases]) -> Iterator[Block]:
     ways = {"halves": halves, "left out": left_out}
     parts = {(source, how): judged(list(ways[how](data[source]))) for source in data for how in VALIDATIONS}
     means = {key: {name: mean_recall(recalls) for name, recalls in rows.items()} for key, rows in parts.items()}
-    packages = ("numpy", "scipy", "sentence-transformers", "torch")
-    text = [
-        heading("A rule for PAP's direction", "benchmarks/papers/direction.py", FILES, packages, SEED),
-        INTRODUCTION.lstrip("\n"),
-        verdict(means),
-        verdict_table(means),
-    ]
-    for (source, meaning), (how, title) in product(PERSPECTIVES.items(), VALIDATIONS.items()):
-        text += [f"## {meaning}: {title}\n", recall_table(parts[source, how], data[source])]
-    text += ["## What the rules gain per root query, one subset left out\n", interval_table(data)]
-    text += ["## What was fitted\n", fitted_table(data), METHOD.lstrip("\n")]
-    return "\n".join(text)
+    yield facts(FILES, ("numpy", "scipy", "sentence-transformers", "torch"), SEED)
+    yield " rules below meet this in both validations", verdict(means)
+    yield verdict_table(means)
+    for source, how in product(PERSPECTIVES, VALIDATIONS):
+        yield recall_table(parts[source, how], data[source])
+    yield interval_table(data)
+    yield fitted_table(data)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write benchmarks/results/papers/direction.md")
-    options = parser.parse_args()
+    options = parser(__doc__, "papers/direction.md").parse_args()
     require(*FILES)
-    started = time.perf_counter()
     subsets = load()
-    vectors = [embed(subset, MINILM) for subset in subsets]
-    text = report({source: cases(subsets, vectors, source) for source in PERSPECTIVES})
-    print(text)
-    if options.write:
-        write("direction.md", text)
-    print(f"{time.perf_counter() - started:.1f} s", file=sys.stderr)
+    vectors = [embed(subset) for subset in subsets]
+    data = {source: cases(subsets, vectors, source) for source in PERSPECTIVES}
+    publish("papers/direction.md", blocks(data), options.write)
 
 
 if __name__ == "__main__":

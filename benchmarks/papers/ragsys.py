@@ -4,16 +4,13 @@
     python benchmarks/papers/ragsys.py --model NAME --write        # any other: a name or folder for transformers
     python benchmarks/papers/ragsys.py --endpoint http://localhost:8000/v1 --model NAME --write     # vLLM and the like
 
---model may be given more than once; Figure 1 is that of the last model. Scores are kept under .cache/, so an
-interrupted run resumes where it stopped.
+Scores are kept under .cache/, so an interrupted run resumes where it stopped.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,9 +19,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from benchmarks.common import REPEATED, RESULTS, facts, parser, records, require, table
+from benchmarks.models import MINILM, PAPERS_TOKENS, embed
 from benchmarks.papers import _answers
 from benchmarks.papers import _language_models as language_models
-from benchmarks.papers._common import MINILM, embedded, heading, records, require, table, write
 from benchmarks.papers._language_models import LanguageModel, plain
 from benchmarks.papers._paper_figures import RAGSYS_TABLES
 from shared_core import select
@@ -72,7 +70,8 @@ MEASURES = {
     "MC2": _answers.mc2,
     "MC3": _answers.mc3,
     "TruthfulQA MC2": _answers.mc2_truthfulqa,
-    "TruthfulQA MC3": _answers.mc3_truthfulqa,
+    # Of the same name in TruthfulQA's code.
+    "TruthfulQA MC3": _answers.mc2,
 }
 # The models of the paper's Tables 1 and 2.
 PAPER_MODELS = ("Mistral-7B", "Llama-3-8B")
@@ -121,11 +120,11 @@ class Pool:
 
     def __init__(self, pairs: Sequence[Pair], vectors: np.ndarray, quality: np.ndarray) -> None:
         self.pairs, self.vectors, self.quality = pairs, vectors, quality
-        self._questions = [question for question, _ in pairs]
+        self._questions = np.array([question for question, _ in pairs])
 
     def picks(self, question: str, query: np.ndarray, lambda_d: float, lambda_b: float, k: int = K) -> np.ndarray:
         """Rows that Algorithm 1 selects; every demonstration of the question itself is left out (paper 4.1.3)."""
-        left = np.flatnonzero(_answers.leave_one_out(self._questions, question))
+        left = np.flatnonzero(self._questions != question)
         weights = {"lambda_mult": lambda_d, "lambda_b": lambda_b}
         selection = select(query, self.vectors[left], k, "mmr", quality=self.quality[left], **weights)
         return left[selection.indices]
@@ -157,10 +156,7 @@ def judged(found: Sequence[Totals], alone: Sequence[Totals]) -> Values:
     DPO counts each question by its number of triples, so that the mean over questions is the mean over triples
     (paper 4.1.3).
     """
-    gains = [
-        _answers.dpo(*one, correct_alone=other.correct, incorrect_alone=other.incorrect)
-        for one, other in zip(found, alone, strict=True)
-    ]
+    gains = [_answers.dpo(*one, *other) for one, other in zip(found, alone, strict=True)]
     triples = np.array([len(one.correct) * len(one.incorrect) for one in found])
     values = {"DPO": np.array(gains) * triples / triples.mean()}
     return values | {name: np.array([measure(*one) for one in found]) for name, measure in MEASURES.items()}
@@ -176,8 +172,10 @@ class Experiment:
     def __init__(
         self, model: LanguageModel, asked: Sequence[Question], pairs: Sequence[Pair], resume: Path | None = None
     ) -> None:
-        vectors = embedded([question for question, _ in pairs])
-        queries = embedded([question.text for question in asked])
+        vectors, queries = (
+            embed(texts, MINILM, tokens=PAPERS_TOKENS)
+            for texts in ([question for question, _ in pairs], [question.text for question in asked])
+        )
         quality = model.quality(QUALITY_TEMPLATE).score(*zip(*pairs, strict=True), progress=True, resume=resume)
         pool = Pool(pairs, vectors, quality)
         weights = dict.fromkeys([*ROWS.values(), *((lambda_d, LAMBDA_B) for lambda_d in SWEEP)])
@@ -201,13 +199,6 @@ class Experiment:
         """Figure 1: λ_d, mean pairwise cosine and DPO, with λ_b as in the tables."""
         dpo = [float(self.values[f"λ_d {lambda_d:g}"]["DPO"].mean()) for lambda_d in SWEEP]
         return list(zip(SWEEP, self.likeness, dpo, strict=True))
-
-
-def sample(questions: Sequence[Question], count: int | None, seed: int = SEED) -> list[Question]:
-    """``count`` random questions in their order; all of them if ``count`` is None or larger."""
-    if count is None or count >= len(questions):
-        return list(questions)
-    return [questions[row] for row in sorted(np.random.default_rng(seed).choice(len(questions), count, replace=False))]
 
 
 def lines(values: Mapping[str, Values]) -> str:
@@ -263,7 +254,7 @@ def _short(value: float) -> str:
     return f"{value:.4f}" if value < 10 else f"{value:.3g}" if math.isfinite(value) else "inf"
 
 
-def explained(*, asked: int, questions: int, pairs: int, triples: int, embedding: str) -> str:
+def explained(*, asked: int, questions: int, pairs: int, triples: int) -> str:
     """What was measured, how, and the differences from the paper."""
     part = f"all {asked}" if asked == questions else f"{asked}, drawn by the seed, of the {questions}"
     return f"""\
@@ -295,7 +286,7 @@ Differences from the paper:
   the share, TruthfulQA MC2: compare with that column.
 - Counts: cutting the answers of the data set at its semicolons gives {pairs:,} pairs and {triples:,} triples. The paper
   has 2,846 and 12,485 and does not say how it counted.
-- Embeddings: the paper says BERT and names no model. Here the model is {embedding}.
+- Embeddings: the paper says BERT and names no model. Here the model is {MINILM}.
 - The paper does not give the prompt format, the order of the demonstrations and the values of λ_d in Figure 1.
 
 **Effects** are differences between two rows, question by question, with a percentile bootstrap interval over the
@@ -321,44 +312,53 @@ def chart(path: Path, swept: Sequence[tuple[float, float, float]], model: str) -
         axes.set_ylabel("DPO (higher is better)")
         axes.set_title(f"{model}, k = 6, λ_b = 0.95")
         axes.margins(0.12)
-        path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, format="svg", metadata={"Date": None})
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the page; ``--write`` also writes it and the figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    language_models.add_arguments(parser)
-    options = parser.parse_args(arguments)
+    made = parser(__doc__, "papers/ragsys.md")
+    language_models.add_arguments(made)
+    options = made.parse_args(arguments)
     require(FILE)
     everything = [question_of(record) for record in records(FILE)]
     pairs = demonstrations(everything)
-    asked = sample(everything, options.questions or QUESTIONS)
-
-    body, swept, names = "", [], []
-    for model in language_models.models(options):
-        start = time.perf_counter()
-        experiment = Experiment(model, asked, pairs, language_models.resume_file(model))
-        body += f"## {model.name}\n\n{model.described}\n\n{lines(experiment.values)}\n### Effects\n\n"
-        body += f"{effects(experiment.values)}\n"
-        swept = experiment.sweep()
-        names.append(model.name)
-        print(f"{model.name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
-
-    suffix = language_models.suffix(options)
-    picture = f"ragsys_figure1{suffix}.svg"
-    body += f"## Figure 1: {names[-1]}\n\n![DPO against mean pairwise cosine]({picture})\n\n"
-    body += table(["λ_d", "pairwise cosine", "DPO"], ([f"{d:g}", f"{c:.4f}", f"{v:.2f}"] for d, c, v in swept))
-    body += f"\n## The paper's Tables 1 and 2\n\n{papers_tables()}"
-    packages = ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "matplotlib")
-    script = language_models.command("benchmarks/papers/ragsys.py", options)
-    top = heading("RAGSys paper, Tables 1 and 2 and Figure 1", script, (FILE,), packages, SEED)
+    rows = language_models.sample(len(everything), options.questions or QUESTIONS)
+    model = language_models.model_of(options)
+    experiment = Experiment(model, [everything[row] for row in rows], pairs, language_models.resume_file(model))
+    swept, picture = experiment.sweep(), f"ragsys_figure1{language_models.suffix(options)}.svg"
+    sweep = table(["λ_d", "pairwise cosine", "DPO"], ([f"{d:g}", f"{c:.4f}", f"{v:.2f}"] for d, c, v in swept))
     triples = sum(len(question.correct) * len(question.incorrect) for question in everything)
-    text = explained(asked=len(asked), questions=len(everything), pairs=len(pairs), triples=triples, embedding=MINILM)
-    page = f"{top}\n{text}{body}"
+    text = explained(asked=len(rows), questions=len(everything), pairs=len(pairs), triples=triples)
+    packages = ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "matplotlib")
+    page = f"""\
+# RAGSys paper, Tables 1 and 2 and Figure 1
+
+Written by `{language_models.command("benchmarks/papers/ragsys.py", options)} --write`. {REPEATED}
+
+{facts([FILE], packages, SEED)[1]}
+
+{text}## {model.name}
+
+{model.described}
+
+{lines(experiment.values)}
+### Effects
+
+{effects(experiment.values)}
+## Figure 1: {model.name}
+
+![DPO against mean pairwise cosine]({picture})
+
+{sweep}
+## The paper's Tables 1 and 2
+
+{papers_tables()}"""
     print(page, end="")
     if options.write:
-        chart(write(f"ragsys{suffix}.md", page).with_name(picture), swept, names[-1])
+        file = RESULTS / "papers" / f"ragsys{language_models.suffix(options)}.md"
+        file.write_text(page, encoding="utf-8")
+        chart(file.with_name(picture), swept, model.name)
 
 
 if __name__ == "__main__":

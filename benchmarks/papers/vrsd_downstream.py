@@ -9,10 +9,8 @@ Answers and scores are kept under .cache/, so an interrupted run resumes where i
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +20,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.models import MPNET, is_installed
+from benchmarks.common import REPEATED, RESULTS, best, facts, parser, records, require, table, with_interval
+from benchmarks.models import MINILM, MPNET, is_installed, unit_vectors
 from benchmarks.papers import _language_models as language_models
-from benchmarks.papers._common import MINILM, heading, records, require, table, write
 from benchmarks.papers._language_models import LanguageModel, plain
 from benchmarks.papers.vrsd import DATA_SETS as EMBEDDED
-from benchmarks.papers.vrsd import PAPER_MMR, REFINED, SEED, SELECTORS, SETTINGS, VRSD, best, split, unit_vectors
+from benchmarks.papers.vrsd import PAPER_MMR, REFINED, SEED, SELECTORS, SETTINGS, VRSD, split
 from shared_core import select
 from shared_core.evaluation.measures.statistics import bootstrap_interval
 
@@ -177,9 +175,7 @@ def answer_values(data_set: DataSet, kept: Sequence[dict[str, Any]], count: int,
     texts = next(table.read for table in EMBEDDED if table.title == data_set.title)
     queries = unit_vectors([texts(kept[row])[0] for row in asked], embedding_model())
     items = unit_vectors([" ".join(texts(kept[row])) for row in rest], embedding_model())
-    drawn = np.arange(len(asked))
-    if count < len(asked):
-        drawn = np.sort(np.random.default_rng(SEED).choice(len(asked), count, replace=False))
+    drawn = language_models.sample(len(asked), count)
     questions = [kept[asked[i]] for i in drawn]
     shown = [[[kept[rest[row]] for row in rows] for rows in picks(queries[i], items).values()] for i in drawn]
     answers = iter(
@@ -248,14 +244,12 @@ def lines(data_set: DataSet, values: Values) -> str:
     for measure, of_methods in values.items():
         head += [measure, "VRSD adds"]
         for name, worth in of_methods.items():
-            rows[name] += [mean_with_error(worth), "" if name == VRSD else _added(of_methods[VRSD] - worth)]
+            rows[name] += [
+                mean_with_error(worth),
+                "" if name == VRSD else with_interval(of_methods[VRSD] - worth, seed=SEED),
+            ]
     head.append(f"paper: {data_set.measure}, gpt-3.5-turbo, open-mistral-7b")
     return table(head, [[*row, paper.get(name, "")] for name, row in rows.items()])
-
-
-def _added(differences: np.ndarray) -> str:
-    low, high = bootstrap_interval(differences, seed=SEED)
-    return f"{differences.mean():+.3f} ({low:+.3f} to {high:+.3f})"
 
 
 def verdict(values: Values) -> dict[str, str]:
@@ -285,32 +279,40 @@ def summary(said: Sequence[str]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the page; ``--write`` also writes it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    language_models.add_arguments(parser)
-    options = parser.parse_args(arguments)
+    made = parser(__doc__, "papers/vrsd_downstream.md")
+    language_models.add_arguments(made)
+    options = made.parse_args(arguments)
     files = [data_set.file for data_set in DATA_SETS]
     require(*files)
     count = options.questions or QUESTIONS
-    body = ""
-    for model in language_models.models(options):
-        tables, said = "", []
-        for data_set in DATA_SETS:
-            start = time.perf_counter()
-            values = answer_values(data_set, records(data_set.file), count, model)
-            asked = len(values[data_set.measure][VRSD])
-            verdicts = verdict(values)
-            said += verdicts.values()
-            tables += f"\n### {data_set.title}: {asked} questions\n\n{lines(data_set, values)}\n"
-            tables += "".join(f"- {measure}: {text}\n" for measure, text in verdicts.items())
-            print(f"{data_set.title}, {model.name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
-        body += f"\n## {model.name}\n\n{model.described}\n\n{summary(said)}{tables}"
-    script = language_models.command("benchmarks/papers/vrsd_downstream.py", options)
+    model = language_models.model_of(options)
+    tables, said = "", []
+    for data_set in DATA_SETS:
+        values = answer_values(data_set, records(data_set.file), count, model)
+        verdicts = verdict(values)
+        said += verdicts.values()
+        tables += (
+            f"\n### {data_set.title}: {len(values[data_set.measure][VRSD])} questions\n\n{lines(data_set, values)}\n"
+        )
+        tables += "".join(f"- {measure}: {text}\n" for measure, text in verdicts.items())
     packages = ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "rouge-score")
-    top = heading("VRSD paper, Table 2", script, files, packages, SEED)
-    page = f"{top}\n{EXPLAINED.format(count=count, embedding=embedding_model(), k=K, pool=POOL)}{body}"
+    page = f"""\
+# VRSD paper, Table 2
+
+Written by `{language_models.command("benchmarks/papers/vrsd_downstream.py", options)} --write`. {REPEATED}
+
+{facts(files, packages, SEED)[1]}
+
+{EXPLAINED.format(count=count, embedding=embedding_model(), k=K, pool=POOL)}
+## {model.name}
+
+{model.described}
+
+{summary(said)}{tables}"""
     print(page, end="")
     if options.write:
-        write(f"vrsd_downstream{language_models.suffix(options)}.md", page)
+        file = RESULTS / "papers" / f"vrsd_downstream{language_models.suffix(options)}.md"
+        file.write_text(page, encoding="utf-8")
 
 
 EXPLAINED = """\

@@ -1,15 +1,9 @@
-"""VRSD paper, Table 1: the settings under which OpenBookQA's figures come closest to the paper's.
-
-python benchmarks/papers/vrsd_settings.py            # prints the page; needs all-mpnet-base-v2 (make models)
-python benchmarks/papers/vrsd_settings.py --write    # and writes benchmarks/results/papers/vrsd_settings.md
-"""
+"""VRSD paper, Table 1: the settings under which OpenBookQA's figures come closest to the paper's."""
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +13,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.models import MPNET, MPNET_PARTS, is_installed
-from benchmarks.papers._common import heading, records, require, table, write
+from benchmarks.common import Block, best, facts, parser, publish, records, require, say, table
+from benchmarks.models import MPNET, MPNET_PARTS, is_installed, unit_vectors
 from benchmarks.papers._measures import max_difference, win_rate
 from benchmarks.papers._paper_figures import VRSD_MPNET
 from benchmarks.papers.vrsd import (
@@ -34,9 +28,7 @@ from benchmarks.papers.vrsd import (
     Floats,
     Indices,
     Values,
-    best,
     split,
-    unit_vectors,
 )
 from shared_core import select_many
 
@@ -250,18 +242,15 @@ def others() -> Iterator[tuple[str, str, list[Record]]]:
     yield "Puzzle", "Puzzle", [record | {"question": record["story"]} for record in records(PUZZLE)]
 
 
-def elsewhere(top: Setting) -> str:
+def elsewhere(top: Setting) -> Iterator[str]:
     """The closest setting and the published code's on the other data sets, beside the paper's figures."""
     nearest = PLAIN_REPEATED if top.texts == REPEATED.title else PLAIN
-    text = ""
-    for title, data_set, kept in others():
+    for _, data_set, kept in others():
         rows = [
             (name, setting._replace(texts=texts.title), one_setting(setting, texts, kept))
             for name, setting, texts in (("closest on OpenBookQA", top, nearest), ("published code", CODE, PLAIN))
         ]
-        size = f"{len(kept) // ONE_OF} questions, {len(kept):,} records"
-        text += f"\n### {title}: {size}\n\n{lines(rows, paper_figures(data_set))}"
-    return text
+        yield lines(rows, paper_figures(data_set))
 
 
 def fewer(openbookqa: Sequence[Record]) -> str:
@@ -280,95 +269,23 @@ def fewer(openbookqa: Sequence[Record]) -> str:
     return table(["data set", "items", *ROWS], rows)
 
 
-def page() -> str:
-    """The whole page."""
-    kept, paper = records(OPENBOOKQA), paper_figures("OpenBookQA")
-    every = list(tried(kept))
-    rows = chosen(every, paper)
+def blocks() -> Iterator[Block]:
     packages = ("setselect", "numpy", "torch", "sentence-transformers", MPNET_PARTS[0])
-    top = heading(
-        "VRSD paper, Table 1: the settings that come closest",
-        "benchmarks/papers/vrsd_settings.py",
-        (OPENBOOKQA, FACTS, ARC, PUZZLE),
-        packages,
-        SEED,
-    )
-    asked = len(kept) // ONE_OF
-    return (
-        f"{top}- Model: {MPNET}\n\n{EXPLAINED.format(count=len(every))}\n"
-        f"## OpenBookQA: {asked} questions, {len(kept):,} records\n\n{lines(rows, paper)}\n"
-        f"## The other two data sets\n{elsewhere(rows[0][1])}\n{FEWER}\n{fewer(kept)}"
-    )
+    yield facts((OPENBOOKQA, FACTS, ARC, PUZZLE), packages, SEED, f"Model: {MPNET}")
+    kept, paper = records(OPENBOOKQA), paper_figures("OpenBookQA")
+    rows = chosen(list(tried(kept)), paper)
+    yield lines(rows, paper)
+    yield from elsewhere(rows[0][1])
+    yield fewer(kept)
 
 
-EXPLAINED = """\
-## What this is
-
-On OpenBookQA the figures of [Tables 1 and 3](vrsd-all-mpnet-base-v2.md) differ from the paper's: all means are lower,
-and VRSD wins less often. The paper does not state its pool and k, nor whether options are embedded. This page tries
-{count:,} settings and compares each with the ten figures of the paper's four rows: four means, three win rates of
-VRSD, and its three largest leads. The **distance** of a setting is the mean absolute difference of the ten
-figures, with win rates as shares of 1. **Farthest** is the largest of the ten differences. The settings are all
-combinations of:
-
-- **texts** of query and item: the six pairs of the table. "?", "The option can be:" and "->" stand as in the code that
-  the paper's authors published (github.com/GHupppp/VRSD), which has the first two pairs. Core facts are OpenBookQA's.
-- **questions**: the first fifth of the records, as in the published code, or a random fifth.
-- **own record**: whether the items include the record that the question comes from. The paper and its code say no.
-  Core facts always include the question's own, and items that repeat the query alone never do.
-- **pool** 10, 20, 50 and 100; **k** 2 to 8.
-- **measure**: the cosine of the sum of picks, or the mean of the picks' cosines.
-- **equal values**, where VRSD and MMR select the same items: a win, half a win, or no win. The published code embeds
-  the picks of each method once more and counts every difference above 0. Rounding then decides, so half a win is the
-  expected result.
-
-The smallest of so many distances is small by chance too, so it shows what is possible and not what the authors did.
-
-## What was found
-
-- **The published code's setting reproduces the paper's figures on ARC-Challenge**: all four means within 0.002 and the
-  win rates within 2 points, although the paper has ARC-DA. Such a close match is partly luck: with a random fifth, the
-  means are 0.005 to 0.014 above the paper's ([Table 1](vrsd-all-mpnet-base-v2.md)). The largest leads, each the value
-  of one question, differ by up to 0.06.
-- **On OpenBookQA it reproduces the win rates within 3 points, and the means not at all**: they are 0.05 to 0.06 lower.
-  The leads are 0.001 to 0.035 apart. With the published code's texts and without the own record, no pool, k or choice
-  of questions brings all four means closer than 0.04.
-- **Equal values explain most of the gap of the win rates.** Against MMR λ 0.5 VRSD is ahead on about 84% of the
-  questions and equal on 11%; half of these makes 90%, and the paper has 92.6%.
-- **OpenBookQA's means come within about 0.01 if the own record of each question is among the items**, with a pool of
-  10. This is no explanation: on ARC-Challenge and Puzzle the same setting is 0.09 to 0.12 above the paper's means. They
-  come within 0.02 if items are questions without answers, but the paper says that items have answers.
-- **More items raise the means**, all four by about as much with each doubling (last table). On Puzzle this may
-  explain half of the gap or more: the paper's win rates in steps of 5% suggest 100 records against 70 here. For
-  OpenBookQA it is too little: 1,124 of the 5,957 records are missing here, but a gap of this size would take four to
-  six times as many items. Why the paper's means are so high remains unknown. Near-duplicates among the missing records,
-  or copies in the authors' files, would have this effect.
-- **The mean of the picks' cosines is not what the paper measured**: its best setting has a distance of 0.066.
-- In the published code's setting VRSD has the highest mean on all three data sets, as in the paper. The paper's
-  conclusion about retrieval does not depend on what remains unknown.
-"""
-FEWER = """\
-## More items, higher means
-
-The means of the published code's setting with a quarter of the items, half of them, and all, beside the paper's.
-"""
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the page; ``--write`` also writes it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write benchmarks/results/papers/vrsd_settings.md")
-    options = parser.parse_args(arguments)
+def main() -> None:
+    options = parser(__doc__, "papers/vrsd_settings.md").parse_args()
     if not is_installed(MPNET):
-        print(f"skipped: {MPNET} is not installed; run make models", file=sys.stderr)
+        say(f"skipped: {MPNET} is not installed; run make models")
         return
     require(OPENBOOKQA, FACTS, ARC, PUZZLE)
-    start = time.perf_counter()
-    text = page()
-    print(f"{time.perf_counter() - start:.0f} s", file=sys.stderr)
-    print(text, end="")
-    if options.write:
-        write("vrsd_settings.md", text)
+    publish("papers/vrsd_settings.md", blocks(), options.write)
 
 
 if __name__ == "__main__":

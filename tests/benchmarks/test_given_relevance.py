@@ -54,7 +54,7 @@ def test_windows_of_a_right_paragraph_count_for_it(monkeypatch: pytest.MonkeyPat
     questions = [{"question": "Which?", "gold": [0, 1]}]
     for name, rows in (("passages", passages), ("questions", questions)):
         (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    monkeypatch.setattr("benchmarks.papers._common.DATA", tmp_path)
+    monkeypatch.setattr("benchmarks.common.DATA", tmp_path)
     task = given_relevance.hotpotqa()
     assert task.texts == ["A. B.", "B. C.", "D."]
     assert task.right == [{0: {0: 1}, 1: {0: 1}, 2: {1: 1}}]

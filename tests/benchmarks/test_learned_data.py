@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.learned import data
-from benchmarks.papers._common import DATA
+from benchmarks.common import DATA
 
 ITEMS = [{"id": f"{number}", "question": f"q {number}", "answer": f"a {number}"} for number in range(30)]
 

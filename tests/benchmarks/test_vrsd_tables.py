@@ -98,7 +98,7 @@ def test_without_data_it_says_so_and_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(vrsd, "DATA", tmp_path)
-    monkeypatch.setattr("benchmarks.papers._common.RESULTS", tmp_path / "results")
+    monkeypatch.setattr("benchmarks.common.RESULTS", tmp_path / "results")
     vrsd.main(["--write"])
     out, err = capsys.readouterr()
     assert not out

@@ -32,7 +32,7 @@ from benchmarks.papers import _language_models as language_models
 from benchmarks.papers._language_models import LanguageModel
 from benchmarks.regimes import best_by_words, contains, space_words
 from benchmarks.regimes_methods import DEFAULT, HYBRID, METHODS, SIMILARITY, search_for
-from benchmarks.regimes_tasks import REGIMES, SEED, embed_regime, is_development
+from benchmarks.regimes_tasks import REGIMES, SEED, embed_regime
 from shared_core.evaluation.measures.statistics import bootstrap_interval
 from shared_core.signals.language_models import Item
 
@@ -51,19 +51,7 @@ NOTHING, NEEDED = "no texts", "the needed texts"
 ROWS = (NOTHING, *SELECTED, NEEDED)
 
 
-class Layout(NamedTuple):
-    """How texts are put into a prompt."""
-
-    words: int  # each text is cut after so many
-    titles: bool  # in front of each text
-    best_last: bool  # next to the question
-
-
-# Each was tried on the development half, with so many questions of each set.
-LAYOUTS = [Layout(60, titles, best_last) for titles in (False, True) for best_last in (False, True)]
-TRIED_ON = 10
-TRIED_WITH = (SIMILARITY, NEEDED)
-LAYOUT = LAYOUTS[1]
+WORDS = 60  # each text is cut after so many
 
 
 class Asked(NamedTuple):
@@ -83,15 +71,15 @@ class Asked(NamedTuple):
 # --- prompts and answers ----------------------------------------------------------------------------
 
 
-def read_set(name: str) -> tuple[list[Asked], list[Asked]]:
-    """The questions of a set with the picks of every method: the development half, and the other one."""
+def read_set(name: str) -> list[Asked]:
+    """The questions of the test half of a set with the picks of every method."""
     regime = REGIMES[f"{name}, paragraphs"][0]()
     questions = records(f"{FOLDERS[name]}/questions.jsonl")
     row_of = {passage["id"]: row for row, passage in enumerate(records(f"{FOLDERS[name]}/passages.jsonl"))}
     vectors, queries = embed_regime(regime)
     spaced = [space_words(text) for text in regime.texts]
     names = regime.names or []
-    halves: tuple[list[Asked], list[Asked]] = ([], [])
+    test = []
     for case, record, query, by_words in zip(regime.cases, questions, queries, best_by_words(regime), strict=True):
         search = search_for(regime, case, query, vectors, by_words=by_words)
         picks = {NOTHING: [], NEEDED: [row_of[passage] for passage in record["gold"]]}
@@ -103,9 +91,8 @@ def read_set(name: str) -> tuple[list[Asked], list[Asked]]:
             {row: case.worth(some) for row, some in picks.items()},
             {row: contains(case, some, spaced) for row, some in picks.items()},
         )
-        if record["id"] not in WORKED:
-            halves[not is_development(case.question)].append(asked)
-    return halves
+        test.append(asked)
+    return test
 
 
 def worked_examples() -> list[tuple[str, str, list[tuple[str, str]]]]:
@@ -121,28 +108,23 @@ def worked_examples() -> list[tuple[str, str, list[tuple[str, str]]]]:
     return [found[name] for name in WORKED]
 
 
-def prompt_item(question: str, answer: str, texts: Sequence[tuple[str, str]], layout: Layout) -> dict[str, str]:
-    """The texts and the question, and the answer."""
-    lines = [f"{title}: {text}" if layout.titles else text for title, text in texts]
-    lines = [" ".join(line.split()[: layout.words]) for line in lines]
-    return {
-        "question": "\n".join([*(reversed(lines) if layout.best_last else lines), f"Question: {question}", "Answer:"]),
-        "answer": answer,
-    }
+def prompt_item(question: str, answer: str, texts: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The texts, the best one next to the question, and the answer."""
+    lines = [" ".join(text.split()[:WORDS]) for _, text in reversed(texts)]
+    return {"question": "\n".join([*lines, f"Question: {question}", "Answer:"]), "answer": answer}
 
 
 class Prompts:
-    """The prompts of a layout. Without texts, the worked examples have none either."""
+    """The prompts. Without texts, the worked examples have none either."""
 
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
+    def __init__(self) -> None:
         worked = worked_examples()
-        self._with_texts = [prompt_item(*example, layout) for example in worked]
-        self._without = [prompt_item(question, answer, [], layout) for question, answer, _ in worked]
+        self._with_texts = [prompt_item(*example) for example in worked]
+        self._without = [prompt_item(question, answer, []) for question, answer, _ in worked]
 
     def of(self, asked: Asked, row: str) -> tuple[dict[str, str], list[dict[str, str]]]:
         """The item that is asked, and the worked examples before it."""
-        item = prompt_item(asked.question, asked.answer, asked.texts[row], self.layout)
+        item = prompt_item(asked.question, asked.answer, asked.texts[row])
         return item, self._without if row == NOTHING else self._with_texts
 
 
@@ -199,15 +181,6 @@ def count_tokens(model: LanguageModel, texts: Sequence[str]) -> list[int]:
     """The tokens of each text, without the one that begins every text."""
     counts = model.answers.count_tokens([Item(row, "\n", text) for row, text in enumerate(texts)])
     return [count - 2 for count in counts]
-
-
-def try_layouts(judge: Judge, half: list[Asked]) -> np.ndarray:
-    """The mean log P of each layout, with the texts of TRIED_WITH, (layouts, rows)."""
-    pairs = [
-        prompts.of(asked, row) for prompts in map(Prompts, LAYOUTS) for row in TRIED_WITH for asked in half[:TRIED_ON]
-    ]
-    scores = judge.score(pairs)
-    return np.reshape(scores, (len(LAYOUTS), len(TRIED_WITH), -1)).mean(axis=2)
 
 
 # --- tables -----------------------------------------------------------------------------------------
@@ -299,20 +272,10 @@ def verdict(found: Groups) -> str:
     return "\n".join(lines) + "\n"
 
 
-def layout_table(tried: np.ndarray) -> str:
-    rows = []
-    for layout, means in zip(LAYOUTS, tried, strict=True):
-        words = f"{'with' if layout.titles else 'without'} titles, best text {'last' if layout.best_last else 'first'}"
-        rows.append(
-            [f"**{words}**" if layout == LAYOUT else words, *(f"{value:.2f}" for value in (*means, means.mean()))]
-        )
-    return table(["mean log P", *TRIED_WITH, "mean"], rows)
-
-
 # --- the page ---------------------------------------------------------------------------------------
 
 
-def blocks(model: LanguageModel, sets: dict[str, list[Asked]], found: Groups, tried: np.ndarray) -> Iterator[Block]:
+def blocks(sets: dict[str, list[Asked]], found: Groups) -> Iterator[Block]:
     yield facts(FILES, ["numpy", "bm25s", "sentence-transformers", "torch", "transformers"], SEED)
     yield text_table(sets)
     count = len(found["both sets"][SIMILARITY])
@@ -325,7 +288,6 @@ A difference whose interval includes 0 may be chance.""",
     yield f": {DEFAULT} minus ", verdict(found)
     yield figure_table(found)
     yield difference_table(found)
-    yield layout_table(tried)
 
 
 def main() -> None:
@@ -334,14 +296,13 @@ def main() -> None:
     options = made.parse_args()
     require(*FILES)
     model = language_models.gemma()
-    sets, some, tried, figures = {}, {}, [], {}
+    sets, some, figures = {}, {}, {}
     for name, folder in FOLDERS.items():
         judge = Judge(model, FOLDER / f"{folder}.jsonl", say)
-        half, sets[name] = read_set(name)
-        tried.append(try_layouts(judge, half))
+        sets[name] = read_set(name)
         some[name] = sets[name][: options.questions]
-        figures[name] = ask(judge, model, some[name], Prompts(LAYOUT), name)
-    publish(PAGE, blocks(model, sets, groups(some, figures), np.mean(tried, axis=0)), options.write)
+        figures[name] = ask(judge, model, some[name], Prompts(), name)
+    publish(PAGE, blocks(sets, groups(some, figures)), options.write and options.questions == QUESTIONS)
 
 
 if __name__ == "__main__":

@@ -179,8 +179,8 @@ def _beginning(block: str) -> str:
     return f"{first}\n" if first.startswith("#") else "|".join(first.split("|")[:2]) + "|"
 
 
-def publish(page: str, blocks: Iterable[Block], write: bool) -> None:
-    """Print the blocks; with ``write`` also put them into benchmarks/results/``page``."""
+def publish(page: str, blocks: Iterable[Block], write: bool, to: str = "") -> None:
+    """Print the blocks; with ``write`` also put them into benchmarks/results/``page``, or a copy of it, ``to``."""
     made = []
     for block in blocks:
         made.append(block)
@@ -188,8 +188,8 @@ def publish(page: str, blocks: Iterable[Block], write: bool) -> None:
     if write and _skipped:
         sys.exit("not written, because something was left out (see above)")
     if write:
-        file = RESULTS / page
-        file.write_text(refresh(file.read_text(encoding="utf-8"), made), encoding="utf-8")
+        text = refresh((RESULTS / page).read_text(encoding="utf-8"), made)
+        (RESULTS / (to or page)).write_text(text, encoding="utf-8")
 
 
 def slug(text: str) -> str:

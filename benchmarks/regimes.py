@@ -27,17 +27,12 @@ from benchmarks.regimes_methods import (
     DEFAULT,
     FETCH_K,
     METHODS,
-    SHARED,
     SHOWN,
     SIMILARITY,
-    TRIED,
     WORDS,
     search_for,
-    with_words,
-    without_words,
 )
 from benchmarks.regimes_tasks import ANSWER, GROUPS, REGIMES, SEED, Case, Picks, Regime, development_half, embed_regime
-from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 from shared_core.signals.words import split_words
 
 PAGE = "regimes.md"
@@ -58,7 +53,7 @@ class Cell(NamedTuple):
     vectors: str
     questions: list[str]
     development: np.ndarray
-    worth: dict[int, dict[str, np.ndarray]]  # by k and method; a method of TRIED has NaN on the other half
+    worth: dict[int, dict[str, np.ndarray]]  # by k and method
     curve: dict[str, np.ndarray]  # worth by question and k in CURVE, of similarity and the default
     answer: dict[int, dict[str, np.ndarray]]  # whether a pick contains the answer; NaN: unknown
 
@@ -79,7 +74,7 @@ def measure(name: str, regime: Regime, by_words: list[np.ndarray], model: str) -
         return None
     vectors, queries = embed_regime(regime, model)
     shape, development = len(regime.cases), development_half(regime.cases)
-    worth = {k: {method: np.full(shape, np.nan) for method in METHODS | TRIED} for k in regime.ks}
+    worth = {k: {method: np.full(shape, np.nan) for method in METHODS} for k in regime.ks}
     answer = {k: {method: np.full(shape, np.nan) for method in METHODS} for k in regime.ks}
     curve = {method: np.zeros((shape, len(CURVE))) for method in (SIMILARITY, DEFAULT)}
     spaced = [space_words(text) for text in regime.texts]
@@ -94,10 +89,6 @@ def measure(name: str, regime: Regime, by_words: list[np.ndarray], model: str) -
             # Both methods are greedy: the first k of a larger set are the set of k.
             picks = METHODS[method](search, max(CURVE))
             values[number] = [case.worth(picks[:k]) for k in CURVE]
-        for method, select in TRIED.items() if development[number] else ():
-            picks = select(search, max(regime.ks))
-            for k in regime.ks:
-                worth[k][method][number] = case.worth(picks[:k])
     return Cell(name, model, [case.question for case in regime.cases], development, worth, curve, answer)
 
 
@@ -298,58 +289,6 @@ def harm_table(cells: Sequence[Cell]) -> str:
     return table(["regime and vectors", *minus], rows)
 
 
-def shared_table(cells: Sequence[Cell]) -> str:
-    """Each temperature and ridge on the development half, with the words and without them."""
-    rows = []
-    for some in SHARED:
-        with_, without = (mean_and_lowest(cells, name(*some)) for name in (with_words, without_words))
-        both = f"{with_[0] + without[0]:+.2f}"
-        rows.append(
-            [
-                f"T = {some[0]:g} σ, α = {some[1]:g}",
-                f"{with_[0]:+.2f}",
-                with_[1],
-                f"{without[0]:+.2f}",
-                without[1],
-                both,
-            ]
-        )
-    return table(
-        ["", "with words: mean gain", "lowest", "without words: mean gain", "lowest", "sum of the means"], rows
-    )
-
-
-def kept(cells: Sequence[Cell]) -> str:
-    """Why the constants are what they are."""
-    sums = {
-        some: sum(mean_and_lowest(cells, name(*some))[0] for name in (with_words, without_words)) for some in SHARED
-    }
-    best, ours = max(sums, key=sums.__getitem__), (AUTO_TEMPERATURE, DEFAULT_RIDGE)
-    return (
-        f"The package has T = {ours[0]:g} σ and α = {ours[1]:g}.\nThe highest sum, with T = {best[0]:g} σ and "
-        f"α = {best[1]:g}, is {sums[best] - sums[ours]:.2f} points higher. Where the sums are\nnearly "
-        "the same, the setting with which `NDPP()` loses less was preferred. Between T = 1.25 σ and T = 1 σ the "
-        "choice\nwas made when figures of the other half with T = 1.25 σ had been seen."
-    )
-
-
-def tried_table(cells: Sequence[Cell]) -> str:
-    shown = {name(*some) for some in SHARED for name in (with_words, without_words)}
-    rows = []
-    for method in [*METHODS, *TRIED]:
-        if method not in {SIMILARITY, *shown}:
-            mean, lowest = mean_and_lowest(cells, method)
-            rows.append([method, f"{mean:+.2f}", lowest])
-    return table(["method", "mean gain", "lowest"], rows)
-
-
-def mean_and_lowest(cells: Sequence[Cell], method: str) -> tuple[float, str]:
-    """The mean gain over the regimes on the development half, and the lowest with its regime."""
-    gains = mean_gains(cells, method, development=True)
-    worst = min(gains, key=gains.__getitem__)
-    return float(np.mean(list(gains.values()))), f"{gains[worst]:+.1f}: {worst}"
-
-
 def value_table(cells: Sequence[Cell], measures: dict[str, str]) -> str:
     rows = []
     for cell in cells:
@@ -378,11 +317,8 @@ def blocks(cells: Sequence[Cell], measures: dict[str, str], files: Sequence[str]
     yield summary_table(cells)
     yield f"- {next(iter(GROUPS))}: ", group_list(cells)
     yield ": the mean gain of ", verdict(cells)
-    for make in (group_interval_table, curve_table, answer_table, harm_table, shared_table):
+    for make in (group_interval_table, curve_table, answer_table, harm_table, gain_table):
         yield make(cells)
-    yield "*Lowest* is ", f"*Lowest* is the lowest gain of a task. {kept(cells)}"
-    yield tried_table(cells)
-    yield gain_table(cells)
     for model in models:
         some = [cell for cell in cells if cell.vectors == model]
         yield from (f"## {model}", value_table(some, measures), difference_table(some))

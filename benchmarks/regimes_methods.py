@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 
@@ -150,9 +149,6 @@ def dartboard(c: float) -> Method:
     return select
 
 
-# --- the objective of the default with other constants, which are no parameters of the selector -----
-
-
 def standardised(values: np.ndarray) -> np.ndarray:
     """(x − mean) / σ, or 0 where all values are equal."""
     sigma = values.std()
@@ -165,72 +161,22 @@ def fused_relevance(search: Search, h: float) -> np.ndarray:
     return standardised(cosines) + h * standardised(search.words.covered @ search.words.weights)
 
 
-def agreement(search: Search) -> float:
-    """The correlation of the words' score with the cosines, 0 at least."""
-    cosines = search.candidates.relevance.astype(np.float64)
-    return max(0.0, float(np.mean(standardised(cosines) * standardised(search.words.covered @ search.words.weights))))
-
-
-# What the picks so far add to each candidate by naming it, in [0, 1].
-Bonus = Callable[[Search, Picks], np.ndarray]
-
-
-def named(search: Search, picks: Picks) -> np.ndarray:
-    return search.references.named[picks].max(axis=0)
-
-
-def is_name_new(search: Search, picks: Picks) -> np.ndarray:
-    names = search.references.names
-    return (names[:, None] != names[picks]).all(axis=1)
-
-
-def named_once(search: Search, picks: Picks) -> np.ndarray:
-    """Named by a pick, while no pick bears the name."""
-    return named(search, picks) * is_name_new(search, picks)
-
-
-def named_or_naming(search: Search, picks: Picks) -> np.ndarray:
-    """The same in both directions."""
-    naming = search.references.named[:, picks].max(axis=1)
-    return np.maximum(named(search, picks), naming) * is_name_new(search, picks)
-
-
-def named_and_new(search: Search, picks: Picks) -> np.ndarray:
-    """Times 1 minus the cosine with the text that names it."""
-    return (search.references.named[picks] * (1 - search.between[picks])).max(axis=0)
-
-
-def objective(
-    T: float = AUTO_TEMPERATURE,
-    ridge: float = DEFAULT_RIDGE,
-    w: float = COVERED,
-    h: float = WORDS_IN_RELEVANCE,
-    b: float = BRIDGE,
-    bonus: Bonus = named_once,
-    skew: float = 0,
-    power: float = 1,
-    by_agreement: bool = False,
-) -> Method:
-    """The greedy maximum of Coverage's objective.
-
-    Ideas that are not in the product: another bonus, references R as the skew part of the kernel, γ (R − Rᵀ) with
-    γ = ``skew``, the weights of the words to a power, and h and w times the agreement of the words with the cosines.
-    """
+def objective(w: float = COVERED, h: float = WORDS_IN_RELEVANCE, b: float = BRIDGE) -> Method:
+    """The greedy maximum of Coverage's objective, whose constants are no parameters of the selector."""
 
     def select(search: Search, k: int) -> Picks:
-        trust = agreement(search) if by_agreement else 1
-        relevance = standardised(fused_relevance(search, h * trust)) / T
-        parts, weights = search.words.covered, search.words.weights**power
-        weights = w * trust * weights / max(weights.sum(), 1e-12)
-        kernel = search.between + ridge * np.eye(len(search.rows))
-        if skew:
-            kernel += skew * (search.references.named - search.references.named.T)
+        relevance = standardised(fused_relevance(search, h)) / AUTO_TEMPERATURE
+        parts, weights = search.words.covered, search.words.weights
+        weights = w * weights / max(weights.sum(), 1e-12)
+        kernel = search.between + DEFAULT_RIDGE * np.eye(len(search.rows))
+        references, names = search.references.named, search.references.names
         covered = np.zeros(len(weights))
         picks: list[int] = []
         for _ in range(k):
             gain = relevance + np.log(kernel.diagonal().clip(1e-12)) + np.maximum(0, parts - covered) @ weights
             if b and picks:
-                gain += b * bonus(search, picks)
+                # Named by a pick, while no pick bears the name.
+                gain += b * references[picks].max(axis=0) * (names[:, None] != names[picks]).all(axis=1)
             gain[picks] = -np.inf
             p = int(gain.argmax())
             picks.append(p)
@@ -260,33 +206,3 @@ METHODS: dict[str, Method] = {
 }
 # The columns of the table that the README shows.
 SHOWN = ("MMR λ 0.5", "MMR λ 0.8", HYBRID, DEFAULT)
-
-# What was tried on the development half. Each temperature and ridge is tried with words and without, since the default
-# and NDPP() share them.
-SHARED = tuple(product((0.75, 1.0, 1.25), (0.05, 0.1, 0.2)))
-
-
-def with_words(T: float, ridge: float, w: float = COVERED, h: float = WORDS_IN_RELEVANCE) -> str:
-    return f"T = {T:g} σ, α = {ridge:g}, w = {w:g}, h = {h:g}"
-
-
-def without_words(T: float, ridge: float) -> str:
-    return f"T = {T:g} σ, α = {ridge:g}, no words"
-
-
-TRIED: dict[str, Method] = {
-    **{with_words(*some): objective(*some) for some in SHARED},
-    **{without_words(*some): objective(*some, w=0, h=0, b=0) for some in SHARED},
-    **{
-        with_words(AUTO_TEMPERATURE, DEFAULT_RIDGE, w, h): objective(w=w, h=h)
-        for w, h in ((4, 0.25), (12, 0.25), (8, 0.15), (8, 0.4))
-    },
-    **{f"b = {b}": objective(b=b) for b in (1, 2, 6, 8)},
-    **{f"b = {b}, for every text of the name": objective(b=b, bonus=named) for b in (2, 4)},
-    **{f"b = {b}, times 1 − cosine": objective(b=b, bonus=named_and_new) for b in (4, 8)},
-    **{f"b = {b}, in both directions": objective(b=b, bonus=named_or_naming) for b in (2, 4)},
-    **{f"γ = {skew}: a skew part in the kernel": objective(b=0, skew=skew) for skew in (3, 5)},
-    "the default, weights of the words squared": objective(power=2),
-    "the default, h = 0.5 and w = 16, times agreement": objective(h=0.5, w=16, by_agreement=True),
-    **{f"Dartboard, σ = {c} standard deviations": dartboard(c) for c in (0.5, 2)},
-}

@@ -15,7 +15,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,11 +28,9 @@ from benchmarks.common import Block, best, facts, holds, parser, publish, record
 from benchmarks.models import GEMMA, MINILM, MPNET, PACKAGES, embed, is_installed
 from benchmarks.papers._language_models import gemma, resume_file
 from benchmarks.regimes import Figures, interval
-from benchmarks.regimes_methods import FETCH_K, Search, by_texts, by_vectors, reciprocal_ranks, standardised
+from benchmarks.regimes_methods import FETCH_K, Search, by_texts, by_vectors, reciprocal_ranks
 from benchmarks.regimes_tasks import SEED, Picks, Regime, development_half, draw, steps, strategyqa
 from shared_core import NDPP, Coverage, TopK
-from shared_core.candidates import Candidates
-from shared_core.selectors.coverage import SERVED, _Terms
 
 PAGE = "several_queries.md"
 KS = (5, 10)
@@ -184,48 +182,6 @@ METHODS: dict[str, tuple[str, Select]] = {
 }
 
 
-# --- what was tried -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Tried(Coverage):
-    """The default whose parts that are queries have another width, or another weight."""
-
-    served: float = SERVED
-    times: float = 1.0
-
-    def _terms(self, candidates: Candidates, shown: list[int]) -> _Terms:
-        terms = super()._terms(candidates, shown)
-        a, w, queries = terms.a.copy(), terms.w.copy(), slice(len(terms.b), terms.first)
-        a[:, queries] **= SERVED / self.served
-        w[queries] *= self.times
-        return terms._replace(a=a, w=w)
-
-
-def by_words_of_question(fetched: Fetched, k: int) -> Picks:
-    return by_texts(Coverage())(replace(fetched, question=fetched.queries[0]), k)
-
-
-def standardised_by_query(fetched: Fetched) -> np.ndarray:
-    return np.max([standardised(cosines) for cosines in fetched.query @ fetched.vectors.T], axis=0)
-
-
-def by_relevance(of: Callable[[Fetched], np.ndarray]) -> Select:
-    return lambda fetched, k: by_texts(Coverage())(replace(fetched, relevance=of(fetched)), k)
-
-
-TRIED: dict[str, Select] = {
-    "as it is": by_texts(Coverage()),
-    **{f"served: {factor} standard deviations": by_texts(Tried(served=factor)) for factor in (0.25, 1.0)},
-    "the queries are no parts": by_texts(Tried(times=0.0)),
-    **{f"the queries weigh {times:g} times as much": by_texts(Tried(times=times)) for times in (0.5, 2.0)},
-    "the words of the question alone": by_words_of_question,
-    "relevance: the highest cosine": by_relevance(lambda fetched: fetched.candidates.relevance),
-    "relevance: the highest cosine in standard deviations of its query": by_relevance(standardised_by_query),
-    "relevance: the mean cosine": by_relevance(lambda fetched: (fetched.vectors @ fetched.query.T).mean(axis=1)),
-}
-
-
 # --- measuring ------------------------------------------------------------------------------------
 
 
@@ -235,7 +191,6 @@ class Cell(NamedTuple):
     questions: list[str]
     development: np.ndarray
     found: dict[str, np.ndarray]
-    tried: dict[str, np.ndarray]  # 0 on the other half
 
     def mean(self, method: str) -> np.ndarray:
         mean: np.ndarray = self.found[method][~self.development].mean(axis=0)
@@ -254,7 +209,7 @@ def measure(task: Task, model: str) -> Cell:
     vector_of = dict(zip(of_text, embed(list(of_text), model, query=True), strict=True))
     questions = [case.question for case in task.regime.cases]
     development = development_half(task.regime.cases)
-    found, tried = ({name: np.zeros((len(questions), len(KS))) for name in some} for some in (METHODS, TRIED))
+    found = {name: np.zeros((len(questions), len(KS))) for name in METHODS}
     for number, (case, queries) in enumerate(zip(task.regime.cases, task.queries, strict=True)):
         embedded = np.array([vector_of[query] for query in queries])
         fetched = {
@@ -266,10 +221,7 @@ def measure(task: Task, model: str) -> Cell:
         for name, (which, select) in METHODS.items():
             picks = select(fetched[which], max(KS))
             found[name][number] = [100 * case.worth(picks[:k]) for k in KS]
-        for name, select in TRIED.items() if development[number] else ():
-            picks = select(fetched["union"], max(KS))
-            tried[name][number] = [100 * case.worth(picks[:k]) for k in KS]
-    return Cell(questions, development, found, tried)
+    return Cell(questions, development, found)
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -316,14 +268,6 @@ def added(cells: Cells, task: str, to: str) -> dict[str, list[Figures]]:
 def added_table(cells: Cells, task: str, to: str) -> str:
     rows = [[method, *(interval([one]) for one in figures)] for method, figures in added(cells, task, to).items()]
     return table(["points that they add", *(f"k = {k}" for k in KS)], rows)
-
-
-def tried_table(cells: Cells) -> str:
-    rows = []
-    for name in TRIED:
-        means = [cell.tried[name][cell.development].mean(axis=0) for cell in cells.values()]
-        rows.append([name, *map(both, means), f"{np.mean(means):.1f}"])
-    return table(["one set", *cells, "mean"], rows)
 
 
 def count_table(found: dict[str, Task]) -> str:
@@ -381,7 +325,6 @@ the first one is answered. What the sub-questions of the second step add to thos
             yield f"## With {model}"
             yield from found_tables(cells_of[model])
             yield difference_table(cells_of[model], (RRF, HIGHEST))
-    yield tried_table(cells)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import CACHE, say, slug
+from benchmarks.common import CACHE, REPEATED, Block, say, slug
 from benchmarks.models import GEMMA, GEMMA_SHA256, gemma_folder, is_installed
 from shared_core._libraries import import_library
 from shared_core.signals.language_models import (
@@ -243,6 +243,11 @@ def command(script: str, options: Namespace) -> str:
     """The command that makes this result, without --write."""
     given = {"model": options.model, "endpoint": options.endpoint, "questions": options.questions}
     return " ".join([script, *(f"--{name} {value}" for name, value in given.items() if value)])
+
+
+def head(script: str, options: Namespace) -> Iterator[Block]:
+    """The first line of a page."""
+    yield "Written by ", f"Written by `{command(script, options)} --write`. {REPEATED}"
 
 
 def sample(count: int, size: int) -> list[int]:

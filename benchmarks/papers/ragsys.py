@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +20,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.common import REPEATED, RESULTS, facts, parser, records, require, table
-from benchmarks.models import MINILM, PAPERS_TOKENS, embed
+from benchmarks.common import RESULTS, Block, facts, parser, publish, records, require, table
+from benchmarks.models import GEMMA, MINILM, PAPERS_TOKENS, embed
 from benchmarks.papers import _answers
 from benchmarks.papers import _language_models as language_models
 from benchmarks.papers._language_models import LanguageModel, plain
@@ -241,60 +242,8 @@ def verdict(low: float, high: float, of_paper: Sequence[float]) -> str:
     return "in direction" if low + high > 0 else "no"
 
 
-def papers_tables() -> str:
-    """The paper's Tables 1 and 2 as printed."""
-    head = [
-        "the paper's figures",
-        *(f"{model}: {name}" for model in PAPER_MODELS for name in ("DPO", "MC1", "MC2", "MC3")),
-    ]
-    return table(head, [[row, *RAGSYS_TABLES[1][row], *RAGSYS_TABLES[2][row]] for row in RAGSYS_TABLES[1]])
-
-
 def _short(value: float) -> str:
     return f"{value:.4f}" if value < 10 else f"{value:.3g}" if math.isfinite(value) else "inf"
-
-
-def explained(*, asked: int, questions: int, pairs: int, triples: int) -> str:
-    """What was measured, how, and the differences from the paper."""
-    part = f"all {asked}" if asked == questions else f"{asked}, drawn by the seed, of the {questions}"
-    return f"""\
-## What this is
-
-TruthfulQA, {part} questions. The demonstrations are all {pairs:,} pairs of a question and a correct answer. The
-demonstrations of the asked question itself are left out (paper 4.1.3). Six of the others are shown (k = 6). Algorithm 1
-selects them with λ_d = 0.75 in the rows with diversity (Div), λ_b = 0.95 in the rows with bias (Bias), and 1 in the
-others. **Bias** alone is quality alone (λ_b = 0), and **Fix** shows the six examples of TruthfulQA's own prompt.
-Relevance is the cosine between the two questions. Quality is the mean log-probability of the answer's tokens under the
-same model, unscaled, as in Algorithm 1. The prompt is `Q: …`, `A: …` for each demonstration in the order of selection,
-then the question.
-
-**DPO** compares with the same answers without demonstrations. It is a mean over triples of question, correct and
-incorrect answer; a context without effect gives log ½ = -0.69. **MC1**, **MC2** and **MC3** are as printed in paper
-3.2. **TruthfulQA MC2** is the share of the correct answers in the probability of all reference answers. **TruthfulQA
-MC3** is what the paper calls MC2. Higher is better. The standard error of MC1 is at most {0.5 / asked**0.5:.3f}.
-
-Differences from the paper:
-
-- Models: the paper uses Mistral-7B-v0.1 (Table 1) and Llama-3-8B-chat (Table 2, Figure 1). The two tables differ only
-  in the model. Both need a network; these commands make their tables:
-
-      python benchmarks/papers/ragsys.py --write --model mistralai/Mistral-7B-v0.1
-      python benchmarks/papers/ragsys.py --write --model meta-llama/Meta-Llama-3-8B-Instruct
-      python benchmarks/papers/ragsys.py --write --endpoint http://localhost:8000/v1 --model NAME
-
-- MC3 as printed is a ratio without an upper bound, so a few questions dominate the mean. The paper's figures look like
-  the share, TruthfulQA MC2: compare with that column.
-- Counts: cutting the answers of the data set at its semicolons gives {pairs:,} pairs and {triples:,} triples. The paper
-  has 2,846 and 12,485 and does not say how it counted.
-- Embeddings: the paper says BERT and names no model. Here the model is {MINILM}.
-- The paper does not give the prompt format, the order of the demonstrations and the values of λ_d in Figure 1.
-
-**Effects** are differences between two rows, question by question, with a percentile bootstrap interval over the
-questions. The same differences of the paper's two tables are beside them; the paper prints no intervals. An effect is
-**reproduced** if the whole interval lies on the side of 0 where both of the paper's models are. It is reproduced **in
-direction** if only the middle of the interval lies there.
-
-"""
 
 
 def chart(path: Path, swept: Sequence[tuple[float, float, float]], model: str) -> None:
@@ -326,39 +275,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = language_models.sample(len(everything), options.questions or QUESTIONS)
     model = language_models.model_of(options)
     experiment = Experiment(model, [everything[row] for row in rows], pairs, language_models.resume_file(model))
-    swept, picture = experiment.sweep(), f"ragsys_figure1{language_models.suffix(options)}.svg"
-    sweep = table(["λ_d", "pairwise cosine", "DPO"], ([f"{d:g}", f"{c:.4f}", f"{v:.2f}"] for d, c, v in swept))
-    triples = sum(len(question.correct) * len(question.incorrect) for question in everything)
-    text = explained(asked=len(rows), questions=len(everything), pairs=len(pairs), triples=triples)
-    packages = ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "matplotlib")
-    page = f"""\
-# RAGSys paper, Tables 1 and 2 and Figure 1
+    page = f"papers/ragsys{language_models.suffix(options)}.md"
+    picture = (RESULTS / page.replace("ragsys", "ragsys_figure1")).with_suffix(".svg")
+    write = options.write and not options.questions
+    publish("papers/ragsys.md", blocks(experiment, model, options, picture.name), write, page)
+    if write:
+        chart(picture, experiment.sweep(), model.name)
 
-Written by `{language_models.command("benchmarks/papers/ragsys.py", options)} --write`. {REPEATED}
 
-{facts([FILE], packages, SEED)[1]}
-
-{text}## {model.name}
-
-{model.described}
-
-{lines(experiment.values)}
-### Effects
-
-{effects(experiment.values)}
-## Figure 1: {model.name}
-
-![DPO against mean pairwise cosine]({picture})
-
-{sweep}
-## The paper's Tables 1 and 2
-
-{papers_tables()}"""
-    print(page, end="")
-    if options.write:
-        file = RESULTS / "papers" / f"ragsys{language_models.suffix(options)}.md"
-        file.write_text(page, encoding="utf-8")
-        chart(file.with_name(picture), swept, model.name)
+def blocks(experiment: Experiment, model: LanguageModel, options: Namespace, picture: str) -> Iterator[Block]:
+    yield from language_models.head("benchmarks/papers/ragsys.py", options)
+    yield facts([FILE], ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "matplotlib"), SEED)
+    yield f"## {GEMMA}", f"## {model.name}"
+    yield ", weights in ", model.described
+    yield lines(experiment.values)
+    yield effects(experiment.values)
+    yield "## Figure 1: ", f"## Figure 1: {model.name}"
+    yield "![DPO ", f"![DPO against mean pairwise cosine]({picture})"
+    swept = ([f"{d:g}", f"{c:.4f}", f"{v:.2f}"] for d, c, v in experiment.sweep())
+    yield table(["λ_d", "pairwise cosine", "DPO"], swept)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.common import REPEATED, RESULTS, best, facts, parser, records, require, table, with_interval
-from benchmarks.models import MINILM, MPNET, is_installed, unit_vectors
+from benchmarks.common import Block, best, facts, parser, publish, records, require, table, with_interval
+from benchmarks.models import GEMMA, MINILM, MPNET, is_installed, unit_vectors
 from benchmarks.papers import _language_models as language_models
 from benchmarks.papers._language_models import LanguageModel, plain
 from benchmarks.papers.vrsd import DATA_SETS as EMBEDDED
@@ -286,72 +287,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     require(*files)
     count = options.questions or QUESTIONS
     model = language_models.model_of(options)
-    tables, said = "", []
-    for data_set in DATA_SETS:
-        values = answer_values(data_set, records(data_set.file), count, model)
-        verdicts = verdict(values)
-        said += verdicts.values()
-        tables += (
-            f"\n### {data_set.title}: {len(values[data_set.measure][VRSD])} questions\n\n{lines(data_set, values)}\n"
-        )
-        tables += "".join(f"- {measure}: {text}\n" for measure, text in verdicts.items())
+    figures = {d: answer_values(d, records(d.file), count, model) for d in DATA_SETS}
+    page = f"papers/vrsd_downstream{language_models.suffix(options)}.md"
+    write = options.write and not options.questions
+    publish("papers/vrsd_downstream.md", blocks(figures, model, options), write, page)
+
+
+def blocks(figures: Mapping[DataSet, Values], model: LanguageModel, options: Namespace) -> Iterator[Block]:
+    yield from language_models.head("benchmarks/papers/vrsd_downstream.py", options)
     packages = ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "rouge-score")
-    page = f"""\
-# VRSD paper, Table 2
-
-Written by `{language_models.command("benchmarks/papers/vrsd_downstream.py", options)} --write`. {REPEATED}
-
-{facts(files, packages, SEED)[1]}
-
-{EXPLAINED.format(count=count, embedding=embedding_model(), k=K, pool=POOL)}
-## {model.name}
-
-{model.described}
-
-{summary(said)}{tables}"""
-    print(page, end="")
-    if options.write:
-        file = RESULTS / "papers" / f"vrsd_downstream{language_models.suffix(options)}.md"
-        file.write_text(page, encoding="utf-8")
-
-
-EXPLAINED = """\
-## What this is
-
-The questions are a random fifth of each data set, or {count} of them if there are more. The other records are the
-examples. An example is embedded as one text of question and answer, the query as the question alone (paper 4.1;
-{embedding}, the same split and embeddings as in `vrsd.md`). Each method selects {k} of the nearest {pool}. The prompt
-is the examples in the order of selection, `Q: …`, `A: …`, then the question. OpenBookQA's questions are shown with
-their options, which are not embedded.
-
-- **ROUGE-L** and **accuracy** are the paper's measures, of the first line that the model writes, greedily. ROUGE-L is
-  the F measure without stemming. An answer to OpenBookQA is right if it names the keyed option, by letter or text.
-  Guessing is right for a quarter of the questions.
-- **accuracy, most probable option**: the share of questions whose right option has the highest log-probability after
-  the prompt (the sum over its tokens). **log p of the right option** is the mean of that log-probability. Their prompts
-  show no options, because a small model that sees lettered options prefers some letters: with examples, Gemma 3 270M
-  names D for half of OpenBookQA's questions and B for a third. Neither measure is in the paper.
-- ± is the standard error over questions. **VRSD adds** is VRSD's mean less the row's, question by question, with a 95%
-  percentile bootstrap interval over the questions.
-- The paper's claim is that VRSD's examples give better answers than those of MMR with λ 0, 0.5 and 1. Below, it counts
-  as reproduced for a measure if all three intervals lie above 0, and as reproduced in direction if all three
-  differences do.
-
-Differences from the paper:
-
-- Models: the paper uses gpt-3.5-turbo and open-mistral-7b, which need a network. Gemma 3 270M takes 22 minutes on two
-  cores. These commands make the table with other models:
-
-      python benchmarks/papers/vrsd_downstream.py --write --model mistralai/Mistral-7B-v0.1
-      python benchmarks/papers/vrsd_downstream.py --write --endpoint http://localhost:8000/v1 --model NAME
-
-- The paper's published code puts an instruction for chat models after the examples and asks for a letter without an
-  explanation. A pretrained model continues `Q: …`, `A:` instead.
-- ARC-DA was not available. ARC-Challenge takes its place, with the text of the keyed option as the only answer. Its
-  options are not in the prompt.
-- The paper's ± seems to be over repeated runs of models that sample their answers. A greedy answer is always the same.
-- Pool and k are those of the paper's published code. The paper does not give the length of answers.
-"""
+    yield facts([data_set.file for data_set in figures], packages, SEED)
+    verdicts = {data_set: verdict(values) for data_set, values in figures.items()}
+    yield f"## {GEMMA}", f"## {model.name}"
+    yield ", weights in ", model.described
+    yield "The paper's claim is reproduced for ", summary([said for one in verdicts.values() for said in one.values()])
+    for data_set, values in figures.items():
+        yield lines(data_set, values)
+        yield ": **", "".join(f"- {measure}: {said}\n" for measure, said in verdicts[data_set].items())
 
 
 if __name__ == "__main__":

@@ -30,7 +30,6 @@ import inspect
 import platform
 import statistics
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -266,22 +265,13 @@ def verdicts(found: dict[str, dict[str, Times]], names: list[str]) -> list[str]:
 
 
 def blocks(found: dict[str, dict[str, Times]], turns: int) -> Iterator[Block]:
-    about = (
-        "Written by `benchmarks/adapters.py --write`. The first lines of this script say which search each call is "
-        "compared with. All figures are microseconds. The overhead is the median difference between a call and that "
-        "search, with the quartiles of the difference in brackets. It includes the selection. setselect requires an "
-        f"overhead of at most {BOUNDS[WITH_NUMBA]} µs with numba and {BOUNDS[NUMPY]} µs in numpy alone; of the default "
-        f"without names (`bridge_weight=0`), {BOUND_WITH_WORDS} µs. Its two rows read {FETCH_K_WITH_WORDS} texts of "
-        "1,000 characters for questions of 20 words. In the row with names, a text has the name of another one after "
-        f"every {WORDS_PER_NAME} words. The rows of "
-        "`as_retriever` show the overhead of the frameworks' own retrievers, which no adapter can avoid. "
-        f"Setting: {N:,} random vectors of {DIMENSION} dimensions in a flat FAISS index, fetch_k = {FETCH_K}, k = {K}, "
-        f"VRSD, {turns} turns, one BLAS thread, {os.cpu_count()} cores, "
-        f"{platform.machine()}, Python {platform.python_version()}, "
-        + ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-        + "."
+    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    setting = (
+        f"Setting: {N:,} random vectors of {DIMENSION} dimensions in a flat FAISS index, fetch_k = {FETCH_K}, "
+        f"k = {K},\nVRSD, {turns} turns, one BLAS thread, {os.cpu_count()} cores, {platform.machine()}, "
+        f"Python {platform.python_version()},\n{packages}."
     )
-    yield "Written by ", "\n".join(textwrap.wrap(about, 120))
+    yield "Setting: ", setting
     rows = []
     for name, times in found[WITH_NUMBA].items():
         in_numpy = overhead(found[NUMPY][name]) if name in found[NUMPY] else "–"

@@ -26,13 +26,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.common import CACHE, Block, facts, parser, publish, records, require, say, table
+from benchmarks.common import CACHE, Block, facts, parser, publish, records, require, table
 from benchmarks.learned.judge import END, Judge
 from benchmarks.papers import _language_models as language_models
 from benchmarks.papers._language_models import LanguageModel
 from benchmarks.regimes import best_by_words, contains, space_words
 from benchmarks.regimes_methods import DEFAULT, HYBRID, METHODS, SIMILARITY, search_for
-from benchmarks.regimes_tasks import REGIMES, SEED, embed_regime
+from benchmarks.regimes_tasks import REGIMES, SEED, embed_regime, test_half
 from shared_core.evaluation.measures.statistics import bootstrap_interval
 from shared_core.signals.language_models import Item
 
@@ -73,14 +73,15 @@ class Asked(NamedTuple):
 
 def read_set(name: str) -> list[Asked]:
     """The questions of the test half of a set with the picks of every method."""
-    regime = REGIMES[f"{name}, paragraphs"][0]()
-    questions = records(f"{FOLDERS[name]}/questions.jsonl")
+    regime = test_half(REGIMES[f"{name}, paragraphs"][0]())
+    questions = {record["question"]: record for record in records(f"{FOLDERS[name]}/questions.jsonl")}
     row_of = {passage["id"]: row for row, passage in enumerate(records(f"{FOLDERS[name]}/passages.jsonl"))}
     vectors, queries = embed_regime(regime)
     spaced = [space_words(text) for text in regime.texts]
     names = regime.names or []
     test = []
-    for case, record, query, by_words in zip(regime.cases, questions, queries, best_by_words(regime), strict=True):
+    for case, query, by_words in zip(regime.cases, queries, best_by_words(regime), strict=True):
+        record = questions[case.question]
         search = search_for(regime, case, query, vectors, by_words=by_words)
         picks = {NOTHING: [], NEEDED: [row_of[passage] for passage in record["gold"]]}
         picks |= {method: METHODS[method](search, K) for method in SELECTED}
@@ -158,18 +159,18 @@ SHARES = MEASURES[:4]
 Figures = dict[str, np.ndarray]
 
 
-def ask(judge: Judge, model: LanguageModel, some: Sequence[Asked], prompts: Prompts, about: str) -> Figures:
+def ask(judge: Judge, model: LanguageModel, some: Sequence[Asked], prompts: Prompts) -> Figures:
     """Let the model answer every question from the texts of every row."""
     places = [(asked, row) for row in ROWS for asked in some]
     pairs = [prompts.of(*place) for place in places]
-    verdicts = judge.verdicts(pairs, about)
+    verdicts = judge.verdicts(pairs)
     contexts = [context(*pair) for pair in pairs]
     written = model.complete(contexts, LONGEST_ANSWER, FOLDER / "written.jsonl")
     lengths = count_tokens(model, contexts)
     answers = count_tokens(model, [asked.answer + END for asked in some])
     values = []
     for place, (asked, row) in enumerate(places):
-        log = verdicts[place].log
+        log, _ = verdicts[place]
         exact = normalised(written[place]) == normalised(asked.answer)
         shares = [asked.found[row], asked.contained[row], exact, f1(written[place], asked.answer)]
         per_token = log / answers[place % len(some)]
@@ -298,10 +299,10 @@ def main() -> None:
     model = language_models.gemma()
     sets, some, figures = {}, {}, {}
     for name, folder in FOLDERS.items():
-        judge = Judge(model, FOLDER / f"{folder}.jsonl", say)
+        judge = Judge(model, FOLDER / f"{folder}.jsonl")
         sets[name] = read_set(name)
         some[name] = sets[name][: options.questions]
-        figures[name] = ask(judge, model, some[name], Prompts(), name)
+        figures[name] = ask(judge, model, some[name], Prompts())
     publish(PAGE, blocks(sets, groups(some, figures)), options.write and options.questions == QUESTIONS)
 
 

@@ -30,7 +30,7 @@ from benchmarks.common import Block, facts, holds, parser, publish, records, req
 from benchmarks.models import MINILM, embed
 from benchmarks.regimes import Figures, interval
 from benchmarks.regimes_methods import Method, Search, by_texts, by_vectors, search_for
-from benchmarks.regimes_tasks import REGIMES, SEED, Case, Picks, Regime, embed_regime, is_development, steps
+from benchmarks.regimes_tasks import REGIMES, SEED, Case, Picks, Regime, embed_regime, steps, test_half
 from langchain_setselect import SetSelectRetriever
 from llamaindex_setselect import SetSelectIndexRetriever
 from shared_core import Coverage, TopK
@@ -69,9 +69,9 @@ class Corpus(NamedTuple):
 
 
 def corpus_of(regime: Regime) -> Corpus:
-    kept = [case for case in regime.cases if not is_development(case.question)]
-    vectors, queries = embed_regime(regime._replace(cases=kept))
-    return Corpus(regime, vectors, kept, queries)
+    half = test_half(regime)
+    vectors, queries = embed_regime(half)
+    return Corpus(regime, vectors, half.cases, queries)
 
 
 # --- what selects -----------------------------------------------------------------------------------
@@ -188,7 +188,8 @@ def verdict(found: Found) -> str:
     for (name, method), asked in ASKED.items():
         got = found[name][method].mean(axis=0)
         lines.append(
-            f"- {holds(all(got >= asked))}: {name}, {method}, at least {asked[0]} / {asked[1]}. Found: {got[0]:.1f} / {got[1]:.1f}."
+            f"- {holds(all(got >= asked))}: {name}, {method}, at least {asked[0]} / {asked[1]}. "
+            f"Found: {got[0]:.1f} / {got[1]:.1f}."
         )
     return "\n".join(lines) + "\n"
 

@@ -112,18 +112,12 @@ def blocks(found: Sequence[dict[str, float]]) -> Iterator[Block]:
         each = row["seconds"] / steps / row["items"] * 1e6
         seconds = (f"{row['seconds']:.1f}", f"{row['slowest']:.1f}", f"{each:.2f}")
         rows.append([f"{row['items']:,}", *seconds, f"{row['gigabytes']:.2f}"])
-    yield (
-        "The kernel is RowFactors ",
-        (
-            f"The kernel is RowFactors with K = {RANK} and K' = {SKEW_RANK}. It is fitted to {SUBSETS:,} random subsets of "
-            f"{SIZE} items, in {steps} steps of {BATCH} subsets an epoch, with `torch.optim.Adam(fused=True)` in float64. "
-            f"The seconds are the median and the slowest of {EPOCHS} epochs (of one epoch for the largest pool). The peak "
-            f"is that of the memory of the process, of which Python and the libraries take "
-            f"{found[0]['libraries']:.2f} GiB. "
-            f"Setting: {found[0]['threads']:.0f} threads on {os.cpu_count()} cores, Python {platform.python_version()}, "
-            f"numpy {np.__version__}, torch {version('torch')}, seed {SEED}."
-        ),
+    about = (
+        f"Setting: {found[0]['threads']:.0f} threads on {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"numpy {np.__version__}, torch {version('torch')}, seed {SEED}. Python and the libraries take "
+        f"{found[0]['libraries']:.2f} GiB of the peak."
     )
+    yield "Setting: ", about
     yield table(["items", "seconds an epoch", "slowest", "µs an item and step", "peak, GiB"], rows)
 
 

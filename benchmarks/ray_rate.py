@@ -15,7 +15,6 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import argparse
 import platform
-import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import ray
@@ -92,10 +92,8 @@ def main() -> None:
         once = bool((ids == np.arange(options.queries)).all()) and len(ids) == options.queries
     ray.shutdown()
     about = (
-        f"Made by `benchmarks/ray_rate.py`: {options.queries:,} queries against {options.vectors:,} x {DIMENSION} in an "
-        f"HNSW index of {index.stat().st_size >> 20} MiB, VRSD, {K} of {FETCH_K}, blocks of {block_rows:,}. The seconds "
-        "are those from call to return. They include the start of the actors and the writing of the parts. Ray already "
-        "runs."
+        f"Made by `benchmarks/ray_rate.py`: {options.queries:,} queries against {options.vectors:,} x {DIMENSION} in "
+        f"an HNSW index of {index.stat().st_size >> 20} MiB, VRSD, {K} of {FETCH_K}, blocks of {block_rows:,}."
     )
     publish("ray_rate.md", blocks(about, options.queries, runs, killer, same, once), options.write)
 
@@ -115,14 +113,12 @@ def blocks(about: str, queries: int, runs: dict[str, Run], killer: "Killer", sam
     ]
     yield table(["run", "seconds", "queries a second", "peak of all processes, MiB"], rows)
     yield "Two workers give ", f"Two workers give {runs[ONE].seconds / runs[TWO].seconds:.2f} times one worker's rate."
-    yield (
-        " was killed (SIGKILL) ",
-        (
-            f"Process {killer.killed} was killed (SIGKILL) when {killer.at} of {runs[KILLED].summary.parts} parts were "
-            f"written. Every row is there once and in order: {'yes' if once else 'NO'}. All parts equal those without Ray, "
-            f"byte for byte: {'yes' if same else 'NO'}."
-        ),
+    killed = (
+        f"Process {killer.killed} was killed (SIGKILL) when {killer.at} of {runs[KILLED].summary.parts} parts were "
+        f"written. Every row is there once and in order: {'yes' if once else 'NO'}. All parts equal those without "
+        f"Ray, byte for byte: {'yes' if same else 'NO'}."
     )
+    yield " was killed (SIGKILL) ", killed
 
 
 def files(queries: int, vectors: int) -> tuple[Path, Path]:
@@ -171,9 +167,7 @@ def machine() -> str:
         (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
         platform.machine(),
     )
-    return (
-        f"{os.cpu_count()} cores ({model}), {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
-    )
+    return f"{os.cpu_count()} cores ({model}), {psutil.virtual_memory().total / 2**30:.0f} GiB"
 
 
 class Memory:
@@ -192,32 +186,15 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._done.wait(5):
-            self.peak = max(self.peak, sum(map(pss, [os.getpid(), *descendants(os.getpid())])))
+            self.peak = max(self.peak, sum(map(pss, [psutil.Process(), *psutil.Process().children(recursive=True)])))
 
 
-def descendants(root: int) -> list[int]:
-    """The processes that ``root`` started, directly or indirectly."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            # The name before this bracket may hold any character, brackets and blanks too.
-            parent = int(stat.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        children.setdefault(parent, []).append(int(stat.parent.name))
-    found = list(children.get(root, []))
-    for process in found:
-        found += children.get(process, [])
-    return found
-
-
-def pss(process: int) -> int:
+def pss(process: psutil.Process) -> int:
     try:
-        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-    except OSError:
+        return int(process.memory_full_info().pss)
+    except psutil.Error:
         # The process has ended.
         return 0
-    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:")), 0)
 
 
 class Killer(threading.Thread):
@@ -233,10 +210,10 @@ class Killer(threading.Thread):
             time.sleep(0.1)
         # Directly after a part is written, its worker is between two blocks.
         time.sleep(0.5)
-        workers = [p for p in descendants(os.getpid()) if b"MapWorker" in Path(f"/proc/{p}/cmdline").read_bytes()]
+        workers = [p for p in psutil.Process().children(recursive=True) if "MapWorker" in "".join(p.cmdline())]
         self.at = len(list(self._out.glob("part-*.parquet")))
-        self.killed = workers[0]
-        os.kill(self.killed, signal.SIGKILL)
+        self.killed = workers[0].pid
+        workers[0].kill()
 
 
 if __name__ == "__main__":

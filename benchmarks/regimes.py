@@ -32,7 +32,7 @@ from benchmarks.regimes_methods import (
     WORDS,
     search_for,
 )
-from benchmarks.regimes_tasks import ANSWER, GROUPS, REGIMES, SEED, Case, Picks, Regime, development_half, embed_regime
+from benchmarks.regimes_tasks import ANSWER, GROUPS, REGIMES, SEED, Case, Picks, Regime, embed_regime, test_half
 from shared_core.signals.words import split_words
 
 PAGE = "regimes.md"
@@ -52,7 +52,6 @@ class Cell(NamedTuple):
     regime: str
     vectors: str
     questions: list[str]
-    development: np.ndarray
     worth: dict[int, dict[str, np.ndarray]]  # by k and method
     curve: dict[str, np.ndarray]  # worth by question and k in CURVE, of similarity and the default
     answer: dict[int, dict[str, np.ndarray]]  # whether a pick contains the answer; NaN: unknown
@@ -73,7 +72,7 @@ def measure(name: str, regime: Regime, by_words: list[np.ndarray], model: str) -
     if not is_installed(model) or (model == E5 and len(set(regime.texts)) > MOST_TEXTS):
         return None
     vectors, queries = embed_regime(regime, model)
-    shape, development = len(regime.cases), development_half(regime.cases)
+    shape = len(regime.cases)
     worth = {k: {method: np.full(shape, np.nan) for method in METHODS} for k in regime.ks}
     answer = {k: {method: np.full(shape, np.nan) for method in METHODS} for k in regime.ks}
     curve = {method: np.zeros((shape, len(CURVE))) for method in (SIMILARITY, DEFAULT)}
@@ -89,7 +88,7 @@ def measure(name: str, regime: Regime, by_words: list[np.ndarray], model: str) -
             # Both methods are greedy: the first k of a larger set are the set of k.
             picks = METHODS[method](search, max(CURVE))
             values[number] = [case.worth(picks[:k]) for k in CURVE]
-    return Cell(name, model, [case.question for case in regime.cases], development, worth, curve, answer)
+    return Cell(name, model, [case.question for case in regime.cases], worth, curve, answer)
 
 
 def space_words(text: str) -> str:
@@ -109,15 +108,14 @@ Questions = list[str]
 Figures = tuple[np.ndarray, Questions]
 
 
-def per_question(cells: Sequence[Cell], of: Callable[[Cell, int], np.ndarray], development: bool = False) -> Figures:
-    """The mean over the cells of one regime, and over k, of a figure of every question of one half."""
-    kept = cells[0].development == development
+def per_question(cells: Sequence[Cell], of: Callable[[Cell, int], np.ndarray]) -> Figures:
+    """The mean over the cells of one regime, and over k, of a figure of every question."""
     values = np.mean([np.mean([of(cell, k) for k in cell.worth], axis=0) for cell in cells], axis=0)
-    return 100 * values[kept], [question for question, keep in zip(cells[0].questions, kept, strict=True) if keep]
+    return 100 * values, cells[0].questions
 
 
-def gain(cells: Sequence[Cell], method: str, base: str = SIMILARITY, development: bool = False) -> Figures:
-    return per_question(cells, lambda cell, k: cell.worth[k][method] - cell.worth[k][base], development)
+def gain(cells: Sequence[Cell], method: str, base: str = SIMILARITY) -> Figures:
+    return per_question(cells, lambda cell, k: cell.worth[k][method] - cell.worth[k][base])
 
 
 def by_regime(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
@@ -141,9 +139,9 @@ def interval(figures: Sequence[Figures]) -> str:
     return f"{np.mean([values.mean() for values, _ in figures]):+.1f} ({low:+.1f} to {high:+.1f})"
 
 
-def mean_gains(cells: Sequence[Cell], method: str, development: bool = False) -> dict[str, float]:
+def mean_gains(cells: Sequence[Cell], method: str) -> dict[str, float]:
     """The gain over similarity in each regime: the mean over the kinds of vectors, k and questions."""
-    return {name: gain(some, method, development=development)[0].mean() for name, some in by_regime(cells).items()}
+    return {name: gain(some, method)[0].mean() for name, some in by_regime(cells).items()}
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -240,7 +238,7 @@ def curve_table(cells: Sequence[Cell]) -> str:
         if is_all_or_nothing(name):
             means = {}
             for method in (SIMILARITY, DEFAULT):
-                values = np.mean([cell.curve[method][~cell.development] for cell in some], axis=(0, 1))
+                values = np.mean([cell.curve[method] for cell in some], axis=(0, 1))
                 means[method] = 100 * values
                 rows.append([f"{name}: {method}", *(f"{means[method][k - 1]:.0f}" for k in shown)])
             enough = np.flatnonzero(means[DEFAULT] >= means[SIMILARITY][-1] - 1e-9)
@@ -261,7 +259,7 @@ def answer_table(cells: Sequence[Cell]) -> str:
     methods = [SIMILARITY, *SHOWN]
     rows = []
     for name, some in by_regime(cells).items():
-        known = ~some[0].development & ~np.isnan(next(iter(some[0].answer.values()))[SIMILARITY])
+        known = ~np.isnan(next(iter(some[0].answer.values()))[SIMILARITY])
         if known.any():
             for k in some[0].worth:
                 values = {
@@ -292,12 +290,11 @@ def harm_table(cells: Sequence[Cell]) -> str:
 def value_table(cells: Sequence[Cell], measures: dict[str, str]) -> str:
     rows = []
     for cell in cells:
-        kept = ~cell.development
         for k, worth in cell.worth.items():
-            values = [100 * worth[method][kept].mean() for method in METHODS]
+            values = [100 * worth[method].mean() for method in METHODS]
             best = max(round(value, 1) for value in values)
             shown = [f"**{value:.1f}**" if round(value, 1) == best else f"{value:.1f}" for value in values]
-            rows.append([f"{cell.regime}: {measures[cell.regime]}", str(k), str(int(kept.sum())), *shown])
+            rows.append([f"{cell.regime}: {measures[cell.regime]}", str(k), str(len(cell.questions)), *shown])
     return table(["regime", "k", "questions", *METHODS], rows)
 
 
@@ -334,7 +331,7 @@ def main() -> None:
     files: list[str] = []
     for name, (make, needed) in REGIMES.items():
         if is_there(*needed):
-            regime = make()
+            regime = test_half(make())
             measures[name] = regime.measure
             files += needed
             by_words = best_by_words(regime)

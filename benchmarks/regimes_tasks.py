@@ -249,6 +249,11 @@ def development_half(cases: Sequence[Case]) -> np.ndarray:
     return np.array([is_development(case.question) for case in cases])
 
 
+def test_half(regime: Regime) -> Regime:
+    """The regime with the questions on which nothing was chosen."""
+    return regime._replace(cases=[case for case in regime.cases if not is_development(case.question)])
+
+
 def embed_regime(regime: Regime, model: str = MINILM) -> tuple[np.ndarray, np.ndarray]:
     """The vectors of the texts and of the questions."""
     return embed(regime.texts, model), embed([case.question for case in regime.cases], model, query=True)

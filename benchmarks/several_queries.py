@@ -29,7 +29,7 @@ from benchmarks.models import GEMMA, MINILM, MPNET, PACKAGES, embed, is_installe
 from benchmarks.papers._language_models import gemma, resume_file
 from benchmarks.regimes import Figures, interval
 from benchmarks.regimes_methods import FETCH_K, Search, by_texts, by_vectors, reciprocal_ranks
-from benchmarks.regimes_tasks import SEED, Picks, Regime, development_half, draw, steps, strategyqa
+from benchmarks.regimes_tasks import SEED, Picks, Regime, draw, is_development, steps, strategyqa
 from shared_core import NDPP, Coverage, TopK
 
 PAGE = "several_queries.md"
@@ -189,28 +189,26 @@ class Cell(NamedTuple):
     """Whether everything is found, in points, of shape (questions, KS), by method."""
 
     questions: list[str]
-    development: np.ndarray
     found: dict[str, np.ndarray]
 
     def mean(self, method: str) -> np.ndarray:
-        mean: np.ndarray = self.found[method][~self.development].mean(axis=0)
+        mean: np.ndarray = self.found[method].mean(axis=0)
         return mean
 
     def minus(self, method: str, base: str) -> list[Figures]:
         """For each k."""
-        values = (self.found[method] - self.found[base])[~self.development]
-        questions = [one for one, drop in zip(self.questions, self.development, strict=True) if not drop]
-        return [(column, questions) for column in values.T]
+        return [(column, self.questions) for column in (self.found[method] - self.found[base]).T]
 
 
 def measure(task: Task, model: str) -> Cell:
     vectors = embed(task.regime.texts, model)
     of_text = dict.fromkeys(chain.from_iterable(task.queries))
     vector_of = dict(zip(of_text, embed(list(of_text), model, query=True), strict=True))
-    questions = [case.question for case in task.regime.cases]
-    development = development_half(task.regime.cases)
+    pairs = zip(task.regime.cases, task.queries, strict=True)
+    asked = [(case, queries) for case, queries in pairs if not is_development(case.question)]
+    questions = [case.question for case, _ in asked]
     found = {name: np.zeros((len(questions), len(KS))) for name in METHODS}
-    for number, (case, queries) in enumerate(zip(task.regime.cases, task.queries, strict=True)):
+    for number, (case, queries) in enumerate(asked):
         embedded = np.array([vector_of[query] for query in queries])
         fetched = {
             "alone": search(task, vectors, queries[:1], embedded[:1], FETCH_K),
@@ -221,7 +219,7 @@ def measure(task: Task, model: str) -> Cell:
         for name, (which, select) in METHODS.items():
             picks = select(fetched[which], max(KS))
             found[name][number] = [100 * case.worth(picks[:k]) for k in KS]
-    return Cell(questions, development, found)
+    return Cell(questions, found)
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -240,7 +238,7 @@ def found_tables(cells: Cells) -> list[str]:
     for stored in (False, True):
         some = {name: cell for name, cell in cells.items() if name.endswith(STORED) == stored}
         rows = [[method, *(both(cell.mean(method)) for cell in some.values())] for method in METHODS]
-        rows.append(["questions", *(str((~cell.development).sum()) for cell in some.values())])
+        rows.append(["questions", *(str(len(cell.questions)) for cell in some.values())])
         title = "stored three times" if stored else "everything found among 5 / 10 texts"
         parts.append(table([title, *(name.removesuffix(STORED) for name in some)], rows))
     return parts

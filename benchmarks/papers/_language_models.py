@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +23,6 @@ from shared_core.signals.language_models import (
     AnswerModel,
     EndpointModel,
     Item,
-    Scored,
     TransformersModel,
     choose_precision,
 )
@@ -32,6 +31,28 @@ from shared_core.signals.perplexity import LogPerplexityQuality
 BATCH, SEED = 16, 0
 TIMEOUT, RETRIES = 120.0, 4
 Complete = Callable[[list[str], int], list[str]]
+
+
+class Kept:
+    """Results by key in a JSON-lines file, from which an interrupted run resumes; without a file in memory alone."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.results: dict[str, Any] = {}
+        self._file = file
+        for line in file.read_text(encoding="utf-8").splitlines() if file and file.exists() else ():
+            # An interrupted run may have left an unfinished line.
+            with suppress(ValueError):
+                key, result = json.loads(line)
+                self.results[key] = result
+
+    def add(self, results: Mapping[str, Any]) -> None:
+        """Keep more results."""
+        self.results |= results
+        if self._file:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with self._file.open("a", encoding="utf-8") as file:
+                # The line break comes first: it ends an unfinished line.
+                file.writelines("\n" + json.dumps(entry) for entry in results.items())
 
 
 @dataclass(frozen=True)
@@ -49,66 +70,47 @@ class LanguageModel:
         """The scorer of the mean log-probability of an answer's tokens (RAGSys, section 3.3.3)."""
         return LogPerplexityQuality(self.answers, template=template, batch_size=self.batch_size, model_id=self.key)
 
+    def verdicts(self, items: Sequence[Item], resume: Path | None = None) -> list[tuple[float, bool]]:
+        """log p(answer | context), summed over the answer's tokens, and whether greedy decoding writes the answer.
+
+        Equal items are scored once. ``resume`` is the file of a :class:`Kept`.
+        """
+        kept = Kept(resume)
+        keys = [_digest(f"{len(item.context)} {item.context}{item.answer}") for item in items]
+        missing = {key: item for key, item in zip(keys, items, strict=True) if key not in kept.results}
+        names, left = list(missing), list(missing.values())
+        with _progress("Scores", len(left)) as bar:
+            for batch in self.answers.score_batches(left, self.batch_size) if left else ():
+                kept.add({names[place]: [one.mean * one.tokens, one.greedy] for place, one in batch})
+                bar.update(len(batch))
+        return [tuple(kept.results[key]) for key in keys]
+
     def totals(self, prompts: Sequence[str], answers: Sequence[str], resume: Path | None = None) -> np.ndarray:
         """log p(answer | prompt), summed over the answer's tokens; the answer directly follows the prompt."""
-        model_id = f"total of {self.key}"
-        scorer = LogPerplexityQuality(
-            _Totals(self.answers), template="{question}{answer}", batch_size=self.batch_size, model_id=model_id
-        )
-        return scorer.score(prompts, answers, progress=True, resume=resume)
+        items = [Item(row, *pair) for row, pair in enumerate(zip(prompts, answers, strict=True))]
+        return np.array([log for log, _ in self.verdicts(items, resume)])
 
     def complete(self, prompts: Sequence[str], tokens: int, resume: Path | None = None) -> list[str]:
-        """The greedy continuations, up to the end of the line or ``tokens``; equal prompts are asked once.
-
-        ``resume`` is a file that keeps the answers, from which an interrupted run resumes.
-        """
-        resume = resume or Path(os.devnull)
-        keys = {prompt: hashlib.sha256(f"{tokens} {prompt}".encode()).hexdigest() for prompt in prompts}
-        found = _kept_answers(resume)
+        """The greedy continuations, up to the end of the line or ``tokens``; equal prompts are asked once."""
+        kept = Kept(resume)
+        keys = {prompt: _digest(f"{tokens} {prompt}") for prompt in prompts}
         # Prompts of similar length share a batch, since each batch is padded to its longest prompt.
-        missing = sorted((prompt for prompt in keys if keys[prompt] not in found), key=lambda prompt: -len(prompt))
-        bar = import_library("tqdm", "train").tqdm(
-            total=sum(map(len, missing)), desc="Answers", unit=" characters", unit_scale=True, disable=not missing
-        )
-        with bar, resume.open("a", encoding="utf-8") as file:
+        missing = sorted((prompt for prompt in keys if keys[prompt] not in kept.results), key=len, reverse=True)
+        with _progress("Answers", len(missing)) as bar:
             for start in range(0, len(missing), self.batch_size):
                 batch = missing[start : start + self.batch_size]
-                for prompt, text in zip(batch, self.batch_complete(batch, tokens), strict=True):
-                    found[keys[prompt]] = first_line(text)
-                    # The line break comes first: it ends a line that an interrupted run left unfinished.
-                    file.write("\n" + json.dumps([keys[prompt], first_line(text)]))
-                file.flush()
-                bar.update(sum(map(len, batch)))
-        return [found[keys[prompt]] for prompt in prompts]
+                texts = map(first_line, self.batch_complete(batch, tokens))
+                kept.add(dict(zip((keys[prompt] for prompt in batch), texts, strict=True)))
+                bar.update(len(batch))
+        return [kept.results[keys[prompt]] for prompt in prompts]
 
 
-def _kept_answers(file: Path) -> dict[str, str]:
-    """The answers in a file by the keys of their prompts, without unfinished lines."""
-    found = {}
-    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
-        with suppress(ValueError):
-            key, answer = json.loads(line)
-            found[key] = answer
-    return found
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-class _Totals:
-    """The same model with an answer's total in place of its mean, for the measures of RAGSys 3.2."""
-
-    def __init__(self, model: AnswerModel) -> None:
-        self._model = model
-
-    @property
-    def limit(self) -> int | None:
-        return self._model.limit
-
-    @property
-    def precision(self) -> str:
-        return self._model.precision
-
-    def score_batches(self, items: Sequence[Item], batch_size: int) -> Iterator[list[tuple[int, Scored]]]:
-        for batch in self._model.score_batches(items, batch_size):
-            yield [(place, found._replace(mean=found.mean * found.tokens)) for place, found in batch]
+def _progress(what: str, count: int) -> Any:
+    return import_library("tqdm", "train").tqdm(desc=what, total=count, disable=not count)
 
 
 def plain(question: str, answer: str = "") -> str:

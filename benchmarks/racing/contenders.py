@@ -38,7 +38,7 @@ OURS = (*SETS, *DETERMINANTS)
 # The speed of the frameworks does not depend on the lengths of the rows: they take part where the rows have length 1.
 FRAMEWORKS = (LANGCHAIN, LANGCHAIN_LISTS, LLAMAINDEX, HAYSTACK)
 PEERS = (PYVERSITY, PYVERSITY_DPP, *FRAMEWORKS)
-# The largest n of a peer: larger lists are only converted longer, and Haystack's ranker takes half a minute at n = 1,000.
+# The largest n of a peer: longer lists only take longer to convert, and Haystack takes half a minute at n = 1,000.
 LARGEST = {LANGCHAIN_LISTS: 100, HAYSTACK: 200}
 
 

@@ -87,15 +87,14 @@ def verdicts(found: Found) -> Iterator[tuple[str, ...]]:
 
 def blocks(found: Found) -> Iterator[Block]:
     about = found.about
-    yield (
-        "Made by ",
-        (
-            "Made by `make bench WRITE=1` (`benchmarks/speed.py`), with a plot of the figures ([light](speed.svg), "
-            f"[dark](speed-dark.svg)). {about.get('cpu_model_name', about['platform'])}, {about['cpu_count']} cores, one "
-            f"BLAS thread; {about['versions']}; setselect "
-            f"{about.get('setselect', 'in a state that changed during the run')}."
-        ),
+    machine = about.get("cpu_model_name", about["platform"])
+    commit = about.get("setselect", "in a state that changed during the run")
+    made = (
+        "Made by `make bench WRITE=1` (`benchmarks/speed.py`), with a plot of the figures ([light](speed.svg), "
+        f"[dark](speed-dark.svg)). {machine}, {about['cpu_count']} cores, one BLAS thread; {about['versions']}; "
+        f"setselect {commit}."
     )
+    yield "Made by ", made
     yield table(("selector", "where", "case", "required", "measured", "verdict"), verdicts(found))
     yield f"## Rows of {UNIT}"
     yield from _times_and_ratios(found, _ALL)
@@ -104,13 +103,11 @@ def blocks(found: Found) -> Iterator[Block]:
     yield from _times_and_ratios(found, [Point(*size, ANY) for size in SIZES])
     yield _batches(found)
     yield _end_to_end(found)
-    yield (
-        "Load of the machine before the run",
-        (
-            f"Load of the machine before the run: {found.load}. {found.unstable} of the {found.series} series of values "
-            "have a\nstandard deviation of at least a tenth of their mean; pyperf calls them unstable."
-        ),
+    load = (
+        f"Load of the machine before the run: {found.load}. {found.unstable} of the {found.series} series of values "
+        "have a\nstandard deviation of at least a tenth of their mean; pyperf calls them unstable."
     )
+    yield "Load of the machine before the run", load
 
 
 def _times_and_ratios(found: Found, points: Sequence[Point]) -> Iterator[str]:

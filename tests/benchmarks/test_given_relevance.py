@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import given_relevance
-from benchmarks.given_relevance import FUSED, Task, fuse, rankings_of
+from benchmarks.given_relevance import FUSED, Task, rankings_of
 
 TEXTS = ["red lamp", "blue lamp", "green chair", "old chair", "lamp and chair"]
 VECTORS = dict(zip(TEXTS, np.eye(5) + 0.1, strict=True)) | {"lamp": np.array([0.1, 0.2, 0.3, 0.9, 0.4])}
@@ -25,12 +25,6 @@ def embed(texts: Sequence[str], model: str) -> np.ndarray:
 def task(monkeypatch: pytest.MonkeyPatch) -> Task:
     monkeypatch.setattr(given_relevance, "embed", embed)
     return Task(TEXTS, ["lamp"], [{0: {"a": 1}, 3: {"b": 1}}], {"found": "StRecall", "α-nDCG": "alpha_nDCG"})
-
-
-def test_fusion_adds_up_reciprocal_ranks() -> None:
-    fused = fuse([np.array([4, 7]), np.array([7, 9])])
-    assert list(fused) == [7, 4, 9]
-    assert list(fused.values()) == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
 
 
 def test_a_text_without_a_word_of_the_query_has_no_rank_by_words(task: Task) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from benchmarks.learned.shell import shell_symbols
-from tests.shared_core.learning.feedback.test_symbols import texts
 
 
 def named(text: str) -> set[Any]:
@@ -60,20 +59,6 @@ def test_commands(text: str, wanted: str) -> None:
     # ">" alone and "=>" are written like the signs above.
     expected = {("=", symbol[1]) if symbol[0] == "=" and len(symbol) == 2 else symbol for symbol in expected}
     assert shell_symbols(text) == expected
-
-
-def test_every_record_of_nl2bash_has_a_symbol() -> None:
-    commands = texts("nl2bash/nl2bash.jsonl", "bash")
-    found = [shell_symbols(command) for command in commands]
-    assert all(found)
-    # By the first word, which is a utility in nine of ten records.
-    first = [command.split()[0] for command in commands]
-    plain = [place for place, word in enumerate(first) if word.isalpha()]
-    assert len(plain) > 9000
-    assert all(first[place] in found[place] for place in plain if first[place] not in {"do", "then", "else"})
-    xargs = [place for place, command in enumerate(commands) if "| xargs rm " in command]
-    assert len(xargs) > 20
-    assert all(("xargs", "rm") in found[place] for place in xargs)
 
 
 def test_any_text_is_taken() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from benchmarks.racing import contenders, end_to_end, texts
-from benchmarks.racing.points import LAMBDA, Batch, Point, batch_data, data
+from benchmarks.racing import contenders, end_to_end
+from benchmarks.racing.races import LAMBDA, Batch, Point, batch_data, data
 from shared_core import select
 from shared_core.selectors import _greedy
 
@@ -91,11 +91,3 @@ def test_all_ways_lead_from_text_to_documents() -> None:
             [d.page_content for d in each]
             for each in answers[way.given]  # type: ignore[attr-defined]
         ]
-
-
-def test_the_texts_of_the_benchmark_name_each_other() -> None:
-    runs: dict[str, Any] = texts.contenders(20)
-    named = runs[texts.TITLED]().named > 0
-    assert 40 < named.sum() <= 100
-    np.testing.assert_array_equal(runs[texts.UNTITLED]().named > 0, named)
-    assert runs[texts.WORDS]().covered.shape == (20, 12)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ QUERY = np.array([1.0, 0.0])
 # Degrees from the query. The pool of three leaves out the item at 90°; its order by cosine is rows 3, 1, 2.
 ANGLES = (90, 12, -20, 10)
 ITEMS = np.array([[math.cos(math.radians(a)), math.sin(math.radians(a))] for a in ANGLES])
-ARC = next(data_set for data_set in vrsd.DATA_SETS if data_set.paper == "ARC-DA")
 BM25 = np.array([5.0, 1.0, 0.0, 0.0])
 
 
@@ -27,12 +25,6 @@ def test_a_fifth_are_questions_and_no_items(n: int, asked: int) -> None:
     questions, rest = vrsd.split(n)
     assert len(questions) == asked
     assert sorted([*questions, *rest]) == list(range(n))
-
-
-def test_best_takes_the_lower_index_of_equals_and_all_if_there_are_fewer() -> None:
-    assert vrsd.best(np.array([0.1, 0.7, 0.7, 0.9]), 3).tolist() == [3, 1, 2]
-    assert vrsd.best(np.zeros(1000), 5).tolist() == [0, 1, 2, 3, 4]
-    assert vrsd.best(np.array([0.1, 0.2]), 100).tolist() == [1, 0]
 
 
 def test_what_each_method_selects() -> None:
@@ -66,42 +58,3 @@ def test_cosines_of_sums_and_pairs_follow_from_the_angles() -> None:
     ):
         assert aims[name] == pytest.approx([cosine_of(towards)], abs=1e-12)
         assert likeness[name] == pytest.approx([cosine_of(apart)], abs=1e-12)
-
-
-def test_refining_corrects_a_greedy_mistake_and_both_are_judged() -> None:
-    # 5° and −6° nearly cancel, and any third item turns the sum away; 5°, 20° and −28° point closer to the query.
-    angles = (5, -6, 20, -28)
-    items = np.array([[cosine_of(a), math.sin(math.radians(a))] for a in angles])
-    aims, _ = vrsd.judge(QUERY[None], items, [np.zeros(4)], size=4, k=3)
-    for name, rows in ((vrsd.VRSD, [0, 1, 2]), (vrsd.REFINED, [0, 2, 3])):
-        assert aims[name] == pytest.approx([math.cos(math.atan2(*items[rows].sum(axis=0)[::-1]))], abs=1e-12)
-    assert vrsd.worsened(aims) == 0
-
-
-def test_an_item_is_the_question_and_its_answer_as_each_data_set_defines_it() -> None:
-    record = {
-        "question": "Ice is",
-        "choices": [{"label": "A", "text": "cold"}, {"label": "B", "text": "hot"}],
-        "answer": "cold",
-        "answers": ["cold"],
-        "story": "He slept.",
-    }
-    assert [data_set.read(record) for data_set in vrsd.DATA_SETS] == [
-        ("Ice is", "cold"),
-        ("Ice is? The options are: cold. hot", "cold"),
-        ("Ice is", "cold"),
-        ("He slept.", "cold"),
-    ]
-
-
-def test_without_data_it_says_so_and_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(vrsd, "DATA", tmp_path)
-    monkeypatch.setattr("benchmarks.common.RESULTS", tmp_path / "results")
-    vrsd.main(["--write"])
-    out, err = capsys.readouterr()
-    assert not out
-    assert err.count("skipped") == len(vrsd.DATA_SETS)
-    assert "SETSELECT_DATA" in err
-    assert not (tmp_path / "results").exists()

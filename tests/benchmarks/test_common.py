@@ -8,7 +8,9 @@ import pytest
 
 from benchmarks.common import RESULTS, refresh, table
 
-PAGE = "# Title\n\n- Versions: 1\n- Seed: 0\n\n| a | b |\n| --- | ---: |\n| x | 1 |\n\n## Part\n\nText.\n\n| a | b |\n| --- | ---: |\n| y | 2 |\n"
+PAGE = "# Title\n\n- Versions: 1\n- Seed: 0\n\n{0}| x | 1 |\n\n## Part\n\nText.\n\n{0}| y | 2 |\n".format(
+    "| a | b |\n| --- | ---: |\n"
+)
 
 
 def test_each_figure_finds_its_place() -> None:

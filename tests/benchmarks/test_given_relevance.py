@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,16 +37,3 @@ def test_methods_select_from_the_fused_candidates_by_either_relevance(task: Task
     assert found["similarity; cosine"][0] == [3, 4, 2, 1, 0]
     assert found["MMR λ 0.75; fused, minmax"][0][0] == found[FUSED][0][0]
     assert "VRSD; fused, minmax" not in found
-
-
-def test_windows_of_a_right_paragraph_count_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    folder = tmp_path / "hotpotqa"
-    folder.mkdir()
-    passages = [{"id": 0, "sentences": ["A.", "B.", "C."]}, {"id": 1, "sentences": ["D."]}]
-    questions = [{"question": "Which?", "gold": [0, 1]}]
-    for name, rows in (("passages", passages), ("questions", questions)):
-        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    monkeypatch.setattr("benchmarks.common.DATA", tmp_path)
-    task = given_relevance.hotpotqa()
-    assert task.texts == ["A. B.", "B. C.", "D."]
-    assert task.right == [{0: {0: 1}, 1: {0: 1}, 2: {1: 1}}]

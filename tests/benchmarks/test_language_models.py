@@ -14,7 +14,7 @@ from benchmarks.papers import _language_models, ragsys
 from tests.benchmarks.tiny_lm import loaded, total
 from tests.shared_core.signals.completions_server import Completions, serving
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
+pytestmark = pytest.mark.usefixtures("one_torch_thread", "in_float32")
 
 
 def test_totals_and_answers_are_those_of_the_model_from_both_back_ends(

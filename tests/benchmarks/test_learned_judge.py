@@ -11,18 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import learned_from_model
-from benchmarks.learned.data import Split
 from benchmarks.learned.judge import END, Judge
-from benchmarks.learned.rows import LEARNED, Experiment, Teacher
 from benchmarks.papers import _language_models
-from shared_core.learning import CoverageFeedback, best, hold_out
-from shared_core.learning.objectives.factors import LinearFactors
-from shared_core.learning.objectives.likelihood import log_likelihood
 from shared_core.signals.language_models import Scored
 from tests.benchmarks.tiny_lm import loaded, total
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
+pytestmark = pytest.mark.usefixtures("one_torch_thread", "in_float32")
 
 WORDS = ("tea", "rain", "What", "keeps", "well", "good", "for", "us")
 ITEMS = [
@@ -30,8 +24,8 @@ ITEMS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def model(tiny_model: Path) -> _language_models.LanguageModel:
+@pytest.fixture
+def model(tiny_model: Path, in_float32: None) -> _language_models.LanguageModel:
     return replace(_language_models.from_transformers(tiny_model), batch_size=2)
 
 
@@ -70,29 +64,3 @@ def test_no_prompt_is_scored_twice(judge: Judge, model: _language_models.Languag
     assert verdicts[0] == verdicts[-1]
     silent: Any = None
     assert Judge(replace(model, answers=silent), tmp_path / "verdicts.jsonl").verdicts(asked) == verdicts[:-1]
-
-
-@pytest.fixture
-def experiment() -> Experiment:
-    """Sixty-four items whose vectors show their two words; twelve of them are test queries."""
-    rows = np.array([(WORDS.index(a), 8 + WORDS.index(b)) for a, b in itertools.product(WORDS, WORDS)])
-    vectors = np.zeros((64, 16), np.float32)
-    np.put_along_axis(vectors, rows, np.float32(0.5**0.5), axis=1)
-    order = np.random.default_rng(3).permutation(64)
-    test, pool = order[:12], order[12:]
-    split = Split([], [ITEMS[row] for row in pool], [ITEMS[row] for row in test])
-    return Experiment("geoquery", 0, split, vectors[pool], vectors[test], CoverageFeedback())
-
-
-def test_the_likelihoods_own_kernel_is_that_of_its_best_epoch(experiment: Experiment) -> None:
-    split = hold_out(experiment.split.pool, experiment.pool, seed=0)
-    teacher = Teacher(experiment, experiment.feedback, split, {"random": 4})
-    recipe = {**LEARNED["likelihood, NDPP"], "patience": 100}
-    fitted, kernel = learned_from_model.fit_by_likelihood(teacher, recipe, epochs=4)
-    numbers = [epoch.likelihood for epoch in fitted.history]
-    assert np.argmax(numbers) > 0
-    place = {row: number for number, row in enumerate(split.examples)}
-    held_out = best([entry for entry in teacher.labels("random") if entry.query in split.held_out], 0.1)
-    factors = LinearFactors(experiment.pool[list(split.examples)], kernel.W_V, kernel.W_B, -np.diag(kernel.C, -1)[::2])
-    found = log_likelihood(factors, [[place[row] for row in entry.subset] for entry in held_out])
-    assert found.mean() == pytest.approx(max(numbers))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import answers
-from benchmarks.answers import MEASURES, NEEDED, NOTHING, ROWS, Asked, context, difference, f1, prompt_item
+from benchmarks.answers import MEASURES, NEEDED, NOTHING, ROWS, Asked, context, f1, prompt_item
 from benchmarks.learned.judge import Judge
 from benchmarks.papers._language_models import LanguageModel
 from benchmarks.regimes_methods import DEFAULT, SIMILARITY
@@ -27,7 +27,7 @@ def asked(answer: str, needed: int) -> Asked:
 
 
 class Reader:
-    """Writes the first word of the prompt's first text; a prompt is the more probable the more words it has."""
+    """Writes the first word of the prompt's last text; a prompt is the more probable the more words it has."""
 
     limit, precision = None, ""
 
@@ -46,7 +46,8 @@ def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> LanguageModel:
     reader: Any = Reader()
 
     def write(prompts: list[str], _: int) -> list[str]:
-        return [prompt.rsplit("\n\n", 1)[1].split()[0] for prompt in prompts]
+        texts = [["", *prompt.rsplit("\n\n", 1)[1].splitlines()[:-2]] for prompt in prompts]
+        return [" ".join(some[-1].split()[:1]) for some in texts]
 
     return LanguageModel("reader", "a reader.", "reader", reader, write)
 
@@ -81,12 +82,3 @@ def test_every_row_is_asked_and_judged(model: LanguageModel, tmp_path: Path) -> 
     assert f"- Not told apart: {DEFAULT} minus similarity, exact match" in answers.verdict(found)
     last = answers.text_table({"films": some}).splitlines()[-1]
     assert last.startswith("| films: answer in a text | 1 | 0.0 | 0.0 | 0.0 | 100.0 | +100.0 (")
-
-
-def test_a_difference_is_paired_and_leaves_out_what_is_unknown() -> None:
-    base = np.zeros((3, len(MEASURES)))
-    other = base.copy()
-    other[:, MEASURES.index("answer in a text")] = [100, 100, np.nan]
-    found = difference({SIMILARITY: base, DEFAULT: other}, DEFAULT, "answer in a text")
-    assert found == (100, 100, 100)
-    assert answers.shown(found, "answer in a text") == "+100.0 (+100.0 to +100.0)"

@@ -8,11 +8,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from benchmarks.papers import _pir, direction, pir
+from benchmarks.papers import _pir, direction
 from benchmarks.papers._measures import max_difference, success_at_k, win_rate
 from benchmarks.papers._modes import PERSPECTIVE_MODES, perspective_scores
-from benchmarks.papers._pir import Subset, Vectors
-from benchmarks.papers.direction import EMPHASIZE, LEAVE, REMOVE, Cases, fit_logistic, fit_threshold
+from benchmarks.papers._pir import Vectors
+from benchmarks.papers.direction import EMPHASIZE, LEAVE, REMOVE, Cases, fit_threshold
 from tests import oracles
 from tests.shared_core.cases import gaussian
 
@@ -36,34 +36,11 @@ def test_measures_by_hand() -> None:
     assert [success_at_k(["d3", "d1", "d2"], {"d2", "d1"}, k) for k in (1, 2, 9)] == [False, True, True]
 
 
-def query(root: str, label: str, *gold: str) -> dict[str, object]:
-    return {"query": f"{label} {root}", "root_query": root, "perspective": label, "label": label, "gold": list(gold)}
-
-
-def subset(*queries: dict[str, object], name: str = "allsides", items: str = "abcdef") -> Subset:
-    return Subset(name, list(queries), [f"text {item}" for item in items], {item: i for i, item in enumerate(items)})
-
-
 def cases(features: object, success: object, subsets: object, roots: object) -> Cases:
     return Cases(*(np.array(column) for column in (features, success, subsets, roots)))
 
 
-class TestData:
-    CORPUS = (
-        {"id": "d0", "text": "x"},
-        {"id": "d1", "text": "y"},
-        {"id": "d2", "text": "x"},
-        {"id": "d3", "text": "z"},
-    )
-
-    def test_copies_of_a_text_are_one_item(self) -> None:
-        assert _pir.merged(self.CORPUS) == (["x", "y", "z"], {"d0": 0, "d1": 1, "d2": 0, "d3": 2})
-
-
 class TestRankings:
-    def test_equal_scores_keep_the_order_of_the_corpus_despite_rounding(self) -> None:
-        assert _pir.ranked(np.array([0.5, 0.7, 0.5 + 1e-12, 0.7 - 1e-12, 0.1]), 4) == [1, 3, 0, 2]
-
     # q = (1, 1)/√2, root (1, 0), perspective (0, 1): removing leaves (1, 0), emphasizing gives (1, 2).
     @pytest.mark.parametrize(
         ("mode", "how", "expected"),
@@ -79,24 +56,6 @@ class TestRankings:
         items = np.array([[1.0, 0.0], [0.0, 1.0], [HALF, HALF]])
         v = Vectors(items, *(np.array([row]) for row in ([HALF, HALF], [1.0, 0.0], [0.0, 1.0])))
         assert _pir.rankings(v, mode, how) == [expected]
-
-    @pytest.mark.parametrize("mode", ["pap", "pap+", "cast", "cast+"])
-    def test_a_perspective_that_is_the_query_leaves_the_plain_search(self, mode: str) -> None:
-        q = np.array([0.6, 0.8])
-        items = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
-        assert _pir.scores(mode, None, q, np.array([1.0, 0.0]), q, items) is None
-        v = Vectors(items, q[None], np.array([[1.0, 0.0]]), q[None])
-        assert _pir.rankings(v, mode, "remove") == [[2, 1, 0]]
-
-
-class TestTables:
-    def test_root_shares_count_gold_items_over_all_root_queries(self) -> None:
-        # Root r finds a and d of left and c of right; root s finds f of center: 2, 1 and 1 of 4.
-        one = subset(
-            *(query("r", "left", "a"), query("r", "left", "d"), query("r", "right", "c"), query("r", "center", "b")),
-            *(query("s", "left", "a"), query("s", "right", "b"), query("s", "center", "f")),
-        )
-        assert pir.root_shares(one, {"r": [0, 3, 2, 1], "s": [4, 5]}, 3) == [0.5, 0.25, 0.25]
 
 
 class TestCases:
@@ -136,19 +95,6 @@ class TestFits:
         assert (rule.feature, rule.below, rule.above) == (3, REMOVE, EMPHASIZE)
         assert (round(rule.low, 2), round(rule.high, 2)) == (0.3, 0.7)
         assert (rule.actions(made(self.VALUES, self.BEST).features) == self.BEST).all()
-
-    def test_no_query_is_changed_without_a_gain(self) -> None:
-        data = made(self.VALUES, self.BEST)
-        same = Cases(data.features, np.ones_like(data.success), data.subset, data.root)
-        assert str(fit_threshold(same)) == "leave everywhere"
-        assert (fit_logistic(same).actions(same.features) == LEAVE).all()
-
-    def test_the_logistic_model_learns_a_side(self) -> None:
-        values = np.linspace(-1, 1, 200)
-        best = np.where(values < 0, REMOVE, EMPHASIZE)
-        data = made(values, best)
-        clear = np.abs(values) > 0.2
-        assert (fit_logistic(data).actions(data.features) == best)[clear].all()
 
 
 class TestValidation:

@@ -19,13 +19,6 @@ def test_worth_of_picks() -> None:
     assert [complete(case).worth(picks) for picks in ([0, 3], [0, 1])] == [0, 1]
 
 
-def test_answers_are_whole_words() -> None:
-    case = share("question", [frozenset("a")] * 2, frozenset("a"))._replace(answer="Rush")
-    spaced = [regimes.space_words(text) for text in ("The crush.", "It was rush, a band.")]
-    assert [regimes.contains(case, [row], spaced) for row in (0, 1)] == [0, 1]
-    assert np.isnan(regimes.contains(case._replace(answer=None), [0], spaced))
-
-
 def search(n: int = 30) -> Search:
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((n, 16)) + 1
@@ -53,12 +46,6 @@ def test_the_objective_of_the_search_is_that_of_the_selectors() -> None:
     assert regimes_methods.objective(b=0)(found, 10) == METHODS["… without bridges"](found, 10)
     assert regimes_methods.objective(b=0)(found, 10) != regimes_methods.objective()(found, 10)
     assert regimes_methods.objective(w=0, h=0, b=0)(found, 10) == METHODS["NDPP()"](found, 10)
-
-
-def test_reciprocal_rank_fusion_by_hand() -> None:
-    found = search(5)
-    # The last of one list is the first of the other: the middle of both has the lowest sum of reciprocal ranks.
-    assert set(METHODS["hybrid search"](found, 2)) == {found.rows[0], found.rows[-1]}
 
 
 def cell(regime: str, vectors: str, **worth: list[float]) -> Cell:

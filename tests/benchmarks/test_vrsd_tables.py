@@ -44,17 +44,3 @@ def test_what_each_method_selects() -> None:
         "BM25, the pool": [1, 3],
         "BM25, all items": [0, 1],
     }
-
-
-def test_cosines_of_sums_and_pairs_follow_from_the_angles() -> None:
-    aims, likeness = vrsd.judge(QUERY[None], ITEMS, [BM25], size=3, k=2)
-    assert list(aims) == list(likeness) == list(vrsd.METHODS)
-    # The sum of two unit vectors halves the angle between them.
-    for name, towards, apart in (
-        ("similarity", 11, 2),
-        ("VRSD", 5, 30),
-        ("BM25, the pool", 11, 2),
-        ("BM25, all items", 51, 78),
-    ):
-        assert aims[name] == pytest.approx([cosine_of(towards)], abs=1e-12)
-        assert likeness[name] == pytest.approx([cosine_of(apart)], abs=1e-12)

@@ -147,7 +147,6 @@ def words_pair(store: FAISS, *, named: bool = False) -> Pair:
 
 
 def langchain_pairs(store: FAISS) -> list[Pair]:
-    """LangChain's calls, and those of its plain retriever."""
     retriever = SetSelectRetriever(vectorstore=store, search_type="vrsd", k=K, fetch_k=FETCH_K)
     plain = store.as_retriever(search_kwargs={"k": FETCH_K})
 
@@ -174,7 +173,6 @@ def langchain_pairs(store: FAISS) -> list[Pair]:
 
 
 def llamaindex_pairs(index: Any) -> list[Pair]:
-    """LlamaIndex's calls, and those of its plain retriever and query engine."""
     plain = index.as_retriever(similarity_top_k=FETCH_K)
     retriever = SetSelectIndexRetriever(index, selector="vrsd", top_n=K, fetch_k=FETCH_K)
     labels = {name: int(label) for label, name in index.index_struct.nodes_dict.items()}
@@ -248,7 +246,6 @@ async def race(pairs: list[Pair], turns: int) -> dict[str, Times]:
 
 
 def summary(calls: list[float], searches: list[float]) -> Times:
-    """From the seconds of each turn."""
     low, median, high = statistics.quantiles([a - b for a, b in zip(calls, searches, strict=True)], n=4)
     seconds = (statistics.median(searches), statistics.median(calls), median, low, high)
     return Times(*(1e6 * value for value in seconds))

@@ -6,10 +6,6 @@ questions, and the figures are from the other half.
 
 Every score and every answer is kept in .cache/answers/, so an interrupted run resumes. The whole run takes a quarter of
 an hour of one core.
-
-    python benchmarks/answers.py                  # prints the tables
-    python benchmarks/answers.py --write          # and writes benchmarks/results/answers.md
-    python benchmarks/answers.py --questions 5    # a trial with five questions of each set
 """
 
 from __future__ import annotations
@@ -97,7 +93,6 @@ def read_set(name: str) -> list[Asked]:
 
 
 def worked_examples() -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Question, answer and needed texts of each worked example."""
     found = {}
     for folder in FOLDERS.values():
         passages = {passage["id"]: passage for passage in records(f"{folder}/passages.jsonl")}
@@ -130,7 +125,6 @@ class Prompts:
 
 
 def context(item: dict[str, str], examples: list[dict[str, str]]) -> str:
-    """The prompt up to the answer."""
     return END.join([*(f"{one['question']}\n{one['answer']}" for one in examples), f"{item['question']}\n"])
 
 
@@ -160,7 +154,6 @@ Figures = dict[str, np.ndarray]
 
 
 def ask(judge: Judge, model: LanguageModel, some: Sequence[Asked], prompts: Prompts) -> Figures:
-    """Let the model answer every question from the texts of every row."""
     places = [(asked, row) for row in ROWS for asked in some]
     pairs = [prompts.of(*place) for place in places]
     verdicts = judge.verdicts(pairs)

@@ -137,7 +137,6 @@ def with_langchain(corpus: Corpus, **settings: Any) -> Select:
 
 
 def with_llamaindex(corpus: Corpus, **settings: Any) -> Select:
-    """The same with LlamaIndex."""
     nodes = [
         TextNode(text=text, metadata={"title": title}, embedding=vector, id_=str(row))
         for row, (text, title, vector) in enumerate(
@@ -152,7 +151,6 @@ def with_llamaindex(corpus: Corpus, **settings: Any) -> Select:
 
 
 def measure(corpus: Corpus, select: Select) -> np.ndarray:
-    """Whether everything is found, in points, of shape (questions, KS)."""
     return np.array([[100 * case.worth(select(number, k)) for k in KS] for number, case in enumerate(corpus.cases)])
 
 
@@ -252,7 +250,6 @@ def near_copies(vectors: np.ndarray) -> int:
 
 
 def on_arrays_and_following(corpus: Corpus) -> dict[str, np.ndarray]:
-    """What each method of ``SHOWN`` finds."""
     of_arrays = {method: measure(corpus, from_arrays(corpus, method)) for method in ARRAYS}
     return of_arrays | {"follow": measure(corpus, with_langchain(corpus, fetch_k=50, follow=True))}
 

@@ -125,7 +125,6 @@ def costs_of(corpus: Path, measured: list[str]) -> None:
 
 
 def langchain_calls(case: Any, folder: Path, stack: ExitStack) -> dict[str, Callable[[str], object]]:
-    """One call for each of ``SIZES``."""
     from langchain_setselect import SetSelectRetriever
     from tests.stores import harness
 
@@ -134,7 +133,6 @@ def langchain_calls(case: Any, folder: Path, stack: ExitStack) -> dict[str, Call
 
 
 def llamaindex_calls(case: Any, folder: Path, stack: ExitStack) -> dict[str, Callable[[str], object]]:
-    """One call for each of ``SIZES``."""
     from llamaindex_setselect import SetSelectIndexRetriever
     from tests.stores import harness
 
@@ -180,7 +178,6 @@ def summary_table(found: dict[str, Found], heading: str, development: bool) -> s
 
 
 def task_table(found: dict[str, Found]) -> str:
-    """Each task on the half that chose nothing: the mean over k."""
     gains = {name: one.gains(development=False).mean(axis=1) for name, one in found.items()}
     rows = []
     for name, one in found.items():
@@ -193,7 +190,6 @@ def task_table(found: dict[str, Found]) -> str:
 
 
 def cost_table(costs: list[Cost]) -> str:
-    """Milliseconds by store, and how many times as long as with the fewest candidates."""
     rows = []
     for store, framework, milliseconds in costs:
         times = [f"{one:.1f} ({one / milliseconds[0]:.1f})" for one in milliseconds[1:]]
@@ -204,12 +200,6 @@ def cost_table(costs: list[Cost]) -> str:
     shown = [f"**+{a:.1f} ({b:.1f})**" for a, b in zip(more, ratios, strict=True)]
     rows.append(["**median**", "", "", *shown])
     return table(["store", "framework", *(f"{size} candidates" for size in SIZES)], rows)
-
-
-def vector_table() -> str:
-    """Kilobytes of the candidates' vectors as float32."""
-    rows = [[f"d = {d}, kB", *(f"{4 * d * size / 1000:,.0f}" for size in SIZES)] for d in (384, 768, 1536, 3072)]
-    return table(["vectors of a query", *(f"{size} candidates" for size in SIZES)], rows)
 
 
 def steps_table(found: dict[str, Found], costs: list[Cost]) -> str:
@@ -231,7 +221,6 @@ def blocks(found: dict[str, Found], costs: list[Cost]) -> Iterator[Block]:
     yield summary_table(found, SUMMARY, development=False)
     yield task_table(found)
     yield cost_table(costs)
-    yield vector_table()
 
 
 def main() -> None:

@@ -132,7 +132,6 @@ class Study:
                 self.judge.verdicts(recorder.pairs)
 
     def learn(self) -> tuple[Picks, dict[str, Any]]:
-        """The picks and reports of all learned kernels."""
         picks: Picks = {}
         fits: dict[str, Any] = {}
         for row, make in self._fits().items():
@@ -236,7 +235,6 @@ def blocks(found: Found, model: str) -> Iterator[Block]:
     files = [SOURCES[name].file for name in found]
     yield facts(files, ("numpy", "torch", "transformers", "bm25s"), 0)
     yield "The model is ", f"The model is {model}"
-    yield sizes_table(found)
     yield answers(found, 0, "log P", 2)
     yield answers(found, 1, "exact match", 3)
     for name, one in found.items():
@@ -244,23 +242,6 @@ def blocks(found: Found, model: str) -> Iterator[Block]:
     if "geoquery" in found and LIKELIHOOD in found["geoquery"]["verdicts"]:
         yield ablations(found["geoquery"])
         yield figure(found["geoquery"])
-
-
-def sizes_table(found: Found) -> str:
-    """The sizes of each data set, and the number of labels."""
-    sizes = []
-    for name, one in found.items():
-        teacher = one["teacher"]
-        trained, held_out, pool = (len(part) for part in (teacher.split.trained, teacher.split.held_out,
-                                                          teacher.experiment.pool))  # fmt: skip
-        queries = len(teacher.experiment.test)
-        sizes.append(
-            [name, f"{pool:,}", str(trained), str(held_out), str(teacher.subsets["greedy"]),
-             str(teacher.subsets["random"]), str(queries)]
-        )  # fmt: skip
-    head = ["data set", "pool", "labelled items", "held-out items", "subsets of an item, listwise", "likelihood",
-            "test queries"]  # fmt: skip
-    return table(head, sizes)
 
 
 def answers(found: Found, place: int, measure: str, digits: int) -> str:
@@ -317,7 +298,6 @@ def judged_table(one: dict[str, Any]) -> str:
 
 
 def fits_table(one: dict[str, Any]) -> str:
-    """Feedback on held-out items, as the fits report it."""
     lines = []
     for row, fit in one["fits"].items():
         rival = max(fit["unlearned"], key=fit["unlearned"].__getitem__)
@@ -332,7 +312,6 @@ def fits_table(one: dict[str, Any]) -> str:
 
 
 def ablations(one: dict[str, Any]) -> str:
-    """The paper's Table 2 beside ours."""
     known = one["verdicts"]
     lines = []
     for row, (theirs, exact) in PAPER_ABLATIONS.items():
@@ -346,7 +325,6 @@ def ablations(one: dict[str, Any]) -> str:
 
 
 def figure(one: dict[str, Any]) -> str:
-    """log P and exact match by the number of examples."""
     lines = []
     for row in (row for row in FIGURE_ROWS if row in one["verdicts"]):
         of_row: Mapping[int, np.ndarray] = one["verdicts"][row]

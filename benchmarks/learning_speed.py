@@ -59,7 +59,6 @@ def in_a_process(items: int) -> dict[str, float]:
 
 
 def measure(items: int) -> dict[str, float]:
-    """The median epoch and the peak of this process."""
     import torch
 
     from shared_core.learning.objectives.factors import RowFactors
@@ -102,7 +101,6 @@ def measure(items: int) -> dict[str, float]:
 
 
 def peak() -> float:
-    """The peak of this process's memory in GiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT / 2**30
 
 

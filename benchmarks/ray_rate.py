@@ -1,12 +1,8 @@
 """Queries a second on Ray: one worker and two, the memory of all processes, and a run in which a worker is killed.
 
-200,000 queries search 200,000 vectors of 384 dimensions and length 1, in 2,000 clusters, like embeddings of texts on as
-many subjects. VRSD selects 10 of the 100 nearest. The index is HNSW (M = 16, efSearch = 128), as is usual for offline
-work of this size. It takes a millisecond a query, so a run takes minutes and the start of Ray does not dominate. A flat
-index would measure the bandwidth of the memory, which two cores share.
-
-Memory is the sum of PSS over this process, Ray's processes and the workers: pages that several processes map, above all
-those of the index, count once. It is sampled every five seconds, because sampling takes time itself.
+The index is HNSW (M = 16, efSearch = 128), as is usual for offline work of this size, of random vectors in clusters. A
+flat index would measure the bandwidth of the memory, which two cores share. Memory is the sum of PSS over this process,
+Ray's processes and the workers, so pages that several processes map count once. It is sampled every five seconds.
 """
 
 import os

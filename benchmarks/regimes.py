@@ -169,12 +169,6 @@ def answer_gain(cells: Sequence[Cell], method: str) -> np.ndarray:
     return per_question(cells, lambda cell, k: cell.answer[k][method] - cell.answer[k][SIMILARITY])[0]
 
 
-def group_list(cells: Sequence[Cell]) -> str:
-    there = by_regime(cells)
-    rows = ((group, [name for name in names if name in there]) for group, names in GROUPS.items())
-    return "\n".join(f"- {group}: {'; '.join(names)}" for group, names in rows if names)
-
-
 def verdict(cells: Sequence[Cell]) -> str:
     """Whether the default keeps what is asked of it, on the questions that chose nothing."""
     means = {method: float(np.mean(list(mean_gains(cells, method).values()))) for method in SHOWN}
@@ -206,7 +200,6 @@ def verdict(cells: Sequence[Cell]) -> str:
 
 
 def group_interval_table(cells: Sequence[Cell]) -> str:
-    """How far the default is from each column of the summary, with intervals."""
     regimes = by_regime(cells)
     others = [SIMILARITY, *(method for method in SHOWN if method != DEFAULT)]
     rows = []
@@ -235,7 +228,8 @@ def curve_table(cells: Sequence[Cell]) -> str:
     shown = (2, 3, 5, 8, 10)
     rows = []
     for name, some in by_regime(cells).items():
-        if is_all_or_nothing(name):
+        # The worth is 1 only if the picks have everything that the answer needs.
+        if any(name in GROUPS[group] for group in list(GROUPS)[:3]):
             means = {}
             for method in (SIMILARITY, DEFAULT):
                 values = np.mean([cell.curve[method] for cell in some], axis=(0, 1))
@@ -249,13 +243,7 @@ def curve_table(cells: Sequence[Cell]) -> str:
     )
 
 
-def is_all_or_nothing(name: str) -> bool:
-    """Whether the worth of the regime is 1 only if the picks have everything that the answer needs."""
-    return any(name in GROUPS[group] for group in list(GROUPS)[:3])
-
-
 def answer_table(cells: Sequence[Cell]) -> str:
-    """The share of questions whose answer is written in one of the picks."""
     methods = [SIMILARITY, *SHOWN]
     rows = []
     for name, some in by_regime(cells).items():
@@ -312,7 +300,6 @@ def blocks(cells: Sequence[Cell], measures: dict[str, str], files: Sequence[str]
     packages = ["numpy", "bm25s", "sentence-transformers", "torch", *(PACKAGES[model][0] for model in models)]
     yield facts(files, packages, SEED)
     yield summary_table(cells)
-    yield f"- {next(iter(GROUPS))}: ", group_list(cells)
     yield ": the mean gain of ", verdict(cells)
     for make in (group_interval_table, curve_table, answer_table, harm_table, gain_table):
         yield make(cells)

@@ -83,7 +83,6 @@ def draw(path: Path, added: dict[str, dict[str, float]], palette: Palette) -> No
 
 
 def main() -> None:
-    """Write both drawings."""
     added = points((RESULTS / "regimes.md").read_text(encoding="utf-8"))
     draw(RESULTS / "regimes.svg", added, LIGHT)
     draw(RESULTS / "regimes-dark.svg", added, DARK)

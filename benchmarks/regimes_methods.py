@@ -40,7 +40,6 @@ class Search:
 
     @cached_property
     def between(self) -> np.ndarray:
-        """The cosine of each two texts."""
         return self.vectors.astype(np.float64) @ self.vectors.astype(np.float64).T
 
     @cached_property
@@ -50,7 +49,6 @@ class Search:
 
     @cached_property
     def candidates(self) -> Candidates:
-        """The nearest texts as vectors alone."""
         return Candidates(self.query, self.vectors, relevance=self.relevance)
 
     @cached_property

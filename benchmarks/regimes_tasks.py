@@ -108,7 +108,6 @@ def scifact() -> Regime:
 
 
 def openbookqa() -> Regime:
-    """Questions of a school test, each with the one fact that it is about."""
     facts = records("openbookqa/facts.jsonl")
     questions = [question for question in records("openbookqa/questions.jsonl") if question["split"] != "train"]
     cases = [
@@ -255,7 +254,6 @@ def test_half(regime: Regime) -> Regime:
 
 
 def embed_regime(regime: Regime, model: str = MINILM) -> tuple[np.ndarray, np.ndarray]:
-    """The vectors of the texts and of the questions."""
     return embed(regime.texts, model), embed([case.question for case in regime.cases], model, query=True)
 
 

@@ -66,7 +66,6 @@ def main() -> None:
 
 
 def load_works(size: int) -> dict[str, list[Item]]:
-    """The texts of each kind of work, drawn by the seed."""
     rng = random.Random(SEED)
     facts, programs = records(TRUTHFULQA), records(GEOQUERY)
     several: list[Item] = []

@@ -156,7 +156,6 @@ def search(task: Task, vectors: np.ndarray, queries: Sequence[str], embedded: np
 
 
 def fuse(size: int) -> Select:
-    """Reciprocal rank fusion of lists of this length."""
     return lambda fetched, k: list(reciprocal_ranks(rows[:size] for rows in fetched.lists))[:k]
 
 
@@ -228,7 +227,6 @@ Cells = dict[str, Cell]  # by task, with one kind of vectors
 
 
 def both(means: np.ndarray) -> str:
-    """With 5 and with 10 texts."""
     return " / ".join(f"{mean:.1f}" for mean in means)
 
 
@@ -268,16 +266,6 @@ def added_table(cells: Cells, task: str, to: str) -> str:
     return table(["points that they add", *(f"k = {k}" for k in KS)], rows)
 
 
-def count_table(found: dict[str, Task]) -> str:
-    rows = []
-    for name, task in found.items():
-        if not name.endswith(STORED):
-            queries = [query for some in task.queries for query in some[1:]]
-            shown = (len(task.regime.texts), len(task.queries), len(queries), sum("#" in query for query in queries))
-            rows.append([name, *(f"{count:,}" for count in shown)])
-    return table(["", "texts", "questions", "sub-questions", "with #"], rows)
-
-
 def verdict(cells: Cells) -> str:
     lines = []
     for name, asked in ASKED.items():
@@ -299,12 +287,11 @@ def verdict(cells: Cells) -> str:
 # --- the page -------------------------------------------------------------------------------------
 
 
-def blocks(tasks: dict[str, Task], cells_of: dict[str, Cells]) -> Iterator[Block]:
+def blocks(cells_of: dict[str, Cells]) -> Iterator[Block]:
     cells = cells_of[MINILM]
     packages = ["numpy", "sentence-transformers", "torch", *(PACKAGES[model][0] for model in cells_of)]
     yield facts(FILES, packages, SEED)
     yield from found_tables(cells)
-    yield count_table(tasks)
     yield ". Found: ", verdict(cells)
     yield difference_table(cells, (RRF, HIGHEST))
     yield (
@@ -336,7 +323,7 @@ def main() -> None:
             continue
         cells_of[model] = {name: measure(task, model) for name, task in tasks.items()}
         say(model)
-    publish(PAGE, blocks(tasks, cells_of), options.write)
+    publish(PAGE, blocks(cells_of), options.write)
 
 
 if __name__ == "__main__":

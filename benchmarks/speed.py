@@ -42,15 +42,9 @@ from benchmarks.racing.races import BATCHES, POINTS, Found, Race, calls, data, r
 # machine falls on few of them.
 FULL, FAST = (5, 8, 0.01), (2, 2, 0.004)
 PACKAGES = (
-    "numba",
-    "numpy",
-    "pyversity",
-    "langchain-core",
-    "llama-index-core",
-    "sentence-transformers-haystack",
-    "haystack-ai",
-)
-ALSO = ("simsimd", "faiss-cpu", "langchain-community", "sentence-transformers", "torch", "pyperf")
+    "numba", "numpy", "pyversity", "langchain-core", "llama-index-core", "sentence-transformers-haystack",
+    "haystack-ai", "simsimd", "faiss-cpu", "langchain-community", "sentence-transformers", "torch", "pyperf",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -82,7 +76,6 @@ def main() -> None:
 
 
 def measure(processes: int, fast: bool) -> pyperf.BenchmarkSuite:
-    """The values of all processes, which run one after the other."""
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{process}.json" for process in range(processes)]
         say("A process takes up to two minutes, with --fast about one.")
@@ -117,7 +110,7 @@ def about() -> dict[str, str]:
 
 
 def versions() -> str:
-    return ", ".join((f"Python {platform.python_version()}", *installed((*PACKAGES, *ALSO)), blas()))
+    return ", ".join((f"Python {platform.python_version()}", *installed(PACKAGES), blas()))
 
 
 def installed(names: Sequence[str]) -> Iterator[str]:

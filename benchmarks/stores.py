@@ -41,31 +41,16 @@ from tests.stores.cases import every_store
 
 # Left out: stores that take too long to fill, and further settings of a store that is in the list.
 STORES = {
-    "LangChain": [
-        "in memory",
-        "FAISS flat, L2",
-        "Chroma in memory, l2",
-        "Chroma on a server, ip",
-        "Qdrant in memory, Euclid",
-        "LanceDB",
-        "Milvus Lite FLAT, COSINE, given ids",
-        "PGVector, cosine",
-        "PGVectorStore, cosine",
-        "DuckDB in memory",
-        "sqlite-vec",
-    ],
-    "LlamaIndex": [
-        "simple",
-        "FAISS flat, L2",
-        "Chroma in memory, l2",
-        "Chroma on a server, ip",
-        "Qdrant in memory, Euclid",
-        "LanceDB",
-        "Milvus Lite FLAT, COSINE",
-        "PostgreSQL, plain",
-        "DuckDB in memory, lists",
-    ],
-}
+    "LangChain": (
+        "in memory", "FAISS flat, L2", "Chroma in memory, l2", "Chroma on a server, ip", "Qdrant in memory, Euclid",
+        "LanceDB", "Milvus Lite FLAT, COSINE, given ids", "PGVector, cosine", "PGVectorStore, cosine",
+        "DuckDB in memory", "sqlite-vec",
+    ),
+    "LlamaIndex": (
+        "simple", "FAISS flat, L2", "Chroma in memory, l2", "Chroma on a server, ip", "Qdrant in memory, Euclid",
+        "LanceDB", "Milvus Lite FLAT, COSINE", "PostgreSQL, plain", "DuckDB in memory, lists",
+    ),
+}  # fmt: skip
 SECONDS = 6.0
 COLUMNS = ("search", "with vectors", "retriever")
 Run = Callable[[str], object]
@@ -107,7 +92,6 @@ def each_store(
 
 
 def measure(name: str, framework: str, runs: dict[str, Run]) -> None:
-    """Print the row of a store."""
     took = take_turns(runs, list(harness.QUERIES), 200, SECONDS)
     cells = [f"{1000 * statistics.median(took[what]):.2f}" if what in took else "–" for what in COLUMNS]
     # Differences are taken query by query, because a search of 300 ms varies by more than the retriever adds.

@@ -6,7 +6,7 @@ The spare part is the same for every seed. A table that needs more test queries 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ SPARE_SEED = 20_220_905
 LONGEST = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """The file of a data set, the key of its answers, and the sizes of its parts (``test`` None: the rest)."""
 
     file: str
@@ -40,8 +39,7 @@ SOURCES = {
 FILES = tuple(source.file for source in SOURCES.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(NamedTuple):
     """The parts of a data set, each item as ``{"id", "question", "answer"}``."""
 
     spare: list[Item]

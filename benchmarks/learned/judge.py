@@ -30,7 +30,6 @@ class Judge:
         return self.score([(query_item, subset_items)])[0]
 
     def score(self, pairs: Sequence[Pair]) -> list[float]:
-        """log P for each query and its examples."""
         return [log for log, _ in self.verdicts(pairs)]
 
     def verdicts(self, pairs: Sequence[Pair]) -> list[tuple[float, bool]]:

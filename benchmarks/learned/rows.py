@@ -89,7 +89,7 @@ class Experiment:
         """Read and embed a data set. The first ``queries`` test queries, if need be with some of the spare part."""
         split = load(name, seed)
         if queries is not None:
-            split = replace(split, test=(split.test + split.spare)[:queries])
+            split = split._replace(test=(split.test + split.spare)[:queries])
         texts = ([item["question"] for item in part] for part in (split.pool, split.test))
         pool, test = (embed(part, MINILM, tokens=PAPERS_TOKENS) for part in texts)
         symbols = shell_symbols if name == "nl2bash" else structural_symbols
@@ -97,7 +97,6 @@ class Experiment:
 
 
 def nearest(experiment: Experiment) -> list[np.ndarray]:
-    """The candidates of each test query, nearest first."""
     cosines = experiment.test.astype(np.float64) @ experiment.pool.astype(np.float64).T
     return [best(row, FETCH_K) for row in cosines]
 
@@ -188,7 +187,6 @@ class Teacher:
         return self._made[draw]
 
     def fit(self, recipe: dict[str, Any], **options: Any) -> Any:
-        """The fit of a row of the tables."""
         settings = {**recipe, **options}
         random = settings.pop("random", False) or settings.get("objective") == "likelihood"
         with warnings.catch_warnings():
@@ -226,12 +224,10 @@ def without_query(kernel: Any) -> NDPP:
 
 
 def summary_of(fitted: Any) -> str:
-    """A line about a fit."""
     return f"epoch {fitted.epoch} of {len(fitted.history) - 1}, {fitted.gain:+.4f} on held-out items"
 
 
 def report_of(fitted: Any) -> dict[str, Any]:
-    """The cached part of a fit."""
     return {
         "epoch": fitted.epoch,
         "feedback": fitted.feedback,
@@ -251,7 +247,6 @@ def nearest_last(experiment: Experiment, place: int, rows: Sequence[int]) -> lis
 
 
 def coverage_of(experiment: Experiment, picks: Sequence[Sequence[int]]) -> list[float]:
-    """The coverage of each test query's picks."""
     return experiment.feedback.score(
         [
             (item, [experiment.split.pool[row] for row in rows])

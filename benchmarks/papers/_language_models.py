@@ -46,7 +46,6 @@ class Kept:
                 self.results[key] = result
 
     def add(self, results: Mapping[str, Any]) -> None:
-        """Keep more results."""
         self.results |= results
         if self._file:
             self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -146,8 +145,6 @@ def model_of(options: Namespace) -> LanguageModel:
         sys.exit("--endpoint needs --model, the name of the model at the endpoint")
     if options.endpoint:
         variable = options.api_key_variable
-        if variable and variable not in os.environ:
-            sys.exit(f"--api-key-variable: {variable} is not set")
         return at_endpoint(options.endpoint, options.model, os.environ[variable] if variable else None)
     return from_transformers(options.model) if options.model else gemma()
 
@@ -248,7 +245,6 @@ def command(script: str, options: Namespace) -> str:
 
 
 def head(script: str, options: Namespace) -> Iterator[Block]:
-    """The first line of a page."""
     yield "Written by ", f"Written by `{command(script, options)} --write`. {REPEATED}"
 
 

@@ -29,12 +29,7 @@ DIGITS = 9
 PERSPECTIVES = {"text": "p = perspective's text", "difference": "p = q − root"}
 # The modes of Table 4, and PAP and PAP+ with the opposite sign (emphasize).
 MODES = {
-    "add": ("add", None),
-    "concat": ("concat", None),
-    "cast": ("cast", None),
-    "cast+": ("cast+", None),
-    "dual-sum": ("dual-sum", None),
-    "tri-sum": ("tri-sum", None),
+    **{name: (name, None) for name in ("add", "concat", "cast", "cast+", "dual-sum", "tri-sum")},
     "PAP": ("pap", "remove"),
     "PAP+": ("pap+", "remove"),
     "PAP, emphasize": ("pap", "emphasize"),
@@ -95,7 +90,6 @@ def load(items: Callable[[Iterable[dict[str, Any]]], tuple[list[str], dict[str, 
 
 
 def embed(subset: Subset) -> Vectors:
-    """The embeddings of the subset's texts."""
     fields = ([q[field] for q in subset.queries] for field in ("query", "root_query", "perspective"))
     return Vectors(*map(unit_vectors, (subset.texts, *fields)))
 

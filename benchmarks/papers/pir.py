@@ -42,7 +42,6 @@ def percent(values: Iterable[float]) -> list[str]:
 
 
 def measure(subsets: list[Subset], vectors: list[Vectors]) -> dict[str, list[list[list[int]]]]:
-    """The rankings of each subset, by the name of the row."""
     rows = {"BM25": [bm25_rankings(s.texts, [q["query"] for q in s.queries]) for s in subsets]}
     rows["base"] = [rankings(v) for v in vectors]
     for source in PERSPECTIVES:
@@ -84,7 +83,6 @@ def table_3(subsets: list[Subset], vectors: list[Vectors]) -> str:
 
 
 def recall_table(subsets: list[Subset], rows: dict[str, list[list[list[int]]]], k: int) -> str:
-    """p-Recall@k per subset and their mean, all rows."""
     lines = []
     for key, found in rows.items():
         name, _, source = key.partition("|")
@@ -116,7 +114,6 @@ def summary_table(subsets: list[Subset], rows: dict[str, list[list[list[int]]]])
 
 
 def table_2(subsets: list[Subset], rows: dict[str, list[list[list[int]]]]) -> str:
-    """p-Recall@5 of the unchanged retrievers, ours and the paper's."""
     lines = []
     for key, name in {"BM25": "BM25, ours", "base": f"{MINILM}, ours"}.items():
         values = [p_recall_at_k(successes(s, f, 5), s.roots) for s, f in zip(subsets, rows[key], strict=True)]
@@ -142,21 +139,11 @@ def copies_table() -> str:
     return table(["scoring, p = perspective's text", *SUBSETS.values(), "mean"], lines)
 
 
-def sizes_table(subsets: list[Subset]) -> str:
-    lines = []
-    for s in subsets:
-        same = sum(q["perspective"] == q["query"] for q in s.queries)
-        counts = (len(s.queries), len(set(s.roots)), len(s.item_of), len(s.texts), same)
-        lines.append([SUBSETS[s.name], *map(str, counts)])
-    return table(["subset", "queries", "root queries", "corpus", "distinct texts", "perspective = query"], lines)
-
-
 def blocks() -> Iterator[Block]:
     yield facts(FILES, ("numpy", "bm25s", "sentence-transformers", "torch"))
     subsets = load()
     vectors = [embed(subset) for subset in subsets]
     rows = measure(subsets, vectors)
-    yield sizes_table(subsets)
     yield table_2(subsets, rows)
     yield table_3(subsets, vectors)
     yield summary_table(subsets, rows)

@@ -1,9 +1,6 @@
 """RAGSys paper, Tables 1 and 2 and Figure 1: how much demonstrations help a language model on TruthfulQA.
 
-    python benchmarks/papers/ragsys.py --write                     # with Gemma 3 270M, which make models installs
-    python benchmarks/papers/ragsys.py --model NAME --write        # any other: a name or folder for transformers
-    python benchmarks/papers/ragsys.py --endpoint http://localhost:8000/v1 --model NAME --write     # vLLM and the like
-
+--model NAME takes another model than Gemma 3 270M: a name or folder for transformers, or a name at --endpoint URL.
 Scores are kept under .cache/, so an interrupted run resumes where it stopped.
 """
 
@@ -203,7 +200,6 @@ class Experiment:
 
 
 def lines(values: Mapping[str, Values]) -> str:
-    """The rows of the tables, as a Markdown table of means."""
     body = []
     for name in (FIX, *ROWS):
         means = {measure: float(of_questions.mean()) for measure, of_questions in values[name].items()}
@@ -265,7 +261,6 @@ def chart(path: Path, swept: Sequence[tuple[float, float, float]], model: str) -
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the page; ``--write`` also writes it and the figure."""
     made = parser(__doc__, "papers/ragsys.md")
     language_models.add_arguments(made)
     options = made.parse_args(arguments)

@@ -142,15 +142,9 @@ def verdict(data_set: DataSet, aims: Values) -> list[str]:
     unsure = ", too close to tell" if low <= EXPECTED_WINS <= high else ""
     wins, losses = (int((a > b + TOLERANCE).sum()) for a, b in ((aims[VRSD], aims[name]), (aims[name], aims[VRSD])))
     counts = [f"{wins} of {len(aims[name])} ({share:.1%})", str(len(aims[name]) - wins - losses), str(losses)]
-    return [
-        data_set.title,
-        name,
-        *counts,
-        f"{low:.1%} to {high:.1%}",
-        holds + unsure,
-        VRSD_MPNET[data_set.paper][name][1],
-        f"{win_rate(aims[VRSD], aims[CLOSER_MMR], TOLERANCE):.1%}",
-    ]
+    closer = f"{win_rate(aims[VRSD], aims[CLOSER_MMR], TOLERANCE):.1%}"
+    shown = [f"{low:.1%} to {high:.1%}", holds + unsure, VRSD_MPNET[data_set.paper][name][1], closer]
+    return [data_set.title, name, *counts, *shown]
 
 
 def sections(data_set: DataSet, model: str) -> Iterator[tuple[str, tuple[int, int], Values]]:

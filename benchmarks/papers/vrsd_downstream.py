@@ -1,9 +1,6 @@
 """VRSD paper, Table 2: how well a language model answers with the examples of each method (ROUGE-L, accuracy).
 
-python benchmarks/papers/vrsd_downstream.py --write                 # with Gemma 3 270M, which make models installs
-python benchmarks/papers/vrsd_downstream.py --model NAME --write    # any other: a name or folder for transformers
-python benchmarks/papers/vrsd_downstream.py --endpoint URL --model NAME --write
-
+--model NAME takes another model than Gemma 3 270M: a name or folder for transformers, or a name at --endpoint URL.
 Answers and scores are kept under .cache/, so an interrupted run resumes where it stopped.
 """
 
@@ -118,33 +115,20 @@ class DataSet:
 # The paper's values are those of gpt-3.5-turbo and of open-mistral-7b.
 DATA_SETS = (
     DataSet(
-        "ARC-Challenge",
-        "arc_challenge/arc_challenge.jsonl",
-        without_options,
-        "ROUGE-L",
-        lambda answer, record: rouge_l(answer, record["answers"]),
-        32,
+        "ARC-Challenge", "arc_challenge/arc_challenge.jsonl", without_options, "ROUGE-L",
+        lambda answer, record: rouge_l(answer, record["answers"]), 32,
         ("0.355, 0.216", "0.364, 0.218", "0.347, 0.222", "0.371, 0.233"),
     ),
     DataSet(
-        "OpenBookQA",
-        "openbookqa/questions.jsonl",
-        lettered,
-        "accuracy",
-        _accuracy,
-        24,
+        "OpenBookQA", "openbookqa/questions.jsonl", lettered, "accuracy", _accuracy, 24,
         ("0.767, 0.508", "0.772, 0.507", "0.780, 0.510", "0.789, 0.534"),
     ),
     DataSet(
-        "Puzzle",
-        "puzzle/puzzle.jsonl",
-        lambda record: (record["story"], record["answer"]),
-        "ROUGE-L",
-        lambda answer, record: rouge_l(answer, [record["answer"]]),
-        96,
+        "Puzzle", "puzzle/puzzle.jsonl", lambda record: (record["story"], record["answer"]), "ROUGE-L",
+        lambda answer, record: rouge_l(answer, [record["answer"]]), 96,
         ("0.206, 0.198", "0.202, 0.188", "0.188, 0.186", "0.213, 0.198"),
     ),
-)
+)  # fmt: skip
 
 
 def few_shot(shots: Iterable[Pair], question: str) -> str:
@@ -279,7 +263,6 @@ def summary(said: Sequence[str]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the page; ``--write`` also writes it."""
     made = parser(__doc__, "papers/vrsd_downstream.md")
     language_models.add_arguments(made)
     options = made.parse_args(arguments)

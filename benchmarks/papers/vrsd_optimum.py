@@ -71,7 +71,6 @@ class Pool:
         return cosines
 
     def cosine_of(self, sets: NDArray[np.int64]) -> Floats:
-        """cos(s, q) of each row of ``sets``."""
         along = self.relevance[sets].sum(axis=1)
         squares = self.dots[sets[:, :, None], sets[:, None, :]].sum(axis=(1, 2))
         self.computed += len(sets)
@@ -208,7 +207,6 @@ def cases_of(name: str, model: str, n: int) -> Iterator[tuple[Floats, Floats, Wo
 
 
 def unit(vectors: NDArray[Any]) -> Floats:
-    """Rows of length 1 in float64."""
     rows = vectors.astype(np.float64)
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
@@ -241,7 +239,6 @@ def spread(found: dict[str, dict[str, Found]]) -> str:
 
 
 def gaps(found: dict[str, dict[str, Found]]) -> str:
-    """The mean distance from the highest cosine, in units of 0.0001."""
     rows = []
     for method in METHODS:
         means = [(of[OPTIMUM].cosine - of[method].cosine).mean() for of in found.values()]

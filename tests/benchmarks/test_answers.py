@@ -25,11 +25,3 @@ def test_dpo_is_the_mean_over_all_triples() -> None:
     logs = (np.log(values) for values in ([1 / 2, 1 / 8], [1 / 4, 3 / 8], [1 / 4, 1 / 4], [1 / 4, 1 / 8]))
     expected = sum(math.log(r / (1 + r)) for r in (2, 2 / 3, 1 / 2, 1 / 6)) / 4
     assert dpo(*logs) == pytest.approx(expected)
-
-
-def test_log_probabilities_far_below_the_smallest_float() -> None:
-    correct, incorrect = np.array([-2000.0, -2001.0]), np.array([-2002.0])
-    ratio = (1 + math.exp(-1)) / math.exp(-2)
-    assert mc3(correct, incorrect) == pytest.approx(ratio)
-    assert mc2_truthfulqa(correct, incorrect) == pytest.approx(ratio / (1 + ratio))
-    assert mc3(np.array([-1.0]), np.array([-2000.0])) == math.inf

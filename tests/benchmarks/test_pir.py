@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 
 import numpy as np
 import pytest
 
-from benchmarks.papers import _pir, direction
-from benchmarks.papers._measures import max_difference, success_at_k, win_rate
+from benchmarks.papers import _pir
 from benchmarks.papers._modes import PERSPECTIVE_MODES, perspective_scores
 from benchmarks.papers._pir import Vectors
 from benchmarks.papers.direction import EMPHASIZE, LEAVE, REMOVE, Cases, fit_threshold
@@ -28,12 +26,6 @@ def test_scores_are_those_of_table_4(mode: str) -> None:
         given = 2 * query, 3 * root, perspective, vectors
         expected = [oracles.table4_score(mode, *given[:3], candidate) for candidate in vectors]
         np.testing.assert_allclose(perspective_scores(mode, *given), expected, rtol=0, atol=1e-9)
-
-
-def test_measures_by_hand() -> None:
-    ours, theirs = [0.5, 0.7, 0.6, 0.9], [0.25, 0.7, 0.8, 0.9 - 1e-10]
-    assert (win_rate(ours, theirs), win_rate(theirs, ours), max_difference(ours, theirs)) == (1 / 4, 1 / 4, 0.25)
-    assert [success_at_k(["d3", "d1", "d2"], {"d2", "d1"}, k) for k in (1, 2, 9)] == [False, True, True]
 
 
 def cases(features: object, success: object, subsets: object, roots: object) -> Cases:
@@ -71,13 +63,6 @@ class TestCases:
     def test_recall(self, actions: list[int], expected: dict[int, float]) -> None:
         assert self.DATA.recall(np.array(actions)) == expected
 
-    def test_features_by_hand(self) -> None:
-        q, r, p = np.array([0.6, 0.8]), np.array([1.0, 0.0]), np.array([0.0, 2.0])
-        items = np.array([[1.0, 0.0], [0.0, 1.0]])
-        # q − root = (−0.4, 0.8), of length √0.8. The candidates' cosines with p are 0.5 ± 0.5, with the root reversed.
-        expected = [0.6, 0.8, 0.0, 0.8 / math.sqrt(0.8), 0.5, 0.5, 0.5, 0.5, -1.0]
-        np.testing.assert_allclose(direction.features(q, r, p, items), expected, atol=1e-12)
-
 
 def made(value: np.ndarray, best: np.ndarray) -> Cases:
     """Queries of one subset, each its own root, that succeed under one action only; feature 3 tells which."""
@@ -95,16 +80,3 @@ class TestFits:
         assert (rule.feature, rule.below, rule.above) == (3, REMOVE, EMPHASIZE)
         assert (round(rule.low, 2), round(rule.high, 2)) == (0.3, 0.7)
         assert (rule.actions(made(self.VALUES, self.BEST).features) == self.BEST).all()
-
-
-class TestValidation:
-    DATA = Cases(np.zeros((24, 9)), np.ones((24, 3)), np.repeat(np.arange(3), 8), np.repeat(np.arange(12), 2))
-
-    def test_halves_never_split_a_root_query(self) -> None:
-        parts = list(direction.halves(self.DATA))
-        assert len(parts) == 2 * direction.SPLITS
-        for train, test in parts:
-            assert not set(train.root) & set(test.root)
-            assert set(train.root) | set(test.root) == set(range(12))
-            assert Counter(train.subset.tolist()) == Counter(test.subset.tolist()) == {0: 4, 1: 4, 2: 4}
-        assert any((a.root != b.root).any() for (a, _), (b, _) in zip(parts[::2], parts[2::2], strict=False))

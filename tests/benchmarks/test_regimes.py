@@ -71,14 +71,6 @@ def test_summary_by_hand() -> None:
     assert "Does not hold: setselect loses at most" in regimes.verdict(cells)
 
 
-def test_the_last_row_of_the_summary_counts_answers() -> None:
-    one, other = cell("HotpotQA dev, paragraphs", "one"), cell("PIR", "one")
-    for method, values in one.answer[5].items():
-        values[:1] = method == "setselect"
-    last = regimes.summary_table([one, other]).splitlines()[-1]
-    assert last == f"| {regimes_tasks.ANSWER} | +0.0 | +0.0 | +0.0 | +100.0 |"
-
-
 @pytest.mark.parametrize("name", ["regimes.svg", "regimes-dark.svg"])
 def test_the_drawing_shows_the_figures_of_the_page(name: str) -> None:
     added = regimes_drawing.points((RESULTS / "regimes.md").read_text(encoding="utf-8"))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from benchmarks.racing import contenders, end_to_end
+from benchmarks.racing import contenders
 from benchmarks.racing.races import LAMBDA, Batch, Point, batch_data, data
 from shared_core import select
 
@@ -47,19 +46,3 @@ def test_every_query_of_a_batch_has_its_own_candidates() -> None:
         np.testing.assert_array_equal(answers[name].indices, answers[in_numpy].indices)
     single = select(queries[1], vectors[1], batch.k, "mmr", lambda_mult=LAMBDA).indices
     np.testing.assert_array_equal(answers[contenders.MMR].indices[1], single)
-
-
-def test_all_ways_lead_from_text_to_documents() -> None:
-    model = DeterministicFakeEmbedding(size=16)
-    runs = end_to_end.contenders(model, ["one", "two"], n=60, fetch_k=12, k=3)
-    answers = {name: run() for name, run in runs.items()}
-    wanted = {name for way in end_to_end.WAYS for name in end_to_end.columns(way)}
-    assert set(runs) == wanted
-    for way in end_to_end.WAYS:
-        documents = answers[way.name]
-        assert isinstance(documents, list)
-        assert [len(each) for each in documents] == [3, 3]
-        assert [[d.page_content for d in each] for each in documents] == [
-            [d.page_content for d in each]
-            for each in answers[way.given]  # type: ignore[attr-defined]
-        ]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-from benchmarks.papers import vrsd_downstream
 from benchmarks.papers.vrsd_downstream import DATA_SETS, named_option
 
 ARC, BOOK, PUZZLE = DATA_SETS
@@ -52,22 +50,3 @@ def test_what_each_data_set_shows_and_how_it_judges() -> None:
     assert ARC.judge("it is", arc) == pytest.approx(0.8)
     assert (BOOK.judge("(A) odd", book), BOOK.judge("even", book)) == (1, 0)
     assert PUZZLE.judge("They were low.", puzzle) == 1
-
-
-def test_what_each_method_shows() -> None:
-    angles = np.radians([10, 12, -20, 90])
-    items = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    assert vrsd_downstream.picks(np.array([1.0, 0.0]), items, k=2) == {
-        "no examples": (),
-        "MMR λ 0": [0, 3],
-        # Half of cos 20° − cos 30° is 0.037, of cos 12° − cos 2° −0.011, of cos 90° − cos 80° −0.087.
-        "MMR λ 0.5": [0, 2],
-        "MMR λ 1": [0, 1],
-        "VRSD": [0, 2],
-        "VRSD refined": [0, 2],
-    }
-    records = [{"question": text, "answer": "yes"} for text in ("First?", "Second?", "Asked?")]
-    made = vrsd_downstream.prompts(
-        lambda record: (record["question"], record["answer"]), records[2:], [[[], [records[1], records[0]]]]
-    )
-    assert made == [["Q: Asked?\nA:", "Q: Second?\nA: yes\n\nQ: First?\nA: yes\n\nQ: Asked?\nA:"]]

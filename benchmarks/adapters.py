@@ -15,8 +15,7 @@ The adapters are measured with numba and in numpy alone, and a verdict says whet
 The rows that name only the frameworks show what no adapter can avoid. They compare a framework's plain retriever, which
 selects nothing, with the search inside it, without callbacks, spans and events.
 
-    python benchmarks/adapters.py            # prints the table and the verdicts
-    python benchmarks/adapters.py --write    # and writes benchmarks/results/adapters.md
+The verdicts are printed and not written.
 """
 
 from __future__ import annotations
@@ -26,23 +25,20 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import argparse
 import asyncio
 import inspect
 import platform
 import statistics
 import sys
-import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.stores import harness
 
@@ -61,11 +57,11 @@ from llama_index.core.response_synthesizers import BaseSynthesizer, get_response
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.vector_stores.faiss import FaissVectorStore
 
+from benchmarks.common import Block, parser, publish, table
 from benchmarks.racing.contenders import numpy_alone
 from langchain_setselect import SetSelectRetriever
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 
-RESULTS = ROOT / "benchmarks" / "results" / "adapters.md"
 # The most microseconds that an adapter may add.
 WITH_NUMBA, NUMPY = "with numba", "numpy alone"
 BOUNDS = {WITH_NUMBA: 600, NUMPY: 900}
@@ -99,10 +95,9 @@ class Times(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--turns", type=int, default=400, help="how often each call is timed")
-    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.relative_to(ROOT)}")
-    options = parser.parse_args()
+    made = parser(__doc__, "adapters.md")
+    made.add_argument("--turns", type=int, default=400, help="how often each call is timed")
+    options = made.parse_args()
     store = FAISS(harness.TableEmbeddings(harness.TABLE), IndexFlatL2(DIMENSION), InMemoryDocstore(), {})
     harness.fill(store)
     index = harness.index_over(FaissVectorStore(IndexFlatL2(DIMENSION)), harness.TableEmbedding(table=harness.TABLE))
@@ -110,11 +105,8 @@ def main() -> None:
     found = {WITH_NUMBA: asyncio.run(race(pairs, options.turns))}
     with numpy_alone():
         found[NUMPY] = asyncio.run(race([pair for pair in pairs if pair.ours], options.turns))
-    text = page(found, options.turns)
-    print(text)
+    publish("adapters.md", blocks(found, options.turns), options.write)
     print("\n".join(verdicts(found, [pair.name for pair in pairs if pair.ours])))
-    if options.write:
-        RESULTS.write_text(text, encoding="utf-8")
 
 
 def search_with_vectors(store: FAISS, vector: list[float], fetch_k: int) -> tuple[list[str | Document], np.ndarray]:
@@ -155,7 +147,6 @@ def words_pair(store: FAISS, *, named: bool = False) -> Pair:
 
 
 def langchain_pairs(store: FAISS) -> list[Pair]:
-    """LangChain's calls, and those of its plain retriever."""
     retriever = SetSelectRetriever(vectorstore=store, search_type="vrsd", k=K, fetch_k=FETCH_K)
     plain = store.as_retriever(search_kwargs={"k": FETCH_K})
 
@@ -182,7 +173,6 @@ def langchain_pairs(store: FAISS) -> list[Pair]:
 
 
 def llamaindex_pairs(index: Any) -> list[Pair]:
-    """LlamaIndex's calls, and those of its plain retriever and query engine."""
     plain = index.as_retriever(similarity_top_k=FETCH_K)
     retriever = SetSelectIndexRetriever(index, selector="vrsd", top_n=K, fetch_k=FETCH_K)
     labels = {name: int(label) for label, name in index.index_struct.nodes_dict.items()}
@@ -256,7 +246,6 @@ async def race(pairs: list[Pair], turns: int) -> dict[str, Times]:
 
 
 def summary(calls: list[float], searches: list[float]) -> Times:
-    """From the seconds of each turn."""
     low, median, high = statistics.quantiles([a - b for a, b in zip(calls, searches, strict=True)], n=4)
     seconds = (statistics.median(searches), statistics.median(calls), median, low, high)
     return Times(*(1e6 * value for value in seconds))
@@ -272,28 +261,19 @@ def verdicts(found: dict[str, dict[str, Times]], names: list[str]) -> list[str]:
     ]
 
 
-def page(found: dict[str, dict[str, Times]], turns: int) -> str:
-    about = (
-        "Written by `benchmarks/adapters.py --write`. The first lines of this script say which search each call is "
-        "compared with. All figures are microseconds. The overhead is the median difference between a call and that "
-        "search, with the quartiles of the difference in brackets. It includes the selection. setselect requires an "
-        f"overhead of at most {BOUNDS[WITH_NUMBA]} µs with numba and {BOUNDS[NUMPY]} µs in numpy alone; of the default "
-        f"without names (`reference_weight=0`), {BOUND_WITH_WORDS} µs. Its two rows read {FETCH_K_WITH_WORDS} texts of "
-        "1,000 characters for questions of 20 words. In the row with names, a text has the name of another one after "
-        f"every {WORDS_PER_NAME} words. The rows of "
-        "`as_retriever` show the overhead of the frameworks' own retrievers, which no adapter can avoid. "
-        f"Setting: {N:,} random vectors of {DIMENSION} dimensions in a flat FAISS index, fetch_k = {FETCH_K}, k = {K}, "
-        f"VRSD, {turns} turns, one BLAS thread, {os.cpu_count()} cores, "
-        f"{platform.machine()}, Python {platform.python_version()}, "
-        + ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-        + "."
+def blocks(found: dict[str, dict[str, Times]], turns: int) -> Iterator[Block]:
+    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    setting = (
+        f"Setting: {N:,} random vectors of {DIMENSION} dimensions in a flat FAISS index, fetch_k = {FETCH_K}, "
+        f"k = {K},\nVRSD, {turns} turns, one BLAS thread, {os.cpu_count()} cores, {platform.machine()}, "
+        f"Python {platform.python_version()},\n{packages}."
     )
-    lines = ["# What the adapters add to a search with vectors", "", *textwrap.wrap(about, 120), ""]
-    lines += ["|  | search | call | overhead, with numba | overhead, numpy alone |", "| --- |" + " ---: |" * 4]
+    yield "Setting: ", setting
+    rows = []
     for name, times in found[WITH_NUMBA].items():
         in_numpy = overhead(found[NUMPY][name]) if name in found[NUMPY] else "–"
-        lines.append(f"| {name} | {times.search:,.0f} | {times.call:,.0f} | {overhead(times)} | {in_numpy} |")
-    return "\n".join(lines) + "\n"
+        rows.append([name, f"{times.search:,.0f}", f"{times.call:,.0f}", overhead(times), in_numpy])
+    yield table(["", "search", "call", "overhead, with numba", "overhead, numpy alone"], rows)
 
 
 def overhead(times: Times) -> str:

@@ -4,23 +4,17 @@ Gemma 3 270M, which make models installs, gets five texts and a question, after 
 answer that it writes, and the probability of the right one. The prompt was chosen on the development half of the
 questions, and the figures are from the other half.
 
-Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. Every score and every
-answer is kept in .cache/answers/, so an interrupted run resumes. The whole run takes a quarter of an hour of one core.
-
-    python benchmarks/answers.py                  # prints the tables
-    python benchmarks/answers.py --write          # and writes benchmarks/results/answers.md
-    python benchmarks/answers.py --questions 5    # a trial with five questions of each set
+Every score and every answer is kept in .cache/answers/, so an interrupted run resumes. The whole run takes a quarter of
+an hour of one core.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 import string
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,18 +22,17 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.common import CACHE, Block, facts, parser, publish, records, require, table
 from benchmarks.learned.judge import END, Judge
-from benchmarks.models import CACHE, MAX_TOKENS, MINILM, embed
 from benchmarks.papers import _language_models as language_models
-from benchmarks.papers._common import ROOT, heading, records, require, table
 from benchmarks.papers._language_models import LanguageModel
-from benchmarks.regimes import best_by_words, contains, search_for, space_words
-from benchmarks.regimes_methods import DEFAULT, HYBRID, METHODS, SIMILARITY
-from benchmarks.regimes_tasks import REGIMES, SEED, is_development
+from benchmarks.regimes import best_by_words, contains, space_words
+from benchmarks.regimes_methods import DEFAULT, HYBRID, METHODS, SIMILARITY, search_for
+from benchmarks.regimes_tasks import REGIMES, SEED, embed_regime, test_half
 from shared_core.evaluation.measures.statistics import bootstrap_interval
 from shared_core.signals.language_models import Item
 
-RESULT = ROOT / "benchmarks" / "results" / "answers.md"
+PAGE = "answers.md"
 FOLDER = CACHE / "answers"
 FOLDERS = {"HotpotQA dev": "hotpotqa_dev", "2WikiMultihopQA": "2wiki"}
 FILES = [f"{folder}/{name}.jsonl" for folder in FOLDERS.values() for name in ("passages", "questions")]
@@ -54,19 +47,7 @@ NOTHING, NEEDED = "no texts", "the needed texts"
 ROWS = (NOTHING, *SELECTED, NEEDED)
 
 
-class Layout(NamedTuple):
-    """How texts are put into a prompt."""
-
-    words: int  # each text is cut after so many
-    titles: bool  # in front of each text
-    best_last: bool  # next to the question
-
-
-# Each was tried on the development half, with so many questions of each set.
-LAYOUTS = [Layout(60, titles, best_last) for titles in (False, True) for best_last in (False, True)]
-TRIED_ON = 10
-TRIED_WITH = (SIMILARITY, NEEDED)
-LAYOUT = LAYOUTS[1]
+WORDS = 60  # each text is cut after so many
 
 
 class Asked(NamedTuple):
@@ -86,17 +67,18 @@ class Asked(NamedTuple):
 # --- prompts and answers ----------------------------------------------------------------------------
 
 
-def read_set(name: str) -> tuple[list[Asked], list[Asked]]:
-    """The questions of a set with the picks of every method: the development half, and the other one."""
-    regime = REGIMES[f"{name}, paragraphs"][0]()
-    questions = records(f"{FOLDERS[name]}/questions.jsonl")
+def read_set(name: str) -> list[Asked]:
+    """The questions of the test half of a set with the picks of every method."""
+    regime = test_half(REGIMES[f"{name}, paragraphs"][0]())
+    questions = {record["question"]: record for record in records(f"{FOLDERS[name]}/questions.jsonl")}
     row_of = {passage["id"]: row for row, passage in enumerate(records(f"{FOLDERS[name]}/passages.jsonl"))}
-    vectors, queries = embed(regime.texts, MINILM), embed([case.question for case in regime.cases], MINILM, query=True)
+    vectors, queries = embed_regime(regime)
     spaced = [space_words(text) for text in regime.texts]
     names = regime.names or []
-    halves: tuple[list[Asked], list[Asked]] = ([], [])
-    for case, record, query, by_words in zip(regime.cases, questions, queries, best_by_words(regime), strict=True):
-        search = search_for(regime, case, query, vectors, by_words)
+    test = []
+    for case, query, by_words in zip(regime.cases, queries, best_by_words(regime), strict=True):
+        record = questions[case.question]
+        search = search_for(regime, case, query, vectors, by_words=by_words)
         picks = {NOTHING: [], NEEDED: [row_of[passage] for passage in record["gold"]]}
         picks |= {method: METHODS[method](search, K) for method in SELECTED}
         asked = Asked(
@@ -106,13 +88,11 @@ def read_set(name: str) -> tuple[list[Asked], list[Asked]]:
             {row: case.worth(some) for row, some in picks.items()},
             {row: contains(case, some, spaced) for row, some in picks.items()},
         )
-        if record["id"] not in WORKED:
-            halves[not is_development(case.question)].append(asked)
-    return halves
+        test.append(asked)
+    return test
 
 
 def worked_examples() -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Question, answer and needed texts of each worked example."""
     found = {}
     for folder in FOLDERS.values():
         passages = {passage["id"]: passage for passage in records(f"{folder}/passages.jsonl")}
@@ -124,33 +104,27 @@ def worked_examples() -> list[tuple[str, str, list[tuple[str, str]]]]:
     return [found[name] for name in WORKED]
 
 
-def prompt_item(question: str, answer: str, texts: Sequence[tuple[str, str]], layout: Layout) -> dict[str, str]:
-    """The texts and the question, and the answer."""
-    lines = [f"{title}: {text}" if layout.titles else text for title, text in texts]
-    lines = [" ".join(line.split()[: layout.words]) for line in lines]
-    return {
-        "question": "\n".join([*(reversed(lines) if layout.best_last else lines), f"Question: {question}", "Answer:"]),
-        "answer": answer,
-    }
+def prompt_item(question: str, answer: str, texts: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The texts, the best one next to the question, and the answer."""
+    lines = [" ".join(text.split()[:WORDS]) for _, text in reversed(texts)]
+    return {"question": "\n".join([*lines, f"Question: {question}", "Answer:"]), "answer": answer}
 
 
 class Prompts:
-    """The prompts of a layout. Without texts, the worked examples have none either."""
+    """The prompts. Without texts, the worked examples have none either."""
 
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
+    def __init__(self) -> None:
         worked = worked_examples()
-        self._with_texts = [prompt_item(*example, layout) for example in worked]
-        self._without = [prompt_item(question, answer, [], layout) for question, answer, _ in worked]
+        self._with_texts = [prompt_item(*example) for example in worked]
+        self._without = [prompt_item(question, answer, []) for question, answer, _ in worked]
 
     def of(self, asked: Asked, row: str) -> tuple[dict[str, str], list[dict[str, str]]]:
         """The item that is asked, and the worked examples before it."""
-        item = prompt_item(asked.question, asked.answer, asked.texts[row], self.layout)
+        item = prompt_item(asked.question, asked.answer, asked.texts[row])
         return item, self._without if row == NOTHING else self._with_texts
 
 
 def context(item: dict[str, str], examples: list[dict[str, str]]) -> str:
-    """The prompt up to the answer."""
     return END.join([*(f"{one['question']}\n{one['answer']}" for one in examples), f"{item['question']}\n"])
 
 
@@ -179,18 +153,17 @@ SHARES = MEASURES[:4]
 Figures = dict[str, np.ndarray]
 
 
-def ask(judge: Judge, model: LanguageModel, some: Sequence[Asked], prompts: Prompts, about: str) -> Figures:
-    """Let the model answer every question from the texts of every row."""
+def ask(judge: Judge, model: LanguageModel, some: Sequence[Asked], prompts: Prompts) -> Figures:
     places = [(asked, row) for row in ROWS for asked in some]
     pairs = [prompts.of(*place) for place in places]
-    verdicts = judge.verdicts(pairs, about)
+    verdicts = judge.verdicts(pairs)
     contexts = [context(*pair) for pair in pairs]
     written = model.complete(contexts, LONGEST_ANSWER, FOLDER / "written.jsonl")
     lengths = count_tokens(model, contexts)
     answers = count_tokens(model, [asked.answer + END for asked in some])
     values = []
     for place, (asked, row) in enumerate(places):
-        log = verdicts[place].log
+        log, _ = verdicts[place]
         exact = normalised(written[place]) == normalised(asked.answer)
         shares = [asked.found[row], asked.contained[row], exact, f1(written[place], asked.answer)]
         per_token = log / answers[place % len(some)]
@@ -202,15 +175,6 @@ def count_tokens(model: LanguageModel, texts: Sequence[str]) -> list[int]:
     """The tokens of each text, without the one that begins every text."""
     counts = model.answers.count_tokens([Item(row, "\n", text) for row, text in enumerate(texts)])
     return [count - 2 for count in counts]
-
-
-def try_layouts(judge: Judge, half: list[Asked]) -> np.ndarray:
-    """The mean log P of each layout, with the texts of TRIED_WITH, (layouts, rows)."""
-    pairs = [
-        prompts.of(asked, row) for prompts in map(Prompts, LAYOUTS) for row in TRIED_WITH for asked in half[:TRIED_ON]
-    ]
-    scores = judge.score(pairs)
-    return np.reshape(scores, (len(LAYOUTS), len(TRIED_WITH), -1)).mean(axis=2)
 
 
 # --- tables -----------------------------------------------------------------------------------------
@@ -302,91 +266,37 @@ def verdict(found: Groups) -> str:
     return "\n".join(lines) + "\n"
 
 
-def layout_table(tried: np.ndarray) -> str:
-    rows = []
-    for layout, means in zip(LAYOUTS, tried, strict=True):
-        words = f"{'with' if layout.titles else 'without'} titles, best text {'last' if layout.best_last else 'first'}"
-        rows.append(
-            [f"**{words}**" if layout == LAYOUT else words, *(f"{value:.2f}" for value in (*means, means.mean()))]
-        )
-    return table(["mean log P", *TRIED_WITH, "mean"], rows)
-
-
 # --- the page ---------------------------------------------------------------------------------------
 
 
-def page(model: LanguageModel, sets: dict[str, list[Asked]], found: Groups, tried: np.ndarray) -> str:
-    packages = ["numpy", "bm25s", "sentence-transformers", "torch", "transformers"]
-    text = heading("Answers from the selected texts", "benchmarks/answers.py", FILES, packages, SEED)
-    return f"""{text}
-A language model answers a question from {K} texts, which each method selects for it. The questions need two texts or
-more, and are of the half on which nothing was chosen. The vectors are from {MINILM} (texts cut after {MAX_TOKENS}
-tokens), and the methods are those of [regimes.md](regimes.md). Titles are given to {DEFAULT} as names.
-
-The model is {model.described} It continues texts and was not trained to follow instructions. All
-prompts have the same three worked examples, and {K} texts, each cut after {LAYOUT.words} words. *{NOTHING}* is what the
-model knows by itself. *{NEEDED[0].upper()}{NEEDED[1:]}* are exactly those that the question needs, two or four.
-
-- *All needed texts* and *answer in a text* judge the selected texts, in percent of the questions. An answer is in a
-  text if its words stand there in their order. Yes and no are not looked for.
-- *Exact match* and *F1* judge what the model writes, in percent, as SQuAD does (without case, punctuation, articles).
-- *log P* is the logarithm of the probability that the model gives to the right answer and its end. It judges all
-  questions, also those that the model gets wrong.
-- *Tokens* is the mean length of a prompt with the worked examples.
-
-## The texts alone
-
-What the {K} texts hold, without a model, for all questions of this half. The last column has the 95 % bootstrap
-interval over questions.
-
-{text_table(sets)}
-## What the model can tell apart
-
-The model answered {len(found["both sets"][SIMILARITY])} of these questions, the first of each set.
-A difference whose interval includes 0 may be chance.
-
-{verdict(found)}
-## The figures
-
-{figure_table(found)}
-## Differences to similarity
-
-The mean over the questions, with its 95 % bootstrap interval:
-
-{difference_table(found)}
-## The prompt
-
-Each layout was tried with {TRIED_ON} questions of each set, of the development half. The one in bold has the highest
-mean:
-
-{layout_table(tried)}"""
+def blocks(sets: dict[str, list[Asked]], found: Groups) -> Iterator[Block]:
+    yield facts(FILES, ["numpy", "bm25s", "sentence-transformers", "torch", "transformers"], SEED)
+    yield text_table(sets)
+    count = len(found["both sets"][SIMILARITY])
+    yield (
+        "The model answered ",
+        f"""\
+The model answered {count} of these questions, the first of each set.
+A difference whose interval includes 0 may be chance.""",
+    )
+    yield f": {DEFAULT} minus ", verdict(found)
+    yield figure_table(found)
+    yield difference_table(found)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--set", choices=FOLDERS, help="only this set; nothing is written")
-    parser.add_argument("--questions", type=int, default=QUESTIONS, help=f"of each set, at most ({QUESTIONS})")
-    parser.add_argument("--threads", type=int, default=0, help="threads of torch; 0: its default")
-    parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
-    options = parser.parse_args()
+    made = parser(__doc__, PAGE)
+    made.add_argument("--questions", type=int, default=QUESTIONS, help=f"of each set, at most ({QUESTIONS})")
+    options = made.parse_args()
     require(*FILES)
-    if options.threads:
-        import torch
-
-        torch.set_num_threads(options.threads)
-    say = partial(print, flush=True)
-    model = next(language_models.models(argparse.Namespace(model=None, endpoint=None, batch_size=16, dtype=None)))
-    sets, some, tried, figures = {}, {}, [], {}
-    for name in [options.set] if options.set else FOLDERS:
-        judge = Judge(model, FOLDER / f"{FOLDERS[name]}.jsonl", say)
-        half, sets[name] = read_set(name)
-        tried.append(try_layouts(judge, half))
+    model = language_models.gemma()
+    sets, some, figures = {}, {}, {}
+    for name, folder in FOLDERS.items():
+        judge = Judge(model, FOLDER / f"{folder}.jsonl")
+        sets[name] = read_set(name)
         some[name] = sets[name][: options.questions]
-        figures[name] = ask(judge, model, some[name], Prompts(LAYOUT), name)
-    text = page(model, sets, groups(some, figures), np.mean(tried, axis=0))
-    print(text)
-    if options.write and not options.set:
-        RESULT.write_text(text, encoding="utf-8")
+        figures[name] = ask(judge, model, some[name], Prompts())
+    publish(PAGE, blocks(sets, groups(some, figures)), options.write and options.questions == QUESTIONS)
 
 
 if __name__ == "__main__":

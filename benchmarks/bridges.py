@@ -4,19 +4,14 @@ A *bridge* is a text that an earlier pick names. The corpora are those of benchm
 The figures are from the half of the questions on which nothing was chosen. Most columns use the selectors on arrays.
 The rows of the public API use the retrievers of both frameworks, on a FAISS index that is filled with the same vectors.
 
-Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. The first run embeds the
-names that are followed, and keeps them in .cache/ like all other vectors.
-
-    python benchmarks/bridges.py            # prints the tables
-    python benchmarks/bridges.py --write    # and writes benchmarks/results/bridges.md
+The first run embeds the names that are followed, and keeps them in .cache/ like all other vectors.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,11 +26,11 @@ from llama_index.vector_stores.faiss import FaissVectorStore
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.bridges_corpora import MISLEADING
-from benchmarks.models import MAX_TOKENS, MINILM, embed
-from benchmarks.papers._common import ROOT, heading, records, require, table
+from benchmarks.common import Block, facts, holds, parser, publish, records, require, say, table
+from benchmarks.models import MINILM, embed
 from benchmarks.regimes import Figures, interval
-from benchmarks.regimes_methods import Method, Search, by_texts, by_vectors
-from benchmarks.regimes_tasks import REGIMES, SEED, Case, Picks, Regime, is_development, steps
+from benchmarks.regimes_methods import Method, Search, by_texts, by_vectors, search_for
+from benchmarks.regimes_tasks import REGIMES, SEED, Case, Picks, Regime, embed_regime, steps, test_half
 from langchain_setselect import SetSelectRetriever
 from llamaindex_setselect import SetSelectIndexRetriever
 from shared_core import Coverage, TopK
@@ -46,7 +41,7 @@ with warnings.catch_warnings():
     from langchain_community.docstore.in_memory import InMemoryDocstore
     from langchain_community.vectorstores import FAISS
 
-RESULT = ROOT / "benchmarks" / "results" / "bridges.md"
+PAGE = "bridges.md"
 KS = (5, 10)
 FOLDERS = {"HotpotQA": "hotpotqa", "HotpotQA dev": "hotpotqa_dev", "2WikiMultihopQA": "2wiki"}
 FILES = [f"{folder}/{name}.jsonl" for folder in FOLDERS.values() for name in ("passages", "questions")]
@@ -70,16 +65,13 @@ class Corpus(NamedTuple):
 
     def search(self, number: int, n: int, titles: bool = True) -> Search:
         """The n texts nearest to a question; without ``titles``, names are read from the texts."""
-        query = self.queries[number]
-        rows = np.argsort(-(self.vectors @ query), kind="stable")[:n]
-        names = [self.regime.names[row] for row in rows] if titles and self.regime.names else None
-        texts = [self.regime.texts[row] for row in rows]
-        return Search(self.cases[number].question, query, rows, self.vectors[rows], texts, rows[:0], names=names)
+        return search_for(self.regime, self.cases[number], self.queries[number], self.vectors, n, titles=titles)
 
 
 def corpus_of(regime: Regime) -> Corpus:
-    cases = [case for case in regime.cases if not is_development(case.question)]
-    return Corpus(regime, embed(regime.texts, MINILM), cases, embed([case.question for case in cases], MINILM))
+    half = test_half(regime)
+    vectors, queries = embed_regime(half)
+    return Corpus(regime, vectors, half.cases, queries)
 
 
 # --- what selects -----------------------------------------------------------------------------------
@@ -145,7 +137,6 @@ def with_langchain(corpus: Corpus, **settings: Any) -> Select:
 
 
 def with_llamaindex(corpus: Corpus, **settings: Any) -> Select:
-    """The same with LlamaIndex."""
     nodes = [
         TextNode(text=text, metadata={"title": title}, embedding=vector, id_=str(row))
         for row, (text, title, vector) in enumerate(
@@ -160,7 +151,6 @@ def with_llamaindex(corpus: Corpus, **settings: Any) -> Select:
 
 
 def measure(corpus: Corpus, select: Select) -> np.ndarray:
-    """Whether everything is found, in points, of shape (questions, KS)."""
     return np.array([[100 * case.worth(select(number, k)) for k in KS] for number, case in enumerate(corpus.cases)])
 
 
@@ -195,9 +185,9 @@ def verdict(found: Found) -> str:
     lines = []
     for (name, method), asked in ASKED.items():
         got = found[name][method].mean(axis=0)
-        holds = "Holds" if all(got >= asked) else "Does not hold"
         lines.append(
-            f"- {holds}: {name}, {method}, at least {asked[0]} / {asked[1]}. Found: {got[0]:.1f} / {got[1]:.1f}."
+            f"- {holds(all(got >= asked))}: {name}, {method}, at least {asked[0]} / {asked[1]}. "
+            f"Found: {got[0]:.1f} / {got[1]:.1f}."
         )
     return "\n".join(lines) + "\n"
 
@@ -222,7 +212,7 @@ def reach_table(corpora: dict[str, Corpus], gold: dict[str, list[set[int]]], typ
             near = [set(corpus.search(number, n).rows.tolist()) for n in (50, 200)]
             some = [*wanted, *sorted(near[0] - wanted)]
             names = corpus.regime.names or []
-            named = find_references([corpus.regime.texts[row] for row in some], [names[row] for row in some]).named
+            named = find_references([corpus.regime.texts[row] for row in some], [names[row] for row in some]).strength
             linked = (named + named.T)[: len(wanted), : len(wanted)].any(axis=1)
             reached.append([wanted <= near[0], wanted <= near[1], linked.all()])
         share, kinds = 100 * np.array(reached, float), np.array(types[name])
@@ -237,7 +227,7 @@ def harm_table() -> str:
     rows = []
     for name, make in MISLEADING.items():
         regime, is_on_topic = make()
-        vectors, queries = embed(regime.texts, MINILM), embed([case.question for case in regime.cases], MINILM)
+        vectors, queries = embed_regime(regime)
         corpus = Corpus(regime, vectors, regime.cases, queries)
         for k in KS:
             shown = []
@@ -259,88 +249,44 @@ def near_copies(vectors: np.ndarray) -> int:
 # --- the page ---------------------------------------------------------------------------------------
 
 
-def page() -> str:
+def on_arrays_and_following(corpus: Corpus) -> dict[str, np.ndarray]:
+    of_arrays = {method: measure(corpus, from_arrays(corpus, method)) for method in ARRAYS}
+    return of_arrays | {"follow": measure(corpus, with_langchain(corpus, fetch_k=50, follow=True))}
+
+
+def blocks() -> Iterator[Block]:
     warnings.filterwarnings("ignore", "nothing to select from")
     found: Found = {}
     api: Found = {}
     questions: dict[str, list[str]] = {}
     corpora: dict[str, Corpus] = {}
+    make = {"LangChain": with_langchain, "LlamaIndex": with_llamaindex}
     for name in REGIMES:
         if name.split(",")[0] in FOLDERS:
             corpus = corpus_of(REGIMES[name][0]())
             questions[name] = [case.question for case in corpus.cases]
-            found[name] = {method: measure(corpus, from_arrays(corpus, method)) for method in ARRAYS}
-            found[name]["follow"] = measure(corpus, with_langchain(corpus, fetch_k=50, follow=True))
+            found[name] = on_arrays_and_following(corpus)
             if name.endswith(", paragraphs"):
                 corpora[name.split(",")[0]] = corpus
-                make = {"LangChain": with_langchain, "LlamaIndex": with_llamaindex}
                 api[name] = {
                     row: measure(corpus, make[framework](corpus, **settings))
                     for row, (framework, settings) in API.items()
                 }
-            print(name, flush=True)
-    grown, whole = {}, whole_corpus()
-    for name, corpus in whole.items():
-        grown[name] = {method: measure(corpus, from_arrays(corpus, method)) for method in ARRAYS}
-        grown[name]["follow"] = measure(corpus, with_langchain(corpus, fetch_k=50, follow=True))
+            say(name)
     asked = {name: {q["question"]: q for q in records(f"{folder}/questions.jsonl")} for name, folder in FOLDERS.items()}
     of = {name: [asked[name][case.question] for case in corpus.cases] for name, corpus in corpora.items()}
     types = {name: [question["type"] for question in some] for name, some in of.items()}
     gold = {name: [set(question["gold"]) for question in some] for name, some in of.items()}
     packages = ["numpy", "sentence-transformers", "torch", "faiss-cpu", "langchain-core", "llama-index-core"]
-    text = heading("Questions of two steps", "benchmarks/bridges.py", FILES, packages, SEED)
-    return f"""{text}
-A question of two steps needs a text that resembles another text and not the question. Often that other text names it.
-A *bridge* is such a text. Its title stands in a text that was selected earlier, which earns it a bonus.
-
-All figures are percent of the questions for which **every passage that the answer needs** is among 5 / 10 texts, with
-{MINILM} (texts cut after {MAX_TOKENS} tokens) and 50 candidates unless another number is given. The questions are those
-of the half on which nothing was chosen. *words* is `Coverage(reference_weight=0)`, *bridges* the default, `Coverage()`.
-*follow* is the retriever of LangChain with `follow=True` and `fetch_k=50`: names in the picks that no candidate bears
-are searched for, and the set is selected again from all. The names are the titles of the passages, except in the column
-that says so.
-
-{found_table(found, SHOWN)}
-The differences to similarity, with 95 % bootstrap intervals over questions:
-
-{interval_table(found, questions, [method for method in SHOWN if method != "similarity"])}
-What was asked beforehand. [How far bridges can reach](#how-far-bridges-can-reach) has the most that a selection from 50
-candidates can find:
-
-{verdict(found)}
-## Through the public API
-
-The same questions through `SetSelectRetriever(vectorstore=store, k=5)` and `SetSelectIndexRetriever(index, top_n=5)`,
-and with `follow=True`. Nothing else is set, so `fetch_k` has its default. The documents have a `title` in their
-metadata.
-
-{found_table(api, list(API))}
-## As the corpus grows
-
-All {len(next(iter(whole.values())).regime.texts):,} passages in one corpus:
-
-{found_table(grown, SHOWN)}
-## Per type of question
-
-{type_table(found, types)}
-*bridge*, *compositional* and *inference* are chains. A *comparison* names both of its subjects, so a bridge has nothing
-to add. A *bridge_comparison* compares two chains and needs four passages.
-
-## How far bridges can reach
-
-Whether all passages that the answer needs are among the candidates, which bounds every selection without following, and
-whether each of them names another one of them or is named by it, in {MINILM}'s 50 candidates with these passages:
-
-{reach_table(corpora, gold, types)}
-## Where names may mislead
-
-NumPy's docstrings list siblings under *See Also*, and their titles are the names of functions. The questions in a
-handbook of three products in five versions need two topics of one version. In one row, all of its texts begin with the
-product and bear its name. In the next, the titles are common words that stand in many texts, such as *Settings*.
-Percent of the needs that are covered / percent of the picks that are about the product and version asked for (in
-NumPy's docstrings: that are needed) / picks that nearly repeat an earlier one (cosine of at least 0.8):
-
-{harm_table()}"""
+    yield facts(FILES, packages, SEED)
+    yield found_table(found, SHOWN)
+    yield interval_table(found, questions, [method for method in SHOWN if method != "similarity"])
+    yield ". Found: ", verdict(found)
+    yield found_table(api, list(API))
+    yield found_table({name: on_arrays_and_following(corpus) for name, corpus in whole_corpus().items()}, SHOWN)
+    yield type_table(found, types)
+    yield reach_table(corpora, gold, types)
+    yield harm_table()
 
 
 def whole_corpus() -> dict[str, Corpus]:
@@ -364,14 +310,9 @@ def shifted(worth: Callable[[Picks], float], first: int, count: int) -> Callable
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
-    write = parser.parse_args().write
+    options = parser(__doc__, PAGE).parse_args()
     require(*FILES)
-    text = page()
-    print(text)
-    if write:
-        RESULT.write_text(text, encoding="utf-8")
+    publish(PAGE, blocks(), options.write)
 
 
 if __name__ == "__main__":

@@ -5,17 +5,10 @@ all-MiniLM-L6-v2, joined by reciprocal rank fusion. Each method selects from the
 by the fused scores. Whether the words of the question should enter a relevance that was given is decided on the
 development half of the queries, split as in benchmarks/regimes.py.
 
-Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. A data set that is not
-there is skipped. The first run embeds 20,000 texts (about ten minutes on one core). A second run on the same kind of
-processor prints the same figures.
-
-    python benchmarks/given_relevance.py            # prints the tables
-    python benchmarks/given_relevance.py --write    # and writes benchmarks/results/given_relevance.md
 """
 
-import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -24,18 +17,16 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.models import MAX_TOKENS, MINILM, embed
-from benchmarks.papers._common import DATA, ROOT, bm25_scores, heading, records, table
-from benchmarks.regimes_methods import Method, Search, by_texts, objective
+from benchmarks.common import Block, best, bm25_scores, facts, is_there, parser, publish, records, table, with_interval
+from benchmarks.models import MINILM, embed
+from benchmarks.regimes_methods import FETCH_K, Method, Search, by_texts, objective, reciprocal_ranks
 from benchmarks.regimes_tasks import is_development
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK, rescale
-from shared_core.evaluation.measures import bootstrap_interval, mean_pairwise_cosine, rank_measures
+from shared_core.evaluation.measures import mean_pairwise_cosine, rank_measures
 from shared_core.scaling import Scale
 
-RESULT = ROOT / "benchmarks" / "results" / "given_relevance.md"
-FETCH_K = 50
+PAGE = "given_relevance.md"
 KS = (5, 10)
-RRF_K = 60  # the constant of Cormack, Clarke and Büttcher (SIGIR 2009)
 METHODS: dict[str, Selector] = {
     "similarity": TopK(),
     "VRSD": VRSD(),
@@ -50,12 +41,6 @@ WORDS_ENTER, WORDS_COVER = "setselect", "setselect, words only to cover"
 WITH_WORDS: dict[str, Method] = {WORDS_ENTER: by_texts(Coverage()), WORDS_COVER: objective(h=0)}
 SCALES: dict[str, Scale | None] = {"minmax": "minmax", "rank": "rank", "as they came": None}
 FUSED = "hybrid, no selection"
-DECISION = """## Do the words enter a relevance that was given?
-
-The fused scores have read the words already, in BM25. The first measure of each task, in points, with the fused scores
-scaled to [0, 1]. The choice was made on the development half of the queries (the first byte of the sha256 of the text
-is even). The differences go both ways, so the words enter, as they enter the cosine.
-"""
 
 
 class Task(NamedTuple):
@@ -123,19 +108,6 @@ TASKS: dict[str, tuple[Callable[[], Task], tuple[str, ...]]] = {
 }
 
 
-def best_rows(scores: np.ndarray) -> np.ndarray:
-    return np.argsort(-scores, kind="stable")[:FETCH_K]
-
-
-def fuse(rankings: Sequence[np.ndarray]) -> dict[int, float]:
-    """Reciprocal rank fusion: the sum of 1 / (60 + rank) over the rankings, the best first."""
-    scores: dict[int, float] = {}
-    for ranking in rankings:
-        for rank, row in enumerate(ranking.tolist(), 1):
-            scores[row] = scores.get(row, 0.0) + 1 / (RRF_K + rank)
-    return dict(sorted(scores.items(), key=lambda item: -item[1])[:FETCH_K])
-
-
 def rankings_of(task: Task, k: int) -> dict[str, list[list[int]]]:
     """The ``k`` rows of every method for each query, in order."""
     vectors, queries = embed(task.texts, MINILM), embed(task.queries, MINILM)
@@ -143,10 +115,10 @@ def rankings_of(task: Task, k: int) -> dict[str, list[list[int]]]:
     for question, query, scores_of_words in zip(
         task.queries, queries, bm25_scores(task.texts, task.queries), strict=True
     ):
-        dense, sparse = best_rows(vectors @ query), best_rows(scores_of_words)
+        dense, sparse = best(vectors @ query, FETCH_K), best(scores_of_words, FETCH_K)
         sparse = sparse[scores_of_words[sparse] > 0]
-        fused = fuse([dense, sparse])
-        rows, scores = np.array(list(fused)), np.array(list(fused.values()))
+        fused = reciprocal_ranks([dense.tolist(), sparse.tolist()])
+        rows, scores = np.array(list(fused))[:FETCH_K], np.array(list(fused.values()))[:FETCH_K]
         picks = {"vectors, no selection": dense[:k], "BM25, no selection": sparse[:k], FUSED: rows[:k]}
         cosines = Candidates(query, vectors[rows])
         for name, selector in METHODS.items():
@@ -170,14 +142,11 @@ def rankings_of(task: Task, k: int) -> dict[str, list[list[int]]]:
 
 def difference(ours: np.ndarray, theirs: np.ndarray) -> str:
     """The mean paired difference in points and its 95 % interval, bold if the interval excludes 0."""
-    gap = 100 * (ours - theirs)
-    low, high = bootstrap_interval(gap)
-    text = f"{gap.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
-    return f"**{text}**" if low > 0 or high < 0 else text
+    return with_interval(100 * (ours - theirs), 1, bold="all")
 
 
-def measured(title: str, about: str, task: Task, k: int) -> tuple[str, list[str]]:
-    """The section of the page, and the row of :func:`decision`."""
+def measured(title: str, task: Task, k: int) -> tuple[str, list[str]]:
+    """The table of a task, and the row of :func:`decision`."""
     qrels, vectors, rankings = dict(enumerate(task.right)), embed(task.texts, MINILM), rankings_of(task, k)
     columns = {
         method: rank_measures(qrels, dict(enumerate(ranked)), [f"{name}@{k}" for name in task.measures.values()])
@@ -199,11 +168,8 @@ def measured(title: str, about: str, task: Task, k: int) -> tuple[str, list[str]
     head = ["method; relevance", "cosine between picks"]
     for name in task.measures:
         head += [f"{name}@{k}", "− hybrid, no selection", "− the same by the cosine"]
-    facts = f"{len(task.queries):,} queries, {len(task.texts):,} texts, {k} of {FETCH_K} candidates"
-    return f"## {title}, k = {k}\n\n{about}\n{facts}.\n\n{table(head, rows)}", [
-        f"{title}, k = {k}",
-        *compare_words(task, next(iter(columns[FUSED])), columns),
-    ]
+    words = compare_words(task, next(iter(columns[FUSED])), columns)
+    return table(head, rows), [f"{title}, k = {k}", *words]
 
 
 def compare_words(task: Task, measure: str, columns: dict[str, dict[str, np.ndarray]]) -> list[str]:
@@ -225,54 +191,21 @@ def decision(rows: Sequence[Sequence[str]]) -> str:
     return table(["task", *halves], rows)
 
 
+def blocks(tasks: dict[str, Task]) -> Iterator[Block]:
+    packages = ["setselect", "numpy", "bm25s", "sentence-transformers", "ir_measures", "scipy"]
+    files = [file for title in tasks for file in TASKS[title][1]]
+    yield facts(files, packages, "0, of the bootstrap")
+    sections = {(title, k): measured(title, task, k) for title, task in tasks.items() for k in KS}
+    yield decision([row for _, row in sections.values()])
+    for (title, k), (section, _) in sections.items():
+        yield from (f"## {title}, k = {k}", section)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
-    write = parser.parse_args().write
-    sections, rows, used = [], [], []
-    for title, (read, files) in TASKS.items():
-        missing = [name for name in files if not (DATA / name).is_file()]
-        if missing:
-            print(f"skipped {title}: no {', '.join(missing)} under {DATA}; set SETSELECT_DATA")
-            continue
-        task = read()
-        used += files
-        for k in KS:
-            section, row = measured(title, read.__doc__ or "", task, k)
-            sections.append(section)
-            rows.append(row)
-            print(section, flush=True)
-    if not used:
-        return
-    print(decision(rows))
-    if write:
-        top = heading(
-            "A given relevance, after hybrid search",
-            "benchmarks/given_relevance.py",
-            used,
-            ["setselect", "numpy", "bm25s", "sentence-transformers", "ir_measures", "scipy"],
-            "0, of the bootstrap",
-        )
-        notes = f"""
-The candidates are the {FETCH_K} best texts of hybrid search. Two rankings are fused by reciprocal rank: that of BM25
-(bm25s, Lucene's variant, English stop words), and that of {MINILM} (texts cut after {MAX_TOKENS} tokens). The fused
-score of a text is the sum of 1 / ({RRF_K} + rank) over the two. Each method selects from the candidates twice:
-
-- *cosine*: the relevance is the cosine of the vectors;
-- *fused*: the relevance is the fused score, scaled to [0, 1] by its minimum and maximum, by rank, or not at all.
-
-"{FUSED}" is the ranking by the fused scores. MMR is maximal marginal relevance, and λ is its weight of relevance. VRSD
-is vector retrieval with similarity and diversity. NDPP is a nonsymmetric determinantal point process, and T is its
-temperature. *setselect* is `Coverage()` with the words of the question, which enter the relevance, whether cosine or
-fused score, and which the set has to cover. In *setselect, words only to cover* they do not enter the relevance.
-
-*Cosine between picks* is the mean over all pairs of picks. It is lower if the picks repeat each other less. All other
-values are percentages, means over the queries, and higher is better. Differences are paired, in percentage points, with
-a 95 % bootstrap interval. They are bold if the interval excludes 0. In α-nDCG (α = 0.5) a repetition counts less; its
-subtopics are the right paragraphs or the meanings.
-"""
-        RESULT.parent.mkdir(exist_ok=True)
-        RESULT.write_text("\n".join([top, notes.strip(), "", DECISION, decision(rows), *sections]), encoding="utf-8")
+    options = parser(__doc__, PAGE).parse_args()
+    tasks = {title: read() for title, (read, files) in TASKS.items() if is_there(*files)}
+    if tasks:
+        publish(PAGE, blocks(tasks), options.write)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,16 @@
 """The learned NDPP on GeoQuery, MTOP and NL2Bash, learned from coverage and measured by coverage, three seeds.
 
-    python benchmarks/learned_ndpp.py --set geoquery    # learns and measures one data set
-    python benchmarks/learned_ndpp.py --write           # all three, and writes benchmarks/results/learned_ndpp.md
-    python benchmarks/learned_ndpp.py --cached --write  # the page of the results so far; it says what is missing
-
 Coverage is the share of the right answer's structural symbols that the picks' answers contain. Results are cached in
-.cache/learned/, so an interrupted run resumes; --fresh computes them again. learned_from_model.py has the same with the
-feedback and the judgement of a language model.
+.cache/learned/, so an interrupted run resumes. learned_from_model.py has the same with the feedback and the judgement
+of a language model.
 """
 
 from __future__ import annotations
 
-import argparse
+import hashlib
 import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.common import Block, facts, parser, publish, require, slug, table
 from benchmarks.learned.data import FILES, SOURCES
 from benchmarks.learned.rows import (
     ABLATED,
@@ -28,16 +27,20 @@ from benchmarks.learned.rows import (
     BEST,
     CACHE,
     LEARNED,
+    ORACLE,
+    RIVALS,
+    SIZES,
+    TRAINED_AT,
+    UNLEARNED,
     Experiment,
     Teacher,
     cached,
     coverage_of,
     learned,
-    say,
-    slug_of,
     unlearned_picks,
-)
-from benchmarks.papers._common import require
+)  # fmt: skip
+from shared_core import SetSelectWarning
+from shared_core.learning import fit
 
 SEEDS = (0, 1, 2)
 ABLATED_SET = "geoquery"
@@ -49,26 +52,19 @@ def recipes_of(name: str) -> dict[str, dict[str, Any]]:
     return {BEST: rows[BEST], **rows}
 
 
-def work(name: str, seed: int, only: list[str] | None = None, *, fresh: bool = False, use: bool = False) -> Any:
-    """Picks and coverage for a data set and seed; each row is cached.
-
-    With ``only``, no other rows are learned; with ``use``, nothing is computed that is not cached.
-    """
+def work(name: str, seed: int) -> Any:
+    """Picks and coverage for a data set and seed; each row is cached."""
     experiment = Experiment.load(name, seed)
     teacher = Teacher.of_coverage(experiment)
     picks: dict[str, Any] = {}
     fits: dict[str, Any] = {}
     # The fits come first: they take the longest.
     for row, recipe in recipes_of(name).items():
-        if only is not None and row not in only:
-            continue
-        slug = f"{name}-{seed}-learned-{slug_of(row)}"
-        make = partial(learned, experiment, teacher, row, recipe, CACHE / f"{slug}.safetensors")
-        made = cached(slug, make, fresh=fresh, use=use)
-        if made is not None:
-            picks |= made["picks"]
-            fits[row] = made["fit"]
-    picks |= cached(f"{name}-{seed}-baselines-{slug_of(AUTO)}", partial(unlearned_picks, experiment), fresh=fresh)
+        file = f"{name}-{seed}-learned-{slug(row)}"
+        made = cached(file, partial(learned, experiment, teacher, row, recipe, CACHE / f"{file}.safetensors"))
+        picks |= made["picks"]
+        fits[row] = made["fit"]
+    picks |= cached(f"{name}-{seed}-baselines-{slug(AUTO)}", partial(unlearned_picks, experiment))
     return {
         "picks": picks,
         "fits": fits,
@@ -78,35 +74,174 @@ def work(name: str, seed: int, only: list[str] | None = None, *, fresh: bool = F
     }
 
 
+# --- fits where nothing can be learned --------------------------------------------------------------
+
+FITS, ITEMS, DIMENSIONS, EPOCHS = 100, 60, 64, 15
+
+
+def affinity(query: Mapping[str, Any], subset: Sequence[Mapping[str, Any]]) -> float:
+    """A random number for each pair of items, the same in both directions: no pair tells anything about another."""
+    pairs = ["".join(sorted((query["question"], item["question"]))) for item in subset]
+    return float(np.mean([int.from_bytes(hashlib.sha256(pair.encode()).digest()[:4], "big") / 2**32 for pair in pairs]))
+
+
+def fits_to_nothing() -> list[tuple[float, float]]:
+    """The gain that each fit reports, with its standard error; the vectors are random."""
+    found = []
+    for seed in range(FITS):
+        items = [{"question": f"{seed} {row}", "answer": f"{row}"} for row in range(ITEMS)]
+        vectors = np.random.default_rng(seed).normal(size=(ITEMS, DIMENSIONS))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SetSelectWarning)
+            fitted = fit(
+                items, vectors, affinity, k=2, fetch_k=ITEMS, epochs=EPOCHS, skew_rank=0, learning_rate=0.01, seed=seed
+            )
+        found.append((fitted.gain, fitted.standard_error))
+    return found
+
+
+# --- tables -----------------------------------------------------------------------------------------
+
+BASE = ["random", *list(UNLEARNED)[:1], "BM25", *list(UNLEARNED)[1:]]
+FLAT = "listwise, without the query"
+
+Found = dict[str, list[dict[str, Any]]]
+
+
+def blocks(found: Found, nothing: Sequence[tuple[float, float]]) -> Iterator[Block]:
+    """The page's figures: the result of ``work`` for each data set and seed, and of ``fits_to_nothing``."""
+    yield facts([SOURCES[name].file for name in found], ("numpy", "torch", "bm25s"), "0, 1, 2")
+    reported, differences = reported_and_true(found)
+    yield reported
+    error = differences.std(ddof=1) / len(differences) ** 0.5
+    start = "Reported minus true, over all "
+    yield start, f"{start}{len(differences)} fits: {differences.mean():+.4f} ± {error:.4f}."
+    yield where_nothing_is_learned(nothing)
+    for name, seeds in found.items():
+        yield from (f"## {name}", coverage_table(seeds), against(seeds))
+        if any(row in ABLATED for row in rows_of(seeds, "fits")):
+            yield ablations(seeds)
+        yield held_out(seeds)
+
+
+def rows_of(seeds: Sequence[dict[str, Any]], part: str) -> list[str]:
+    return [row for row in seeds[0][part] if all(row in seed[part] for seed in seeds)]
+
+
+def reported_and_true(found: Found) -> tuple[str, np.ndarray]:
+    """The gain that ``fit`` reports beside that on new queries, for each data set, and the differences of all fits."""
+    lines, differences = [], []
+    for name, seeds in found.items():
+        pairs = [gains(seed, BEST) for seed in seeds]
+        differences += [reported[0] - true[0] for reported, true in pairs]
+        cells = [_pooled(values) for values in zip(*pairs, strict=True)]
+        helped = sum(seed["fits"][BEST]["gain"] > seed["fits"][BEST]["error"] for seed in seeds)
+        lines.append([name, *cells, f"{np.mean(differences[-len(seeds) :]):+.4f}", f"{helped} of {len(seeds)}"])
+    head = ["data set", "reported gain", "gain on new queries", "difference", "`fit` said that learning helped"]
+    return table(head, lines), np.array(differences)
+
+
+def where_nothing_is_learned(fits: Sequence[tuple[float, float]]) -> str:
+    values, errors = np.array(fits).T
+    shares = [f"{int((values > times * errors).sum())} of {len(fits)}" for times in (1, 2, 3)]
+    rows = [[f"{values.mean():+.4f} ± {values.std(ddof=1) / len(values) ** 0.5:.4f}", f"{errors.mean():.4f}", *shares]]
+    head = ["mean reported gain", "mean of its standard errors", "gain above one of them", "above two", "above three"]
+    return table(head, rows)
+
+
+def gains(seed: dict[str, Any], row: str) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The gain over the best rival of a fit and its standard error: as the fit reports it, and on new queries."""
+    one = seed["fits"][row]
+    rival = RIVALS[max(one["unlearned"], key=one["unlearned"].__getitem__)]
+    of = seed["coverage"]
+    new = np.subtract(of[row][str(TRAINED_AT)], of[rival][str(TRAINED_AT)])
+    return (one["gain"], one["error"]), (float(new.mean()), float(new.std(ddof=1) / len(new) ** 0.5))
+
+
+def coverage_table(seeds: Sequence[dict[str, Any]]) -> str:
+    """Coverage of every row at every size; the best row is bold, the oracle aside."""
+    known = rows_of(seeds, "coverage")
+    rows = [row for row in [*BASE, *LEARNED, ORACLE] if row in known]
+    values = {row: [[np.mean(seed["coverage"][row][str(k)]) for seed in seeds] for k in SIZES] for row in rows}
+    best = [max(np.mean(values[row][i]) for row in rows if row != ORACLE) for i in range(len(SIZES))]
+    lines = []
+    for row in rows:
+        cells = [_cell(values[row][i], 3, bold=np.mean(values[row][i]) == best[i]) for i in range(len(SIZES))]
+        lines.append([row, *cells])
+    return table(["coverage", *(f"k = {k}" for k in SIZES)], lines)
+
+
+def against(seeds: Sequence[dict[str, Any]]) -> str:
+    """The gain of the learned kernel over the best row without learning, and the share of the gap to the oracle."""
+    lines = []
+    for k in SIZES:
+        mean = {row: [float(np.mean(seed["coverage"][row][str(k)])) for seed in seeds] for row in [*BASE, BEST, ORACLE]}
+        rival = max(BASE, key=lambda row: float(np.mean(mean[row])))
+        gain = np.subtract(mean[BEST], mean[rival])
+        gap = np.mean(mean[ORACLE]) - np.mean(mean[rival])
+        queries = np.concatenate(
+            [np.subtract(seed["coverage"][BEST][str(k)], seed["coverage"][rival][str(k)]) for seed in seeds]
+        )
+        lines.append(
+            [f"{k}", rival, _cell(gain, 4, signed=True), f"{queries.std(ddof=1) / len(queries) ** 0.5:.4f}",
+             f"{gain.mean() / gap:.0%}"]
+        )  # fmt: skip
+    gap = "share of the gap to the oracle"
+    head = ["k", "best without learning", f"gain of {BEST}", "standard error over all queries", gap]
+    return table(head, lines)
+
+
+def ablations(seeds: Sequence[dict[str, Any]]) -> str:
+    rows = ["likelihood, NDPP", *(row for row in ABLATED if row.startswith("like")), BEST]
+    rows += [*(row for row in ABLATED if row.startswith("list")), FLAT]
+    found = {row: [np.mean(seed["coverage"][row][str(TRAINED_AT)]) for seed in seeds]
+             for row in rows if row in rows_of(seeds, "coverage")}  # fmt: skip
+    return table([f"k = {TRAINED_AT}", "coverage"], [[row, _cell(values, 3)] for row, values in found.items()])
+
+
+def held_out(seeds: Sequence[dict[str, Any]]) -> str:
+    """Feedback on held-out items of the pool: the kept epoch, the last epoch, the best without learning, the gains."""
+    lines = []
+    for row in rows_of(seeds, "fits"):
+        fits = [seed["fits"][row] for seed in seeds]
+        rivals = [max(one["unlearned"].values()) for one in fits]
+        kept, last = [one["feedback"] for one in fits], [one["history"][-1]["feedback"] for one in fits]
+        cells = [_cell(values, 3) for values in (kept, last, rivals)]
+        cells += [_pooled(values) for values in zip(*(gains(seed, row) for seed in seeds), strict=True)]
+        epochs = " ".join(f"{one['epoch']}/{len(one['history']) - 1}" for one in fits)
+        lines.append([row, *cells, epochs, " ".join(f"{one['temperature']:.2f}" for one in fits)])
+    head = ["feedback on held-out items", "kept epoch", "last epoch", "best without learning", "reported gain"]
+    head += ["gain on new queries", "number of the kept / last epoch", "temperature"]
+    return table(head, lines)
+
+
+def _pooled(values: Sequence[tuple[float, float]]) -> str:
+    """The mean of independent figures, each with its standard error."""
+    means, errors = np.array(values).T
+    return f"{means.mean():+.4f} ± {(errors**2).sum() ** 0.5 / len(errors):.4f}"
+
+
+def _cell(values: Any, digits: int, *, bold: bool = False, signed: bool = False) -> str:
+    values = np.asarray(values, dtype=float)
+    error = f" ± {values.std(ddof=1) / len(values) ** 0.5:.{digits}f}" if len(values) > 1 else ""
+    mean = f"{values.mean():{'+' if signed else ''}.{digits}f}"
+    return f"**{mean}**{error}" if bold else f"{mean}{error}"
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--set", choices=list(SOURCES), help="only this data set; no page is written")
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
-    parser.add_argument("--only", nargs="+", metavar="ROW", help="learn only these rows of the tables")
-    parser.add_argument("--fresh", action="store_true", help="compute cached results again")
-    parser.add_argument("--cached", action="store_true", help="compute no row that is not cached")
-    parser.add_argument("--write", action="store_true", help="write benchmarks/results/learned_ndpp.md")
-    parser.add_argument("--threads", type=int, default=0, help="threads of torch; 0: its default")
-    options = parser.parse_args()
+    made = parser(__doc__, "learned_ndpp.md")
+    made.add_argument("--set", choices=list(SOURCES), help="only this data set; no page is written")
+    made.add_argument("--threads", type=int, default=0, help="threads of torch; 0: its default")
+    options = made.parse_args()
     require(*FILES)
     if options.threads:
         import torch
 
         torch.set_num_threads(options.threads)
     names = [options.set] if options.set else list(SOURCES)
-    found = {
-        name: [work(name, seed, options.only, fresh=options.fresh, use=options.cached) for seed in options.seeds]
-        for name in names
-    }
-    from benchmarks.learned.nothing import fits_to_nothing
-    from benchmarks.learned.page import page
-
-    text = page(found, cached("nothing-to-learn", fits_to_nothing, fresh=options.fresh, use=options.cached))
-    print(text)
-    if options.write and not options.set:
-        target = Path(__file__).with_name("results") / "learned_ndpp.md"
-        target.write_text(text, encoding="utf-8")
-        say(f"written: {np.str_(target)}")
+    found = {name: [work(name, seed) for seed in SEEDS] for name in names}
+    figures = blocks(found, cached("nothing-to-learn", fits_to_nothing))
+    publish("learned_ndpp.md", figures, options.write and not options.set)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,6 @@
 The kernel is RowFactors with K = K' = 64, with 20,000 random labelled subsets of 8. The loss is the paper's, normalised
 over the whole pool, and the time includes the steps of torch.optim.Adam. Each size runs in a separate process, whose
 peak of resident memory is shown. Two warm-up steps are not timed. The largest pool is timed for one epoch.
-
-    python benchmarks/learning_speed.py                      # prints the table
-    python benchmarks/learning_speed.py --write              # and writes benchmarks/results/learning_speed.md
-    python benchmarks/learning_speed.py --items 10000        # other sizes
 """
 
 from __future__ import annotations
@@ -24,52 +20,45 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.common import Block, parser, publish, say, table
 
 ITEMS = (10_000, 100_000, 1_000_000)
 RANK, SKEW_RANK, SUBSETS, SIZE, SEED = 64, 64, 20_000, 8, 0
 # The default of `fit` for so many subsets.
 BATCH = SUBSETS // 40
-RESULTS = ROOT / "benchmarks" / "results" / "learning_speed.md"
+# Timed epochs of a pool of up to 100,000 items.
+EPOCHS = 3
 # ru_maxrss is in kilobytes, but on macOS in bytes.
 UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--items", type=int, nargs="+", default=list(ITEMS), help="numbers of items in the pool")
-    parser.add_argument("--batch", type=int, default=BATCH, help="subsets in a step")
-    parser.add_argument("--epochs", type=int, default=3, help="timed epochs of a pool of up to 100,000 items")
-    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.relative_to(ROOT)}")
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    made = parser(__doc__, "learning_speed.md")
+    made.add_argument("--items", type=int, nargs="+", default=list(ITEMS), help="numbers of items in the pool")
+    made.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    options = made.parse_args()
     if options.one:
-        print(json.dumps(measure(options.items[0], options.batch, options.epochs)))
+        print(json.dumps(measure(options.items[0])))
         return
-    text = page(
-        [in_a_process(items, options.batch, options.epochs) for items in options.items], options.batch, options.epochs
-    )
-    print(text)
-    if options.write:
-        RESULTS.write_text(text, encoding="utf-8")
+    publish("learning_speed.md", blocks([in_a_process(items) for items in options.items]), options.write)
 
 
-def in_a_process(items: int, batch: int, epochs: int) -> dict[str, float]:
-    command = [sys.executable, __file__, "--one", "--items", str(items), "--batch", str(batch), "--epochs", str(epochs)]
+def in_a_process(items: int) -> dict[str, float]:
+    command = [sys.executable, __file__, "--one", "--items", str(items)]
     found: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    print(f"{items:,} items: {found['seconds']:.1f} s, {found['gigabytes']:.2f} GiB", file=sys.stderr)
+    say(f"{items:,} items: {found['seconds']:.1f} s, {found['gigabytes']:.2f} GiB")
     return found
 
 
-def measure(items: int, batch: int, epochs: int) -> dict[str, float]:
-    """The median epoch and the peak of this process."""
+def measure(items: int) -> dict[str, float]:
     import torch
 
     from shared_core.learning.objectives.factors import RowFactors
@@ -93,12 +82,12 @@ def measure(items: int, batch: int, epochs: int) -> dict[str, float]:
         adam.step()
 
     # The first steps also allocate memory.
-    for rows in torch.arange(2 * batch).split(batch):
+    for rows in torch.arange(2 * BATCH).split(BATCH):
         step(rows)
     seconds = []
-    for _ in range(epochs if items <= 100_000 else 1):
+    for _ in range(EPOCHS if items <= 100_000 else 1):
         begun = time.perf_counter()
-        for rows in torch.from_numpy(rng.permutation(SUBSETS)).split(batch):
+        for rows in torch.from_numpy(rng.permutation(SUBSETS)).split(BATCH):
             step(rows)
         seconds.append(time.perf_counter() - begun)
     return {
@@ -112,29 +101,22 @@ def measure(items: int, batch: int, epochs: int) -> dict[str, float]:
 
 
 def peak() -> float:
-    """The peak of this process's memory in GiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT / 2**30
 
 
-def page(found: Sequence[dict[str, float]], batch: int, epochs: int) -> str:
-    head = ("items", "seconds an epoch", "slowest", "µs an item and step", "peak, GiB")
-    steps = -(-SUBSETS // batch)
-    lines = ["| " + " | ".join(head) + " |", "|" + " ---: |" * len(head)]
+def blocks(found: Sequence[dict[str, float]]) -> Iterator[Block]:
+    rows, steps = [], -(-SUBSETS // BATCH)
     for row in found:
         each = row["seconds"] / steps / row["items"] * 1e6
-        cells = (f"{row['items']:,}", f"{row['seconds']:.1f}", f"{row['slowest']:.1f}", f"{each:.2f}")
-        lines.append("| " + " | ".join((*cells, f"{row['gigabytes']:.2f}")) + " |")
+        seconds = (f"{row['seconds']:.1f}", f"{row['slowest']:.1f}", f"{each:.2f}")
+        rows.append([f"{row['items']:,}", *seconds, f"{row['gigabytes']:.2f}"])
     about = (
-        f"The kernel is RowFactors with K = {RANK} and K' = {SKEW_RANK}. It is fitted to {SUBSETS:,} random subsets of "
-        f"{SIZE} items, in {steps} steps of {batch} subsets an epoch, with `torch.optim.Adam(fused=True)` in float64. "
-        f"The seconds are the median and the slowest of {epochs} epochs (of one epoch for the largest pool). The peak "
-        f"is that of the memory of the process, of which Python and the libraries take "
-        f"{found[0]['libraries']:.2f} GiB. "
         f"Setting: {found[0]['threads']:.0f} threads on {os.cpu_count()} cores, Python {platform.python_version()}, "
-        f"numpy {np.__version__}, torch {version('torch')}, seed {SEED}."
+        f"numpy {np.__version__}, torch {version('torch')}, seed {SEED}. Python and the libraries take "
+        f"{found[0]['libraries']:.2f} GiB of the peak."
     )
-    start = "# An epoch of fitting an NDPP kernel\n\nWritten by `benchmarks/learning_speed.py --write`.\n"
-    return "\n".join((start, about, "", *lines)) + "\n"
+    yield "Setting: ", about
+    yield table(["items", "seconds an epoch", "slowest", "µs an item and step", "peak, GiB"], rows)
 
 
 if __name__ == "__main__":

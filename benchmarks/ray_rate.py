@@ -1,12 +1,8 @@
 """Queries a second on Ray: one worker and two, the memory of all processes, and a run in which a worker is killed.
 
-200,000 queries search 200,000 vectors of 384 dimensions and length 1, in 2,000 clusters, like embeddings of texts on as
-many subjects. VRSD selects 10 of the 100 nearest. The index is HNSW (M = 16, efSearch = 128), as is usual for offline
-work of this size. It takes a millisecond a query, so a run takes minutes and the start of Ray does not dominate. A flat
-index would measure the bandwidth of the memory, which two cores share.
-
-Memory is the sum of PSS over this process, Ray's processes and the workers: pages that several processes map, above all
-those of the index, count once. It is sampled every five seconds, because sampling takes time itself.
+The index is HNSW (M = 16, efSearch = 128), as is usual for offline work of this size, of random vectors in clusters. A
+flat index would measure the bandwidth of the memory, which two cores share. Memory is the sum of PSS over this process,
+Ray's processes and the workers, so pages that several processes map count once. It is sampled every five seconds.
 """
 
 import os
@@ -15,40 +11,47 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import argparse
 import platform
-import shutil
-import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import ray
 import ray.data
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.common import CACHE as CACHES
+from benchmarks.common import Block, parser, publish, say, table
 from shared_core.batch.dataset import Summary, select_dataset
 
-ROOT = Path(__file__).resolve().parents[1]
-CACHE = ROOT / ".cache" / "ray_rate"
-RESULT = ROOT / "benchmarks" / "results" / "ray_rate.md"
+CACHE = CACHES / "ray_rate"
 N, DIMENSION, CLUSTERS, K, FETCH_K, SEED = 200_000, 384, 2_000, 10, 100, 0
 
 
+class Run(NamedTuple):
+    """Seconds from call to return, the peak of the memory, and what the call returned."""
+
+    seconds: float
+    memory: int
+    summary: Summary
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--queries", type=int, default=200_000)
-    parser.add_argument("--vectors", type=int, default=N, help="fewer for a short trial")
-    parser.add_argument("--turns", type=int, default=1, help="runs with each number of workers")
-    parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
-    parser.add_argument("--make", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    made = parser(__doc__, "ray_rate.md")
+    made.add_argument("--queries", type=int, default=200_000)
+    made.add_argument("--vectors", type=int, default=N, help="fewer for a short trial")
+    made.add_argument("--make", action="store_true", help=argparse.SUPPRESS)
+    options = made.parse_args()
     index, queries = files(options.queries, options.vectors)
     if options.make:
         make(index, queries, options.queries, options.vectors)
@@ -63,9 +66,8 @@ def main() -> None:
     ray.data.range(1).materialize()
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
 
-        def run(name: str, workers: int | None) -> tuple[float, int, Summary]:
+        def run(name: str, workers: int | None) -> Run:
             out = Path(folder, name)
-            shutil.rmtree(out, ignore_errors=True)
             with Memory() as memory:
                 began = time.perf_counter()
                 done = select_dataset(
@@ -73,67 +75,46 @@ def main() -> None:
                     block_rows=block_rows,
                 )  # fmt: skip
                 seconds = time.perf_counter() - began
-            print(f"{name}: {seconds:.1f} s, {memory.peak >> 20} MiB at most", file=sys.stderr, flush=True)
-            return seconds, memory.peak, done
+            say(f"{name}: {seconds:.1f} s, {memory.peak >> 20} MiB at most")
+            return Run(seconds, memory.peak, done)
 
-        plain: list[Any] = []
-        one: list[Any] = []
-        two: list[Any] = []
-        for turn in range(options.turns):
-            for runs, (name, workers) in zip((plain, one, two), WORKERS, strict=True):
-                runs.append(run(f"{name}-{turn}", workers))
-        killer = Killer(Path(folder, "killed"), options.queries // block_rows // 2)
+        runs = {name: run(name, workers) for name, workers in WORKERS.items()}
+        killer = Killer(Path(folder, KILLED), options.queries // block_rows // 2)
         killer.start()
-        killed = run("killed", 2)
+        runs[KILLED] = run(KILLED, 2)
         killer.join()
-        same = parts(Path(folder, "killed")) == parts(Path(folder, "two-0")) == parts(Path(folder, "plain-0"))
-        ids = pq.read_table(Path(folder, "killed"), columns=["id"])["id"].to_numpy()
+        same = parts(Path(folder, KILLED)) == parts(Path(folder, TWO)) == parts(Path(folder, PLAIN))
+        ids = pq.read_table(Path(folder, KILLED), columns=["id"])["id"].to_numpy()
         once = bool((ids == np.arange(options.queries)).all()) and len(ids) == options.queries
     ray.shutdown()
-    text = report(options.queries, options.vectors, index, block_rows, plain, one, two, killed, killer, same, once)
-    print(text)
-    if options.write:
-        RESULT.write_text(text, encoding="utf-8")
+    about = (
+        f"Made by `benchmarks/ray_rate.py`: {options.queries:,} queries against {options.vectors:,} x {DIMENSION} in "
+        f"an HNSW index of {index.stat().st_size >> 20} MiB, VRSD, {K} of {FETCH_K}, blocks of {block_rows:,}."
+    )
+    publish("ray_rate.md", blocks(about, options.queries, runs, killer, same, once), options.write)
 
 
-WORKERS = (("plain", None), ("one", 1), ("two", 2))
+PLAIN, ONE, TWO = "one process without Ray", "one Ray worker", "two Ray workers"
+KILLED = "two Ray workers, one of them killed"
+WORKERS = {PLAIN: None, ONE: 1, TWO: 2}
 
 
-def report(
-    queries: int, vectors: int, index: Path, block_rows: int,
-    plain: list[tuple[float, int, Summary]], one: list[tuple[float, int, Summary]],
-    two: list[tuple[float, int, Summary]], killed: tuple[float, int, Summary], killer: "Killer", same: bool, once: bool,
-) -> str:  # fmt: skip
-    medians = [statistics.median(seconds for seconds, _, _ in runs) for runs in (plain, one, two)]
-    ratios = [a[0] / b[0] for a, b in zip(one, two, strict=True)]
-    lines = [
-        "# Queries a second on Ray",
-        "",
-        f"Made by `benchmarks/ray_rate.py`: {queries:,} queries against {vectors:,} x {DIMENSION} in an HNSW index of "
-        f"{index.stat().st_size >> 20} MiB, VRSD, {K} of {FETCH_K}, blocks of {block_rows:,}. The seconds are those "
-        "from call to return. They include the start of the actors and the writing of the parts. Ray already runs.",
-        "",
-        f"{machine()}, Python {platform.python_version()}, ray {version('ray')}, faiss-cpu {version('faiss-cpu')}, "
-        f"pyarrow {version('pyarrow')}, numpy {version('numpy')}.",
-        "",
-        "| run | seconds | queries a second | peak of all processes, MiB |",
-        "| --- | ---: | ---: | ---: |",
+def blocks(about: str, queries: int, runs: dict[str, Run], killer: "Killer", same: bool, once: bool) -> Iterator[Block]:
+    packages = ", ".join(f"{name} {version(name)}" for name in ("ray", "faiss-cpu", "pyarrow", "numpy"))
+    yield "Made by ", about
+    yield " cores (", f"{machine()}, Python {platform.python_version()}, {packages}."
+    rows = [
+        [name, f"{run.seconds:.1f}", f"{queries / run.seconds:,.0f}", f"{run.memory >> 20:,}"]
+        for name, run in runs.items()
     ]
-    names = ("one process without Ray", "one Ray worker", "two Ray workers")
-    for name, seconds, runs in zip(names, medians, (plain, one, two), strict=True):
-        lines.append(f"| {name} | {seconds:.1f} | {queries / seconds:,.0f} | {max(m for _, m, _ in runs) >> 20:,} |")
-    lines += [
-        f"| two Ray workers, one of them killed | {killed[0]:.1f} | {queries / killed[0]:,.0f} | {killed[1] >> 20:,} |",
-        "",
-        f"Two workers give {statistics.median(ratios):.2f} times one worker's rate "
-        f"({', '.join(f'{ratio:.2f}' for ratio in ratios)} in the single turns).",
-        "",
-        f"Process {killer.killed} was killed (SIGKILL) when {killer.at} of {killed[2].parts} parts were written. Every "
-        f"row is there once and in order: {'yes' if once else 'NO'}. All parts equal those without Ray, byte for byte: "
-        f"{'yes' if same else 'NO'}.",
-        "",
-    ]
-    return "\n".join(lines)
+    yield table(["run", "seconds", "queries a second", "peak of all processes, MiB"], rows)
+    yield "Two workers give ", f"Two workers give {runs[ONE].seconds / runs[TWO].seconds:.2f} times one worker's rate."
+    killed = (
+        f"Process {killer.killed} was killed (SIGKILL) when {killer.at} of {runs[KILLED].summary.parts} parts were "
+        f"written. Every row is there once and in order: {'yes' if once else 'NO'}. All parts equal those without "
+        f"Ray, byte for byte: {'yes' if same else 'NO'}."
+    )
+    yield " was killed (SIGKILL) ", killed
 
 
 def files(queries: int, vectors: int) -> tuple[Path, Path]:
@@ -160,7 +141,7 @@ def make(index_file: Path, queries_file: Path, queries: int, vectors: int) -> No
         queries_file,
         row_group_size=50_000,
     )
-    print("building the index ...", file=sys.stderr, flush=True)
+    say("building the index ...")
     faiss.omp_set_num_threads(os.cpu_count() or 1)
     index = faiss.IndexHNSWFlat(DIMENSION, 16, faiss.METRIC_INNER_PRODUCT)
     index.hnsw.efConstruction = 80
@@ -182,9 +163,7 @@ def machine() -> str:
         (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
         platform.machine(),
     )
-    return (
-        f"{os.cpu_count()} cores ({model}), {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
-    )
+    return f"{os.cpu_count()} cores ({model}), {psutil.virtual_memory().total / 2**30:.0f} GiB"
 
 
 class Memory:
@@ -203,32 +182,15 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._done.wait(5):
-            self.peak = max(self.peak, sum(map(pss, [os.getpid(), *descendants(os.getpid())])))
+            self.peak = max(self.peak, sum(map(pss, [psutil.Process(), *psutil.Process().children(recursive=True)])))
 
 
-def descendants(root: int) -> list[int]:
-    """The processes that ``root`` started, directly or indirectly."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            # The name before this bracket may hold any character, brackets and blanks too.
-            parent = int(stat.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        children.setdefault(parent, []).append(int(stat.parent.name))
-    found = list(children.get(root, []))
-    for process in found:
-        found += children.get(process, [])
-    return found
-
-
-def pss(process: int) -> int:
+def pss(process: psutil.Process) -> int:
     try:
-        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-    except OSError:
+        return int(process.memory_full_info().pss)
+    except psutil.Error:
         # The process has ended.
         return 0
-    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:")), 0)
 
 
 class Killer(threading.Thread):
@@ -244,10 +206,10 @@ class Killer(threading.Thread):
             time.sleep(0.1)
         # Directly after a part is written, its worker is between two blocks.
         time.sleep(0.5)
-        workers = [p for p in descendants(os.getpid()) if b"MapWorker" in Path(f"/proc/{p}/cmdline").read_bytes()]
+        workers = [p for p in psutil.Process().children(recursive=True) if "MapWorker" in "".join(p.cmdline())]
         self.at = len(list(self._out.glob("part-*.parquet")))
-        self.killed = workers[0]
-        os.kill(self.killed, signal.SIGKILL)
+        self.killed = workers[0].pid
+        workers[0].kill()
 
 
 if __name__ == "__main__":

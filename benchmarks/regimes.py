@@ -4,21 +4,15 @@ A regime is a task with a corpus: questions of several steps, corpora that repea
 document, ambiguous queries, examples for a prompt. Questions are split once, by a hash of their text: one half is for
 development, where every constant was chosen, and the published figures come from the other half.
 
-Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. The first run embeds
-65,000 texts with three models (about two hours on two cores) and keeps the vectors in .cache/, so it can be
-interrupted. all-mpnet-base-v2 and multilingual-e5-small are installed by `make models`; without them their tables are
-left out.
-
-    python benchmarks/regimes.py            # prints the tables
-    python benchmarks/regimes.py --write    # and writes benchmarks/results/regimes.md and its drawing
+The first run embeds 65,000 texts with three models (about two hours on two cores) and keeps the vectors in .cache/.
+all-mpnet-base-v2 and multilingual-e5-small are installed by `make models`. --write also makes the page's drawing.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,29 +20,22 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.models import E5, MAX_CHARACTERS, MAX_TOKENS, MINILM, MPNET, PACKAGES, embed, is_installed
-from benchmarks.papers._common import DATA, ROOT, bm25_scores, heading, table
+from benchmarks.common import Block, best, bm25_scores, facts, holds, is_there, parser, publish, say, skip, table
+from benchmarks.models import E5, MINILM, MPNET, PACKAGES, is_installed
 from benchmarks.regimes_drawing import main as draw_regimes
 from benchmarks.regimes_methods import (
     DEFAULT,
     FETCH_K,
     METHODS,
-    RRF_K,
-    SHARED,
     SHOWN,
     SIMILARITY,
-    TRIED,
     WORDS,
-    Search,
-    with_words,
-    without_words,
+    search_for,
 )
-from benchmarks.regimes_tasks import ANSWER, GROUPS, REGIMES, SEED, Case, Picks, Regime, is_development, is_there
-from shared_core.selectors.coverage import COVERED, REFERRED, WORDS_IN_RELEVANCE
-from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
+from benchmarks.regimes_tasks import ANSWER, GROUPS, REGIMES, SEED, Case, Picks, Regime, embed_regime, test_half
 from shared_core.texts.words import split_words
 
-RESULT = ROOT / "benchmarks" / "results" / "regimes.md"
+PAGE = "regimes.md"
 VECTORS = (MINILM, MPNET, E5)
 MOST_TEXTS = 6200  # different texts of a corpus that E5 embeds
 LEAST_MEAN, MOST_LOSS, MOST_LOSS_BY_BRIDGES = 4.0, 1.0, 0.5  # what is asked of the default, in points
@@ -65,8 +52,7 @@ class Cell(NamedTuple):
     regime: str
     vectors: str
     questions: list[str]
-    development: np.ndarray
-    worth: dict[int, dict[str, np.ndarray]]  # by k and method; a method of TRIED has NaN on the other half
+    worth: dict[int, dict[str, np.ndarray]]  # by k and method
     curve: dict[str, np.ndarray]  # worth by question and k in CURVE, of similarity and the default
     answer: dict[int, dict[str, np.ndarray]]  # whether a pick contains the answer; NaN: unknown
 
@@ -76,40 +62,23 @@ def best_by_words(regime: Regime) -> list[np.ndarray]:
     found = []
     all_scores = bm25_scores(regime.texts, [case.question for case in regime.cases])
     for case, scores in zip(regime.cases, all_scores, strict=True):
-        pool = np.arange(len(scores)) if case.pool is None else case.pool
-        best = pool[np.argsort(-scores[pool], kind="stable")[:FETCH_K]]
-        found.append(best[scores[best] > 0])
+        rows = case.rows(len(scores))
+        rows = rows[best(scores[rows], FETCH_K)]
+        found.append(rows[scores[rows] > 0])
     return found
 
 
-def vectors_of(regime: Regime, model: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """The vectors of the texts and of the questions; None where the model is left out."""
+def measure(name: str, regime: Regime, by_words: list[np.ndarray], model: str) -> Cell | None:
     if not is_installed(model) or (model == E5 and len(set(regime.texts)) > MOST_TEXTS):
         return None
-    return embed(regime.texts, model), embed([case.question for case in regime.cases], model, query=True)
-
-
-def search_for(regime: Regime, case: Case, query: np.ndarray, vectors: np.ndarray, by_words: np.ndarray) -> Search:
-    """What a search for the question of ``case`` finds; ``vectors`` are those of all texts."""
-    pool = np.arange(len(vectors)) if case.pool is None else case.pool
-    rows = pool[np.argsort(-(vectors[pool] @ query), kind="stable")[:FETCH_K]]
-    texts = [regime.texts[row] for row in rows]
-    names = None if regime.names is None else [regime.names[row] for row in rows]
-    return Search(case.question, query, rows, vectors[rows], texts, by_words, names=names)
-
-
-def measure(name: str, regime: Regime, by_words: list[np.ndarray], model: str) -> Cell | None:
-    embedded = vectors_of(regime, model)
-    if embedded is None:
-        return None
-    vectors, queries = embedded
-    shape, development = len(regime.cases), np.array([is_development(case.question) for case in regime.cases])
-    worth = {k: {method: np.full(shape, np.nan) for method in METHODS | TRIED} for k in regime.ks}
+    vectors, queries = embed_regime(regime, model)
+    shape = len(regime.cases)
+    worth = {k: {method: np.full(shape, np.nan) for method in METHODS} for k in regime.ks}
     answer = {k: {method: np.full(shape, np.nan) for method in METHODS} for k in regime.ks}
     curve = {method: np.zeros((shape, len(CURVE))) for method in (SIMILARITY, DEFAULT)}
     spaced = [space_words(text) for text in regime.texts]
     for number, (case, query) in enumerate(zip(regime.cases, queries, strict=True)):
-        search = search_for(regime, case, query, vectors, by_words[number])
+        search = search_for(regime, case, query, vectors, by_words=by_words[number])
         for method, select in METHODS.items():
             for k in regime.ks:
                 picks = select(search, k)
@@ -119,11 +88,7 @@ def measure(name: str, regime: Regime, by_words: list[np.ndarray], model: str) -
             # Both methods are greedy: the first k of a larger set are the set of k.
             picks = METHODS[method](search, max(CURVE))
             values[number] = [case.worth(picks[:k]) for k in CURVE]
-        for method, select in TRIED.items() if development[number] else ():
-            picks = select(search, max(regime.ks))
-            for k in regime.ks:
-                worth[k][method][number] = case.worth(picks[:k])
-    return Cell(name, model, [case.question for case in regime.cases], development, worth, curve, answer)
+    return Cell(name, model, [case.question for case in regime.cases], worth, curve, answer)
 
 
 def space_words(text: str) -> str:
@@ -143,15 +108,14 @@ Questions = list[str]
 Figures = tuple[np.ndarray, Questions]
 
 
-def per_question(cells: Sequence[Cell], of: Callable[[Cell, int], np.ndarray], development: bool = False) -> Figures:
-    """The mean over the cells of one regime, and over k, of a figure of every question of one half."""
-    kept = cells[0].development == development
+def per_question(cells: Sequence[Cell], of: Callable[[Cell, int], np.ndarray]) -> Figures:
+    """The mean over the cells of one regime, and over k, of a figure of every question."""
     values = np.mean([np.mean([of(cell, k) for k in cell.worth], axis=0) for cell in cells], axis=0)
-    return 100 * values[kept], [question for question, keep in zip(cells[0].questions, kept, strict=True) if keep]
+    return 100 * values, cells[0].questions
 
 
-def gain(cells: Sequence[Cell], method: str, base: str = SIMILARITY, development: bool = False) -> Figures:
-    return per_question(cells, lambda cell, k: cell.worth[k][method] - cell.worth[k][base], development)
+def gain(cells: Sequence[Cell], method: str, base: str = SIMILARITY) -> Figures:
+    return per_question(cells, lambda cell, k: cell.worth[k][method] - cell.worth[k][base])
 
 
 def by_regime(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
@@ -175,9 +139,9 @@ def interval(figures: Sequence[Figures]) -> str:
     return f"{np.mean([values.mean() for values, _ in figures]):+.1f} ({low:+.1f} to {high:+.1f})"
 
 
-def mean_gains(cells: Sequence[Cell], method: str, development: bool = False) -> dict[str, float]:
+def mean_gains(cells: Sequence[Cell], method: str) -> dict[str, float]:
     """The gain over similarity in each regime: the mean over the kinds of vectors, k and questions."""
-    return {name: gain(some, method, development=development)[0].mean() for name, some in by_regime(cells).items()}
+    return {name: gain(some, method)[0].mean() for name, some in by_regime(cells).items()}
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -205,12 +169,6 @@ def answer_gain(cells: Sequence[Cell], method: str) -> np.ndarray:
     return per_question(cells, lambda cell, k: cell.answer[k][method] - cell.answer[k][SIMILARITY])[0]
 
 
-def group_list(cells: Sequence[Cell]) -> str:
-    there = by_regime(cells)
-    rows = ((group, [name for name in names if name in there]) for group, names in GROUPS.items())
-    return "\n".join(f"- {group}: {'; '.join(names)}" for group, names in rows if names)
-
-
 def verdict(cells: Sequence[Cell]) -> str:
     """Whether the default keeps what is asked of it, on the questions that chose nothing."""
     means = {method: float(np.mean(list(mean_gains(cells, method).values()))) for method in SHOWN}
@@ -223,17 +181,17 @@ def verdict(cells: Sequence[Cell]) -> str:
     regimes = by_regime(cells).values()
     others = [method for method in SHOWN if method != DEFAULT]
     lines = [
-        f"- {_holds(means[DEFAULT] >= LEAST_MEAN)}: the mean gain of {DEFAULT} over similarity is at least "
+        f"- {holds(means[DEFAULT] >= LEAST_MEAN)}: the mean gain of {DEFAULT} over similarity is at least "
         f"{LEAST_MEAN:.0f} points. It is {interval([gain(some, DEFAULT) for some in regimes])}.",
-        f"- {_holds(gains[worst] >= -MOST_LOSS)}: {DEFAULT} loses at most {MOST_LOSS:.1f} points to similarity in any "
+        f"- {holds(gains[worst] >= -MOST_LOSS)}: {DEFAULT} loses at most {MOST_LOSS:.1f} points to similarity in any "
         f"task, as the mean over the kinds of vectors. Its lowest figure: {gains[worst]:+.1f}, {worst}.",
-        f"- {_holds(lowest >= -MOST_LOSS)}: the same with each kind of vectors alone. Its lowest figure: "
+        f"- {holds(lowest >= -MOST_LOSS)}: the same with each kind of vectors alone. Its lowest figure: "
         f"{interval([gain([cell], DEFAULT)])}, {cell.regime} with {cell.vectors}.",
-        f"- {_holds(bridges[most_harmed] >= -MOST_LOSS_BY_BRIDGES)}: the bridges lose at most "
+        f"- {holds(bridges[most_harmed] >= -MOST_LOSS_BY_BRIDGES)}: the bridges lose at most "
         f"{MOST_LOSS_BY_BRIDGES:.1f} points to the words alone in any task. They add "
         f"{interval([gain(some, DEFAULT, WORDS) for some in regimes])}. The lowest figure: "
         f"{bridges[most_harmed]:+.1f}, {most_harmed}.",
-        f"- {_holds(all(means[DEFAULT] > means[method] for method in others))}: the mean of {DEFAULT} is above hybrid "
+        f"- {holds(all(means[DEFAULT] > means[method] for method in others))}: the mean of {DEFAULT} is above hybrid "
         "search and every MMR. The differences: "
         + "; ".join(f"{method} {interval([gain(some, DEFAULT, method) for some in regimes])}" for method in others)
         + ".",
@@ -241,12 +199,7 @@ def verdict(cells: Sequence[Cell]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _holds(condition: bool) -> str:
-    return "Holds" if condition else "Does not hold"
-
-
 def group_interval_table(cells: Sequence[Cell]) -> str:
-    """How far the default is from each column of the summary, with intervals."""
     regimes = by_regime(cells)
     others = [SIMILARITY, *(method for method in SHOWN if method != DEFAULT)]
     rows = []
@@ -275,10 +228,11 @@ def curve_table(cells: Sequence[Cell]) -> str:
     shown = (2, 3, 5, 8, 10)
     rows = []
     for name, some in by_regime(cells).items():
-        if is_all_or_nothing(name):
+        # The worth is 1 only if the picks have everything that the answer needs.
+        if any(name in GROUPS[group] for group in list(GROUPS)[:3]):
             means = {}
             for method in (SIMILARITY, DEFAULT):
-                values = np.mean([cell.curve[method][~cell.development] for cell in some], axis=(0, 1))
+                values = np.mean([cell.curve[method] for cell in some], axis=(0, 1))
                 means[method] = 100 * values
                 rows.append([f"{name}: {method}", *(f"{means[method][k - 1]:.0f}" for k in shown)])
             enough = np.flatnonzero(means[DEFAULT] >= means[SIMILARITY][-1] - 1e-9)
@@ -289,17 +243,11 @@ def curve_table(cells: Sequence[Cell]) -> str:
     )
 
 
-def is_all_or_nothing(name: str) -> bool:
-    """Whether the worth of the regime is 1 only if the picks have everything that the answer needs."""
-    return any(name in GROUPS[group] for group in list(GROUPS)[:3])
-
-
 def answer_table(cells: Sequence[Cell]) -> str:
-    """The share of questions whose answer is written in one of the picks."""
     methods = [SIMILARITY, *SHOWN]
     rows = []
     for name, some in by_regime(cells).items():
-        known = ~some[0].development & ~np.isnan(next(iter(some[0].answer.values()))[SIMILARITY])
+        known = ~np.isnan(next(iter(some[0].answer.values()))[SIMILARITY])
         if known.any():
             for k in some[0].worth:
                 values = {
@@ -327,67 +275,14 @@ def harm_table(cells: Sequence[Cell]) -> str:
     return table(["regime and vectors", *minus], rows)
 
 
-def shared_table(cells: Sequence[Cell]) -> str:
-    """Each temperature and ridge on the development half, with the words and without them."""
-    rows = []
-    for some in SHARED:
-        with_, without = (mean_and_lowest(cells, name(*some)) for name in (with_words, without_words))
-        both = f"{with_[0] + without[0]:+.2f}"
-        rows.append(
-            [
-                f"T = {some[0]:g} σ, α = {some[1]:g}",
-                f"{with_[0]:+.2f}",
-                with_[1],
-                f"{without[0]:+.2f}",
-                without[1],
-                both,
-            ]
-        )
-    return table(
-        ["", "with words: mean gain", "lowest", "without words: mean gain", "lowest", "sum of the means"], rows
-    )
-
-
-def kept(cells: Sequence[Cell]) -> str:
-    """Why the constants are what they are."""
-    sums = {
-        some: sum(mean_and_lowest(cells, name(*some))[0] for name in (with_words, without_words)) for some in SHARED
-    }
-    best, ours = max(sums, key=sums.__getitem__), (AUTO_TEMPERATURE, DEFAULT_RIDGE)
-    return (
-        f"The package has T = {ours[0]:g} σ and α = {ours[1]:g}.\nThe highest sum, with T = {best[0]:g} σ and "
-        f"α = {best[1]:g}, is {sums[best] - sums[ours]:.2f} points higher. Where the sums are\nnearly "
-        "the same, the setting with which `NDPP()` loses less was preferred. Between T = 1.25 σ and T = 1 σ the "
-        "choice\nwas made when figures of the other half with T = 1.25 σ had been seen."
-    )
-
-
-def tried_table(cells: Sequence[Cell]) -> str:
-    shown = {name(*some) for some in SHARED for name in (with_words, without_words)}
-    rows = []
-    for method in [*METHODS, *TRIED]:
-        if method not in {SIMILARITY, *shown}:
-            mean, lowest = mean_and_lowest(cells, method)
-            rows.append([method, f"{mean:+.2f}", lowest])
-    return table(["method", "mean gain", "lowest"], rows)
-
-
-def mean_and_lowest(cells: Sequence[Cell], method: str) -> tuple[float, str]:
-    """The mean gain over the regimes on the development half, and the lowest with its regime."""
-    gains = mean_gains(cells, method, development=True)
-    worst = min(gains, key=gains.__getitem__)
-    return float(np.mean(list(gains.values()))), f"{gains[worst]:+.1f}: {worst}"
-
-
 def value_table(cells: Sequence[Cell], measures: dict[str, str]) -> str:
     rows = []
     for cell in cells:
-        kept = ~cell.development
         for k, worth in cell.worth.items():
-            values = [100 * worth[method][kept].mean() for method in METHODS]
+            values = [100 * worth[method].mean() for method in METHODS]
             best = max(round(value, 1) for value in values)
             shown = [f"**{value:.1f}**" if round(value, 1) == best else f"{value:.1f}" for value in values]
-            rows.append([f"{cell.regime}: {measures[cell.regime]}", str(k), str(int(kept.sum())), *shown])
+            rows.append([f"{cell.regime}: {measures[cell.regime]}", str(k), str(len(cell.questions)), *shown])
     return table(["regime", "k", "questions", *METHODS], rows)
 
 
@@ -400,134 +295,38 @@ def difference_table(cells: Sequence[Cell]) -> str:
 # --- the page -------------------------------------------------------------------------------------
 
 
-def page(cells: Sequence[Cell], measures: dict[str, str], files: Sequence[str]) -> str:
+def blocks(cells: Sequence[Cell], measures: dict[str, str], files: Sequence[str]) -> Iterator[Block]:
     models = list(dict.fromkeys(cell.vectors for cell in cells))
     packages = ["numpy", "bm25s", "sentence-transformers", "torch", *(PACKAGES[model][0] for model in models)]
-    text = heading("Every method in every regime of search", "benchmarks/regimes.py", files, packages, SEED)
-    text += f"""
-A *regime* is a task with its corpus. Each method selects k texts for a question. A **point** is one of 100: in most
-tasks, one question of 100 for which everything that the answer needs is among the k texts, otherwise one percent of
-what the answer needs. The figure of a regime is the mean over its k and over the kinds of vectors. *Similarity* takes
-the k nearest texts.
-
-The questions are split into halves by the sha256 of their text. The constants of the package were chosen on one half,
-and the table of what was tried is made from it. All other tables are made from the other half.
-
-## Points more than similarity
-
-{summary_table(cells)}
-A row is the mean of its tasks. *Worst task* and *mean* are over the {len(by_regime(cells))} tasks, not over the rows.
-The last row has another measure: how many more questions of 100 have their answer written in one of the k texts. It is
-the mean of the tasks in [The answer among the picks](#the-answer-among-the-picks).
-
-{group_list(cells)}
-
-{verdict(cells)}
-The intervals are 95 % bootstrap intervals over questions; tasks with the same questions are resampled together.
-
-{group_interval_table(cells)}
-## Fewer texts for the same evidence
-
-The share of questions, in percent, for which everything that the answer needs is among k texts, and the smallest k
-with which {DEFAULT} finds as much as similarity finds with 10.
-
-{curve_table(cells)}
-## The answer among the picks
-
-The share of questions, in percent, whose answer is written in one of the k texts. Questions that are answered by yes or
-no are left out.
-
-{answer_table(cells)}
-## When it hurts
-
-All tasks and kinds of vectors in which the words of the question or the bridges take something away, or in which
-{DEFAULT} finds less than similarity. `reference_weight=0` switches the bridges off; `word_weight=0` the words, and both
-together leave `NDPP()`.
-
-{harm_table(cells)}
-## The methods
-
-Texts are cut after {MAX_TOKENS} tokens for {MINILM} and {MPNET}, the length that both were trained on, and after
-{MAX_CHARACTERS} characters for {E5}. The words of a text are always read to its end. {E5} embeds
-only the corpora of at most {MOST_TEXTS:,} different texts. All methods but hybrid search select from the {FETCH_K}
-nearest texts.
-
-- *MMR* is maximal marginal relevance; λ is its weight of relevance.
-- *Hybrid search* joins two lists of {FETCH_K} texts by reciprocal rank fusion with the constant {RRF_K}: the nearest
-  texts, and the best of BM25 (bm25s) over the whole corpus. It needs a second index.
-- *Words, no selection* takes the k texts of the highest relevance that enters {DEFAULT}.
-- *VRSD* is vector retrieval with similarity and diversity, *AdaGReS* adaptive greedy selection (Peng et al. 2025) with
-  its closed-form β for k texts, and *Dartboard* relevant information gain (Pickett et al. 2024), in which σ is one
-  standard deviation of the candidates' cosines.
-- *NDPP()* is a determinantal point process: the relevance and the determinant of {DEFAULT}, without words and
-  bridges.
-- *{DEFAULT}* is the default, `Coverage()`. It selects greedily the set S with the highest
-  Σ ρ_i / T + log det(E_S E_Sᵀ + αI) + w Σ_j β_j max a_ij, with T = {AUTO_TEMPERATURE} standard deviations of ρ,
-  α = {DEFAULT_RIDGE}, w = {COVERED:g}, and ρ the cosine plus h = {WORDS_IN_RELEVANCE} times the score of the words,
-  both in standard deviations. a_ij says how well text i covers word j of the question, and β_j is the weight of the
-  word. A text that an earlier pick names gets a bonus, a *bridge*: b = {REFERRED:g} times R_ij in [0, 1], how clearly
-  pick i names text j, while no pick bears the name of j. Names are the titles of the texts in HotpotQA,
-  2WikiMultihopQA, SciFact and Ambient. The other data has no titles, so names are read from the texts.
-- The rows that begin with … are the default with one part left out.
-
-## What was tried, on the development half
-
-The default and NDPP() share the temperature T and the ridge α. With words: w = {COVERED:g}, h = {WORDS_IN_RELEVANCE}
-and b = {REFERRED:g}. Without words there are no bridges either:
-
-{shared_table(cells)}
-*Lowest* is the lowest gain of a task. {kept(cells)}
-
-The other methods and constants:
-
-{tried_table(cells)}
-The rows with b and γ are the default with other bridges. *For every text of the name*: the bonus does not end with the
-first text that bears the name. *Times 1 − cosine*: nor here, and it is multiplied by what the cosine of the two texts
-leaves. *In both directions*: a text that names a pick gets the bonus too. *A skew part in the kernel*: γ (R − Rᵀ) is
-added to the kernel in place of the bonus. The kernel is nonsymmetric then.
-
-Squared weights, and h and w times the *agreement* (the correlation of the score of the words with the cosines, 0 at
-least), are two ideas against losses. Three more were tried on the development half with {MINILM} alone and
-were not better: weights divided by the highest that the words of the question could have, each word's weight times its
-correlation with the cosines, and a robust σ from the 10 % and 90 % quantiles of ρ.
-
-## Each regime: points of similarity, and what each method adds
-
-{gain_table(cells)}"""
+    yield facts(files, packages, SEED)
+    yield summary_table(cells)
+    yield ": the mean gain of ", verdict(cells)
+    for make in (group_interval_table, curve_table, answer_table, harm_table, gain_table):
+        yield make(cells)
     for model in models:
         some = [cell for cell in cells if cell.vectors == model]
-        text += f"\n## {model}\n\n{value_table(some, measures)}"
-        text += (
-            f"\nDifference to similarity, mean over k, with its 95 % bootstrap interval:\n\n{difference_table(some)}"
-        )
-    return text
+        yield from (f"## {model}", value_table(some, measures), difference_table(some))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
-    write = parser.parse_args().write
+    options = parser(__doc__, PAGE).parse_args()
     for model in VECTORS:
         if not is_installed(model):
-            print(f"skipped {model}: run make models")
+            skip(f"{model}: run make models")
     cells: list[Cell] = []
     measures: dict[str, str] = {}
     files: list[str] = []
     for name, (make, needed) in REGIMES.items():
-        if not is_there(name):
-            print(f"skipped {name}: no {' or '.join(needed)} under {DATA}; set SETSELECT_DATA")
-            continue
-        regime = make()
-        measures[name] = regime.measure
-        files += needed
-        by_words = best_by_words(regime)
-        cells += [cell for model in VECTORS if (cell := measure(name, regime, by_words, model))]
-        print(name, flush=True)
+        if is_there(*needed):
+            regime = test_half(make())
+            measures[name] = regime.measure
+            files += needed
+            by_words = best_by_words(regime)
+            cells += [cell for model in VECTORS if (cell := measure(name, regime, by_words, model))]
+            say(name)
     if cells:
-        text = page(cells, measures, list(dict.fromkeys(files)))
-        print(text)
-        if write:
-            RESULT.write_text(text, encoding="utf-8")
+        publish(PAGE, blocks(cells, measures, files), options.write)
+        if options.write:
             draw_regimes()
 
 

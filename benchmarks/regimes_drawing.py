@@ -1,23 +1,17 @@
-"""The drawing of benchmarks/results/regimes.md: the table of its summary, points more or less than similarity.
-
-python benchmarks/regimes_drawing.py  # writes regimes.svg and regimes-dark.svg beside the page
-"""
+"""The drawing of benchmarks/results/regimes.md: the table of its summary, points more or less than similarity."""
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
+from benchmarks.common import RESULTS
 from benchmarks.racing.plot import DARK, LIGHT, Palette
 from benchmarks.regimes_tasks import ANSWER
 
-RESULTS = Path(__file__).resolve().parent / "results"
 # The column of the page, its name in the drawing, and its marker. The default is drawn last, over the others.
 METHODS = (
     ("MMR λ 0.5", "MMR, λ = 0.5", "v"),
@@ -89,11 +83,6 @@ def draw(path: Path, added: dict[str, dict[str, float]], palette: Palette) -> No
 
 
 def main() -> None:
-    """Write both drawings."""
     added = points((RESULTS / "regimes.md").read_text(encoding="utf-8"))
     draw(RESULTS / "regimes.svg", added, LIGHT)
     draw(RESULTS / "regimes-dark.svg", added, DARK)
-
-
-if __name__ == "__main__":
-    main()

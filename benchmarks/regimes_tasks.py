@@ -1,7 +1,4 @@
-"""The tasks of benchmarks/regimes.py: corpora, their questions, and what a set of texts is worth for a question.
-
-Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied.
-"""
+"""The tasks of benchmarks/regimes.py: corpora, their questions, and what a set of texts is worth for a question."""
 
 from __future__ import annotations
 
@@ -12,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.papers._common import DATA, records
+from benchmarks.common import best, records
+from benchmarks.models import MINILM, embed
 
 SEED = 0
 QUERIES = 500  # of each task, drawn by the seed where there are more
@@ -28,6 +26,10 @@ class Case(NamedTuple):
     pool: np.ndarray | None  # None: the whole corpus
     worth: Callable[[Picks], float]
     answer: str | None = None  # the words that a text with the answer contains; None: unknown, or yes or no
+
+    def rows(self, count: int) -> np.ndarray:
+        """The rows of the candidates in a corpus of ``count`` texts."""
+        return np.arange(count) if self.pool is None else self.pool
 
 
 class Regime(NamedTuple):
@@ -106,7 +108,6 @@ def scifact() -> Regime:
 
 
 def openbookqa() -> Regime:
-    """Questions of a school test, each with the one fact that it is about."""
     facts = records("openbookqa/facts.jsonl")
     questions = [question for question in records("openbookqa/questions.jsonl") if question["split"] != "train"]
     cases = [
@@ -193,28 +194,25 @@ def examples(items: list[dict], answer: str, parts: Callable[[str], frozenset[ob
 
 def calls_and_nestings(program: str) -> frozenset[object]:
     """The functions of a FunQL program and the pairs of a function and one directly inside it."""
-    found: set[object] = set()
-    open_calls: list[str] = []
-    for name, bracket in re.findall(r"([a-z_0-9]+)\(|(\))", program):
-        if bracket:
-            open_calls.pop()
-            continue
-        found |= {name} | ({(open_calls[-1], name)} if open_calls else set())
-        open_calls.append(name)
-    return frozenset(found)
+    return _nested(re.findall(r"([a-z_0-9]+)\(|(\))", program))
 
 
 def intents_and_slots(form: str) -> frozenset[object]:
     """The intents and slots of a logical form of MTOP, and the pairs of one and one directly inside it."""
-    found: set[object] = set()
-    open_brackets: list[str] = []
-    for name, bracket in re.findall(r"\[((?:IN|SL):\w+)|(\])", form):
-        if bracket:
-            open_brackets.pop()
+    return _nested(re.findall(r"\[((?:IN|SL):\w+)|(\])", form))
+
+
+def _nested(brackets: list[tuple[str, str]]) -> frozenset[object]:
+    """The names of brackets that open, and the pairs of one and one directly inside it."""
+    parts: set[object] = set()
+    outer: list[str] = []
+    for name, closing in brackets:
+        if closing:
+            outer.pop()
             continue
-        found |= {name} | ({(open_brackets[-1], name)} if open_brackets else set())
-        open_brackets.append(name)
-    return frozenset(found)
+        parts |= {name} | ({(outer[-1], name)} if outer else set())
+        outer.append(name)
+    return frozenset(parts)
 
 
 def commands_and_options(line: str) -> frozenset[object]:
@@ -245,9 +243,24 @@ def is_development(question: str) -> bool:
     return hashlib.sha256(question.encode()).digest()[0] % 2 == 0
 
 
-def is_there(name: str) -> bool:
-    """Whether the files of the regime are there."""
-    return all((DATA / file).is_file() for file in REGIMES[name][1])
+def development_half(cases: Sequence[Case]) -> np.ndarray:
+    """For each case whether its question belongs to the half on which choices are made."""
+    return np.array([is_development(case.question) for case in cases])
+
+
+def test_half(regime: Regime) -> Regime:
+    """The regime with the questions on which nothing was chosen."""
+    return regime._replace(cases=[case for case in regime.cases if not is_development(case.question)])
+
+
+def embed_regime(regime: Regime, model: str = MINILM) -> tuple[np.ndarray, np.ndarray]:
+    return embed(regime.texts, model), embed([case.question for case in regime.cases], model, query=True)
+
+
+def nearest(case: Case, query: np.ndarray, vectors: np.ndarray, size: int) -> np.ndarray:
+    """The rows of the candidates with the highest cosine."""
+    rows = case.rows(len(vectors))
+    return rows[best(vectors[rows] @ query, size)]
 
 
 def several_steps(name: str, folder: str) -> dict[str, tuple[Callable[[], Regime], tuple[str, ...]]]:

@@ -5,11 +5,7 @@ Three kinds of work: several answers to one few-shot prompt (TruthfulQA), one an
 rounds. The tokens of a text count once for each answer, however often a way reads them.
 
 It needs `make models`, and the package lm_eval for its two rows, which `make bench-scoring` installs beside the
-environment. It prints how long it takes before it starts.
-
-    python benchmarks/scoring_speed.py              # prints the page
-    python benchmarks/scoring_speed.py --write      # and writes benchmarks/results/scoring_speed.md
-    python benchmarks/scoring_speed.py --fast       # a quarter of the texts, one round
+environment.
 """
 
 from __future__ import annotations
@@ -19,28 +15,25 @@ import os
 # Nothing comes from a hub. Hugging Face libraries read this when they are imported.
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-import argparse
 import importlib.util
 import random
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.common import Block, facts, parser, publish, records, require, say, table
 from benchmarks.models import GEMMA, GEMMA_SHA256, gemma_folder
-from benchmarks.papers._common import REPEATED, heading, records, require, table
 from shared_core._libraries import import_library
 from shared_core.signals.language_models import Item, TransformersModel
 
 TRUTHFULQA, GEOQUERY = "truthfulqa/truthfulqa.jsonl", "geoquery/geoquery.jsonl"
-RESULTS = ROOT / "benchmarks" / "results" / "scoring_speed.md"
 SEED, ROUNDS, BATCH = 0, 3, 8
 OURS, PLAIN = "setselect", "plain loop, float32"
 # Sums of log-probabilities, one for each item.
@@ -48,16 +41,17 @@ Way = Callable[[Sequence[Item]], list[float]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fast", action="store_true", help="a quarter of the texts, one round")
-    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.relative_to(ROOT)}")
-    options = parser.parse_args()
+    made = parser(__doc__, "scoring_speed.md")
+    made.add_argument("--fast", action="store_true", help="a quarter of the texts, one round")
+    options = made.parse_args()
     require(TRUTHFULQA, GEOQUERY)
     ways, count = load_ways()
     works = load_works(1 if options.fast else 4)
     rounds = 1 if options.fast else ROUNDS
     tokens = {work: count(items) for work, items in works.items()}
-    forecast(ways, works, tokens, rounds, count)
+    for way in ways.values():
+        # Warms up.
+        way(next(iter(works.values()))[:4])
     seconds: dict[tuple[str, str], list[float]] = {(work, way): [] for work in works for way in ways}
     logs: dict[tuple[str, str], np.ndarray] = {}
     for number in range(rounds):
@@ -67,15 +61,11 @@ def main() -> None:
                 logs[work, name] = np.array(way(items))
                 seconds[work, name].append(time.perf_counter() - began)
                 rate = tokens[work] / seconds[work, name][-1]
-                print(f"round {number + 1}: {work}, {name}: {rate:,.0f} tokens a second", file=sys.stderr)
-    text = page(works, tokens, list(ways), seconds, logs, rounds)
-    print(text)
-    if options.write:
-        RESULTS.write_text(text, encoding="utf-8")
+                say(f"round {number + 1}: {work}, {name}: {rate:,.0f} tokens a second")
+    publish("scoring_speed.md", blocks(works, tokens, list(ways), seconds, logs), options.write)
 
 
 def load_works(size: int) -> dict[str, list[Item]]:
-    """The texts of each kind of work, drawn by the seed."""
     rng = random.Random(SEED)
     facts, programs = records(TRUTHFULQA), records(GEOQUERY)
     several: list[Item] = []
@@ -113,10 +103,7 @@ def load_ways() -> tuple[dict[str, Way], Callable[[Sequence[Item]], int]]:
         f"{OURS}, float32": ours(TransformersModel(single, tokenizer, None, None)),
     }
     if importlib.util.find_spec("lm_eval"):
-        ways |= {
-            "lm-eval, bfloat16": lm_eval(half, tokenizer),
-            "lm-eval, float32": lm_eval(single, tokenizer),
-        }
+        ways |= {"lm-eval, bfloat16": lm_eval(half, tokenizer), "lm-eval, float32": lm_eval(single, tokenizer)}
     ways |= {"plain loop, bfloat16": plain(half, tokenizer), PLAIN: plain(single, tokenizer)}
     return ways, lambda items: sum(chosen.count_tokens(items))
 
@@ -161,70 +148,27 @@ def lm_eval(model: Any, tokenizer: Any) -> Way:
     return score
 
 
-def forecast(
-    ways: dict[str, Way],
-    works: dict[str, list[Item]],
-    tokens: dict[str, int],
-    rounds: int,
-    count: Callable[[Sequence[Item]], int],
-) -> None:
-    """Say how long the run takes, from four texts by each way, which also warms it up."""
-    some = next(iter(works.values()))[:4]
-    total = 0.0
-    for way in ways.values():
-        began = time.perf_counter()
-        way(some)
-        total += (time.perf_counter() - began) / count(some) * sum(tokens.values()) * rounds
-    print(
-        f"{sum(tokens.values()):,} tokens, {len(ways)} ways, {rounds} rounds: {total / 60:.0f} minutes", file=sys.stderr
-    )
-
-
-def page(
-    works: dict[str, list[Item]],
-    tokens: dict[str, int],
-    ways: list[str],
-    seconds: dict[tuple[str, str], list[float]],
-    logs: dict[tuple[str, str], np.ndarray],
-    rounds: int,
-) -> str:
+def blocks(
+    works: dict[str, list[Item]], tokens: dict[str, int], ways: list[str],
+    seconds: dict[tuple[str, str], list[float]], logs: dict[tuple[str, str], np.ndarray],
+) -> Iterator[Block]:  # fmt: skip
     torch = import_library("torch", "train")
-    best = ways[0]
     packages = ["setselect", "torch", "transformers", *(["lm_eval"] if importlib.util.find_spec("lm_eval") else [])]
+    model = f"Model: {GEMMA} (pretrained), converted from the GGUF file with sha256 `{GEMMA_SHA256}`"
+    threads = f"Threads: {torch.get_num_threads()}; cores: {os.cpu_count()} ({torch.backends.cpu.get_cpu_capability()})"
+    yield facts((TRUTHFULQA, GEOQUERY), packages, SEED, model, threads)
     rows = []
     for name in ways:
         cells = [name]
         for work in works:
-            pairs = zip(seconds[work, name], seconds[work, best], strict=True)
+            pairs = zip(seconds[work, name], seconds[work, ways[0]], strict=True)
             rate = tokens[work] / statistics.median(seconds[work, name])
             cells += [f"{rate:,.0f}", f"{statistics.median(other / mine for other, mine in pairs):.1f}"]
         off = np.concatenate([np.abs(logs[work, name] - logs[work, PLAIN]) for work in works])
         rows.append([*cells, f"{off.mean():.3f}"])
-    head = ["", *(cell for work in works for cell in (work, "factor")), "Δ log P"]
+    yield table(["", *(cell for work in works for cell in (work, "factor")), "Δ log P"], rows)
     sizes = "; ".join(f"{work}: {len(items)} answers, {tokens[work]:,} tokens" for work, items in works.items())
-    title = heading(
-        f"Scoring answers with {GEMMA}", "benchmarks/scoring_speed.py", (TRUTHFULQA, GEOQUERY), packages, SEED
-    ).replace(f" {REPEATED}", "")
-    return f"""{title}- Model: {GEMMA} (pretrained), converted from the GGUF file with sha256 `{GEMMA_SHA256}`
-- Threads: {torch.get_num_threads()}; cores: {os.cpu_count()} ({torch.backends.cpu.get_cpu_capability()})
-
-The table has tokens a second. The *factor* says how many times as fast setselect is, in the precision that it chooses
-itself. Both are medians over rounds (here {rounds}), in which the contenders take turns. The tokens of a text count
-once for each answer, also if a contender reads them more or less often. *Δ log P* is the mean absolute difference of
-the log-probability of an answer, summed over its tokens, from the plain loop in float32.
-
-{table(head, rows)}
-{sizes}.
-
-- **setselect**: `LogPerplexityQuality.from_transformers(folder)`, `batch_size=8`.
-- **lm-eval**: `HFLM.loglikelihood` with `batch_size=8`. `batch_size="auto"` tries batches of 64 and relies on the error
-  of a full GPU. On a CPU the logits of 64 texts of 300 tokens would take 20 GB, so it is not measured.
-- **plain loop**: batches of 8 in the given order, padded, with the logits of all tokens.
-
-setselect saves time in four ways. It uses bfloat16 where the processor computes in it. It computes logits only for the
-tokens of the answers; Gemma's vocabulary has 262,144 tokens, so a row of logits takes longer than reading a token. It
-reads a shared prompt once. It puts more short texts into one forward pass.
-"""
+    yield " answers, ", f"{sizes}."
 
 
 if __name__ == "__main__":

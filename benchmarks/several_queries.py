@@ -5,22 +5,17 @@ from the half of the questions on which nothing was chosen; the other half made 
 2WikiMultihopQA and StrategyQA are part of the data. Those of HotpotQA dev are written by Gemma 3 270M, greedily, from
 the question alone.
 
-Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. Vectors and what
-Gemma writes are kept in .cache/. all-mpnet-base-v2 and Gemma are installed by `make models`; without
+Vectors and what Gemma writes are kept in .cache/. all-mpnet-base-v2 and Gemma are installed by `make models`; without
 them their tables are left out.
-
-    python benchmarks/several_queries.py            # prints the tables
-    python benchmarks/several_queries.py --write    # and writes benchmarks/results/several_queries.md
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,17 +24,15 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.models import GEMMA, MAX_TOKENS, MINILM, MPNET, PACKAGES, embed, is_installed
-from benchmarks.papers._common import ROOT, heading, records, require, table
-from benchmarks.papers._language_models import models, resume_file
+from benchmarks.common import Block, best, facts, holds, parser, publish, records, require, say, skip, table
+from benchmarks.models import GEMMA, MINILM, MPNET, PACKAGES, embed, is_installed
+from benchmarks.papers._language_models import gemma, resume_file
 from benchmarks.regimes import Figures, interval
-from benchmarks.regimes_methods import FETCH_K, RRF_K, Search, by_texts, by_vectors, standardised
+from benchmarks.regimes_methods import FETCH_K, Search, by_texts, by_vectors, reciprocal_ranks
 from benchmarks.regimes_tasks import SEED, Picks, Regime, draw, is_development, steps, strategyqa
 from shared_core import NDPP, Coverage, TopK
-from shared_core.candidates import Candidates
-from shared_core.selectors.coverage import SERVED, _Terms
 
-RESULT = ROOT / "benchmarks" / "results" / "several_queries.md"
+PAGE = "several_queries.md"
 KS = (5, 10)
 LIST = 25  # candidates of each query
 COPIES = 3
@@ -81,7 +74,7 @@ class Task(NamedTuple):
     queries: list[list[str]]
 
 
-def tasks() -> dict[str, Task]:
+def read_tasks() -> dict[str, Task]:
     wiki, asked = steps("2wiki"), records("2wiki/questions.jsonl")
     strategy = strategyqa()
     decomposed = [item["sub_questions"] for item in draw(records("strategyqa/questions.jsonl"))]
@@ -96,7 +89,7 @@ def tasks() -> dict[str, Task]:
         hotpot = steps("hotpotqa_dev")
         found[HOTPOT] = with_queries(hotpot, written_by_gemma([case.question for case in hotpot.cases]))
     else:
-        print(f"skipped {HOTPOT}: {GEMMA} is not installed; run make models")
+        skip(f"{HOTPOT}: {GEMMA} is not installed; run make models")
     return found | {name + STORED: store_three_times(task) for name, task in found.items()}
 
 
@@ -122,7 +115,7 @@ def store_three_times(task: Task) -> Task:
 
 def written_by_gemma(questions: Sequence[str]) -> list[list[str]]:
     """The sub-questions in the line with which the model continues the prompt."""
-    model = next(models(argparse.Namespace(model=None, endpoint=None, batch_size=16, dtype=None)))
+    model = gemma()
     prompts = [PROMPT.format(question=question) for question in questions]
     return [split_line(line) for line in model.complete(prompts, TOKENS, resume_file(model, "sub_questions"))]
 
@@ -152,7 +145,7 @@ Select = Callable[[Fetched, int], Picks]
 
 
 def search(task: Task, vectors: np.ndarray, queries: Sequence[str], embedded: np.ndarray, size: int) -> Fetched:
-    lists = [np.argsort(-(vectors @ query), kind="stable")[:size].tolist() for query in embedded]
+    lists = [best(vectors @ query, size).tolist() for query in embedded]
     rows = list(dict.fromkeys(chain.from_iterable(lists)))
     texts = [task.regime.texts[row] for row in rows]
     names = None if task.regime.names is None else [task.regime.names[row] for row in rows]
@@ -163,16 +156,7 @@ def search(task: Task, vectors: np.ndarray, queries: Sequence[str], embedded: np
 
 
 def fuse(size: int) -> Select:
-    """Reciprocal rank fusion of lists of this length."""
-
-    def select(fetched: Fetched, k: int) -> Picks:
-        score: dict[int, float] = {}
-        for rows in fetched.lists:
-            for rank, row in enumerate(rows[:size], 1):
-                score[row] = score.get(row, 0) + 1 / (RRF_K + rank)
-        return sorted(score, key=lambda row: -score[row])[:k]
-
-    return select
+    return lambda fetched, k: list(reciprocal_ranks(rows[:size] for rows in fetched.lists))[:k]
 
 
 def take_turns(fetched: Fetched, k: int) -> Picks:
@@ -197,48 +181,6 @@ METHODS: dict[str, tuple[str, Select]] = {
 }
 
 
-# --- what was tried -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Tried(Coverage):
-    """The default whose parts that are queries have another width, or another weight."""
-
-    served: float = SERVED
-    times: float = 1.0
-
-    def _terms(self, candidates: Candidates, shown: list[int]) -> _Terms:
-        terms = super()._terms(candidates, shown)
-        a, w, queries = terms.a.copy(), terms.w.copy(), slice(len(terms.b), terms.first)
-        a[:, queries] **= SERVED / self.served
-        w[queries] *= self.times
-        return terms._replace(a=a, w=w)
-
-
-def by_words_of_question(fetched: Fetched, k: int) -> Picks:
-    return by_texts(Coverage())(replace(fetched, question=fetched.queries[0]), k)
-
-
-def standardised_by_query(fetched: Fetched) -> np.ndarray:
-    return np.max([standardised(cosines) for cosines in fetched.query @ fetched.vectors.T], axis=0)
-
-
-def by_relevance(of: Callable[[Fetched], np.ndarray]) -> Select:
-    return lambda fetched, k: by_texts(Coverage())(replace(fetched, relevance=of(fetched)), k)
-
-
-TRIED: dict[str, Select] = {
-    "as it is": by_texts(Coverage()),
-    **{f"served: {factor} standard deviations": by_texts(Tried(served=factor)) for factor in (0.25, 1.0)},
-    "the queries are no parts": by_texts(Tried(times=0.0)),
-    **{f"the queries weigh {times:g} times as much": by_texts(Tried(times=times)) for times in (0.5, 2.0)},
-    "the words of the question alone": by_words_of_question,
-    "relevance: the highest cosine": by_relevance(lambda fetched: fetched.candidates.relevance),
-    "relevance: the highest cosine in standard deviations of its query": by_relevance(standardised_by_query),
-    "relevance: the mean cosine": by_relevance(lambda fetched: (fetched.vectors @ fetched.query.T).mean(axis=1)),
-}
-
-
 # --- measuring ------------------------------------------------------------------------------------
 
 
@@ -246,29 +188,26 @@ class Cell(NamedTuple):
     """Whether everything is found, in points, of shape (questions, KS), by method."""
 
     questions: list[str]
-    development: np.ndarray
     found: dict[str, np.ndarray]
-    tried: dict[str, np.ndarray]  # 0 on the other half
 
     def mean(self, method: str) -> np.ndarray:
-        mean: np.ndarray = self.found[method][~self.development].mean(axis=0)
+        mean: np.ndarray = self.found[method].mean(axis=0)
         return mean
 
     def minus(self, method: str, base: str) -> list[Figures]:
         """For each k."""
-        values = (self.found[method] - self.found[base])[~self.development]
-        questions = [one for one, drop in zip(self.questions, self.development, strict=True) if not drop]
-        return [(column, questions) for column in values.T]
+        return [(column, self.questions) for column in (self.found[method] - self.found[base]).T]
 
 
 def measure(task: Task, model: str) -> Cell:
     vectors = embed(task.regime.texts, model)
     of_text = dict.fromkeys(chain.from_iterable(task.queries))
     vector_of = dict(zip(of_text, embed(list(of_text), model, query=True), strict=True))
-    questions = [case.question for case in task.regime.cases]
-    development = np.array([is_development(question) for question in questions])
-    found, tried = ({name: np.zeros((len(questions), len(KS))) for name in some} for some in (METHODS, TRIED))
-    for number, (case, queries) in enumerate(zip(task.regime.cases, task.queries, strict=True)):
+    pairs = zip(task.regime.cases, task.queries, strict=True)
+    asked = [(case, queries) for case, queries in pairs if not is_development(case.question)]
+    questions = [case.question for case, _ in asked]
+    found = {name: np.zeros((len(questions), len(KS))) for name in METHODS}
+    for number, (case, queries) in enumerate(asked):
         embedded = np.array([vector_of[query] for query in queries])
         fetched = {
             "alone": search(task, vectors, queries[:1], embedded[:1], FETCH_K),
@@ -279,10 +218,7 @@ def measure(task: Task, model: str) -> Cell:
         for name, (which, select) in METHODS.items():
             picks = select(fetched[which], max(KS))
             found[name][number] = [100 * case.worth(picks[:k]) for k in KS]
-        for name, select in TRIED.items() if development[number] else ():
-            picks = select(fetched["union"], max(KS))
-            tried[name][number] = [100 * case.worth(picks[:k]) for k in KS]
-    return Cell(questions, development, found, tried)
+    return Cell(questions, found)
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -291,20 +227,19 @@ Cells = dict[str, Cell]  # by task, with one kind of vectors
 
 
 def both(means: np.ndarray) -> str:
-    """With 5 and with 10 texts."""
     return " / ".join(f"{mean:.1f}" for mean in means)
 
 
-def found_tables(cells: Cells) -> str:
+def found_tables(cells: Cells) -> list[str]:
     """One table for the texts as they are, and one for texts that are stored three times."""
     parts = []
     for stored in (False, True):
         some = {name: cell for name, cell in cells.items() if name.endswith(STORED) == stored}
         rows = [[method, *(both(cell.mean(method)) for cell in some.values())] for method in METHODS]
-        rows.append(["questions", *(str((~cell.development).sum()) for cell in some.values())])
+        rows.append(["questions", *(str(len(cell.questions)) for cell in some.values())])
         title = "stored three times" if stored else "everything found among 5 / 10 texts"
         parts.append(table([title, *(name.removesuffix(STORED) for name in some)], rows))
-    return "\n".join(parts)
+    return parts
 
 
 def difference_table(cells: Cells, bases: Sequence[str]) -> str:
@@ -331,29 +266,11 @@ def added_table(cells: Cells, task: str, to: str) -> str:
     return table(["points that they add", *(f"k = {k}" for k in KS)], rows)
 
 
-def tried_table(cells: Cells) -> str:
-    rows = []
-    for name in TRIED:
-        means = [cell.tried[name][cell.development].mean(axis=0) for cell in cells.values()]
-        rows.append([name, *map(both, means), f"{np.mean(means):.1f}"])
-    return table(["one set", *cells, "mean"], rows)
-
-
-def count_table(found: dict[str, Task]) -> str:
-    rows = []
-    for name, task in found.items():
-        if not name.endswith(STORED):
-            queries = [query for some in task.queries for query in some[1:]]
-            shown = (len(task.regime.texts), len(task.queries), len(queries), sum("#" in query for query in queries))
-            rows.append([name, *(f"{count:,}" for count in shown)])
-    return table(["", "texts", "questions", "sub-questions", "with #"], rows)
-
-
 def verdict(cells: Cells) -> str:
     lines = []
     for name, asked in ASKED.items():
         got = cells[name].mean(ONE_SET)
-        lines.append(f"- {_holds(all(got >= asked))}: {name}, at least {asked[0]} / {asked[1]}. Found: {both(got)}.")
+        lines.append(f"- {holds(all(got >= asked))}: {name}, at least {asked[0]} / {asked[1]}. Found: {both(got)}.")
     losses = {
         f"{name}, k = {k}": figures
         for name, cell in cells.items()
@@ -361,110 +278,52 @@ def verdict(cells: Cells) -> str:
     }
     worst = min(losses, key=lambda name: losses[name][0].mean())
     lines.append(
-        f"- {_holds(losses[worst][0].mean() >= -MOST_LOSS)}: never more than {MOST_LOSS:g} point below the highest "
+        f"- {holds(losses[worst][0].mean() >= -MOST_LOSS)}: never more than {MOST_LOSS:g} point below the highest "
         f"cosine. The lowest figure: {interval([losses[worst]])}, {worst}."
     )
     return "\n".join(lines) + "\n"
 
 
-def _holds(condition: bool) -> str:
-    return "Holds" if condition else "Does not hold"
-
-
 # --- the page -------------------------------------------------------------------------------------
 
 
-def page(found: dict[str, Task], cells_of: dict[str, Cells]) -> str:
+def blocks(cells_of: dict[str, Cells]) -> Iterator[Block]:
     cells = cells_of[MINILM]
     packages = ["numpy", "sentence-transformers", "torch", *(PACKAGES[model][0] for model in cells_of)]
-    text = heading("One set for several queries", "benchmarks/several_queries.py", FILES, packages, SEED)
-    others = "".join(
-        f"## With {model}\n\n{found_tables(some)}\n{difference_table(some, (RRF, HIGHEST))}\n"
-        for model, some in cells_of.items()
-        if model != MINILM
-    )
-    return f"""{text}
-A question and its sub-questions are searched for one by one, and k texts are returned for all of them. All figures are
-percent of the questions for which **every text that the answer needs** is among 5 / 10 texts, with {MINILM}
-(texts cut after {MAX_TOKENS} tokens) unless another model is named. The questions are those of the half on which
-nothing was chosen.
-
-{found_tables(cells)}
-- *Question alone*: {FETCH_K} candidates and no sub-questions. *Similarity* takes the nearest, *the default* is
-  `Coverage()`.
-- The other rows search for {LIST} candidates of each query. *RRF* is reciprocal rank fusion with the constant {RRF_K},
-  of the first 10 or all {LIST} candidates of each query. *Round robin* takes the best text of each query that is not
-  there yet, query by query. *Highest cosine* takes the k texts with the highest cosine with any of the queries.
-- *One set* is the default, `Coverage()`, on the union of the candidates: the words are those of all queries, and each
-  query is a part that the set has to cover. `reference_weight=0` leaves out what the texts name.
-- *`fetch_k={FETCH_K}` shared out*: as the retrievers search, max(k, ⌈{FETCH_K} / q⌉) candidates of each of q queries.
-
-{count_table(found)}
-- {WIKI}: the sub-questions were written by a language model that knew the answers. Each can be searched as it is
-  ("When did Albert Zugsmith die?"), as in an agent's second search.
-- {FIRST_STEP}: only the sub-questions that name no answer to another one, as a reader can write them
-  before any search.
-- {STRATEGY}: the sub-questions were written by people. "#1" stands for the answer to the first one, so some cannot be
-  searched as they are. *Without #* leaves these out.
-{gemma_text(found)}{"".join(f"- {model} was not run." for model in VECTORS if model not in cells_of)}
-
-What was asked beforehand:
-
-{verdict(cells)}
-The differences in points, with 95 % bootstrap intervals over questions:
-
-{difference_table(cells, (RRF, HIGHEST))}
-## When sub-questions bring nothing
-
+    yield facts(FILES, packages, SEED)
+    yield from found_tables(cells)
+    yield ". Found: ", verdict(cells)
+    yield difference_table(cells, (RRF, HIGHEST))
+    yield (
+        "A sub-question that cannot be searched as it is ",
+        f"""\
 A sub-question that cannot be searched as it is brings one set nothing. In {WIKI}, with 5 / 10 texts, it finds
 {both(cells[WIKI].mean(ONE_SET))} with the sub-questions of both steps, {both(cells[FIRST_STEP].mean(ONE_SET))} with
 those of the first step, and {both(cells[WIKI].mean(ALONE))} with the question alone. So search for the second step when
-the first one is answered. What the sub-questions of the second step add to those of the first, in points:
-
-{added_table(cells, WIKI, FIRST_STEP)}
-What the sub-questions of {STRATEGY} with # add to those without:
-
-{added_table(cells, STRATEGY, SEARCHABLE)}
-What all sub-questions of a task add to the question alone:
-
-{difference_table(cells, (ALONE,))}
-{others}## What was tried, on the development half
-
-{tried_table(cells)}
-The first row is `Coverage()`. Each other row changes one thing: how many standard deviations below the highest cosine
-with a query a text covers it by 1/e ({SERVED:g} in the package), what the queries weigh beside the words, which words
-count, or what stands for the cosine in the relevance (T is one standard deviation of ρ then, as for one query).
-"""
-
-
-def gemma_text(found: dict[str, Task]) -> str:
-    if HOTPOT not in found:
-        return f"- HotpotQA dev with sub-questions by {GEMMA} was not run. `make models`, then this script runs it.\n"
-    written = next(queries for queries in found[HOTPOT].queries if len(queries) > 2)
-    some = " ".join(written[1:])
-    return f"""\
-- {HOTPOT}: {GEMMA} (270 million weights) wrote the sub-questions from the question alone, after four examples, greedily
-  and with at most {TOKENS} tokens. For "{written[0]}" it wrote: "{some}"
-"""
+the first one is answered. What the sub-questions of the second step add to those of the first, in points:""",
+    )
+    yield added_table(cells, WIKI, FIRST_STEP)
+    yield added_table(cells, STRATEGY, SEARCHABLE)
+    yield difference_table(cells, (ALONE,))
+    for model in VECTORS[1:]:
+        if model in cells_of:
+            yield f"## With {model}"
+            yield from found_tables(cells_of[model])
+            yield difference_table(cells_of[model], (RRF, HIGHEST))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
-    write = parser.parse_args().write
+    options = parser(__doc__, PAGE).parse_args()
     require(*FILES)
-    found = tasks()
+    tasks = read_tasks()
     cells_of: dict[str, Cells] = {}
     for model in VECTORS:
         if not is_installed(model):
-            print(f"skipped: {model} is not installed; run make models")
+            skip(f"{model}: it is not installed; run make models")
             continue
-        cells_of[model] = {name: measure(task, model) for name, task in found.items()}
-        print(model, flush=True)
-    text = page(found, cells_of)
-    print(text)
-    if write:
-        RESULT.write_text(text, encoding="utf-8")
+        cells_of[model] = {name: measure(task, model) for name, task in tasks.items()}
+        say(model)
+    publish(PAGE, blocks(cells_of), options.write)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,6 @@ A run starts several processes, one after the other. In each process the contend
 selectors with numba and in numpy alone, and ratios are taken turn by turn. A run takes under ten minutes on a quiet
 machine.
 
-    python benchmarks/speed.py                      # prints the page and a verdict on each bound
-    python benchmarks/speed.py --write              # and writes benchmarks/results/speed.md and the two drawings
-    python benchmarks/speed.py --fast               # a short trial: fewer and shorter turns
     python benchmarks/speed.py --json FILE          # keeps all values in pyperf's format
     python benchmarks/speed.py --read FILE --write  # the page and the drawings from such a file
 """
@@ -32,43 +29,32 @@ from pathlib import Path
 
 import pyperf
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.racing import end_to_end, texts
-from benchmarks.racing.bounds import verdicts
+from benchmarks.common import RESULTS, ROOT, parser, publish, say
+from benchmarks.racing import end_to_end
 from benchmarks.racing.contenders import batch_contenders, contenders
-from benchmarks.racing.figures import Found
-from benchmarks.racing.page import page
+from benchmarks.racing.page import blocks, verdicts
 from benchmarks.racing.plot import DARK, LIGHT, plot
-from benchmarks.racing.points import BATCHES, POINTS, data
-from benchmarks.racing.turns import Race, calls, run
+from benchmarks.racing.races import BATCHES, POINTS, Found, Race, calls, data, run
 
-RESULTS = ROOT / "benchmarks" / "results"
 # Processes, turns in each, and the least seconds of a value. Turns are many and short, so that a disturbance of the
 # machine falls on few of them.
 FULL, FAST = (5, 8, 0.01), (2, 2, 0.004)
 PACKAGES = (
-    "numba",
-    "numpy",
-    "pyversity",
-    "langchain-core",
-    "llama-index-core",
-    "sentence-transformers-haystack",
-    "haystack-ai",
-)
-ALSO = ("simsimd", "faiss-cpu", "langchain-community", "sentence-transformers", "torch", "pyperf")
+    "numba", "numpy", "pyversity", "langchain-core", "llama-index-core", "sentence-transformers-haystack",
+    "haystack-ai", "simsimd", "faiss-cpu", "langchain-community", "sentence-transformers", "torch", "pyperf",
+)  # fmt: skip
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fast", action="store_true", help="fewer and shorter turns")
-    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.relative_to(ROOT)}/speed.md and .svg")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="keep all values, as pyperf does")
-    parser.add_argument("--read", type=Path, metavar="FILE", help="measure nothing: take what --json kept")
-    parser.add_argument("--process", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--first", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    made = parser(__doc__, "speed.md and its drawings")
+    made.add_argument("--fast", action="store_true", help="a short trial: fewer and shorter turns; nothing is written")
+    made.add_argument("--json", type=Path, metavar="FILE", help="keep all values, as pyperf does")
+    made.add_argument("--read", type=Path, metavar="FILE", help="measure nothing: take what --json kept")
+    made.add_argument("--process", type=int, help=argparse.SUPPRESS)
+    made.add_argument("--first", type=Path, help=argparse.SUPPRESS)
+    options = made.parse_args()
     processes, turns, least = FAST if options.fast else FULL
     if find_spec("numba") is None and not options.read:
         sys.exit('the benchmark needs numba: pip install "setselect[fast]"')
@@ -81,20 +67,18 @@ def main() -> None:
     if options.json:
         suite.dump(str(options.json), replace=True)
     found = Found(suite)
-    text = page(found)
-    print(text)
-    print("\n".join(map(str, verdicts(found))))
-    if options.write:
-        (RESULTS / "speed.md").write_text(text, encoding="utf-8")
+    write = options.write and not options.fast
+    publish("speed.md", blocks(found), write)
+    print("\n".join(", ".join(verdict) for verdict in verdicts(found)))
+    if write:
         plot(RESULTS / "speed.svg", found, LIGHT)
         plot(RESULTS / "speed-dark.svg", found, DARK)
 
 
 def measure(processes: int, fast: bool) -> pyperf.BenchmarkSuite:
-    """The values of all processes, which run one after the other."""
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{process}.json" for process in range(processes)]
-        print("A process takes up to two minutes, with --fast about one.", file=sys.stderr, flush=True)
+        say("A process takes up to two minutes, with --fast about one.")
         for process, file in enumerate(files):
             command = [sys.executable, __file__, "--process", str(process), "--json", str(file)]
             command += ["--fast"] if fast else []
@@ -102,7 +86,7 @@ def measure(processes: int, fast: bool) -> pyperf.BenchmarkSuite:
             begun = time.perf_counter()
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             seconds = time.perf_counter() - begun
-            print(f"process {process + 1} of {processes}: {seconds:.0f} s", file=sys.stderr, flush=True)
+            say(f"process {process + 1} of {processes}: {seconds:.0f} s")
         suites = [pyperf.BenchmarkSuite.load(str(file)) for file in files]
     for other in suites[1:]:
         for benchmark in other.get_benchmarks():
@@ -111,12 +95,11 @@ def measure(processes: int, fast: bool) -> pyperf.BenchmarkSuite:
 
 
 def races() -> Iterator[Race]:
-    """One race for each point, one for each batch, one for each number of texts, one from a question to documents."""
+    """One race for each point, one for each batch, one from a question to documents."""
     for point in POINTS:
         yield Race(str(point), contenders(point, data(point)))
     for batch in BATCHES:
         yield Race(str(batch), batch_contenders(batch), inner=batch.queries)
-    yield from texts.races()
     yield end_to_end.race()
 
 
@@ -127,7 +110,7 @@ def about() -> dict[str, str]:
 
 
 def versions() -> str:
-    return ", ".join((f"Python {platform.python_version()}", *installed((*PACKAGES, *ALSO)), blas()))
+    return ", ".join((f"Python {platform.python_version()}", *installed(PACKAGES), blas()))
 
 
 def installed(names: Sequence[str]) -> Iterator[str]:

@@ -1,38 +1,18 @@
-"""A language model as the judge of example sets: log P of the right answer, and whether the model writes that answer.
-
-Each prompt is scored once. Scores are kept in a file, so an interrupted run resumes. Before a long run the judge says
-how many tokens it has to read, and after the first batches how many minutes that takes.
-"""
+"""A language model as the judge of example sets: log P of the right answer, and whether the model writes it."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from benchmarks.papers._language_models import LanguageModel
 from shared_core.learning.feedback.prompts import EXAMPLE, PromptTemplate
-from shared_core.signals.language_models import Item as Prompt
 
 # Between the examples, and the end of an answer: after it the model would go on with the next question.
 END = "\n\n"
-# Tokens that Gemma 3 270M reads in a second on two cores, before the judge has measured it.
-FIRST_RATE = 2000
-# Seconds between two forecasts.
-TELL_EVERY = 60.0
-
 Item = Mapping[str, Any]
 Pair = tuple[Item, Sequence[Item]]
-
-
-class Verdict(NamedTuple):
-    """log P of the right answer, and whether greedy decoding writes it and then ends it."""
-
-    log: float
-    exact: bool
 
 
 class Judge:
@@ -42,72 +22,20 @@ class Judge:
     lines, then the question. The empty line after the answer is part of the answer. ``file`` keeps the scores.
     """
 
-    def __init__(self, model: LanguageModel, file: Path, say: Callable[[str], object]) -> None:
-        self.model = model
-        self.fingerprint = model.key
-        self._file, self._say = file, say
+    def __init__(self, model: LanguageModel, file: Path) -> None:
+        self.model, self.fingerprint, self._file = model, model.key, file
         self._template = PromptTemplate("", EXAMPLE, END, "question", "answer")
-        self._known: dict[str, Verdict] = {}
-        self.tokens, self.seconds = 0, 0.0
-        if file.exists():
-            content = file.read_bytes()
-            whole = content[: content.rfind(b"\n") + 1]
-            if whole != content:
-                # A run that was killed left a part of a line.
-                file.write_bytes(whole)
-            for line in whole.splitlines():
-                self._learn(json.loads(line))
 
     def __call__(self, query_item: Item, subset_items: Sequence[Item], /) -> float:
         return self.score([(query_item, subset_items)])[0]
 
     def score(self, pairs: Sequence[Pair]) -> list[float]:
-        """log P for each query and its examples."""
-        return [found.log for found in self.verdicts(pairs)]
+        return [log for log, _ in self.verdicts(pairs)]
 
-    def verdicts(self, pairs: Iterable[Pair], about: str = "") -> list[Verdict]:
-        """The verdict for each query and its examples; with ``about`` the judge says how long this takes."""
-        prompts = [self._prompt(*pair) for pair in pairs]
-        keys = [_key(prompt) for prompt in prompts]
-        missing = {key: prompt for key, prompt in zip(keys, prompts, strict=True) if key not in self._known}
-        names, items = list(missing), list(missing.values())
-        answers: Any = self.model.answers
-        counts = answers.count_tokens(items) if items else []
-        left = sum(counts)
-        if about:
-            self._say(f"{about}: {len(set(keys)):,} prompts, {len(items):,} of them new; {self._forecast(left)}")
-        told = time.perf_counter()
-        began = told
-        for batch in answers.score_batches(items, self.model.batch_size) if items else ():
-            now = time.perf_counter()
-            read = sum(counts[place] for place, _ in batch)
-            found = {names[place]: [one.mean * one.tokens, one.greedy] for place, one in batch}
-            self._keep({"verdicts": found, "tokens": read, "seconds": round(now - began, 3)})
-            left -= read
-            if about and now - told > TELL_EVERY:
-                self._say(f"  {self._forecast(left)}")
-                told = now
-            began = time.perf_counter()
-        return [self._known[key] for key in keys]
-
-    def _forecast(self, tokens: int) -> str:
-        rate = self.tokens / self.seconds if self.seconds else FIRST_RATE
-        return f"{tokens:,} tokens to read, about {tokens / rate / 60:.1f} min at {rate:,.0f} a second"
-
-    def _keep(self, entry: dict[str, Any]) -> None:
-        self._learn(entry)
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        with self._file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
-
-    def _prompt(self, query: Item, examples: Sequence[Item]) -> Prompt:
-        prompt = self._template.prompt(0, query, examples).item()
-        return prompt._replace(answer=prompt.answer + END)
-
-    def _learn(self, entry: dict[str, Any]) -> None:
-        self._known |= {key: Verdict(log, exact) for key, (log, exact) in entry["verdicts"].items()}
-        self.tokens += entry["tokens"]
-        self.seconds += entry["seconds"]
+    def verdicts(self, pairs: Sequence[Pair]) -> list[tuple[float, bool]]:
+        """For each query and its examples log P, and whether greedy decoding writes the right answer and its end."""
+        prompts = [self._template.prompt(0, *pair).item() for pair in pairs]
+        return self.model.verdicts([prompt._replace(answer=prompt.answer + END) for prompt in prompts], self._file)
 
 
 class Recorder:
@@ -119,7 +47,3 @@ class Recorder:
     def __call__(self, query_item: Item, subset_items: Sequence[Item], /) -> float:
         self.pairs.append((query_item, subset_items))
         return 0.0
-
-
-def _key(prompt: Prompt) -> str:
-    return hashlib.sha256(f"{len(prompt.context)} {prompt.context}{prompt.answer}".encode()).hexdigest()[:32]

@@ -7,8 +7,6 @@ from the pool alone: a fifth of it is held out before labels are drawn, and deci
 from __future__ import annotations
 
 import json
-import re
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -18,25 +16,17 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
+from benchmarks.common import CACHE as CACHES
+from benchmarks.common import best, bm25_scores, say
 from benchmarks.learned.data import Item, Split, load
 from benchmarks.learned.shell import shell_symbols
-from benchmarks.papers._common import ROOT, bm25_scores, embedded
+from benchmarks.models import MINILM, PAPERS_TOKENS, embed
 from shared_core import MMR, NDPP, VRSD, Candidates, LinearKernel, SetSelectWarning, TopK
-from shared_core.learning import (
-    CoverageFeedback,
-    Feedback,
-    LabelledSubset,
-    fit,
-    hold_out,
-    label,
-    structural_symbols,
-)
+from shared_core.learning import CoverageFeedback, Feedback, LabelledSubset, fit, hold_out, label, structural_symbols
 from shared_core.learning import Split as Halves
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 
-CACHE = ROOT / ".cache" / "learned"
+CACHE = CACHES / "learned"
 SIZES = (2, 4, 8, 16)
 TRAINED_AT = 4
 FETCH_K = 100
@@ -99,18 +89,16 @@ class Experiment:
         """Read and embed a data set. The first ``queries`` test queries, if need be with some of the spare part."""
         split = load(name, seed)
         if queries is not None:
-            split = replace(split, test=(split.test + split.spare)[:queries])
-        pool, test = (embedded([item["question"] for item in part]) for part in (split.pool, split.test))
+            split = split._replace(test=(split.test + split.spare)[:queries])
+        texts = ([item["question"] for item in part] for part in (split.pool, split.test))
+        pool, test = (embed(part, MINILM, tokens=PAPERS_TOKENS) for part in texts)
         symbols = shell_symbols if name == "nl2bash" else structural_symbols
         return cls(name, seed, split, pool, test, CoverageFeedback(symbols=symbols))
 
 
 def nearest(experiment: Experiment) -> list[np.ndarray]:
-    """The candidates of each test query, nearest first."""
-    order = np.argsort(
-        -(experiment.test.astype(np.float64) @ experiment.pool.astype(np.float64).T), axis=1, kind="stable"
-    )
-    return list(order[:, :FETCH_K])
+    cosines = experiment.test.astype(np.float64) @ experiment.pool.astype(np.float64).T
+    return [best(row, FETCH_K) for row in cosines]
 
 
 def unlearned_picks(experiment: Experiment, sizes: Sequence[int] = SIZES) -> Picks:
@@ -149,8 +137,8 @@ def selected(
 def bm25(experiment: Experiment, sizes: Sequence[int]) -> dict[int, list[list[int]]]:
     """The first k by BM25; items that share no word with the query come last, in their order."""
     texts, queries = ([item["question"] for item in part] for part in (experiment.split.pool, experiment.split.test))
-    found = [np.argsort(-scores, kind="stable").tolist() for scores in bm25_scores(texts, queries)]
-    return {k: [order[:k] for order in found] for k in sizes}
+    scores = bm25_scores(texts, queries)
+    return {k: [best(row, k).tolist() for row in scores] for k in sizes}
 
 
 def greedy(wanted: frozenset[Any], symbols: Sequence[frozenset[Any]], rows: list[int], k: int) -> list[int]:
@@ -199,7 +187,6 @@ class Teacher:
         return self._made[draw]
 
     def fit(self, recipe: dict[str, Any], **options: Any) -> Any:
-        """The fit of a row of the tables."""
         settings = {**recipe, **options}
         random = settings.pop("random", False) or settings.get("objective") == "likelihood"
         with warnings.catch_warnings():
@@ -237,12 +224,10 @@ def without_query(kernel: Any) -> NDPP:
 
 
 def summary_of(fitted: Any) -> str:
-    """A line about a fit."""
     return f"epoch {fitted.epoch} of {len(fitted.history) - 1}, {fitted.gain:+.4f} on held-out items"
 
 
 def report_of(fitted: Any) -> dict[str, Any]:
-    """The cached part of a fit."""
     return {
         "epoch": fitted.epoch,
         "feedback": fitted.feedback,
@@ -262,7 +247,6 @@ def nearest_last(experiment: Experiment, place: int, rows: Sequence[int]) -> lis
 
 
 def coverage_of(experiment: Experiment, picks: Sequence[Sequence[int]]) -> list[float]:
-    """The coverage of each test query's picks."""
     return experiment.feedback.score(
         [
             (item, [experiment.split.pool[row] for row in rows])
@@ -271,32 +255,13 @@ def coverage_of(experiment: Experiment, picks: Sequence[Sequence[int]]) -> list[
     )
 
 
-def slug_of(row: str) -> str:
-    """The name of a row as a part of a file's name.
-
-    >>> slug_of("MMR (λ = 0.5)")
-    'mmr-lambda-0-5'
-    """
-    return re.sub(r"[^a-z0-9]+", "-", row.lower().replace("λ", "lambda")).strip("-")
-
-
-def cached(name: str, make: Callable[[], Any], *, fresh: bool = False, use: bool = False) -> Any:
-    """The result of ``make`` after a round trip through JSON, cached under .cache/learned/.
-
-    With ``use`` it is None if it is not cached.
-    """
+def cached(name: str, make: Callable[[], Any]) -> Any:
+    """The result of ``make`` after a round trip through JSON, cached under .cache/learned/."""
     file = CACHE / f"{name}.json"
-    if use and not file.exists():
-        return None
-    if fresh or not file.exists():
+    if not file.exists():
         began = time.perf_counter()
         made = json.dumps(make())
         CACHE.mkdir(parents=True, exist_ok=True)
         file.write_text(made, encoding="utf-8")
         say(f"{name}: {time.perf_counter() - began:.0f} s")
     return json.loads(file.read_text(encoding="utf-8"))
-
-
-def say(text: str) -> None:
-    """Print a line about the progress."""
-    print(text, file=sys.stderr, flush=True)

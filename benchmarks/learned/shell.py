@@ -47,19 +47,10 @@ _DEEPEST = 40
 def shell_symbols(text: str) -> frozenset[Symbol]:
     """The utilities of a bash command, their flags, and how the utilities are connected.
 
-    - each utility without its path: ``find``; ``$`` for a utility that a variable names, ``=`` for an assignment
-      alone, the keywords ``if``, ``for``, ``while``, ..., and the sign of a redirection without a command;
-    - (utility, flag): ``("find", "-name")``;
-    - (before, "|", after) for a pipe;
-    - (outer, inner) for a command in ``$(...)``, backticks or ``<(...)``, after ``xargs``, ``sudo`` and the like,
-      after ``-exec``, or in the text of ``sh -c``.
-
-    ``-rf`` stays one flag, because only the utility knows whether it means ``-r -f``, one long name (``find -type``)
-    or a flag with its value (``cut -d,``). Split into letters, ``-type`` would cover ``-empty``. A recognisable value
-    is removed: ``--color=auto`` is ``--color``, ``-n1`` is ``-n``, and a bare number, ``-20``, is ``-#``.
-
-    Any text is accepted. An unclosed bracket, quote or backtick ends with the text, a single quote without a partner
-    stands for itself, and without any command the first word is the symbol. Only a blank text has no symbol.
+    The symbols are each utility, (utility, flag), (before, "|", after) for a pipe, (outer, inner) for a command that
+    another one runs or contains. ``-rf`` stays one flag, because only the utility knows what it means; a value is cut
+    off: ``--color=auto`` is ``--color``, ``-n1`` is ``-n``, and ``-20`` is ``-#``. Any text is accepted; without any
+    command the first word is the symbol.
 
     >>> sorted(map(str, shell_symbols("find . -name '*.c' | xargs wc -l")))[:4]
     ["('find', '-name')", "('find', '|', 'xargs')", "('wc', '-l')", "('xargs', 'wc')"]

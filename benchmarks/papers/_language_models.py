@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -17,24 +16,42 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
+from benchmarks.common import CACHE, REPEATED, Block, say, slug
 from benchmarks.models import GEMMA, GEMMA_SHA256, gemma_folder, is_installed
-from benchmarks.papers._common import CACHE
 from shared_core._libraries import import_library
 from shared_core.signals.language_models import (
     AnswerModel,
     EndpointModel,
     Item,
-    Scored,
     TransformersModel,
     choose_precision,
 )
 from shared_core.signals.perplexity import LogPerplexityQuality
 
-BATCH = 16
+BATCH, SEED = 16, 0
 TIMEOUT, RETRIES = 120.0, 4
 Complete = Callable[[list[str], int], list[str]]
+
+
+class Kept:
+    """Results by key in a JSON-lines file, from which an interrupted run resumes; without a file in memory alone."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.results: dict[str, Any] = {}
+        self._file = file
+        for line in file.read_text(encoding="utf-8").splitlines() if file and file.exists() else ():
+            # An interrupted run may have left an unfinished line.
+            with suppress(ValueError):
+                key, result = json.loads(line)
+                self.results[key] = result
+
+    def add(self, results: Mapping[str, Any]) -> None:
+        self.results |= results
+        if self._file:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with self._file.open("a", encoding="utf-8") as file:
+                # The line break comes first: it ends an unfinished line.
+                file.writelines("\n" + json.dumps(entry) for entry in results.items())
 
 
 @dataclass(frozen=True)
@@ -52,66 +69,47 @@ class LanguageModel:
         """The scorer of the mean log-probability of an answer's tokens (RAGSys, section 3.3.3)."""
         return LogPerplexityQuality(self.answers, template=template, batch_size=self.batch_size, model_id=self.key)
 
+    def verdicts(self, items: Sequence[Item], resume: Path | None = None) -> list[tuple[float, bool]]:
+        """log p(answer | context), summed over the answer's tokens, and whether greedy decoding writes the answer.
+
+        Equal items are scored once. ``resume`` is the file of a :class:`Kept`.
+        """
+        kept = Kept(resume)
+        keys = [_digest(f"{len(item.context)} {item.context}{item.answer}") for item in items]
+        missing = {key: item for key, item in zip(keys, items, strict=True) if key not in kept.results}
+        names, left = list(missing), list(missing.values())
+        with _progress("Scores", len(left)) as bar:
+            for batch in self.answers.score_batches(left, self.batch_size) if left else ():
+                kept.add({names[place]: [one.mean * one.tokens, one.greedy] for place, one in batch})
+                bar.update(len(batch))
+        return [tuple(kept.results[key]) for key in keys]
+
     def totals(self, prompts: Sequence[str], answers: Sequence[str], resume: Path | None = None) -> np.ndarray:
         """log p(answer | prompt), summed over the answer's tokens; the answer directly follows the prompt."""
-        model_id = f"total of {self.key}"
-        scorer = LogPerplexityQuality(
-            _Totals(self.answers), template="{question}{answer}", batch_size=self.batch_size, model_id=model_id
-        )
-        return scorer.score(prompts, answers, progress=True, resume=resume)
+        items = [Item(row, *pair) for row, pair in enumerate(zip(prompts, answers, strict=True))]
+        return np.array([log for log, _ in self.verdicts(items, resume)])
 
     def complete(self, prompts: Sequence[str], tokens: int, resume: Path | None = None) -> list[str]:
-        """The greedy continuations, up to the end of the line or ``tokens``; equal prompts are asked once.
-
-        ``resume`` is a file that keeps the answers, from which an interrupted run resumes.
-        """
-        resume = resume or Path(os.devnull)
-        keys = {prompt: hashlib.sha256(f"{tokens} {prompt}".encode()).hexdigest() for prompt in prompts}
-        found = _kept_answers(resume)
+        """The greedy continuations, up to the end of the line or ``tokens``; equal prompts are asked once."""
+        kept = Kept(resume)
+        keys = {prompt: _digest(f"{tokens} {prompt}") for prompt in prompts}
         # Prompts of similar length share a batch, since each batch is padded to its longest prompt.
-        missing = sorted((prompt for prompt in keys if keys[prompt] not in found), key=lambda prompt: -len(prompt))
-        bar = import_library("tqdm", "train").tqdm(
-            total=sum(map(len, missing)), desc="Answers", unit=" characters", unit_scale=True, disable=not missing
-        )
-        with bar, resume.open("a", encoding="utf-8") as file:
+        missing = sorted((prompt for prompt in keys if keys[prompt] not in kept.results), key=len, reverse=True)
+        with _progress("Answers", len(missing)) as bar:
             for start in range(0, len(missing), self.batch_size):
                 batch = missing[start : start + self.batch_size]
-                for prompt, text in zip(batch, self.batch_complete(batch, tokens), strict=True):
-                    found[keys[prompt]] = first_line(text)
-                    # The line break comes first: it ends a line that an interrupted run left unfinished.
-                    file.write("\n" + json.dumps([keys[prompt], first_line(text)]))
-                file.flush()
-                bar.update(sum(map(len, batch)))
-        return [found[keys[prompt]] for prompt in prompts]
+                texts = map(first_line, self.batch_complete(batch, tokens))
+                kept.add(dict(zip((keys[prompt] for prompt in batch), texts, strict=True)))
+                bar.update(len(batch))
+        return [kept.results[keys[prompt]] for prompt in prompts]
 
 
-def _kept_answers(file: Path) -> dict[str, str]:
-    """The answers in a file by the keys of their prompts, without unfinished lines."""
-    found = {}
-    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
-        with suppress(ValueError):
-            key, answer = json.loads(line)
-            found[key] = answer
-    return found
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-class _Totals:
-    """The same model with an answer's total in place of its mean, for the measures of RAGSys 3.2."""
-
-    def __init__(self, model: AnswerModel) -> None:
-        self._model = model
-
-    @property
-    def limit(self) -> int | None:
-        return self._model.limit
-
-    @property
-    def precision(self) -> str:
-        return self._model.precision
-
-    def score_batches(self, items: Sequence[Item], batch_size: int) -> Iterator[list[tuple[int, Scored]]]:
-        for batch in self._model.score_batches(items, batch_size):
-            yield [(place, found._replace(mean=found.mean * found.tokens)) for place, found in batch]
+def _progress(what: str, count: int) -> Any:
+    return import_library("tqdm", "train").tqdm(desc=what, total=count, disable=not count)
 
 
 def plain(question: str, answer: str = "") -> str:
@@ -133,58 +131,37 @@ def first_line(text: str) -> str:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """--model, --endpoint, --api-key-variable, --dtype, --batch-size, --questions and --write."""
-    parser.add_argument(
-        "--model",
-        action="append",
-        metavar="NAME",
-        help="a causal language model: a transformers name or folder, or the name at --endpoint; may be given more "
-        f"than once. Default: {GEMMA}, which make models installs",
-    )
-    parser.add_argument("--endpoint", metavar="URL", help="an OpenAI-compatible server, up to and with /v1")
-    parser.add_argument("--api-key-variable", metavar="NAME", help="environment variable with the key of the endpoint")
-    parser.add_argument(
-        "--dtype",
-        choices=("bfloat16", "float32"),
-        help="precision of a local model's weights. Default: bfloat16 where the processor has it",
-    )
-    parser.add_argument("--batch-size", type=int, default=BATCH, metavar="N", help=f"answers in one batch ({BATCH})")
-    parser.add_argument("--questions", type=int, metavar="N", help="ask only N random questions; the seed is fixed")
-    parser.add_argument("--write", action="store_true", help="write the result under benchmarks/results/papers/")
+    """--model, --endpoint, --api-key-variable and --questions."""
+    add = parser.add_argument
+    add("--model", metavar="NAME", help=f"a name or folder for transformers, or the name at --endpoint ({GEMMA})")
+    add("--endpoint", metavar="URL", help="an OpenAI-compatible server, up to and with /v1")
+    add("--api-key-variable", metavar="NAME", help="environment variable with the key of the endpoint")
+    add("--questions", type=int, metavar="N", help="ask only N random questions; the seed is fixed")
 
 
-def models(options: Namespace) -> Iterator[LanguageModel]:
-    """The models of the command line, loaded one at a time; without --model Gemma, which comes from packages.
-
-    Without --model and without these packages the script ends with exit code 0.
-    """
-    if options.endpoint or all(Path(name).is_dir() for name in options.model or ()):
-        # Hugging Face libraries read this when they are imported. No model comes from a hub.
-        os.environ["HF_HUB_OFFLINE"] = "1"
+def model_of(options: Namespace) -> LanguageModel:
+    """The model of the command line; without --model Gemma."""
     if options.endpoint and not options.model:
         sys.exit("--endpoint needs --model, the name of the model at the endpoint")
     if options.endpoint:
         variable = options.api_key_variable
-        if variable and variable not in os.environ:
-            sys.exit(f"--api-key-variable: {variable} is not set")
-        key = os.environ[variable] if variable else None
-        yield from (at_endpoint(options.endpoint, name, key, options.batch_size) for name in options.model)
-    elif options.model:
-        yield from (from_transformers(name, options.batch_size, options.dtype) for name in options.model)
-    elif is_installed(GEMMA):
-        yield from_transformers(gemma_folder(), options.batch_size, options.dtype, GEMMA, f"sha256 {GEMMA_SHA256}")
-    else:
-        print(f"skipped: {GEMMA} is not installed; run make models, or name a model with --model", file=sys.stderr)
+        return at_endpoint(options.endpoint, options.model, os.environ[variable] if variable else None)
+    return from_transformers(options.model) if options.model else gemma()
+
+
+def gemma() -> LanguageModel:
+    """Gemma 3 270M; if it is not installed, the script ends with exit code 0."""
+    if not is_installed(GEMMA):
+        say(f"skipped: {GEMMA} is not installed; run make models")
         sys.exit(0)
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    return from_transformers(gemma_folder(), GEMMA, f"sha256 {GEMMA_SHA256}")
 
 
-def from_transformers(
-    folder: str | Path, batch_size: int = BATCH, dtype: str | None = None, name: str | None = None, weights: str = ""
-) -> LanguageModel:
+def from_transformers(folder: str | Path, name: str | None = None, weights: str = "") -> LanguageModel:
     """A model of Hugging Face ``transformers``, on the GPU if there is one.
 
-    ``dtype`` is a precision of torch by name, by default the one that :class:`TransformersModel` takes. ``weights``
-    identifies the weights, by default the folder and the time of its last change.
+    ``weights`` identifies the weights, by default the folder and the time of its last change.
     """
     torch, transformers = import_library("torch", "train"), import_library("transformers", "train")
     transformers.utils.logging.disable_progress_bar()
@@ -192,7 +169,7 @@ def from_transformers(
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    precision = getattr(torch, dtype) if dtype else choose_precision(torch, device)
+    precision = choose_precision(torch, device)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=precision).to(device).eval()
     answers = TransformersModel(model, tokenizer, None, None)
 
@@ -227,10 +204,10 @@ def from_transformers(
     precise = answers.precision
     name, weights = name or str(folder), weights or _weights(folder)
     about = f"{name}, weights in {precise}" + (f", of the model with {weights}." if "sha256" in weights else ".")
-    return LanguageModel(name, about, f"{name}, {weights}, {precise}", answers, complete, batch_size)
+    return LanguageModel(name, about, f"{name}, {weights}, {precise}", answers, complete)
 
 
-def at_endpoint(url: str, name: str, key: str | None, batch_size: int = BATCH) -> LanguageModel:
+def at_endpoint(url: str, name: str, key: str | None) -> LanguageModel:
     """A model behind an OpenAI-compatible ``/v1/completions``; scoring needs one that echoes log-probabilities."""
     answers = EndpointModel(url, name, key, TIMEOUT, RETRIES)
     # As in EndpointModel: without a key none is sent, not even one from the environment.
@@ -244,27 +221,37 @@ def at_endpoint(url: str, name: str, key: str | None, batch_size: int = BATCH) -
         )
         return [one.text for one in sorted(found.choices, key=lambda one: one.index)]
 
-    return LanguageModel(name, f"{name}, behind an endpoint.", f"{name} at {url}", answers, complete, batch_size)
+    return LanguageModel(name, f"{name}, behind an endpoint.", f"{name} at {url}", answers, complete)
 
 
 def resume_file(model: LanguageModel, what: str = "scores") -> Path:
     """The file of its scores or "answers", from which an interrupted run resumes."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    return CACHE / f"{what}-{hashlib.sha256(model.key.encode()).hexdigest()[:20]}.jsonl"
+    folder = CACHE / "papers"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{what}-{hashlib.sha256(model.key.encode()).hexdigest()[:20]}.jsonl"
 
 
 def suffix(options: Namespace) -> str:
     """The end of a file name, so a named model's result does not replace the one that needs no network."""
-    names = [Path(name).name if Path(name).is_dir() else name for name in options.model or ()]
-    return "".join("-" + re.sub(r"\W+", "-", name).strip("-").lower() for name in names)
+    return (
+        "-" + slug(Path(options.model).name if Path(options.model).is_dir() else options.model) if options.model else ""
+    )
 
 
 def command(script: str, options: Namespace) -> str:
     """The command that makes this result, without --write."""
-    parts = [script, *(f"--model {name}" for name in options.model or ())]
-    parts += [f"--endpoint {options.endpoint}"] if options.endpoint else []
-    parts += [f"--questions {options.questions}"] if options.questions else []
-    return " ".join(parts)
+    given = {"model": options.model, "endpoint": options.endpoint, "questions": options.questions}
+    return " ".join([script, *(f"--{name} {value}" for name, value in given.items() if value)])
+
+
+def head(script: str, options: Namespace) -> Iterator[Block]:
+    yield "Written by ", f"Written by `{command(script, options)} --write`. {REPEATED}"
+
+
+def sample(count: int, size: int) -> list[int]:
+    """``size`` random rows of ``count`` in their order; all if there are fewer."""
+    rows = range(count) if size >= count else np.random.default_rng(SEED).choice(count, size, replace=False)
+    return sorted(int(row) for row in rows)
 
 
 def _weights(folder: str | Path) -> str:

@@ -25,10 +25,7 @@ def success_at_k(ranked: Sequence[Hashable], gold: Collection[Hashable], k: int)
 
 
 def p_recall_at_k(success: ArrayLike, root_of: Sequence[Hashable]) -> float:
-    """p-Recall@k: mean over root queries of the mean success of their perspectives (PIR 2.3, equation 1).
-
-    Every root query has the same weight, however many perspectives it has.
-    """
+    """p-Recall@k: mean over root queries of the mean success of their perspectives (PIR 2.3, equation 1)."""
     of_root: dict[Hashable, list[float]] = {}
     for root, value in zip(root_of, np.asarray(success, float).tolist(), strict=True):
         of_root.setdefault(root, []).append(value)
@@ -40,9 +37,8 @@ def perspective_shares(
 ) -> dict[str, float]:
     """Share of each perspective among the gold documents that root queries find, summing to 1 (PIR 2.5, Table 3).
 
-    The gold documents of each perspective among the first k of a root query are counted, the counts of all root queries
-    are added, and each sum is divided by the total. (The paper's percentages are such fractions: 27.9, 44.3, 27.9 are
-    17, 27 and 17 of 61.) The shares show a bias only if each perspective has equally many gold documents.
+    The counts of all root queries are added and divided by their total. (The paper's 27.9, 44.3 and 27.9 percent are
+    17, 27 and 17 of 61.) They show a bias only if each perspective has equally many gold documents.
     """
     found: Counter[str] = Counter()
     for ids, of_perspective in zip(ranked, gold, strict=True):

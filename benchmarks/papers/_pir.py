@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from benchmarks.papers._common import bm25_scores, embedded, records
+from benchmarks.common import best, bm25_scores, records
+from benchmarks.models import unit_vectors
 from benchmarks.papers._measures import success_at_k
 from benchmarks.papers._modes import perspective_scores
 from shared_core import PAP, Candidates, PerspectiveError
@@ -32,12 +29,7 @@ DIGITS = 9
 PERSPECTIVES = {"text": "p = perspective's text", "difference": "p = q − root"}
 # The modes of Table 4, and PAP and PAP+ with the opposite sign (emphasize).
 MODES = {
-    "add": ("add", None),
-    "concat": ("concat", None),
-    "cast": ("cast", None),
-    "cast+": ("cast+", None),
-    "dual-sum": ("dual-sum", None),
-    "tri-sum": ("tri-sum", None),
+    **{name: (name, None) for name in ("add", "concat", "cast", "cast+", "dual-sum", "tri-sum")},
     "PAP": ("pap", "remove"),
     "PAP+": ("pap+", "remove"),
     "PAP, emphasize": ("pap", "emphasize"),
@@ -97,10 +89,9 @@ def load(items: Callable[[Iterable[dict[str, Any]]], tuple[list[str], dict[str, 
     ]
 
 
-def embed(subset: Subset, model: str) -> Vectors:
-    """The embeddings of the subset's texts."""
+def embed(subset: Subset) -> Vectors:
     fields = ([q[field] for q in subset.queries] for field in ("query", "root_query", "perspective"))
-    return Vectors(*(embedded(texts, model).astype(np.float64) for texts in (subset.texts, *fields)))
+    return Vectors(*map(unit_vectors, (subset.texts, *fields)))
 
 
 def scores(
@@ -120,7 +111,7 @@ def scores(
 
 def ranked(values: np.ndarray, k: int) -> list[int]:
     """Indices of the ``k`` highest, the earlier of equals first."""
-    return np.argsort(-np.round(values, DIGITS), kind="stable")[:k].tolist()
+    return best(np.round(values, DIGITS), k).tolist()
 
 
 def rankings(

@@ -1,46 +1,207 @@
 """Can a rule select PAP's direction (remove, emphasize or leave alone) from what is known before the search?
 
 Every rule is fitted on one part of PIR's queries and judged on another part: on halves of the root queries of each
-subset, and on one subset that was left out. Data is read from SETSELECT_DATA (default: ../shared/data beside the
-project). Without data the script says so and ends.
-
-    python benchmarks/papers/direction.py            # prints the report
-    python benchmarks/papers/direction.py --write    # and writes benchmarks/results/papers/direction.md
+subset, and on one subset that was left out.
 """
 
-import argparse
+from __future__ import annotations
+
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import combinations_with_replacement, product
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.papers._common import MINILM, heading, require, table, write
-from benchmarks.papers._direction import (
-    ACTIONS,
-    CANDIDATES,
-    COST,
-    EMPHASIZE,
-    FEATURES,
-    LEAVE,
-    MOST_LOST,
-    REMOVE,
-    REMOVE_ONLY,
-    RIDGE,
-    Cases,
-    Logistic,
-    Threshold,
-    cases,
-    fit_logistic,
-    fit_threshold,
-)
-from benchmarks.papers._pir import FILES, PERSPECTIVES, SUBSETS, embed, load
+from benchmarks.common import Block, best, facts, parser, publish, require, table
+from benchmarks.papers._pir import FILES, PERSPECTIVES, SUBSETS, Subset, Vectors, embed, load, rankings, successes
 from shared_core.evaluation.measures.statistics import bootstrap_interval
+
+ACTIONS = ("leave", "remove", "emphasize")
+LEAVE, REMOVE, EMPHASIZE = range(3)
+CANDIDATES = 20
+# The cost of changing a query: a rule changes queries only where it gains more than this on average.
+COST = 0.01
+# A rule may lose at most this on a subset on which it is fitted.
+MOST_LOST = 0.01
+RIDGE = 1e-3
+QUANTILES = np.linspace(0.1, 0.9, 9)
+FEATURES = (
+    "cos(q, root)",
+    "cos(q, p)",
+    "cos(root, p)",
+    "cos(q − root, p)",
+    "candidates' mean cos(c, p)",
+    "their spread of cos(c, p)",
+    "their mean cos(c, p) − cos(root, p)",
+    "their mean cos(c, root)",
+    "their correlation of cos(c, p) with cos(c, root)",
+)
+
+
+@dataclass(frozen=True)
+class Cases:
+    """One row a query: features (n, 9), success under each action (n, 3), subset (n,) and root query (n,)."""
+
+    features: np.ndarray
+    success: np.ndarray
+    subset: np.ndarray
+    root: np.ndarray
+
+    def take(self, rows: np.ndarray) -> Cases:
+        return Cases(self.features[rows], self.success[rows], self.subset[rows], self.root[rows])
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weight of each query in the mean of the subsets' p-Recall; the weights sum to 1."""
+        subsets = len(np.unique(self.subset))
+        roots = np.array([len(np.unique(self.root[self.subset == s])) for s in self.subset])
+        queries = np.array([(self.root == r).sum() for r in self.root])
+        return 1 / (subsets * roots * queries)
+
+    def recall(self, actions: np.ndarray) -> dict[int, float]:
+        """p-Recall of each subset when query i is searched with ``actions[i]``."""
+        value = self.success[np.arange(len(actions)), actions] * self.weights
+        scale = len(np.unique(self.subset))
+        return {int(s): float(value[self.subset == s].sum() * scale) for s in np.unique(self.subset)}
+
+
+def features(q: np.ndarray, r: np.ndarray, p: np.ndarray, items: np.ndarray) -> list[float]:
+    """The nine features of a query; ``items`` are the candidates of the plain search. Only p may have any length."""
+    p = p / np.linalg.norm(p)
+    difference = q - r
+    length = np.linalg.norm(difference)
+    with_p, with_root = items @ p, items @ r
+    spread = with_p.std() * with_root.std()
+    together = np.mean((with_p - with_p.mean()) * (with_root - with_root.mean())) / spread if spread > 1e-12 else 0.0
+    return [
+        float(q @ r),
+        float(q @ p),
+        float(r @ p),
+        float(difference @ p / length) if length > 1e-6 else 0.0,
+        float(with_p.mean()),
+        float(with_p.std()),
+        float(with_p.mean() - r @ p),
+        float(with_root.mean()),
+        float(together),
+    ]
+
+
+def cases(subsets: Sequence[Subset], vectors: Sequence[Vectors], source: str, k: int = 5) -> Cases:
+    """All queries; p is the embedding of the perspective (``"text"``) or q − root (``"difference"``)."""
+    rows, success, subset_of, root_of = [], [], [], []
+    modes = (("base", None), ("pap", "remove"), ("pap", "emphasize"))
+    for index, (subset, v) in enumerate(zip(subsets, vectors, strict=True)):
+        found = [successes(subset, rankings(v, mode, direction, source), k) for mode, direction in modes]
+        success += np.transpose(found).tolist()
+        perspectives = v.perspective(source)
+        for q, r, p, root in zip(v.query, v.root, perspectives, subset.roots, strict=True):
+            first = best(v.items @ q, CANDIDATES)
+            rows.append(features(q, r, p, v.items[first]))
+            subset_of.append(index)
+            root_of.append(f"{index} {root}")
+    # Rounded, so that no threshold and no fit depends on the last bits of a dot product.
+    return Cases(np.round(rows, 6), np.array(success), np.array(subset_of), np.unique(root_of, return_inverse=True)[1])
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """One feature, two thresholds: the action ``below`` the lower one and ``above`` the upper one; otherwise none."""
+
+    feature: int
+    low: float
+    high: float
+    below: int
+    above: int
+
+    def actions(self, x: np.ndarray) -> np.ndarray:
+        values = x[:, self.feature]
+        return np.where(values < self.low, self.below, np.where(values > self.high, self.above, LEAVE))
+
+    def __str__(self) -> str:
+        name = FEATURES[self.feature]
+        if np.inf in (self.low, -self.high):
+            return f"{ACTIONS[self.below if self.low == np.inf else self.above]} everywhere"
+        parts = [(self.below, "<", self.low), (self.above, ">", self.high)]
+        said = [f"{ACTIONS[act]} where {name} {sign} {at:.2f}" for act, sign, at in parts if act != LEAVE]
+        return ", ".join(said) or f"{ACTIONS[LEAVE]} everywhere"
+
+
+BOTH_WAYS = ((REMOVE, EMPHASIZE), (EMPHASIZE, REMOVE))
+REMOVE_ONLY = ((REMOVE, LEAVE), (LEAVE, REMOVE))
+
+
+def fit_threshold(
+    train: Cases, allowed: Sequence[int] = range(len(FEATURES)), sides: Sequence[tuple[int, int]] = BOTH_WAYS
+) -> Threshold:
+    """The rule with the largest gain minus cost, the first of equals.
+
+    A rule that loses more than ``MOST_LOST`` on a subset of ``train`` is rejected. ``allowed`` are the features that a
+    rule may use, ``sides`` the actions that it may take below the lower and above the upper threshold.
+    """
+    weights, gain = train.weights, train.success - train.success[:, [LEAVE]] - COST
+    gain[:, LEAVE] = 0
+    base = train.recall(np.full(len(weights), LEAVE))
+    best, most = Threshold(0, -np.inf, np.inf, LEAVE, LEAVE), 0.0
+    for feature in allowed:
+        cuts = [-np.inf, *np.unique(np.quantile(train.features[:, feature], QUANTILES)), np.inf]
+        for (low, high), (below, above) in product(combinations_with_replacement(cuts, 2), sides):
+            below, above = (below if low > -np.inf else LEAVE), (above if high < np.inf else LEAVE)
+            rule = Threshold(feature, float(low), float(high), below, above)
+            actions = rule.actions(train.features)
+            worth = float(weights @ gain[np.arange(len(actions)), actions])
+            if worth > most + 1e-9:
+                recall = train.recall(actions)
+                if all(recall[s] >= base[s] - MOST_LOST for s in base):
+                    best, most = rule, worth
+    return best
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """A softmax over the actions, linear in the standardised features; the most probable action is taken."""
+
+    mean: np.ndarray
+    scale: np.ndarray
+    coefficients: np.ndarray
+
+    def actions(self, x: np.ndarray) -> np.ndarray:
+        return _standard(x, self.mean, self.scale).dot(self.coefficients).argmax(axis=1)
+
+
+def fit_logistic(train: Cases) -> Logistic:
+    """The softmax with the largest expected gain minus cost and ridge penalty; it starts from equal probabilities."""
+    from scipy.optimize import minimize
+    from scipy.special import softmax
+
+    weights, gain = train.weights, train.success - train.success[:, [LEAVE]] - COST
+    gain[:, LEAVE] = 0
+    mean, scale = train.features.mean(axis=0), train.features.std(axis=0)
+    x = _standard(train.features, mean, scale)
+
+    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        coefficients = flat.reshape(x.shape[1], len(ACTIONS))
+        odds = softmax(x @ coefficients, axis=1)
+        expected = (odds * gain).sum(axis=1, keepdims=True)
+        slope = -x.T @ (weights[:, None] * odds * (gain - expected)) + 2 * RIDGE * coefficients
+        return float(-weights @ expected[:, 0] + RIDGE * (coefficients**2).sum()), slope.ravel()
+
+    fitted = minimize(loss, np.zeros(x.shape[1] * len(ACTIONS)), jac=True, method="L-BFGS-B")
+    return Logistic(mean, scale, np.round(fitted.x.reshape(x.shape[1], len(ACTIONS)), 4))
+
+
+def _standard(x: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    # A feature that never varies (cos(q − root, p) where p is that difference) carries no information.
+    z = np.divide(x - mean, scale, out=np.zeros_like(x), where=scale > 1e-5)
+    return np.column_stack([z, np.ones(len(x))])
+
+
+# --- the tables -----------------------------------------------------------------------------------
+
 
 SEED = 0
 SPLITS = 10
@@ -186,83 +347,26 @@ def fitted_table(data: dict[str, Cases]) -> str:
     return table(["rule", "perspective", "left out", "fitted"], lines)
 
 
-INTRODUCTION = f"""
-PAP helps some queries and harms others. A rule looks at the embeddings of the query, of its root and of its
-perspective, and at the {CANDIDATES} candidates of the plain search. Can it tell before the search whether to remove the
-perspective, to emphasize it or to leave the query alone? The figures are p-Recall@5 in percent. The embeddings are from
-{MINILM}. PAP does not project the corpus.
-
-**What a rule must do:** its mean is above that of leaving every query alone, of always removing and of always
-emphasizing, and it loses at most {100 * MOST_LOST:.0f} point to the plain search on each subset. It must do so
-in two validations. In the first, it is fitted on half of the root queries of each subset and judged on the other half
-({SPLITS} splits, each in both directions). In the second, it is judged on a subset on which it was not fitted.
-"""
-METHOD = f"""
-## The rules
-
-- **Thresholds:** a rule uses one feature, with a lower and an upper threshold from its nine deciles. On one side it
-  removes the perspective, on the other side it emphasizes it (or leaves it alone: "never emphasizing"), and between the
-  thresholds it leaves the query alone. The fit takes the rule with the highest mean p-Recall@5 minus {COST} times the
-  share of changed queries, so that no query is changed without a gain. It rejects a rule that loses more than
-  {100 * MOST_LOST:.0f} point on a subset on which it is fitted.
-- **Logistic:** a softmax over {", ".join(ACTIONS)}, linear in the features, is fitted to the same objective with a
-  ridge of {RIDGE}. The most probable action is taken.
-
-The features, with p and the candidates c of length 1:
-
-{chr(10).join(f"- {name}" for name in FEATURES)}
-
-cos(q, root) is low where the perspective makes up much of the query. There the perspective hides the topic, so it is
-removed. Where cos(q, root) is high, the perspective has little effect on the query, so it is emphasized.
-
-"In hindsight" takes the best of the three actions for each query, on all data. No rule can do better.
-
-## How far to trust this
-
-- **cos(q, root) was selected from the nine features after all of this data had been seen.** Leaving a subset out does
-  not correct for that, and at least eight rules were tried on one set of queries. The rules that use all nine features
-  show the result without this hindsight. Each of the nine was also tried alone. With a subset left out, only cos(q, p)
-  and cos(root, p) came near to cos(q, root); where p = q − root they carry the same information. Cost, ridge and
-  deciles were set once and not tuned.
-- **There are few queries:** 11 to 43 root queries a subset, and one model. A single query is 1.1 points in Ex-FEVER and
-  1.5 points in AGNews and AllSides. A limit of one point therefore allows no net loss of a query there.
-- **AGNews is the critical subset.** Where it is left out, no other subset shows that removing can do great harm, and a
-  rule that has not learned this removes.
-- In AmbigQA the perspective's text is the query itself. With this text all three actions give the plain search.
-"""
-
-
-def report(data: dict[str, Cases]) -> str:
+def blocks(data: dict[str, Cases]) -> Iterator[Block]:
     ways = {"halves": halves, "left out": left_out}
     parts = {(source, how): judged(list(ways[how](data[source]))) for source in data for how in VALIDATIONS}
     means = {key: {name: mean_recall(recalls) for name, recalls in rows.items()} for key, rows in parts.items()}
-    packages = ("numpy", "scipy", "sentence-transformers", "torch")
-    text = [
-        heading("A rule for PAP's direction", "benchmarks/papers/direction.py", FILES, packages, SEED),
-        INTRODUCTION.lstrip("\n"),
-        verdict(means),
-        verdict_table(means),
-    ]
-    for (source, meaning), (how, title) in product(PERSPECTIVES.items(), VALIDATIONS.items()):
-        text += [f"## {meaning}: {title}\n", recall_table(parts[source, how], data[source])]
-    text += ["## What the rules gain per root query, one subset left out\n", interval_table(data)]
-    text += ["## What was fitted\n", fitted_table(data), METHOD.lstrip("\n")]
-    return "\n".join(text)
+    yield facts(FILES, ("numpy", "scipy", "sentence-transformers", "torch"), SEED)
+    yield " rules below meet this in both validations", verdict(means)
+    yield verdict_table(means)
+    for source, how in product(PERSPECTIVES, VALIDATIONS):
+        yield recall_table(parts[source, how], data[source])
+    yield interval_table(data)
+    yield fitted_table(data)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write benchmarks/results/papers/direction.md")
-    options = parser.parse_args()
+    options = parser(__doc__, "papers/direction.md").parse_args()
     require(*FILES)
-    started = time.perf_counter()
     subsets = load()
-    vectors = [embed(subset, MINILM) for subset in subsets]
-    text = report({source: cases(subsets, vectors, source) for source in PERSPECTIVES})
-    print(text)
-    if options.write:
-        write("direction.md", text)
-    print(f"{time.perf_counter() - started:.1f} s", file=sys.stderr)
+    vectors = [embed(subset) for subset in subsets]
+    data = {source: cases(subsets, vectors, source) for source in PERSPECTIVES}
+    publish("papers/direction.md", blocks(data), options.write)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,11 @@
 """PIR, Tables 2 to 4: how well retrievers follow the perspective in a query, and the effect of projecting it out.
 
 The data are the six subsets of the demo edition that the authors published. A query is searched in the 500 items of its
-subset. Data is read from SETSELECT_DATA (default: ../shared/data beside the project). Without data the script says so
-and ends.
-
-    python benchmarks/papers/pir.py                  # prints the tables
-    python benchmarks/papers/pir.py --write          # and writes benchmarks/results/papers/pir.md
-    python benchmarks/papers/pir.py --model NAME     # another sentence-transformers model, and another file
+subset.
 """
 
-import argparse
-import re
 import sys
-import time
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +13,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.papers._common import MINILM, heading, require, table, write
+from benchmarks.common import Block, facts, parser, publish, require, table
+from benchmarks.models import MINILM
 from benchmarks.papers._measures import p_recall_at_k, perspective_shares
 from benchmarks.papers._paper_figures import PIR_TABLE_2, PIR_TABLE_3, PIR_TABLE_4
 from benchmarks.papers._pir import (
@@ -49,7 +42,6 @@ def percent(values: Iterable[float]) -> list[str]:
 
 
 def measure(subsets: list[Subset], vectors: list[Vectors]) -> dict[str, list[list[list[int]]]]:
-    """The rankings of each subset, by the name of the row."""
     rows = {"BM25": [bm25_rankings(s.texts, [q["query"] for q in s.queries]) for s in subsets]}
     rows["base"] = [rankings(v) for v in vectors]
     for source in PERSPECTIVES:
@@ -68,7 +60,7 @@ def root_shares(subset: Subset, found_by_root: dict[str, Sequence[int]], k: int)
     return [shares.get(label, 0.0) for label in LABELS[subset.name]]
 
 
-def table_3(subsets: list[Subset], vectors: list[Vectors], model: str) -> str:
+def table_3(subsets: list[Subset], vectors: list[Vectors]) -> str:
     """The share of each perspective in the results of root queries, ours and the paper's."""
     ours: dict[str, list[str]] = {}
     for subset, v in zip(subsets, vectors, strict=True):
@@ -77,7 +69,7 @@ def table_3(subsets: list[Subset], vectors: list[Vectors], model: str) -> str:
         roots = list(dict.fromkeys(subset.roots))
         searches = {
             "BM25": bm25_rankings(subset.texts, roots),
-            model: [ranked(v.items @ v.root[subset.roots.index(root)], max(CUTS)) for root in roots],
+            MINILM: [ranked(v.items @ v.root[subset.roots.index(root)], max(CUTS)) for root in roots],
         }
         for k in (1, 5):
             for name, found in searches.items():
@@ -91,7 +83,6 @@ def table_3(subsets: list[Subset], vectors: list[Vectors], model: str) -> str:
 
 
 def recall_table(subsets: list[Subset], rows: dict[str, list[list[list[int]]]], k: int) -> str:
-    """p-Recall@k per subset and their mean, all rows."""
     lines = []
     for key, found in rows.items():
         name, _, source = key.partition("|")
@@ -122,24 +113,23 @@ def summary_table(subsets: list[Subset], rows: dict[str, list[list[list[int]]]])
     return table([*head, "p-Recall@5 against base", "paper, SimCSE-sup (against its base)"], lines)
 
 
-def table_2(subsets: list[Subset], rows: dict[str, list[list[list[int]]]], model: str) -> str:
-    """p-Recall@5 of the unchanged retrievers, ours and the paper's."""
+def table_2(subsets: list[Subset], rows: dict[str, list[list[list[int]]]]) -> str:
     lines = []
-    for key, name in {"BM25": "BM25, ours", "base": f"{model}, ours"}.items():
+    for key, name in {"BM25": "BM25, ours", "base": f"{MINILM}, ours"}.items():
         values = [p_recall_at_k(successes(s, f, 5), s.roots) for s, f in zip(subsets, rows[key], strict=True)]
         lines.append([name, *percent([*values, float(np.mean(values))])])
     theirs = [[f"{name}, paper", *map(str, figures)] for name, figures in PIR_TABLE_2.items()]
     return table(["retriever", *SUBSETS.values(), "mean"], lines + theirs)
 
 
-def copies_table(model: str) -> str:
+def copies_table() -> str:
     """p-Recall@5 where copies of one text compete, in the order of the corpus and in the reverse order."""
     lines = []
     for order in ("first", "last"):
         for name, (mode, direction) in {"base": ("base", None), "PAP": MODES["PAP"]}.items():
             values = []
             for subset in load(apart):
-                v = embed(subset, model)
+                v = embed(subset)
                 if order == "last":
                     last = len(subset.texts) - 1
                     subset = replace(subset, item_of={doc: last - place for doc, place in subset.item_of.items()})
@@ -149,85 +139,23 @@ def copies_table(model: str) -> str:
     return table(["scoring, p = perspective's text", *SUBSETS.values(), "mean"], lines)
 
 
-def sizes_table(subsets: list[Subset]) -> str:
-    lines = []
-    for s in subsets:
-        same = sum(q["perspective"] == q["query"] for q in s.queries)
-        counts = (len(s.queries), len(set(s.roots)), len(s.item_of), len(s.texts), same)
-        lines.append([SUBSETS[s.name], *map(str, counts)])
-    return table(["subset", "queries", "root queries", "corpus", "distinct texts", "perspective = query"], lines)
-
-
-def page(subsets: list[Subset], vectors: list[Vectors], model: str) -> str:
+def blocks() -> Iterator[Block]:
+    yield facts(FILES, ("numpy", "bm25s", "sentence-transformers", "torch"))
+    subsets = load()
+    vectors = [embed(subset) for subset in subsets]
     rows = measure(subsets, vectors)
-    packages = ("numpy", "bm25s", "sentence-transformers", "torch")
-    return "\n".join(
-        [
-            heading("PIR: Tables 2 to 4", "benchmarks/papers/pir.py", FILES, packages),
-            f"Zhao et al., *Beyond Relevance* (2024). Embeddings: {model}. All figures are in percent.\n",
-            sizes_table(subsets),
-            "## Table 2: unchanged retrievers, p-Recall@5\n",
-            table_2(subsets, rows, model),
-            "## Table 3: which side a search that names no side returns\n",
-            table_3(subsets, vectors, model),
-            f"## Table 4: modes of scoring with the perspective, {model}\n",
-            summary_table(subsets, rows),
-            *(f"### p-Recall@{k} per subset\n\n{recall_table(subsets, rows, k)}" for k in (5, 1, 10)),
-            "## Copies of one text counted as separate items, p-Recall@5\n",
-            copies_table(model),
-            NOTES.format(model=model).lstrip("\n"),
-        ]
-    )
-
-
-NOTES = """
-## What differs from the paper
-
-- **The data.** The paper measures on its full edition (7,494 queries, 10,286 items). This is its published demo
-  edition: 500 items a subset, and 480 of the queries. A smaller corpus is easier, so most figures here are higher.
-- **Copies.** A text that occurs several times in a corpus counts as one item. Otherwise the gold item loses to its own
-  copies, and chance decides which copy comes first: see the table above. The paper does not say whether it merges
-  copies.
-- **The model.** The paper's best retriever is SimCSE-sup. {model} is another model, so only the direction of a
-  change can be compared, not the figure. BM25 is the same method with other details (bm25s: Lucene's formula,
-  k1 = 1.5, b = 0.75, English stop words, no stemming).
-- **Texts are cut** at the model's limit (256 word pieces for all-MiniLM-L6-v2). Of an AllSides article, over a thousand
-  words on average, the model sees only the beginning.
-- **In AmbigQA the perspective is the query itself.** With p = perspective's text, PAP, PAP+, cast and cast+ then leave
-  nothing of the query, so the plain search is used. With p = q − root these modes work in AmbigQA too.
-- **p = q − root** is not in the paper. With it, add and concat are the plain search, and cast is the search with the
-  root.
-- **Unit vectors.** The vectors have length 1. The paper uses the means of token vectors without normalising them. With
-  unit vectors dual-sum ranks as add does, and differences and sums weigh both parts alike. (concat ranks as add does
-  for any vectors.)
-- **Table 3** counts the gold items in the first k results of a root query by the perspective to which they belong.
-  Perspectrum's "general" queries do not count: their gold items are those of both sides together. The row of all gold
-  items is what an even-handed search would give. The paper states neither k nor how it counts, and its row for TART
-  exceeds 100 in Perspectrum.
-
-## How the measures are defined
-
-success@k of a query is 1 if one of its gold items is among the first k (paper 2.3), else 0. The tables give its mean
-over queries. p-Recall@k is the mean over root queries of the mean over their queries. Items with equal scores come in
-the order of the corpus. The mean of the six subsets gives each subset the same weight.
-With 11 to 43 root queries a subset, differences of a few points between rows mean nothing.
-"""
+    yield table_2(subsets, rows)
+    yield table_3(subsets, vectors)
+    yield summary_table(subsets, rows)
+    for k in (5, 1, 10):
+        yield recall_table(subsets, rows, k)
+    yield copies_table()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write the tables to benchmarks/results/papers/")
-    parser.add_argument("--model", default=MINILM, help="name or folder of a sentence-transformers model")
-    options = parser.parse_args()
+    options = parser(__doc__, "papers/pir.md").parse_args()
     require(*FILES)
-    started = time.perf_counter()
-    subsets = load()
-    text = page(subsets, [embed(subset, options.model) for subset in subsets], options.model)
-    print(text)
-    if options.write:
-        suffix = "" if options.model == MINILM else "-" + re.sub(r"[^\w.]+", "-", options.model).strip("-")
-        write(f"pir{suffix}.md", text)
-    print(f"{time.perf_counter() - started:.1f} s", file=sys.stderr)
+    publish("papers/pir.md", blocks(), options.write)
 
 
 if __name__ == "__main__":

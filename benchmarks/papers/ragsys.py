@@ -1,20 +1,15 @@
 """RAGSys paper, Tables 1 and 2 and Figure 1: how much demonstrations help a language model on TruthfulQA.
 
-    python benchmarks/papers/ragsys.py --write                     # with Gemma 3 270M, which make models installs
-    python benchmarks/papers/ragsys.py --model NAME --write        # any other: a name or folder for transformers
-    python benchmarks/papers/ragsys.py --endpoint http://localhost:8000/v1 --model NAME --write     # vLLM and the like
-
---model may be given more than once; Figure 1 is that of the last model. Scores are kept under .cache/, so an
-interrupted run resumes where it stopped.
+--model NAME takes another model than Gemma 3 270M: a name or folder for transformers, or a name at --endpoint URL.
+Scores are kept under .cache/, so an interrupted run resumes where it stopped.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,9 +17,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from benchmarks.common import RESULTS, Block, facts, parser, publish, records, require, table
+from benchmarks.models import GEMMA, MINILM, PAPERS_TOKENS, embed
 from benchmarks.papers import _answers
 from benchmarks.papers import _language_models as language_models
-from benchmarks.papers._common import MINILM, embedded, heading, records, require, table, write
 from benchmarks.papers._language_models import LanguageModel, plain
 from benchmarks.papers._paper_figures import RAGSYS_TABLES
 from shared_core import select
@@ -72,7 +68,8 @@ MEASURES = {
     "MC2": _answers.mc2,
     "MC3": _answers.mc3,
     "TruthfulQA MC2": _answers.mc2_truthfulqa,
-    "TruthfulQA MC3": _answers.mc3_truthfulqa,
+    # Of the same name in TruthfulQA's code.
+    "TruthfulQA MC3": _answers.mc2,
 }
 # The models of the paper's Tables 1 and 2.
 PAPER_MODELS = ("Mistral-7B", "Llama-3-8B")
@@ -121,11 +118,11 @@ class Pool:
 
     def __init__(self, pairs: Sequence[Pair], vectors: np.ndarray, quality: np.ndarray) -> None:
         self.pairs, self.vectors, self.quality = pairs, vectors, quality
-        self._questions = [question for question, _ in pairs]
+        self._questions = np.array([question for question, _ in pairs])
 
     def picks(self, question: str, query: np.ndarray, lambda_d: float, lambda_b: float, k: int = K) -> np.ndarray:
         """Rows that Algorithm 1 selects; every demonstration of the question itself is left out (paper 4.1.3)."""
-        left = np.flatnonzero(_answers.leave_one_out(self._questions, question))
+        left = np.flatnonzero(self._questions != question)
         weights = {"lambda_mult": lambda_d, "lambda_b": lambda_b}
         selection = select(query, self.vectors[left], k, "mmr", quality=self.quality[left], **weights)
         return left[selection.indices]
@@ -157,10 +154,7 @@ def judged(found: Sequence[Totals], alone: Sequence[Totals]) -> Values:
     DPO counts each question by its number of triples, so that the mean over questions is the mean over triples
     (paper 4.1.3).
     """
-    gains = [
-        _answers.dpo(*one, correct_alone=other.correct, incorrect_alone=other.incorrect)
-        for one, other in zip(found, alone, strict=True)
-    ]
+    gains = [_answers.dpo(*one, *other) for one, other in zip(found, alone, strict=True)]
     triples = np.array([len(one.correct) * len(one.incorrect) for one in found])
     values = {"DPO": np.array(gains) * triples / triples.mean()}
     return values | {name: np.array([measure(*one) for one in found]) for name, measure in MEASURES.items()}
@@ -176,8 +170,10 @@ class Experiment:
     def __init__(
         self, model: LanguageModel, asked: Sequence[Question], pairs: Sequence[Pair], resume: Path | None = None
     ) -> None:
-        vectors = embedded([question for question, _ in pairs])
-        queries = embedded([question.text for question in asked])
+        vectors, queries = (
+            embed(texts, MINILM, tokens=PAPERS_TOKENS)
+            for texts in ([question for question, _ in pairs], [question.text for question in asked])
+        )
         quality = model.quality(QUALITY_TEMPLATE).score(*zip(*pairs, strict=True), progress=True, resume=resume)
         pool = Pool(pairs, vectors, quality)
         weights = dict.fromkeys([*ROWS.values(), *((lambda_d, LAMBDA_B) for lambda_d in SWEEP)])
@@ -203,15 +199,7 @@ class Experiment:
         return list(zip(SWEEP, self.likeness, dpo, strict=True))
 
 
-def sample(questions: Sequence[Question], count: int | None, seed: int = SEED) -> list[Question]:
-    """``count`` random questions in their order; all of them if ``count`` is None or larger."""
-    if count is None or count >= len(questions):
-        return list(questions)
-    return [questions[row] for row in sorted(np.random.default_rng(seed).choice(len(questions), count, replace=False))]
-
-
 def lines(values: Mapping[str, Values]) -> str:
-    """The rows of the tables, as a Markdown table of means."""
     body = []
     for name in (FIX, *ROWS):
         means = {measure: float(of_questions.mean()) for measure, of_questions in values[name].items()}
@@ -250,60 +238,8 @@ def verdict(low: float, high: float, of_paper: Sequence[float]) -> str:
     return "in direction" if low + high > 0 else "no"
 
 
-def papers_tables() -> str:
-    """The paper's Tables 1 and 2 as printed."""
-    head = [
-        "the paper's figures",
-        *(f"{model}: {name}" for model in PAPER_MODELS for name in ("DPO", "MC1", "MC2", "MC3")),
-    ]
-    return table(head, [[row, *RAGSYS_TABLES[1][row], *RAGSYS_TABLES[2][row]] for row in RAGSYS_TABLES[1]])
-
-
 def _short(value: float) -> str:
     return f"{value:.4f}" if value < 10 else f"{value:.3g}" if math.isfinite(value) else "inf"
-
-
-def explained(*, asked: int, questions: int, pairs: int, triples: int, embedding: str) -> str:
-    """What was measured, how, and the differences from the paper."""
-    part = f"all {asked}" if asked == questions else f"{asked}, drawn by the seed, of the {questions}"
-    return f"""\
-## What this is
-
-TruthfulQA, {part} questions. The demonstrations are all {pairs:,} pairs of a question and a correct answer. The
-demonstrations of the asked question itself are left out (paper 4.1.3). Six of the others are shown (k = 6). Algorithm 1
-selects them with λ_d = 0.75 in the rows with diversity (Div), λ_b = 0.95 in the rows with bias (Bias), and 1 in the
-others. **Bias** alone is quality alone (λ_b = 0), and **Fix** shows the six examples of TruthfulQA's own prompt.
-Relevance is the cosine between the two questions. Quality is the mean log-probability of the answer's tokens under the
-same model, unscaled, as in Algorithm 1. The prompt is `Q: …`, `A: …` for each demonstration in the order of selection,
-then the question.
-
-**DPO** compares with the same answers without demonstrations. It is a mean over triples of question, correct and
-incorrect answer; a context without effect gives log ½ = -0.69. **MC1**, **MC2** and **MC3** are as printed in paper
-3.2. **TruthfulQA MC2** is the share of the correct answers in the probability of all reference answers. **TruthfulQA
-MC3** is what the paper calls MC2. Higher is better. The standard error of MC1 is at most {0.5 / asked**0.5:.3f}.
-
-Differences from the paper:
-
-- Models: the paper uses Mistral-7B-v0.1 (Table 1) and Llama-3-8B-chat (Table 2, Figure 1). The two tables differ only
-  in the model. Both need a network; these commands make their tables:
-
-      python benchmarks/papers/ragsys.py --write --model mistralai/Mistral-7B-v0.1
-      python benchmarks/papers/ragsys.py --write --model meta-llama/Meta-Llama-3-8B-Instruct
-      python benchmarks/papers/ragsys.py --write --endpoint http://localhost:8000/v1 --model NAME
-
-- MC3 as printed is a ratio without an upper bound, so a few questions dominate the mean. The paper's figures look like
-  the share, TruthfulQA MC2: compare with that column.
-- Counts: cutting the answers of the data set at its semicolons gives {pairs:,} pairs and {triples:,} triples. The paper
-  has 2,846 and 12,485 and does not say how it counted.
-- Embeddings: the paper says BERT and names no model. Here the model is {embedding}.
-- The paper does not give the prompt format, the order of the demonstrations and the values of λ_d in Figure 1.
-
-**Effects** are differences between two rows, question by question, with a percentile bootstrap interval over the
-questions. The same differences of the paper's two tables are beside them; the paper prints no intervals. An effect is
-**reproduced** if the whole interval lies on the side of 0 where both of the paper's models are. It is reproduced **in
-direction** if only the middle of the interval lies there.
-
-"""
 
 
 def chart(path: Path, swept: Sequence[tuple[float, float, float]], model: str) -> None:
@@ -321,44 +257,38 @@ def chart(path: Path, swept: Sequence[tuple[float, float, float]], model: str) -
         axes.set_ylabel("DPO (higher is better)")
         axes.set_title(f"{model}, k = 6, λ_b = 0.95")
         axes.margins(0.12)
-        path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, format="svg", metadata={"Date": None})
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the page; ``--write`` also writes it and the figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    language_models.add_arguments(parser)
-    options = parser.parse_args(arguments)
+    made = parser(__doc__, "papers/ragsys.md")
+    language_models.add_arguments(made)
+    options = made.parse_args(arguments)
     require(FILE)
     everything = [question_of(record) for record in records(FILE)]
     pairs = demonstrations(everything)
-    asked = sample(everything, options.questions or QUESTIONS)
+    rows = language_models.sample(len(everything), options.questions or QUESTIONS)
+    model = language_models.model_of(options)
+    experiment = Experiment(model, [everything[row] for row in rows], pairs, language_models.resume_file(model))
+    page = f"papers/ragsys{language_models.suffix(options)}.md"
+    picture = (RESULTS / page.replace("ragsys", "ragsys_figure1")).with_suffix(".svg")
+    write = options.write and not options.questions
+    publish("papers/ragsys.md", blocks(experiment, model, options, picture.name), write, page)
+    if write:
+        chart(picture, experiment.sweep(), model.name)
 
-    body, swept, names = "", [], []
-    for model in language_models.models(options):
-        start = time.perf_counter()
-        experiment = Experiment(model, asked, pairs, language_models.resume_file(model))
-        body += f"## {model.name}\n\n{model.described}\n\n{lines(experiment.values)}\n### Effects\n\n"
-        body += f"{effects(experiment.values)}\n"
-        swept = experiment.sweep()
-        names.append(model.name)
-        print(f"{model.name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
 
-    suffix = language_models.suffix(options)
-    picture = f"ragsys_figure1{suffix}.svg"
-    body += f"## Figure 1: {names[-1]}\n\n![DPO against mean pairwise cosine]({picture})\n\n"
-    body += table(["λ_d", "pairwise cosine", "DPO"], ([f"{d:g}", f"{c:.4f}", f"{v:.2f}"] for d, c, v in swept))
-    body += f"\n## The paper's Tables 1 and 2\n\n{papers_tables()}"
-    packages = ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "matplotlib")
-    script = language_models.command("benchmarks/papers/ragsys.py", options)
-    top = heading("RAGSys paper, Tables 1 and 2 and Figure 1", script, (FILE,), packages, SEED)
-    triples = sum(len(question.correct) * len(question.incorrect) for question in everything)
-    text = explained(asked=len(asked), questions=len(everything), pairs=len(pairs), triples=triples, embedding=MINILM)
-    page = f"{top}\n{text}{body}"
-    print(page, end="")
-    if options.write:
-        chart(write(f"ragsys{suffix}.md", page).with_name(picture), swept, names[-1])
+def blocks(experiment: Experiment, model: LanguageModel, options: Namespace, picture: str) -> Iterator[Block]:
+    yield from language_models.head("benchmarks/papers/ragsys.py", options)
+    yield facts([FILE], ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "matplotlib"), SEED)
+    yield f"## {GEMMA}", f"## {model.name}"
+    yield ", weights in ", model.described
+    yield lines(experiment.values)
+    yield effects(experiment.values)
+    yield "## Figure 1: ", f"## Figure 1: {model.name}"
+    yield "![DPO ", f"![DPO against mean pairwise cosine]({picture})"
+    swept = ([f"{d:g}", f"{c:.4f}", f"{v:.2f}"] for d, c, v in experiment.sweep())
+    yield table(["λ_d", "pairwise cosine", "DPO"], swept)
 
 
 if __name__ == "__main__":

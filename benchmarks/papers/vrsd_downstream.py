@@ -1,19 +1,15 @@
 """VRSD paper, Table 2: how well a language model answers with the examples of each method (ROUGE-L, accuracy).
 
-python benchmarks/papers/vrsd_downstream.py --write                 # with Gemma 3 270M, which make models installs
-python benchmarks/papers/vrsd_downstream.py --model NAME --write    # any other: a name or folder for transformers
-python benchmarks/papers/vrsd_downstream.py --endpoint URL --model NAME --write
-
+--model NAME takes another model than Gemma 3 270M: a name or folder for transformers, or a name at --endpoint URL.
 Answers and scores are kept under .cache/, so an interrupted run resumes where it stopped.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +18,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.models import MPNET, is_installed
+from benchmarks.common import Block, best, facts, parser, publish, records, require, table, with_interval
+from benchmarks.models import GEMMA, MINILM, MPNET, is_installed, unit_vectors
 from benchmarks.papers import _language_models as language_models
-from benchmarks.papers._common import MINILM, heading, records, require, table, write
 from benchmarks.papers._language_models import LanguageModel, plain
 from benchmarks.papers.vrsd import DATA_SETS as EMBEDDED
-from benchmarks.papers.vrsd import PAPER_MMR, REFINED, SEED, SELECTORS, SETTINGS, VRSD, best, split, unit_vectors
+from benchmarks.papers.vrsd import PAPER_MMR, REFINED, SEED, SELECTORS, SETTINGS, VRSD, split
 from shared_core import select
 from shared_core.evaluation.measures.statistics import bootstrap_interval
 
@@ -119,33 +115,20 @@ class DataSet:
 # The paper's values are those of gpt-3.5-turbo and of open-mistral-7b.
 DATA_SETS = (
     DataSet(
-        "ARC-Challenge",
-        "arc_challenge/arc_challenge.jsonl",
-        without_options,
-        "ROUGE-L",
-        lambda answer, record: rouge_l(answer, record["answers"]),
-        32,
+        "ARC-Challenge", "arc_challenge/arc_challenge.jsonl", without_options, "ROUGE-L",
+        lambda answer, record: rouge_l(answer, record["answers"]), 32,
         ("0.355, 0.216", "0.364, 0.218", "0.347, 0.222", "0.371, 0.233"),
     ),
     DataSet(
-        "OpenBookQA",
-        "openbookqa/questions.jsonl",
-        lettered,
-        "accuracy",
-        _accuracy,
-        24,
+        "OpenBookQA", "openbookqa/questions.jsonl", lettered, "accuracy", _accuracy, 24,
         ("0.767, 0.508", "0.772, 0.507", "0.780, 0.510", "0.789, 0.534"),
     ),
     DataSet(
-        "Puzzle",
-        "puzzle/puzzle.jsonl",
-        lambda record: (record["story"], record["answer"]),
-        "ROUGE-L",
-        lambda answer, record: rouge_l(answer, [record["answer"]]),
-        96,
+        "Puzzle", "puzzle/puzzle.jsonl", lambda record: (record["story"], record["answer"]), "ROUGE-L",
+        lambda answer, record: rouge_l(answer, [record["answer"]]), 96,
         ("0.206, 0.198", "0.202, 0.188", "0.188, 0.186", "0.213, 0.198"),
     ),
-)
+)  # fmt: skip
 
 
 def few_shot(shots: Iterable[Pair], question: str) -> str:
@@ -177,9 +160,7 @@ def answer_values(data_set: DataSet, kept: Sequence[dict[str, Any]], count: int,
     texts = next(table.read for table in EMBEDDED if table.title == data_set.title)
     queries = unit_vectors([texts(kept[row])[0] for row in asked], embedding_model())
     items = unit_vectors([" ".join(texts(kept[row])) for row in rest], embedding_model())
-    drawn = np.arange(len(asked))
-    if count < len(asked):
-        drawn = np.sort(np.random.default_rng(SEED).choice(len(asked), count, replace=False))
+    drawn = language_models.sample(len(asked), count)
     questions = [kept[asked[i]] for i in drawn]
     shown = [[[kept[rest[row]] for row in rows] for rows in picks(queries[i], items).values()] for i in drawn]
     answers = iter(
@@ -248,14 +229,12 @@ def lines(data_set: DataSet, values: Values) -> str:
     for measure, of_methods in values.items():
         head += [measure, "VRSD adds"]
         for name, worth in of_methods.items():
-            rows[name] += [mean_with_error(worth), "" if name == VRSD else _added(of_methods[VRSD] - worth)]
+            rows[name] += [
+                mean_with_error(worth),
+                "" if name == VRSD else with_interval(of_methods[VRSD] - worth, seed=SEED),
+            ]
     head.append(f"paper: {data_set.measure}, gpt-3.5-turbo, open-mistral-7b")
     return table(head, [[*row, paper.get(name, "")] for name, row in rows.items()])
-
-
-def _added(differences: np.ndarray) -> str:
-    low, high = bootstrap_interval(differences, seed=SEED)
-    return f"{differences.mean():+.3f} ({low:+.3f} to {high:+.3f})"
 
 
 def verdict(values: Values) -> dict[str, str]:
@@ -284,72 +263,30 @@ def summary(said: Sequence[str]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the page; ``--write`` also writes it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    language_models.add_arguments(parser)
-    options = parser.parse_args(arguments)
+    made = parser(__doc__, "papers/vrsd_downstream.md")
+    language_models.add_arguments(made)
+    options = made.parse_args(arguments)
     files = [data_set.file for data_set in DATA_SETS]
     require(*files)
     count = options.questions or QUESTIONS
-    body = ""
-    for model in language_models.models(options):
-        tables, said = "", []
-        for data_set in DATA_SETS:
-            start = time.perf_counter()
-            values = answer_values(data_set, records(data_set.file), count, model)
-            asked = len(values[data_set.measure][VRSD])
-            verdicts = verdict(values)
-            said += verdicts.values()
-            tables += f"\n### {data_set.title}: {asked} questions\n\n{lines(data_set, values)}\n"
-            tables += "".join(f"- {measure}: {text}\n" for measure, text in verdicts.items())
-            print(f"{data_set.title}, {model.name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
-        body += f"\n## {model.name}\n\n{model.described}\n\n{summary(said)}{tables}"
-    script = language_models.command("benchmarks/papers/vrsd_downstream.py", options)
+    model = language_models.model_of(options)
+    figures = {d: answer_values(d, records(d.file), count, model) for d in DATA_SETS}
+    page = f"papers/vrsd_downstream{language_models.suffix(options)}.md"
+    write = options.write and not options.questions
+    publish("papers/vrsd_downstream.md", blocks(figures, model, options), write, page)
+
+
+def blocks(figures: Mapping[DataSet, Values], model: LanguageModel, options: Namespace) -> Iterator[Block]:
+    yield from language_models.head("benchmarks/papers/vrsd_downstream.py", options)
     packages = ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "rouge-score")
-    top = heading("VRSD paper, Table 2", script, files, packages, SEED)
-    page = f"{top}\n{EXPLAINED.format(count=count, embedding=embedding_model(), k=K, pool=POOL)}{body}"
-    print(page, end="")
-    if options.write:
-        write(f"vrsd_downstream{language_models.suffix(options)}.md", page)
-
-
-EXPLAINED = """\
-## What this is
-
-The questions are a random fifth of each data set, or {count} of them if there are more. The other records are the
-examples. An example is embedded as one text of question and answer, the query as the question alone (paper 4.1;
-{embedding}, the same split and embeddings as in `vrsd.md`). Each method selects {k} of the nearest {pool}. The prompt
-is the examples in the order of selection, `Q: …`, `A: …`, then the question. OpenBookQA's questions are shown with
-their options, which are not embedded.
-
-- **ROUGE-L** and **accuracy** are the paper's measures, of the first line that the model writes, greedily. ROUGE-L is
-  the F measure without stemming. An answer to OpenBookQA is right if it names the keyed option, by letter or text.
-  Guessing is right for a quarter of the questions.
-- **accuracy, most probable option**: the share of questions whose right option has the highest log-probability after
-  the prompt (the sum over its tokens). **log p of the right option** is the mean of that log-probability. Their prompts
-  show no options, because a small model that sees lettered options prefers some letters: with examples, Gemma 3 270M
-  names D for half of OpenBookQA's questions and B for a third. Neither measure is in the paper.
-- ± is the standard error over questions. **VRSD adds** is VRSD's mean less the row's, question by question, with a 95%
-  percentile bootstrap interval over the questions.
-- The paper's claim is that VRSD's examples give better answers than those of MMR with λ 0, 0.5 and 1. Below, it counts
-  as reproduced for a measure if all three intervals lie above 0, and as reproduced in direction if all three
-  differences do.
-
-Differences from the paper:
-
-- Models: the paper uses gpt-3.5-turbo and open-mistral-7b, which need a network. Gemma 3 270M takes 22 minutes on two
-  cores. These commands make the table with other models:
-
-      python benchmarks/papers/vrsd_downstream.py --write --model mistralai/Mistral-7B-v0.1
-      python benchmarks/papers/vrsd_downstream.py --write --endpoint http://localhost:8000/v1 --model NAME
-
-- The paper's published code puts an instruction for chat models after the examples and asks for a letter without an
-  explanation. A pretrained model continues `Q: …`, `A:` instead.
-- ARC-DA was not available. ARC-Challenge takes its place, with the text of the keyed option as the only answer. Its
-  options are not in the prompt.
-- The paper's ± seems to be over repeated runs of models that sample their answers. A greedy answer is always the same.
-- Pool and k are those of the paper's published code. The paper does not give the length of answers.
-"""
+    yield facts([data_set.file for data_set in figures], packages, SEED)
+    verdicts = {data_set: verdict(values) for data_set, values in figures.items()}
+    yield f"## {GEMMA}", f"## {model.name}"
+    yield ", weights in ", model.described
+    yield "The paper's claim is reproduced for ", summary([said for one in verdicts.values() for said in one.values()])
+    for data_set, values in figures.items():
+        yield lines(data_set, values)
+        yield ": **", "".join(f"- {measure}: {said}\n" for measure, said in verdicts[data_set].items())
 
 
 if __name__ == "__main__":

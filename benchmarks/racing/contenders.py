@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.racing.points import LAMBDA, SEED, UNIT, Batch, Data, Point, batch_data
-from benchmarks.racing.turns import Run
+from benchmarks.racing.races import LAMBDA, SEED, UNIT, Batch, Data, Point, Run, batch_data
 from shared_core import NDPP, Candidates, Coverage, LinearKernel, LowRankKernel, select, select_many
 from shared_core.candidates import Parts
 from shared_core.selectors import _greedy
@@ -39,11 +38,8 @@ OURS = (*SETS, *DETERMINANTS)
 # The speed of the frameworks does not depend on the lengths of the rows: they take part where the rows have length 1.
 FRAMEWORKS = (LANGCHAIN, LANGCHAIN_LISTS, LLAMAINDEX, HAYSTACK)
 PEERS = (PYVERSITY, PYVERSITY_DPP, *FRAMEWORKS)
-# The largest n of a peer, and the reason.
-LARGEST = {
-    LANGCHAIN_LISTS: (100, "LangChain with lists is measured at two sizes, since larger ones only convert more lists"),
-    HAYSTACK: (200, "Haystack's ranker takes half a minute a call at n = 1,000 and ten minutes at n = 20,000"),
-}
+# The largest n of a peer: longer lists only take longer to convert, and Haystack takes half a minute at n = 1,000.
+LARGEST = {LANGCHAIN_LISTS: 100, HAYSTACK: 200}
 
 
 def has_haystack() -> bool:
@@ -141,11 +137,29 @@ def _of_frameworks(point: Point, given: Data) -> dict[str, Run]:
             mmr_threshold=LAMBDA,
         ),
     }
-    if point.n <= LARGEST[LANGCHAIN_LISTS][0]:
+    if point.n <= LARGEST[LANGCHAIN_LISTS]:
         lists = vectors.tolist()
         runs[LANGCHAIN_LISTS] = lambda: maximal_marginal_relevance(query, lists, LAMBDA, k)
-    if point.n <= LARGEST[HAYSTACK][0] and has_haystack():
-        from benchmarks.racing.haystack_ranker import ranker
-
-        runs[HAYSTACK] = ranker(query, vectors, k, LAMBDA)
+    if point.n <= LARGEST[HAYSTACK] and has_haystack():
+        runs[HAYSTACK] = _haystack(query, vectors, k)
     return runs
+
+
+def _haystack(query: np.ndarray, vectors: np.ndarray, k: int) -> Run:
+    """Haystack's ranker embeds texts in each call by its attribute ``model``; here that returns given tensors."""
+    import torch
+    from haystack import Document  # type: ignore[import-not-found,unused-ignore]
+    from haystack_integrations.components.rankers import (  # type: ignore[import-not-found,unused-ignore]
+        sentence_transformers as rankers,
+    )
+
+    class GivenVectors:
+        def encode(self, texts: list[str], convert_to_tensor: bool) -> torch.Tensor:
+            return torch.from_numpy(query[None] if texts == ["question"] else vectors)
+
+    ranker: Any = rankers.SentenceTransformersDiversityRanker(
+        strategy="maximum_margin_relevance", similarity="cosine", lambda_threshold=LAMBDA, top_k=k
+    )
+    ranker.model = GivenVectors()
+    documents = [Document(id=str(row), content=str(row)) for row in range(len(vectors))]
+    return lambda: ranker.run("question", documents)["documents"]

@@ -14,15 +14,13 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import statistics
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from benchmarks.racing.points import LAMBDA, SEED
-from benchmarks.racing.turns import Race, Run
+from benchmarks.racing.races import LAMBDA, SEED, Race, Run
 from shared_core import select
 from shared_core.evaluation.demo import QUESTIONS
 
@@ -32,8 +30,7 @@ EMBEDDING = "embedding"
 SEARCH_K, SEARCH = f"search of {K}", f"search of {FETCH_K}"
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(NamedTuple):
     """A way from text to documents, and the contenders that are its parts; ``selection`` may be None."""
 
     name: str
@@ -54,28 +51,13 @@ WAYS = (
 )
 
 
-@dataclass(frozen=True)
-class Parts:
-    """Seconds of each part of a way, medians over the turns; ``whole`` is measured by itself."""
-
-    embedding: float
-    search: float
-    selection: float
-    framework: float
-    whole: float
-
-    @property
-    def together(self) -> float:
-        """The sum of the parts; each share is a share of it."""
-        return self.embedding + self.search + self.selection + self.framework
-
-
-def parts(values: Sequence[tuple[float, ...]]) -> Parts:
-    """From turns of (embedding, search, selection, all but the embedding, whole)."""
+def parts(values: Sequence[tuple[float, ...]]) -> tuple[list[float], float]:
+    """From turns of (embedding, search, selection, all but the embedding, whole): the median seconds of embedding,
+    search, selection and framework, and of the whole, which is measured by itself."""
     framework = [given - search - selection for _, search, selection, given, _ in values]
     medians = [statistics.median(column) for column in zip(*values, strict=True)]
     # A difference of medians can be negative where the difference of each turn is positive.
-    return Parts(medians[0], medians[1], medians[2], statistics.median(framework), medians[4])
+    return [*medians[:3], statistics.median(framework)], medians[4]
 
 
 def columns(way: Way) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.racing.contenders import (
     HAYSTACK,
     LANGCHAIN,
@@ -16,8 +18,7 @@ from benchmarks.racing.contenders import (
     PYVERSITY,
     VRSD,
 )
-from benchmarks.racing.figures import Found
-from benchmarks.racing.points import SIZES, Point
+from benchmarks.racing.races import SIZES, Found, Point
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,8 @@ def plot(path: Path, found: Found, palette: Palette) -> None:
     from matplotlib.figure import Figure
 
     points = [Point(*size) for size in SIZES]
-    look: dict[Any, Any] = {
-        "text.color": palette.text,
-        "axes.labelcolor": palette.text,
-        "axes.edgecolor": palette.faint,
-    }
-    look |= {"xtick.color": palette.text, "ytick.color": palette.text}
-    look |= {"svg.hashsalt": "setselect", "svg.fonttype": "none"}
+    look: dict[Any, Any] = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), palette.text)
+    look |= {"axes.edgecolor": palette.faint, "svg.hashsalt": "setselect", "svg.fonttype": "none"}
     with matplotlib.rc_context(look):
         figure = Figure(figsize=(8, 4.6), layout="constrained")
         axes = figure.subplots()
@@ -65,20 +61,10 @@ def plot(path: Path, found: Found, palette: Palette) -> None:
             if not both:
                 continue
             times = [found.ratio(point, peer, ours) for point in both]
-            medians = [ratio.median for ratio in times]
-            below = [ratio.median - ratio.low for ratio in times]
-            above = [ratio.high - ratio.median for ratio in times]
-            axes.errorbar(
-                [point.n for point in both],
-                medians,
-                yerr=[below, above],
-                fmt=style,
-                color=colour,
-                marker="o",
-                markersize=4,
-                capsize=2,
-                label=name,
-            )
+            sizes, medians = [point.n for point in both], [ratio.median for ratio in times]
+            spreads = np.abs([(ratio.low - ratio.median, ratio.high - ratio.median) for ratio in times]).T
+            style_of: Any = {"fmt": style, "color": colour, "marker": "o", "markersize": 4, "capsize": 2}
+            axes.errorbar(sizes, medians, yerr=spreads, label=name, **style_of)
         axes.axhline(1, color=palette.text, linewidth=0.8)
         axes.set_xticks([point.n for point in points], [_tick(point) for point in points], fontsize=8)
         axes.minorticks_off()
@@ -92,7 +78,6 @@ def plot(path: Path, found: Found, palette: Palette) -> None:
         axes.set_xlabel("candidates, their dimensions, picks")
         axes.set_title("How many times as fast setselect's MMR is as", loc="left", fontsize=11)
         figure.legend(loc="outside right upper", frameon=False, fontsize=8)
-        path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, format="svg", transparent=True, metadata={"Date": None})
 
 

@@ -13,3 +13,11 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.benchmarks.tiny_lm import saved
 
     return saved(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture
+def in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The papers' language models compute in float32, as the references do."""
+    from benchmarks.papers import _language_models
+
+    monkeypatch.setattr(_language_models, "choose_precision", lambda library, _: library.float32)

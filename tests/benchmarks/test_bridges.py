@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import bridges
-from benchmarks.bridges import ARRAYS, Corpus, from_arrays, near_copies, reach_table, shifted, with_langchain
+from benchmarks.bridges import ARRAYS, Corpus, from_arrays, with_langchain
 from benchmarks.bridges_corpora import MISLEADING
 from benchmarks.regimes_tasks import Regime, complete, share
 
@@ -46,21 +46,6 @@ def test_a_bridge_is_found_on_arrays_and_through_both_frameworks(corpus: Corpus)
     assert bridges.with_llamaindex(corpus, fetch_k=5)(0, 2) == [0, 1]
     found = {name: bridges.measure(corpus, from_arrays(corpus, name))[0].tolist() for name in ARRAYS}
     assert found["bridges"] == found["bridges, 200"] == [100, 100]
-
-
-def test_how_far_bridges_reach(corpus: Corpus) -> None:
-    row = reach_table({"films": corpus}, {"films": [{0, 1}]}, {"films": ["chain"]}).splitlines()[-1]
-    assert row == "| films: chain | 1 | 100.0 | 100.0 | 100.0 |"
-    row = reach_table({"films": corpus}, {"films": [{0, 2}]}, {"films": ["chain"]}).splitlines()[-1]
-    assert row == "| films: chain | 1 | 100.0 | 100.0 | 0.0 |"
-
-
-def test_rows_of_another_data_set_are_worth_nothing() -> None:
-    assert shifted(lambda picks: len(picks), 10, 5)([9, 10, 14, 15]) == 2
-
-
-def test_near_copies_are_counted_once() -> None:
-    assert near_copies(np.array([[1, 0], [1, 0], [1, 0], [0, 1]], float)) == 2
 
 
 @pytest.mark.parametrize("name", MISLEADING)

@@ -16,9 +16,8 @@ def test_what_lies_beyond_the_candidates_is_not_found(monkeypatch: pytest.Monkey
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     texts = ["needle" if row == 30 else f"straw {row}" for row in range(220)]
     case = share("needle", [frozenset([row]) for row in range(220)], frozenset([30]))
-    monkeypatch.setattr(
-        fetch_k, "embed", lambda texts, model, query=False: vectors if len(texts) > 1 else np.array([[1.0, 0.0]])
-    )
+    embedded = vectors, np.array([[1.0, 0.0]])
+    monkeypatch.setattr(fetch_k, "embed_regime", lambda regime: embedded)
     found = fetch_k.measure(Regime(texts, [case], "found"))
     assert not found.similarity.any()
     assert found.default[0].tolist() == [[0, 0]] + [[1, 1]] * 3, "20 candidates do not hold text 30"

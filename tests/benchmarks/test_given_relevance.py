@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks import given_relevance
-from benchmarks.given_relevance import FUSED, Task, fuse, rankings_of
+from benchmarks.given_relevance import FUSED, Task, rankings_of
 
 TEXTS = ["red lamp", "blue lamp", "green chair", "old chair", "lamp and chair"]
 VECTORS = dict(zip(TEXTS, np.eye(5) + 0.1, strict=True)) | {"lamp": np.array([0.1, 0.2, 0.3, 0.9, 0.4])}
@@ -27,12 +25,6 @@ def task(monkeypatch: pytest.MonkeyPatch) -> Task:
     return Task(TEXTS, ["lamp"], [{0: {"a": 1}, 3: {"b": 1}}], {"found": "StRecall", "α-nDCG": "alpha_nDCG"})
 
 
-def test_fusion_adds_up_reciprocal_ranks() -> None:
-    fused = fuse([np.array([4, 7]), np.array([7, 9])])
-    assert list(fused) == [7, 4, 9]
-    assert list(fused.values()) == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
-
-
 def test_a_text_without_a_word_of_the_query_has_no_rank_by_words(task: Task) -> None:
     found = rankings_of(task, 5)
     assert set(found["BM25, no selection"][0]) == {0, 1, 4}
@@ -45,16 +37,3 @@ def test_methods_select_from_the_fused_candidates_by_either_relevance(task: Task
     assert found["similarity; cosine"][0] == [3, 4, 2, 1, 0]
     assert found["MMR λ 0.75; fused, minmax"][0][0] == found[FUSED][0][0]
     assert "VRSD; fused, minmax" not in found
-
-
-def test_windows_of_a_right_paragraph_count_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    folder = tmp_path / "hotpotqa"
-    folder.mkdir()
-    passages = [{"id": 0, "sentences": ["A.", "B.", "C."]}, {"id": 1, "sentences": ["D."]}]
-    questions = [{"question": "Which?", "gold": [0, 1]}]
-    for name, rows in (("passages", passages), ("questions", questions)):
-        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    monkeypatch.setattr("benchmarks.papers._common.DATA", tmp_path)
-    task = given_relevance.hotpotqa()
-    assert task.texts == ["A. B.", "B. C.", "D."]
-    assert task.right == [{0: {0: 1}, 1: {0: 1}, 2: {1: 1}}]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +11,10 @@ import pytest
 import torch
 
 from benchmarks.papers import _language_models, ragsys
-from tests.benchmarks.tiny_lm import SIZES, loaded, total
+from tests.benchmarks.tiny_lm import loaded, total
 from tests.shared_core.signals.completions_server import Completions, serving
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
-
-ROOT = Path(ragsys.__file__).resolve().parents[2]
+pytestmark = pytest.mark.usefixtures("one_torch_thread", "in_float32")
 
 
 def test_totals_and_answers_are_those_of_the_model_from_both_back_ends(
@@ -29,7 +25,7 @@ def test_totals_and_answers_are_those_of_the_model_from_both_back_ends(
     prompts = ["Q: Why?\nA:", ragsys.few_shot([("Who?", "I")], "What is tea good for?"), "Q: Why?\nA:"]
     answers = [" So", " It depends on the tea", " It is so"]
     wanted = [total(model, tokenizer, *pair) for pair in zip(prompts, answers, strict=True)]
-    local = _language_models.from_transformers(tiny_model, 2, "float32")
+    local = dataclasses.replace(_language_models.from_transformers(tiny_model), batch_size=2)
     np.testing.assert_allclose(local.totals(prompts, answers), wanted, atol=1e-4)
 
     written = []
@@ -44,7 +40,7 @@ def test_totals_and_answers_are_those_of_the_model_from_both_back_ends(
 
     completions = Completions(model, tokenizer)
     with serving(completions) as url:
-        remote = _language_models.at_endpoint(url, "tiny", None, 2)
+        remote = _language_models.at_endpoint(url, "tiny", None)
         # The server adds no start token; the tokenizer would put one in front.
         tokenizer.backend_tokenizer.post_processor = None
         completions.tokenizer = tokenizer
@@ -58,23 +54,8 @@ def test_totals_and_answers_are_those_of_the_model_from_both_back_ends(
     assert all((request["max_tokens"], request["stop"]) == (5, ["\n"]) for request in completions.requests)
 
 
-def test_a_long_prompt_is_cut_at_the_front_and_keeps_its_question(tiny_model: Path) -> None:
-    model, tokenizer = loaded(tiny_model)
-    longest = ragsys.few_shot([(f"Is it number {number}?", "No") for number in range(300)], "What is tea good for?")
-    ids = tokenizer(longest)["input_ids"]
-    room = SIZES["max_position_embeddings"] - 5
-    assert len(ids) > room
-    # The start token stays in front.
-    kept = torch.tensor([[ids[0], *ids[-room + 1 :]]])
-    with torch.no_grad():
-        written = model.generate(kept, attention_mask=torch.ones_like(kept), max_new_tokens=5, do_sample=False)
-    text = tokenizer.decode(written[0, room:], skip_special_tokens=True).split("\n")[0]
-    found = _language_models.from_transformers(tiny_model, 1, "float32").complete([longest], 5)
-    assert found == [_language_models.first_line(text)]
-
-
 def test_kept_answers_are_not_asked_again_and_an_unfinished_line_is(tiny_model: Path, tmp_path: Path) -> None:
-    model = _language_models.from_transformers(tiny_model, 1, "float32")
+    model = dataclasses.replace(_language_models.from_transformers(tiny_model), batch_size=1)
     prompts = ["Q: Why is tea good?\nA:", "Q: Why?\nA:"]
     file = tmp_path / "answers.jsonl"
     answers = model.complete(prompts, 3, file)
@@ -93,13 +74,3 @@ def test_kept_answers_are_not_asked_again_and_an_unfinished_line_is(tiny_model: 
     assert again.complete(prompts, 3, file) == answers
     assert again.complete(prompts[:1], 4, file) == model.complete(prompts[:1], 4)
     assert asked[1:] == [([prompts[0]], 4)]
-
-
-def test_a_named_model_may_come_from_a_hub() -> None:
-    """The libraries read HF_HUB_OFFLINE when they are imported; the scripts must not set it before."""
-    program = (
-        "import os, sys\nos.environ.pop('HF_HUB_OFFLINE', None)\nimport benchmarks.papers.ragsys\n"
-        "import benchmarks.papers.vrsd_downstream\n"
-        "assert 'HF_HUB_OFFLINE' not in os.environ and 'huggingface_hub' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

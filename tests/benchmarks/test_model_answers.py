@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import answers
-from benchmarks.answers import MEASURES, NEEDED, NOTHING, ROWS, Asked, Layout, context, difference, f1, prompt_item
+from benchmarks.answers import MEASURES, NEEDED, NOTHING, ROWS, Asked, context, f1, prompt_item
 from benchmarks.learned.judge import Judge
 from benchmarks.papers._language_models import LanguageModel
 from benchmarks.regimes_methods import DEFAULT, SIMILARITY
@@ -27,7 +27,7 @@ def asked(answer: str, needed: int) -> Asked:
 
 
 class Reader:
-    """Writes the first word of the prompt's first text; a prompt is the more probable the more words it has."""
+    """Writes the first word of the prompt's last text; a prompt is the more probable the more words it has."""
 
     limit, precision = None, ""
 
@@ -46,7 +46,8 @@ def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> LanguageModel:
     reader: Any = Reader()
 
     def write(prompts: list[str], _: int) -> list[str]:
-        return [prompt.rsplit("\n\n", 1)[1].split()[0] for prompt in prompts]
+        texts = [["", *prompt.rsplit("\n\n", 1)[1].splitlines()[:-2]] for prompt in prompts]
+        return [" ".join(some[-1].split()[:1]) for some in texts]
 
     return LanguageModel("reader", "a reader.", "reader", reader, write)
 
@@ -58,18 +59,16 @@ def test_answers_are_compared_as_squad_does() -> None:
     assert f1("yes it is", "yes") == f1("", "Rush") == 0
 
 
-def test_a_prompt_has_its_texts_cut_and_the_best_one_where_the_layout_says() -> None:
-    last = prompt_item("Who?", "Rush", TEXTS, Layout(4, titles=True, best_last=True))
-    assert last == {"question": "Neil Peart: He played\nRush: Rush is a\nQuestion: Who?\nAnswer:", "answer": "Rush"}
-    first = prompt_item("Who?", "Rush", TEXTS, Layout(2, titles=False, best_last=False))
-    assert first["question"].startswith("Rush is\nHe played\n")
-    assert context(first, [last]).endswith("Answer:\nRush\n\nRush is\nHe played\nQuestion: Who?\nAnswer:\n")
+def test_a_prompt_has_the_best_text_next_to_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "WORDS", 2)
+    item = prompt_item("Who?", "Rush", TEXTS)
+    assert item == {"question": "He played\nRush is\nQuestion: Who?\nAnswer:", "answer": "Rush"}
+    assert context(item, [item]).endswith("Answer:\nRush\n\nHe played\nRush is\nQuestion: Who?\nAnswer:\n")
 
 
 def test_every_row_is_asked_and_judged(model: LanguageModel, tmp_path: Path) -> None:
     some = [asked("Rush", 2), asked("yes", 1)]
-    layout = Layout(60, titles=False, best_last=False)
-    figures = answers.ask(Judge(model, tmp_path / "v.jsonl", print), model, some, answers.Prompts(layout), "")
+    figures = answers.ask(Judge(model, tmp_path / "v.jsonl"), model, some, answers.Prompts())
     exact, log = MEASURES.index("exact match"), MEASURES.index("log P")
     assert figures[DEFAULT][:, exact].tolist() == [100, 0]
     assert figures[SIMILARITY][:, exact].tolist() == [0, 0]
@@ -83,19 +82,3 @@ def test_every_row_is_asked_and_judged(model: LanguageModel, tmp_path: Path) -> 
     assert f"- Not told apart: {DEFAULT} minus similarity, exact match" in answers.verdict(found)
     last = answers.text_table({"films": some}).splitlines()[-1]
     assert last.startswith("| films: answer in a text | 1 | 0.0 | 0.0 | 0.0 | 100.0 | +100.0 (")
-
-
-def test_layouts_are_judged_by_log_p(model: LanguageModel, tmp_path: Path) -> None:
-    tried = answers.try_layouts(Judge(model, tmp_path / "v.jsonl", print), [asked("Rush", 2)])
-    assert tried.shape == (len(answers.LAYOUTS), len(answers.TRIED_WITH))
-    lines = answers.layout_table(tried).splitlines()[2:]
-    assert [line for line in lines if "**" in line] == [lines[answers.LAYOUTS.index(answers.LAYOUT)]]
-
-
-def test_a_difference_is_paired_and_leaves_out_what_is_unknown() -> None:
-    base = np.zeros((3, len(MEASURES)))
-    other = base.copy()
-    other[:, MEASURES.index("answer in a text")] = [100, 100, np.nan]
-    found = difference({SIMILARITY: base, DEFAULT: other}, DEFAULT, "answer in a text")
-    assert found == (100, 100, 100)
-    assert answers.shown(found, "answer in a text") == "+100.0 (+100.0 to +100.0)"

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import several_queries
 from benchmarks.regimes_tasks import Regime, complete, share
-from benchmarks.several_queries import HIGHEST, KS, METHODS, TRIED, Task, fuse, search, split_line, take_turns
+from benchmarks.several_queries import HIGHEST, KS, METHODS, Task, fuse, search, take_turns
 
 TEXTS = ["the north", "northern lights", "a northern town", "the east", "an eastern town", "both ways"]
 # Degrees of the texts, and of the three queries.
@@ -40,19 +40,13 @@ def test_lists_are_fused_or_take_turns(task: Task) -> None:
 
 def test_texts_stored_three_times_are_worth_as_much(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(several_queries, "embed", embed)
-    monkeypatch.setattr(several_queries, "is_development", lambda question: True)
+    monkeypatch.setattr(several_queries, "is_development", lambda question: False)
     stored = several_queries.store_three_times(task)
     assert stored.regime.cases[0].worth([2, 11]) == 1
     assert stored.regime.cases[0].worth([0, 1, 2]) == 0
     cell = several_queries.measure(stored, "")
     assert set(cell.found) == set(METHODS)
-    assert set(cell.tried) == set(TRIED)
-    assert {values.shape for values in (*cell.found.values(), *cell.tried.values())} == {(1, len(KS))}
+    assert {values.shape for values in cell.found.values()} == {(1, len(KS))}
     assert cell.found["question alone, similarity"].tolist() == [[0, 0]]
     # Three copies of one, and two of the other.
     assert cell.found[HIGHEST].tolist() == [[100, 100]]
-
-
-def test_a_question_that_was_cut_is_left_out() -> None:
-    assert split_line(" Who is A?  When was A born? Where is") == ["Who is A?", "When was A born?"]
-    assert split_line("") == []

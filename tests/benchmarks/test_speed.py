@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from benchmarks.racing import contenders, end_to_end, texts
-from benchmarks.racing.points import LAMBDA, Batch, Point, batch_data, data
+from benchmarks.racing import contenders
+from benchmarks.racing.races import LAMBDA, Batch, Point, batch_data, data
 from shared_core import select
-from shared_core.selectors import _greedy
 
 SMALL = Point(12, 8, 4)
 
@@ -50,52 +46,3 @@ def test_every_query_of_a_batch_has_its_own_candidates() -> None:
         np.testing.assert_array_equal(answers[name].indices, answers[in_numpy].indices)
     single = select(queries[1], vectors[1], batch.k, "mmr", lambda_mult=LAMBDA).indices
     np.testing.assert_array_equal(answers[contenders.MMR].indices[1], single)
-
-
-@pytest.mark.skipif(not find_spec("numba"), reason="needs numba")
-def test_numpy_alone_uses_no_compiled_loop_and_lasts_for_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    used: list[bool] = []
-
-    class Noting:
-        """The compiled loops; notes each use of one."""
-
-        def __getattr__(self, name: str) -> Any:
-            used.append(True)
-            return getattr(_compiled, name)
-
-    from shared_core.selectors import _compiled
-
-    monkeypatch.setattr(_greedy, "compiled_loops", Noting)
-    batch = Batch(3, 12, 8, 4)
-    for runs in (contenders.contenders(SMALL, data(SMALL)), contenders.batch_contenders(batch)):
-        for name in set(runs) & set(contenders.NUMPY_ALONE):
-            in_numpy, uses = contenders.NUMPY_ALONE[name], []
-            for run in (runs[name], runs[in_numpy], runs[name]):
-                used.clear()
-                run()
-                uses.append(bool(used))
-            assert uses == [True, False, True], name
-
-
-def test_all_ways_lead_from_text_to_documents() -> None:
-    model = DeterministicFakeEmbedding(size=16)
-    runs = end_to_end.contenders(model, ["one", "two"], n=60, fetch_k=12, k=3)
-    answers = {name: run() for name, run in runs.items()}
-    wanted = {name for way in end_to_end.WAYS for name in end_to_end.columns(way)}
-    assert set(runs) == wanted
-    for way in end_to_end.WAYS:
-        documents = answers[way.name]
-        assert isinstance(documents, list)
-        assert [len(each) for each in documents] == [3, 3]
-        assert [[d.page_content for d in each] for each in documents] == [
-            [d.page_content for d in each]
-            for each in answers[way.given]  # type: ignore[attr-defined]
-        ]
-
-
-def test_the_texts_of_the_benchmark_name_each_other() -> None:
-    runs: dict[str, Any] = texts.contenders(20)
-    named = runs[texts.TITLED]().named > 0
-    assert 40 < named.sum() <= 100
-    np.testing.assert_array_equal(runs[texts.UNTITLED]().named > 0, named)
-    assert runs[texts.WORDS]().covered.shape == (20, 12)

@@ -21,6 +21,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import argparse
 import importlib.util
+import itertools
 import random
 import statistics
 import sys
@@ -107,10 +108,10 @@ def load_ways() -> tuple[dict[str, Way], Callable[[Sequence[Item]], int]]:
         transformers.AutoModelForCausalLM.from_pretrained(gemma_folder(), dtype=dtype).eval()
         for dtype in (torch.float32, torch.bfloat16)
     )
-    chosen = TransformersModel(gemma_folder(), None, None, None)
+    chosen = TransformersModel(gemma_folder())
     ways: dict[str, Way] = {
         f"{OURS} (its choice here: {chosen.precision})": ours(chosen),
-        f"{OURS}, float32": ours(TransformersModel(single, tokenizer, None, None)),
+        f"{OURS}, float32": ours(TransformersModel(single, tokenizer)),
     }
     if importlib.util.find_spec("lm_eval"):
         ways |= {
@@ -122,7 +123,11 @@ def load_ways() -> tuple[dict[str, Way], Callable[[Sequence[Item]], int]]:
 
 
 def ours(model: TransformersModel) -> Way:
-    return lambda items: [found.mean * found.tokens for found in model.score(items)]
+    def score(items: Sequence[Item]) -> list[float]:
+        scores = dict(itertools.chain.from_iterable(model.score_batches(items, BATCH)))
+        return [scores[place].mean * scores[place].tokens for place in range(len(items))]
+
+    return score
 
 
 def plain(model: Any, tokenizer: Any) -> Way:
@@ -216,14 +221,14 @@ the log-probability of an answer, summed over its tokens, from the plain loop in
 {table(head, rows)}
 {sizes}.
 
-- **setselect**: `LogPerplexityQuality.from_transformers(folder)`, `batch_size=8`.
+- **setselect**: `TransformersModel(folder)`, `batch_size=8`.
 - **lm-eval**: `HFLM.loglikelihood` with `batch_size=8`. `batch_size="auto"` tries batches of 64 and relies on the error
   of a full GPU. On a CPU the logits of 64 texts of 300 tokens would take 20 GB, so it is not measured.
 - **plain loop**: batches of 8 in the given order, padded, with the logits of all tokens.
 
-setselect saves time in four ways. It uses bfloat16 where the processor computes in it. It computes logits only for the
+setselect saves time in three ways. It uses bfloat16 where the processor computes in it. It computes logits only for the
 tokens of the answers; Gemma's vocabulary has 262,144 tokens, so a row of logits takes longer than reading a token. It
-reads a shared prompt once. It puts more short texts into one forward pass.
+puts more short texts into one forward pass.
 """
 
 

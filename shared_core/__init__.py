@@ -48,6 +48,7 @@ from .selectors.ndpp import NDPP
 from .selectors.top_k import TopK
 from .selectors.vrsd import VRSD
 from .signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
+from .signals.language_models import EndpointModel, TransformersModel
 from .signals.perplexity import LogPerplexityQuality
 from .signals.quality import with_quality_column, with_quality_weight
 from .signals.references import find_references, read_name
@@ -64,6 +65,7 @@ __all__ = [
     "Candidates",
     "Coverage",
     "EmbeddingFallbackWarning",
+    "EndpointModel",
     "InvalidInputError",
     "InvalidParameterError",
     "Kernel",
@@ -83,6 +85,7 @@ __all__ = [
     "SetSelectError",
     "SetSelectWarning",
     "TopK",
+    "TransformersModel",
     "VectorSourceError",
     "find_references",
     "make_selection",

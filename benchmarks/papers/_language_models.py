@@ -102,6 +102,10 @@ class _Totals:
         self._model = model
 
     @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
     def limit(self) -> int | None:
         return self._model.limit
 
@@ -194,7 +198,7 @@ def from_transformers(
     device = "cuda" if torch.cuda.is_available() else "cpu"
     precision = getattr(torch, dtype) if dtype else choose_precision(torch, device)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=precision).to(device).eval()
-    answers = TransformersModel(model, tokenizer, None, None)
+    answers = TransformersModel(model, tokenizer)
 
     # transformers' own stop_strings reads the whole vocabulary again for each batch.
     @cache
@@ -232,7 +236,7 @@ def from_transformers(
 
 def at_endpoint(url: str, name: str, key: str | None, batch_size: int = BATCH) -> LanguageModel:
     """A model behind an OpenAI-compatible ``/v1/completions``; scoring needs one that echoes log-probabilities."""
-    answers = EndpointModel(url, name, key, TIMEOUT, RETRIES)
+    answers = EndpointModel(url, name, api_key=key, timeout=TIMEOUT, max_retries=RETRIES)
     # As in EndpointModel: without a key none is sent, not even one from the environment.
     client = import_library("openai", "openai").OpenAI(
         base_url=url, api_key="none" if key is None else key, timeout=TIMEOUT, max_retries=RETRIES

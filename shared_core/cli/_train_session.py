@@ -28,6 +28,7 @@ from ..learning.feedback.coverage import CoverageFeedback, Feedback
 from ..learning.feedback.language_model import LanguageModelFeedback
 from ..learning.feedback.symbols import structural_symbols
 from ..learning.settings import FitSettings
+from ..signals.language_models import EndpointModel, TransformersModel
 from ._pool_file import PoolFile
 from ._terminal import COULD_NOT_RUN
 
@@ -67,13 +68,13 @@ def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **setti
     if endpoint is not None and llm is not None:
         if name is not None:
             raise InvalidParameterError(f"--feedback {name} and --endpoint exclude each other: leave one out")
-        return LanguageModelFeedback.from_endpoint(endpoint, llm, api_key=os.environ.get(KEY), **settings)
+        return LanguageModelFeedback(EndpointModel(endpoint, llm, api_key=os.environ.get(KEY)), **settings)
     if name is None or name in SYMBOLS:
         return CoverageFeedback(symbols=SYMBOLS[name or "coverage"])
     if ":" in name and not Path(name).exists():
         return CoverageFeedback(symbols=import_function(name))
     try:
-        return LanguageModelFeedback.from_transformers(name, **settings)
+        return LanguageModelFeedback(TransformersModel(name), **settings)
     except (InvalidParameterError, ImportError):
         raise
     # A wrong name, a network failure and a damaged folder raise exceptions of four libraries.

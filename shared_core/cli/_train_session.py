@@ -133,14 +133,13 @@ def expected_errors() -> tuple[type[Exception], ...]:
     return (SetSelectError, ImportError, OSError, *of_endpoint)
 
 
-def ask_consent(say: Console, given: bool, estimate: str) -> None:
+def ask_consent(say: Console, yes: bool, estimate: str) -> None:
     """Show the size of what will be sent to an endpoint; without a yes the command ends (``typer.Exit``)."""
     say.print(Text(estimate))
-    agreed = given
     # Without a terminal, confirm raises Abort: nobody can answer.
     with contextlib.suppress(typer.Abort):
-        agreed = agreed or typer.confirm("Continue?", err=True)
-    if not agreed:
+        yes = yes or typer.confirm("Continue?", err=True)
+    if not yes:
         say.print("Nothing was sent. With --yes the command does not ask.")
         raise typer.Exit(COULD_NOT_RUN)
 

@@ -44,12 +44,11 @@ class Run:
         self.history: list[Epoch] = []
         self.values: list[float] = []
         self.best: dict[str, Any] = {}
-        found = None
+        state = None if checkpoint is None else read_checkpoint(checkpoint, identity)
         if checkpoint is not None:
-            found = read_checkpoint(checkpoint, identity)
             remove_leftovers(checkpoint)
-        if found is not None:
-            self._load(*found)
+        if state is not None:
+            self._load(*state)
             return
         # The last NDPP is the start of the fit. Without it, a fit that keeps epoch 0 could seem to have learned.
         start = NDPP(relevance_mapping="exponential", temperature=settings.temperature, ridge=0)
@@ -164,9 +163,9 @@ class Run:
 
 def _describe(selector: Selector) -> str:
     """The repr of a selector without the parameters that have their defaults."""
-    given = [
+    parameters = [
         f"{field.name}={getattr(selector, field.name)!r}"
         for field in dataclasses.fields(selector)  # type: ignore[arg-type]
         if getattr(selector, field.name) != field.default
     ]
-    return f"{type(selector).__name__}({', '.join(given)})"
+    return f"{type(selector).__name__}({', '.join(parameters)})"

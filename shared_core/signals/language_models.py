@@ -92,9 +92,7 @@ class TransformersModel:
     'float32'
     """
 
-    def __init__(
-        self, model: Any, tokenizer: Any = None, *, device: Any = None, max_length: int | None = None
-    ) -> None:
+    def __init__(self, model: Any, tokenizer: Any = None, *, device: Any = None, max_length: int | None = None) -> None:
         torch = import_library("torch", "train")
         if isinstance(model, (str, os.PathLike)):
             tokenizer = model if tokenizer is None else tokenizer

@@ -125,16 +125,16 @@ class LogPerplexityQuality:
         cut: list[int] = []
         with hold_lock(resume):
             journal = None if resume is None else Journal(resume, '{"key": "', "a score")
-            known = {} if journal is None else _read_scores(journal)
+            scores_by_key = {} if journal is None else _read_scores(journal)
             missing: dict[str, Item] = {}
             for row, (key, (question, answer)) in enumerate(zip(keys, pairs, strict=True)):
-                if key not in known and key not in missing:
+                if key not in scores_by_key and key not in missing:
                     missing[key] = Item(row, head.replace(_QUESTION, question), answer)
             names, items = list(missing), list(missing.values())
             with progress_bar(progress, len(items), "answer", "scoring") as advance:
                 for batch in self._model.score_batches(items, self.batch_size):
                     scores = {names[place]: scored.mean for place, scored in batch}
-                    known |= scores
+                    scores_by_key |= scores
                     cut += [items[place].row for place, scored in batch if scored.cut]
                     if journal is not None:
                         journal.append({"key": key, "log_probability": mean} for key, mean in scores.items())
@@ -144,7 +144,7 @@ class LogPerplexityQuality:
                 f"{len(cut)} of {len(pairs)} texts are longer than {self._model.limit} tokens (item {min(cut)} is the "
                 "first): the question was cut at the front. Raise max_length if the model allows it"
             )
-        return np.array([known[key] for key in keys], dtype=np.float64)
+        return np.array([scores_by_key[key] for key in keys], dtype=np.float64)
 
     def annotate(
         self,
@@ -208,11 +208,11 @@ def _as_pairs(questions: Iterable[str], answers: Iterable[str]) -> list[tuple[st
 
 def _read_scores(journal: Journal) -> dict[str, float]:
     """The scores in a journal, by key. Beginning the journal finds a missing folder before the model runs."""
-    known: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for number, entry in journal.read():
         try:
-            known[entry["key"]] = float(entry["log_probability"])
+            scores[entry["key"]] = float(entry["log_probability"])
         except (ValueError, TypeError, KeyError):
             raise journal.error(number) from None
     journal.begin()
-    return known
+    return scores

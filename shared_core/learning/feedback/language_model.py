@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from ..._validation import check_integer, check_number
 from ...errors import InvalidParameterError, warn

@@ -74,12 +74,12 @@ def log_likelihood(
     step = max(1, _ROWS_AT_ONCE // width)
     with torch.no_grad():
         grams = None if labels.candidates else factors.grams()
-        found = []
+        parts = []
         for start in range(0, number, step):
             batch = torch.arange(start, min(start + step, number))
             rows = factors.rows(labels.items[batch].flatten())
-            found.append(labels.log_likelihoods(factors, batch, *rows, grams, ridge))
-    values: NDArray[np.float64] = torch.cat(found).cpu().numpy()
+            parts.append(labels.log_likelihoods(factors, batch, *rows, grams, ridge))
+    values: NDArray[np.float64] = torch.cat(parts).cpu().numpy()
     return values
 
 
@@ -112,16 +112,16 @@ class _Labels:
         own_v, own_b = (
             rows.gather(1, places[..., None].expand(-1, -1, rows.shape[2])) * inside[..., None] for rows in (v, b)
         )
-        found = _log_dets(factors, own_v, own_b, inside, ridge)
+        logs = _log_dets(factors, own_v, own_b, inside, ridge)
         if grams is not None:
-            return found - _normaliser(factors, grams)
+            return logs - _normaliser(factors, grams)
         if self.relevance is not None:
             relevance = self.relevance[batch]
-            found = found + 2 * (relevance.gather(1, places).log() * inside).sum(1)
+            logs = logs + 2 * (relevance.gather(1, places).log() * inside).sum(1)
             v, b = (rows * relevance[..., None] for rows in (v, b))
         if v.shape[1] <= v.shape[2] + b.shape[2]:
-            return found - _log_dets(factors, v, b, held, 1.0)
-        return found - _normaliser(factors, Grams(v.mT @ v, v.mT @ b, b.mT @ b))
+            return logs - _log_dets(factors, v, b, held, 1.0)
+        return logs - _normaliser(factors, Grams(v.mT @ v, v.mT @ b, b.mT @ b))
 
 
 def _as_rows(lists: Lists) -> list[NDArray[np.int64]]:
@@ -154,5 +154,5 @@ def _normaliser(factors: Factors, grams: Grams) -> Tensor:
 
 def _log_abs_det(matrices: Tensor) -> Tensor:
     # Both determinants above are positive for every skew part; a negative sign would be a rounding error.
-    found: Tensor = torch.linalg.slogdet(matrices).logabsdet
-    return found
+    logs: Tensor = torch.linalg.slogdet(matrices).logabsdet
+    return logs

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
-from shared_core import NDPP, LinearKernel, LowRankKernel
+from shared_core import NDPP, LinearKernel, LowRankKernel, TransformersModel
 from shared_core._files import hold_lock
 from shared_core.cli._program import app
 from shared_core.learning import CoverageFeedback, LanguageModelFeedback, fit, hold_out, label
@@ -322,14 +322,6 @@ def test_other_settings_than_those_of_the_files_are_refused(folder: Path) -> Non
     assert "the labels were made with other settings: --seed = 0 then, 1 now. Use" in result.stderr
 
 
-def test_items_that_cannot_be_labelled_are_shown(folder: Path) -> None:
-    vectors = np.load(folder / "vectors.npy")
-    np.save(folder / "vectors.npy", np.where(np.arange(60)[:, None] == 7, 0, vectors))
-    told = run(folder, *SMALL).stderr
-    assert "vectors: row 7 is zero" in told
-    assert "'question 7?'" in told
-
-
 def test_a_function_for_symbols_that_fails_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     (folder / "my_symbols.py").write_text("def words(text):\n    return text.split('(')[9]\n", encoding="utf-8")
@@ -356,7 +348,7 @@ def test_a_model_from_its_folder(folder: Path, gpt: tuple[Any, Any]) -> None:
     result = run(folder, "--k", 1, "--fetch-k", 5, "--epochs", 1, "--subsets", 2, "--feedback", folder / "model")
     assert result.exit_code in (0, 1), result.output
     items, vectors = read(folder)
-    feedback = LanguageModelFeedback.from_transformers(folder / "model")
+    feedback = LanguageModelFeedback(TransformersModel(folder / "model"))
     split = hold_out(items, vectors)
     drawn: dict[str, Any] = {"k": 1, "candidates": 5, "subsets": 2, "draw": "greedy"}
     expected = label(items, vectors, feedback, queries=split.trained, examples=split.examples, **drawn)

@@ -66,46 +66,6 @@ def test_rates_are_unchanged_by_their_parametrisation(rate: float) -> None:
 # --- rows, Grams and what a step needs of the pool --------------------------------------------------
 
 
-@every_kind
-@every_rank
-def test_rows_and_grams_agree_with_v_and_b(kind: str, K: int, K_skew: int) -> None:
-    factors = KINDS[kind](K, K_skew)
-    v, b, _ = parts(M, K, K_skew) if kind == "rows" else parts(D, K, K_skew)
-    v, b = (v, b) if kind == "rows" else (UNIT @ v, UNIT @ b)
-    assert len(factors) == M
-    index = [3, 0, 3, 11]
-    for rows, expected in zip((factors.rows(), factors.rows(torch.tensor(index))), (slice(None), index), strict=True):
-        np.testing.assert_allclose(plain(rows[0]), v[expected], rtol=1e-12, atol=1e-14)
-        np.testing.assert_allclose(plain(rows[1]), b[expected], rtol=1e-12, atol=1e-14)
-    for found, expected in zip(factors.grams(), (v.T @ v, v.T @ b, b.T @ b), strict=True):
-        np.testing.assert_allclose(plain(found), expected, rtol=1e-12, atol=1e-13)
-
-
-@every_kind
-@every_rank
-@pytest.mark.parametrize("grams", [True, False])
-def test_the_pool_of_a_step_and_its_gradient(kind: str, K: int, K_skew: int, grams: bool) -> None:
-    """Against what autograd makes of the plain formulas over all rows."""
-    factors = KINDS[kind](K, K_skew)
-    weights = torch.from_numpy(np.random.default_rng(5).uniform(0.1, 1, M))
-    index = torch.tensor([7, 2, 7, 0])
-    v, b = factors.rows()
-    expected = [v[index], b[index], (weights[:, None] * v**2).sum(), (weights[:, None] * b**2).sum()]
-    expected += [v.T @ v, v.T @ b, b.T @ b] if grams else []
-    pool = factors.pool(index, factors.weighing(weights), grams)
-    found = [*pool[:4], *(pool.grams or ())]
-    assert len(found) == len(expected)
-    generator = torch.Generator().manual_seed(1)
-    mixing = [torch.randn(part.shape, generator=generator, dtype=torch.float64) for part in expected]
-    gradients = []
-    for terms in (found, expected):
-        total = sum((mix * part).sum() for mix, part in zip(mixing, terms, strict=True))
-        trained = [p for name, p in factors.named_parameters() if name != "free_rates"]
-        gradients.append(torch.autograd.grad(total, trained))
-    for a, e in zip([*found, *gradients[0]], [*expected, *gradients[1]], strict=True):
-        np.testing.assert_allclose(plain(a), plain(e), rtol=1e-10, atol=1e-12)
-
-
 # --- kernels ----------------------------------------------------------------------------------------
 
 

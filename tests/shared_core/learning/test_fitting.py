@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import copy
 import hashlib
 import itertools
-import os
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path

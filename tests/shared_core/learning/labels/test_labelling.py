@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,6 @@ from numpy.typing import NDArray
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.learning.labels.labelling import LabelledSubset, best, label
-from shared_core.selectors.ndpp import DEFAULT_RIDGE
-from tests import oracles
 
 ROOT = Path(__file__).resolve().parents[4]
 

@@ -155,7 +155,7 @@ def fit_or_best(
 
     lines: list[str] = []
     more |= {"ids": pool.ids, "checkpoint": files.checkpoint, "resume": files.labels}
-    more |= {"on_epoch": partial(_log, files.log, lines)}
+    more["on_epoch"] = partial(_log, files.log, lines)
     try:
         return fit(pool.items, vectors, feedback, settings=settings, progress=console.is_terminal, **more), True
     except KeyboardInterrupt:

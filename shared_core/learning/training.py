@@ -58,19 +58,17 @@ class Run:
 
     def train(self, progress: bool, on_epoch: Callable[[Epoch], object] | None) -> None:
         """Train until ``epochs`` are over, or until ``patience`` epochs brought no improvement."""
-        tell, epochs = on_epoch or (lambda epoch: None), self.settings.epochs
+        tell, epochs, patience = on_epoch or (lambda epoch: None), self.settings.epochs, self.settings.patience
         for epoch in self.history:
             tell(epoch)
         with progress_bar(progress, epochs, "epoch", "fitting", len(self.history) - 1) as advance:
-            while (
-                len(self.history) <= epochs
-                and len(self.history) - 1 - self._last_improvement() < self.settings.patience
-            ):
+            while len(self.history) <= epochs and len(self.history) - 1 - self._last_improvement() < patience:
                 self._measure(self._train_epoch(len(self.history)))
                 if self.checkpoint is not None:
                     self._save(self.checkpoint)
-                tell(self.history[-1])
-                advance(loss=f"{self.history[-1].loss:.3g}", feedback=f"{self.history[-1].feedback:.4g}")
+                epoch = self.history[-1]
+                tell(epoch)
+                advance(loss=f"{epoch.loss:.3g}", feedback=f"{epoch.feedback:.4g}")
 
     def fitted(self) -> Fitted:
         """The best epoch's kernel, compared with the selectors that learn nothing."""
@@ -126,14 +124,13 @@ class Run:
 
     def _best_epoch(self) -> int:
         """The number of the first epoch with the highest feedback."""
-        return max(range(len(self.history)), key=lambda n: (self.history[n].feedback, -n))
+        return int(np.argmax([epoch.feedback for epoch in self.history]))
 
     def _last_improvement(self) -> int:
         """The number of the last epoch that brought an improvement."""
         if self.task.likelihood is None:
             return self._best_epoch()
-        values = [-np.inf if epoch.likelihood is None else epoch.likelihood for epoch in self.history]
-        return max(range(len(values)), key=lambda n: (values[n], -n))
+        return int(np.argmax([epoch.likelihood for epoch in self.history]))  # type: ignore[arg-type]
 
     def _save(self, path: str | os.PathLike[str]) -> None:
         tensors = {f"now.{name}": part for name, part in self.task.parts.state_dict().items()}

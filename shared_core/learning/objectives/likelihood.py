@@ -44,8 +44,7 @@ class Likelihood:
     ) -> None:
         self.factors, self.alpha, self.beta, self.ridge = factors, alpha, beta, ridge
         self._labels = _Labels(factors, subsets, candidates, relevance)
-        self.weights: NDArray[np.float64] = 1 / np.maximum(self._labels.counts, 1)
-        self._weighing = factors.weighing(torch.from_numpy(self.weights))
+        self._weighing = factors.weighing(torch.from_numpy(1 / np.maximum(self._labels.counts, 1)))
 
     def __len__(self) -> int:
         """The number of labelled subsets."""
@@ -98,7 +97,6 @@ class _Labels:
         self.items, self.held = _pad(lists, factors.device)
         # The places of each subset (N, s) among these rows, with their mask.
         self.places, self.inside = _pad(places, factors.device)
-        self.relevance = None
         if relevance is not None:
             numbers, _ = _pad([np.asarray(entry, dtype=np.float64) for entry in relevance], factors.device)
             self.relevance = numbers.masked_fill(~self.held, 1.0)
@@ -115,10 +113,9 @@ class _Labels:
         logs = _log_dets(factors, own_v, own_b, inside, ridge)
         if grams is not None:
             return logs - _normaliser(factors, grams)
-        if self.relevance is not None:
-            relevance = self.relevance[batch]
-            logs = logs + 2 * (relevance.gather(1, places).log() * inside).sum(1)
-            v, b = (rows * relevance[..., None] for rows in (v, b))
+        relevance = self.relevance[batch]
+        logs = logs + 2 * (relevance.gather(1, places).log() * inside).sum(1)
+        v, b = (rows * relevance[..., None] for rows in (v, b))
         if v.shape[1] <= v.shape[2] + b.shape[2]:
             return logs - _log_dets(factors, v, b, held, 1.0)
         return logs - _normaliser(factors, Grams(v.mT @ v, v.mT @ b, b.mT @ b))

@@ -76,8 +76,8 @@ def make_task(
         unit = factors.unit if isinstance(factors, LinearFactors) else unit_rows(vectors[pool])
         relevance = LearnedRelevance(unit, settings.temperature, mapped=settings.learn_relevance).to(factors.device)
         placed = [
-            LabelledSubset(int(place[entry.query]), tuple(subset.tolist()), entry.score)
-            for entry, subset in zip(trained, subsets(trained), strict=True)
+            LabelledSubset(int(place[entry.query]), tuple(rows.tolist()), entry.score)
+            for entry, rows in zip(trained, subsets(trained), strict=True)
         ]
         listwise = Listwise(factors, relevance, placed, sharpness=settings.sharpness, pull=settings.pull)
         parts = nn.ModuleDict({"factors": factors, "relevance": relevance})

@@ -190,13 +190,6 @@ def labels_of(**more: Any) -> list[LabelledSubset]:
     return label(items, vectors, COVERAGE, **{"k": 2, "candidates": 12, "draw": "greedy", **more})
 
 
-@pytest.mark.parametrize("objective", ["listwise", "likelihood"])
-def test_fit_makes_its_own_labels(objective: str) -> None:
-    made = labels_of(draw="greedy" if objective == "listwise" else "random", seed=4)
-    found = quick(objective=objective, seed=4)
-    assert_same(found.kernel, quick(objective=objective, seed=4, labels=iter(made)).kernel)
-
-
 def test_labels_may_come_with_their_split_and_then_none_is_lost() -> None:
     items, vectors = small()
     split = hold_out(items, vectors, queries=range(4, 24), held_out=0.3, seed=2)
@@ -234,25 +227,6 @@ def test_without_labels_of_held_out_items_the_likelihood_is_that_of_nothing() ->
     known = labels_of(draw="random", queries=split.trained, examples=split.examples)
     fitted = quick(objective="likelihood", labels=known, split=split)
     assert [epoch.likelihood for epoch in fitted.history] == [None] * len(fitted.history)
-
-
-@every_kernel
-@pytest.mark.parametrize("settings", [{"objective": "likelihood", "temperature": 0.4}, {"learn_relevance": False}])
-def test_a_saved_kernel_is_served_with_the_relevance_that_it_was_trained_with(
-    kernel: str, settings: dict[str, Any], tmp_path: Path
-) -> None:
-    """NDPP's own default relevance is another one, and depends on the candidates."""
-    _, vectors = small()
-    fitted = quick(kernel=kernel, **settings)
-    fitted.kernel.save(tmp_path / "kernel.safetensors")
-    loaded = type(fitted.kernel).load(tmp_path / "kernel.safetensors")
-    candidates = Candidates(vectors[0], vectors[1:], ids=range(1, 24))
-    plain = NDPP(loaded, relevance_mapping="exponential", temperature=fitted.kernel.temperature).select(candidates, 6)
-    served = NDPP(loaded).select(candidates, 6)
-    np.testing.assert_allclose(served.gains, plain.gains, rtol=1e-9)
-    assert served.indices.tolist() == plain.indices.tolist()
-    automatic = NDPP(loaded, relevance_mapping="exponential").select(candidates, 6)
-    assert not np.allclose(served.gains, automatic.gains, rtol=1e-3)
 
 
 def test_options_may_be_keywords_or_an_object() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -105,19 +104,6 @@ def test_an_item_never_teaches_itself() -> None:
     for query, drawn in by_query(label(items, vectors, numbered, k=1, candidates=11)).items():
         seen = {row for (row,) in drawn}
         assert seen == set(range(12)) - {query, partners.get(query, query)}
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_input_is_unchanged(dtype: Any) -> None:
-    items, vectors = pool(8)
-    vectors = vectors.astype(dtype)
-    before, text = vectors.copy(), json.dumps(items)
-    vectors.setflags(write=False)
-    labels = label(tuple(items), vectors, numbered, k=2, candidates=5)
-    np.testing.assert_array_equal(vectors, before)
-    assert json.dumps(items) == text
-    assert label(items, vectors.tolist(), numbered, k=2, candidates=5) == labels
-    assert label(items, 7 * vectors, numbered, k=2, candidates=5) == labels
 
 
 # --- a draw of one's own --------------------------------------------------------------------------

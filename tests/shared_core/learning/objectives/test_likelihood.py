@@ -29,8 +29,7 @@ CANDIDATES = [[1, 0], [4, 5, 6], [2, 3, 5, 8], [*range(M)], [6, 0, 3, 1, 8]]
 RELEVANCE = [np.random.default_rng(9).uniform(0.05, 1, len(c)).tolist() for c in CANDIDATES]
 SETTINGS: dict[str, dict[str, Any]] = {
     "pool": {},
-    "candidates": {"candidates": CANDIDATES},
-    "relevance": {"candidates": CANDIDATES, "relevance": RELEVANCE},
+    "candidates": {"candidates": CANDIDATES, "relevance": RELEVANCE},
 }
 every_rank = pytest.mark.parametrize(("K", "K_skew"), RANKS)
 every_setting = pytest.mark.parametrize("setting", SETTINGS)
@@ -49,7 +48,7 @@ def dense_log_likelihoods(kernel: Matrix, setting: str, ridge: float) -> Matrix:
     for n, subset in enumerate(SUBSETS):
         items = CANDIDATES[n] if setting != "pool" else list(range(M))
         r = np.ones(M)
-        if setting == "relevance":
+        if setting != "pool":
             r[items] = RELEVANCE[n]
         inside = np.linalg.det(kernel[np.ix_(subset, subset)] + ridge * np.eye(len(subset)))
         adapted = (r[:, None] * kernel * r)[np.ix_(items, items)]

@@ -16,6 +16,7 @@ import os
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import importlib.util
+import itertools
 import random
 import statistics
 import sys
@@ -97,10 +98,10 @@ def load_ways() -> tuple[dict[str, Way], Callable[[Sequence[Item]], int]]:
         transformers.AutoModelForCausalLM.from_pretrained(gemma_folder(), dtype=dtype).eval()
         for dtype in (torch.float32, torch.bfloat16)
     )
-    chosen = TransformersModel(gemma_folder(), None, None, None)
+    chosen = TransformersModel(gemma_folder())
     ways: dict[str, Way] = {
         f"{OURS} (its choice here: {chosen.precision})": ours(chosen),
-        f"{OURS}, float32": ours(TransformersModel(single, tokenizer, None, None)),
+        f"{OURS}, float32": ours(TransformersModel(single, tokenizer)),
     }
     if importlib.util.find_spec("lm_eval"):
         ways |= {"lm-eval, bfloat16": lm_eval(half, tokenizer), "lm-eval, float32": lm_eval(single, tokenizer)}
@@ -109,7 +110,11 @@ def load_ways() -> tuple[dict[str, Way], Callable[[Sequence[Item]], int]]:
 
 
 def ours(model: TransformersModel) -> Way:
-    return lambda items: [found.mean * found.tokens for found in model.score(items)]
+    def score(items: Sequence[Item]) -> list[float]:
+        scores = dict(itertools.chain.from_iterable(model.score_batches(items, BATCH)))
+        return [scores[place].mean * scores[place].tokens for place in range(len(items))]
+
+    return score
 
 
 def plain(model: Any, tokenizer: Any) -> Way:

@@ -171,7 +171,7 @@ def from_transformers(folder: str | Path, name: str | None = None, weights: str 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     precision = choose_precision(torch, device)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=precision).to(device).eval()
-    answers = TransformersModel(model, tokenizer, None, None)
+    answers = TransformersModel(model, tokenizer)
 
     # transformers' own stop_strings reads the whole vocabulary again for each batch.
     @cache
@@ -209,7 +209,7 @@ def from_transformers(folder: str | Path, name: str | None = None, weights: str 
 
 def at_endpoint(url: str, name: str, key: str | None) -> LanguageModel:
     """A model behind an OpenAI-compatible ``/v1/completions``; scoring needs one that echoes log-probabilities."""
-    answers = EndpointModel(url, name, key, TIMEOUT, RETRIES)
+    answers = EndpointModel(url, name, api_key=key, timeout=TIMEOUT, max_retries=RETRIES)
     # As in EndpointModel: without a key none is sent, not even one from the environment.
     client = import_library("openai", "openai").OpenAI(
         base_url=url, api_key="none" if key is None else key, timeout=TIMEOUT, max_retries=RETRIES

@@ -28,6 +28,7 @@ from ..learning.feedback.coverage import CoverageFeedback, Feedback
 from ..learning.feedback.language_model import LanguageModelFeedback
 from ..learning.feedback.symbols import structural_symbols
 from ..learning.settings import FitSettings
+from ..signals.language_models import EndpointModel, TransformersModel
 from ._pool_file import PoolFile
 from ._terminal import COULD_NOT_RUN
 
@@ -67,13 +68,13 @@ def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **setti
     if endpoint is not None and llm is not None:
         if name is not None:
             raise InvalidParameterError(f"--feedback {name} and --endpoint exclude each other: leave one out")
-        return LanguageModelFeedback.from_endpoint(endpoint, llm, api_key=os.environ.get(KEY), **settings)
+        return LanguageModelFeedback(EndpointModel(endpoint, llm, api_key=os.environ.get(KEY)), **settings)
     if name is None or name in SYMBOLS:
         return CoverageFeedback(symbols=SYMBOLS[name or "coverage"])
     if ":" in name and not Path(name).exists():
         return CoverageFeedback(symbols=import_function(name))
     try:
-        return LanguageModelFeedback.from_transformers(name, **settings)
+        return LanguageModelFeedback(TransformersModel(name), **settings)
     except (InvalidParameterError, ImportError):
         raise
     # A wrong name, a network failure and a damaged folder raise exceptions of four libraries.
@@ -132,14 +133,13 @@ def expected_errors() -> tuple[type[Exception], ...]:
     return (SetSelectError, ImportError, OSError, *of_endpoint)
 
 
-def ask_consent(say: Console, given: bool, estimate: str) -> None:
+def ask_consent(say: Console, yes: bool, estimate: str) -> None:
     """Show the size of what will be sent to an endpoint; without a yes the command ends (``typer.Exit``)."""
     say.print(Text(estimate))
-    agreed = given
     # Without a terminal, confirm raises Abort: nobody can answer.
     with contextlib.suppress(typer.Abort):
-        agreed = agreed or typer.confirm("Continue?", err=True)
-    if not agreed:
+        yes = yes or typer.confirm("Continue?", err=True)
+    if not yes:
         say.print("Nothing was sent. With --yes the command does not ask.")
         raise typer.Exit(COULD_NOT_RUN)
 
@@ -155,7 +155,7 @@ def fit_or_best(
 
     lines: list[str] = []
     more |= {"ids": pool.ids, "checkpoint": files.checkpoint, "resume": files.labels}
-    more |= {"on_epoch": partial(_log, files.log, lines)}
+    more["on_epoch"] = partial(_log, files.log, lines)
     try:
         return fit(pool.items, vectors, feedback, settings=settings, progress=console.is_terminal, **more), True
     except KeyboardInterrupt:

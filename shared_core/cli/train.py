@@ -121,24 +121,24 @@ def train(
             import_library(name, "train")
         from ..learning.results import plot
 
-        found = read_pool(pool, question, answer, ids=kernel == "rows")
-        report_problems(say, found.problems)
+        contents = read_pool(pool, question, answer, ids=kernel == "rows")
+        report_problems(say, contents.problems)
         scorer = feedback_of(
             feedback, endpoint, llm, instruction=instruction, example=example, batch_size=llm_batch_size, price=price
         )
-        queries = find_queries(found.items, scorer, feedback)
+        queries = find_queries(contents.items, scorer, feedback)
         rows = (
-            _embed(say, found, model, cache)
+            _embed(say, contents, model, cache)
             if vectors is None
-            else read_rows(vectors, found.rows, found.lines, "the pool")
+            else read_rows(vectors, contents.rows, contents.lines, "the pool")
         )
-        if len(queries) < len(found.items):
+        if len(queries) < len(contents.items):
             say.print(
-                f"{len(found.items) - len(queries)} answers have no symbols: these items are used as examples only"
+                f"{len(contents.items) - len(queries)} answers have no symbols: these items are used as examples only"
             )
         with print_warnings(say):
             fitted, whole = fit_or_best(
-                say, files, found, rows, scorer, settings, queries=queries, say=partial(ask_consent, say, yes)
+                say, files, contents, rows, scorer, settings, queries=queries, say=partial(ask_consent, say, yes)
             )
             fitted.kernel.save(files.kernel)
             plot(files.plot, fitted, f"{pool.name}: {objective}, k = {k}")
@@ -147,7 +147,7 @@ def train(
     except KeyboardInterrupt:
         stop(say, f"interrupted: what is done so far is kept beside {out}; run the same command again to resume")
     show_result(result_console(), fitted, files)
-    raise typer.Exit(FINE if whole and fitted.helped and not found.problems else WITH_PROBLEMS)
+    raise typer.Exit(FINE if whole and fitted.helped and not contents.problems else WITH_PROBLEMS)
 
 
 def _embed(say: Console, pool: PoolFile, model: str, cache: Path | None) -> Any:

@@ -28,8 +28,8 @@ def write_checkpoint(
 
     metadata = {"format": FORMAT, "version": str(FORMAT_VERSION)}
     metadata |= {"settings": json.dumps(settings), "state": json.dumps(state)}
-    kept = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    write_atomically(path, save(kept, {**metadata, "sha256": _digest(kept, metadata)}))
+    plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    write_atomically(path, save(plain, {**metadata, "sha256": _digest(plain, metadata)}))
 
 
 def read_checkpoint(

@@ -120,16 +120,16 @@ def fit(
     >>> len(fitted.history), fitted.kernel.W_V.shape
     (5, (6, 6))
     """
-    given = dataclasses.replace(settings or FitSettings(), **options)
-    _check_device(given.device)
+    settings = dataclasses.replace(settings or FitSettings(), **options)
+    _check_device(settings.device)
     neighbours = Neighbours(items, vectors)
     rows = np.array(as_numeric(vectors, "vectors"))
-    if given.kernel == "linear" and (given.rank or 1) > rows.shape[1]:
+    if settings.kernel == "linear" and (settings.rank or 1) > rows.shape[1]:
         raise InvalidParameterError(
-            f"rank must be at most {rows.shape[1]}, the length of the vectors, got {given.rank}"
+            f"rank must be at most {rows.shape[1]}, the length of the vectors, got {settings.rank}"
         )
-    row_names = _check_ids(ids, len(rows), given.kernel)
-    identity = given.identity()
+    row_names = _check_ids(ids, len(rows), settings.kernel)
+    identity = settings.identity()
     if checkpoint is not None:
         identity |= {"feedback": describe_callable(feedback), "items and vectors": neighbours.sha256()}
     if labels is not None and (queries is not None or resume is not None):
@@ -146,45 +146,45 @@ def fit(
             if labels is not None:
                 labels = list(labels)
                 queries = dict.fromkeys(entry.query for entry in labels)
-            split = split_queries(neighbours, queries, given)
+            split = split_queries(neighbours, queries, settings)
         split = check_split(split, len(neighbours))
-        picks = HeldOut(neighbours, rows, split, feedback, given.k, given.fetch_k, row_names)
+        picks = HeldOut(neighbours, rows, split, feedback, settings.k, settings.fetch_k, row_names)
         tell = say or (lambda line: sys.stderr.write(line + "\n"))
         # An item gets one prompt in each epoch, one before the first, and one for each of six unlearned selectors.
-        prompts = len(split.held_out) * (given.epochs + 1 + 6)
+        prompts = len(split.held_out) * (settings.epochs + 1 + 6)
         to_fit = f"to fit: at most {prompts:,} prompts, for the picks of {len(split.held_out)} held-out items"
-        told: list[str] = []
+        estimates: list[str] = []
 
         def tell_both(estimate: str) -> None:
-            told.append(estimate)
+            estimates.append(estimate)
             tell(f"{estimate}\n{to_fit}")
 
         if labels is None:
             with rename_arguments({"candidates": argument_name("fetch_k")}):
                 labels = label(
-                    neighbours.items, rows, feedback, k=given.k, candidates=given.fetch_k,
-                    draw="greedy" if given.listwise else "random", subsets=given.subsets, seed=given.seed,
-                    queries=split.labelled(given.listwise), examples=split.examples,
+                    neighbours.items, rows, feedback, k=settings.k, candidates=settings.fetch_k,
+                    draw="greedy" if settings.listwise else "random", subsets=settings.subsets, seed=settings.seed,
+                    queries=split.labelled(settings.listwise), examples=split.examples,
                     resume=resume, progress=progress, say=tell_both,
                 )  # fmt: skip
-        known = check_labels(labels, len(neighbours))
-        trained, measured = _divide(known, split)
-        if getattr(feedback, "remote", False) and not told:
+        checked_labels = check_labels(labels, len(neighbours))
+        trained, measured = _divide(checked_labels, split)
+        if getattr(feedback, "remote", False) and not estimates:
             tell(to_fit)
         if checkpoint is not None:
-            identity |= {"held-out items": split.sha256(), "labels": digest_labels(known)}
-        task = make_task(given, neighbours, rows, split, trained, measured, row_names)
-        run = Run(task, picks, given, checkpoint, identity)
+            identity |= {"held-out items": split.sha256(), "labels": digest_labels(checked_labels)}
+        task = make_task(settings, neighbours, rows, split, trained, measured, row_names)
+        run = Run(task, picks, settings, checkpoint, identity)
         run.train(progress, on_epoch)
     return run.fitted()
 
 
 def _divide(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[LabelledSubset], list[LabelledSubset]]:
     """The labels to train on and those of held-out queries; a warning says how many hold held-out items."""
-    examples, wanted, held_out = set(split.examples), set(split.trained), set(split.held_out)
+    examples, queries, held_out = set(split.examples), set(split.trained), set(split.held_out)
     clean = [entry for entry in labels if examples.issuperset(entry.subset)]
-    trained, measured = ([entry for entry in clean if entry.query in part] for part in (wanted, held_out))
-    count = sum(entry.query in wanted for entry in labels)
+    trained, measured = ([entry for entry in clean if entry.query in part] for part in (queries, held_out))
+    count = sum(entry.query in queries for entry in labels)
     if not count:
         raise InvalidInputError("no label belongs to an item that is trained on: label the items of split.trained")
     lost = f"{count - len(trained):,} of the {count:,} labelled subsets of trained items hold held-out items"

@@ -39,16 +39,16 @@ class Neighbours:
         self._rows = as_unit_rows(self._given, copy=False)
         self._digest = hashlib.sha256()
         same: dict[str, list[int]] = {}
-        asked: dict[str, list[int]] = {}
+        questions: dict[str, list[int]] = {}
         for row, item in enumerate(self.items):
             whole = _as_text(item, row)
             self._digest.update(whole.encode() + b"\n")
             pair = {key: item[key] for key in ("question", "answer") if key in item}
             same.setdefault(_as_text(pair, row) if len(pair) == 2 else whole, []).append(row)
             if isinstance(item.get("question"), str):
-                asked.setdefault(_as_asked(item["question"]), []).append(row)
+                questions.setdefault(_as_question(item["question"]), []).append(row)
         self._same = {row: group for group in same.values() if len(group) > 1 for row in group}
-        self._asked = {row: group for group in asked.values() if len(group) > 1 for row in group}
+        self._asked = {row: group for group in questions.values() if len(group) > 1 for row in group}
 
     def __len__(self) -> int:
         return len(self.items)
@@ -69,11 +69,11 @@ class Neighbours:
             alike = near[self._exact_cosines(row, near) >= equal].tolist()
             for other in (*alike, *self._same.get(row, ()), *self._asked.get(row, ())):
                 leader[lead(other)] = lead(row)
-        found: dict[int, list[int]] = {lead(row): [] for row in queries}
+        groups: dict[int, list[int]] = {lead(row): [] for row in queries}
         for row in range(len(self)):
-            if lead(row) in found:
-                found[lead(row)].append(row)
-        return list(found.values())
+            if lead(row) in groups:
+                groups[lead(row)].append(row)
+        return list(groups.values())
 
     def sha256(self) -> str:
         """A digest that identifies these items and vectors."""
@@ -142,7 +142,7 @@ class Neighbours:
         return as_unit_rows(self._given[rows].astype(np.float64))
 
 
-def _as_asked(question: str) -> str:
+def _as_question(question: str) -> str:
     """The question without what a repetition may change: letter case, white space, punctuation at the end."""
     return " ".join(question.casefold().split()).rstrip(" .?!") or question
 

@@ -44,12 +44,11 @@ class Run:
         self.history: list[Epoch] = []
         self.values: list[float] = []
         self.best: dict[str, Any] = {}
-        found = None
+        state = None if checkpoint is None else read_checkpoint(checkpoint, identity)
         if checkpoint is not None:
-            found = read_checkpoint(checkpoint, identity)
             remove_leftovers(checkpoint)
-        if found is not None:
-            self._load(*found)
+        if state is not None:
+            self._load(*state)
             return
         # The last NDPP is the start of the fit. Without it, a fit that keeps epoch 0 could seem to have learned.
         start = NDPP(relevance_mapping="exponential", temperature=settings.temperature, ridge=0)
@@ -59,19 +58,17 @@ class Run:
 
     def train(self, progress: bool, on_epoch: Callable[[Epoch], object] | None) -> None:
         """Train until ``epochs`` are over, or until ``patience`` epochs brought no improvement."""
-        tell, epochs = on_epoch or (lambda epoch: None), self.settings.epochs
+        tell, epochs, patience = on_epoch or (lambda epoch: None), self.settings.epochs, self.settings.patience
         for epoch in self.history:
             tell(epoch)
         with progress_bar(progress, epochs, "epoch", "fitting", len(self.history) - 1) as advance:
-            while (
-                len(self.history) <= epochs
-                and len(self.history) - 1 - self._last_improvement() < self.settings.patience
-            ):
+            while len(self.history) <= epochs and len(self.history) - 1 - self._last_improvement() < patience:
                 self._measure(self._train_epoch(len(self.history)))
                 if self.checkpoint is not None:
                     self._save(self.checkpoint)
-                tell(self.history[-1])
-                advance(loss=f"{self.history[-1].loss:.3g}", feedback=f"{self.history[-1].feedback:.4g}")
+                epoch = self.history[-1]
+                tell(epoch)
+                advance(loss=f"{epoch.loss:.3g}", feedback=f"{epoch.feedback:.4g}")
 
     def fitted(self) -> Fitted:
         """The best epoch's kernel, compared with the selectors that learn nothing."""
@@ -127,14 +124,13 @@ class Run:
 
     def _best_epoch(self) -> int:
         """The number of the first epoch with the highest feedback."""
-        return max(range(len(self.history)), key=lambda n: (self.history[n].feedback, -n))
+        return int(np.argmax([epoch.feedback for epoch in self.history]))
 
     def _last_improvement(self) -> int:
         """The number of the last epoch that brought an improvement."""
         if self.task.likelihood is None:
             return self._best_epoch()
-        values = [-np.inf if epoch.likelihood is None else epoch.likelihood for epoch in self.history]
-        return max(range(len(values)), key=lambda n: (values[n], -n))
+        return int(np.argmax([epoch.likelihood for epoch in self.history]))  # type: ignore[arg-type]
 
     def _save(self, path: str | os.PathLike[str]) -> None:
         tensors = {f"now.{name}": part for name, part in self.task.parts.state_dict().items()}
@@ -164,9 +160,9 @@ class Run:
 
 def _describe(selector: Selector) -> str:
     """The repr of a selector without the parameters that have their defaults."""
-    given = [
+    parameters = [
         f"{field.name}={getattr(selector, field.name)!r}"
         for field in dataclasses.fields(selector)  # type: ignore[arg-type]
         if getattr(selector, field.name) != field.default
     ]
-    return f"{type(selector).__name__}({', '.join(given)})"
+    return f"{type(selector).__name__}({', '.join(parameters)})"

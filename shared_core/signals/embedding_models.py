@@ -214,26 +214,26 @@ class CachedEmbedding:
             connection = sqlite3.connect(self.path, timeout=60)
         with closing(connection) as database:
             with self._errors_named():
-                found = self._read(database, unique)
+                vectors = self._read(database, unique)
             # Texts of similar length share a batch, because models pad each batch to its longest text.
-            missing = sorted((key for key in unique if key not in found), key=lambda key: len(unique[key]))
+            missing = sorted((key for key in unique if key not in vectors), key=lambda key: len(unique[key]))
             batches = [missing[start : start + self.batch] for start in range(0, len(missing), self.batch)]
             for batch in self.track(batches, self.description) if batches else ():
-                asked = [unique[key] for key in batch]
-                made = as_embeddings(self.embed(asked), asked, self.model, _DTYPE)
-                found |= zip(batch, made, strict=True)
+                batch_texts = [unique[key] for key in batch]
+                rows = as_embeddings(self.embed(batch_texts), batch_texts, self.model, _DTYPE)
+                vectors |= zip(batch, rows, strict=True)
                 with self._errors_named(), database:
                     database.executemany(
                         "INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)",
-                        [(self.model, key, vector.tobytes()) for key, vector in zip(batch, made, strict=True)],
+                        [(self.model, key, vector.tobytes()) for key, vector in zip(batch, rows, strict=True)],
                     )
-        lengths = {len(vector) for vector in found.values()}
+        lengths = {len(vector) for vector in vectors.values()}
         if len(lengths) > 1:
             raise InvalidInputError(
                 f"model {self.model!r} has given vectors of lengths {sorted(lengths)}: if the model has changed "
                 f"under the same name, delete {self.path}"
             )
-        return np.stack([found[key] for key in keys])
+        return np.stack([vectors[key] for key in keys])
 
     @contextmanager
     def _errors_named(self) -> Iterator[None]:

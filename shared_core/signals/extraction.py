@@ -119,8 +119,8 @@ class PerspectiveExtractor:
 
         What ``split`` raises is raised unchanged.
         """
-        known = self._look_up(query)
-        return self._check(query, self._split(query)) if known is None else known
+        parts = self._look_up(query)
+        return self._check(query, self._split(query)) if parts is None else parts
 
     def __call__(self, query: str) -> QueryParts:
         """Same as :meth:`extract`, so that an extractor can be passed as a function of the query."""
@@ -128,12 +128,11 @@ class PerspectiveExtractor:
 
     async def aextract(self, query: str) -> QueryParts:
         """The async version of :meth:`extract`: awaits ``asplit``, or runs ``split`` in a thread."""
-        known = self._look_up(query)
-        if known is not None:
-            return known
-        if self._asplit is None:
-            return self._check(query, await asyncio.to_thread(self._split, query))
-        return self._check(query, await self._asplit(query))
+        parts = self._look_up(query)
+        if parts is not None:
+            return parts
+        answer = asyncio.to_thread(self._split, query) if self._asplit is None else self._asplit(query)
+        return self._check(query, await answer)
 
     def _look_up(self, query: str) -> QueryParts | None:
         if len(_words(query)) < 2:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import functools
 import itertools
 import math
 import os
@@ -17,9 +15,6 @@ from .._libraries import import_library
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
-# A prefix that several texts share is read once if it has at least _MIN_PREFIX tokens, and if this saves reading at
-# least _MIN_SAVED tokens. A prefix costs one more forward pass and a copy of its keys and values for each batch.
-_MIN_PREFIX, _MIN_SAVED = 32, 192
 # A forward pass has room for this many tokens for each text of the batch size. A token of an answer counts four times,
 # because it takes logits over the vocabulary.
 _TOKENS_PER_TEXT, _ANSWER_WEIGHT = 256, 4
@@ -37,18 +32,23 @@ class Scored(NamedTuple):
     """What a model says about one answer of ``tokens`` tokens; ``mean`` is their mean log-probability, at most 0.
 
     ``cut`` says whether the context was cut at the front, ``greedy`` whether greedy decoding would write this answer
-    (None if an endpoint does not say).
+    (None for an endpoint).
     """
 
     mean: float
     cut: bool
     tokens: int
-    greedy: bool | None
+    greedy: bool | None = None
 
 
 class AnswerModel(Protocol):
-    """A model that scores answers. :class:`LogPerplexityQuality` takes any object of this form."""
+    """A model that scores answers: a :class:`TransformersModel`, an :class:`EndpointModel`, or any object of this form.
 
+    :class:`LogPerplexityQuality` and :class:`LanguageModelFeedback` take it.
+    """
+
+    name: str
+    """Identifies the model in files; "" if it has no name."""
     limit: int | None
     """The most tokens of context and answer together. Scores with different limits are not comparable."""
     precision: str
@@ -67,17 +67,32 @@ class _Text(NamedTuple):
     cut: bool
 
 
-class _Prefix(NamedTuple):
-    """Tokens that several texts begin with, and the model's keys and values for them."""
-
-    ids: list[int]
-    cache: Any
-
-
 class TransformersModel:
-    """A causal language model of ``transformers``; see :meth:`LogPerplexityQuality.from_transformers`."""
+    """A causal language model of Hugging Face ``transformers``, local or loaded by name (extra ``train``).
 
-    def __init__(self, model: Any, tokenizer: Any, device: Any, max_length: int | None) -> None:
+    Parameters
+    ----------
+    model : str, path or loaded causal language model
+        A model given by name or folder is loaded in bfloat16 if the processor computes in it (a GPU, or a CPU with
+        avx512_bf16 or AMX), else in float32. A loaded model stays as it is: to choose the precision or quantisation,
+        load the model yourself.
+    tokenizer : str, path or loaded tokenizer, optional
+        By default the tokenizer of the same name as the model.
+    device : str or torch.device, optional
+        By default a loaded model stays on its device, and a model given by name goes to the GPU if there is one.
+    max_length : int >= 2, optional
+        The most tokens of a text with its answer; by default the limit of model and tokenizer. A start-of-text token is
+        kept when a text is cut at the front.
+
+    Examples
+    --------
+    >>> from transformers import ByT5Tokenizer, GPT2Config, GPT2LMHeadModel
+    >>> config = GPT2Config(vocab_size=384, n_embd=8, n_layer=1, n_head=1, bos_token_id=1, eos_token_id=1)
+    >>> TransformersModel(GPT2LMHeadModel(config), ByT5Tokenizer(), max_length=50).precision
+    'float32'
+    """
+
+    def __init__(self, model: Any, tokenizer: Any = None, *, device: Any = None, max_length: int | None = None) -> None:
         torch = import_library("torch", "train")
         if isinstance(model, (str, os.PathLike)):
             tokenizer = model if tokenizer is None else tokenizer
@@ -98,103 +113,63 @@ class TransformersModel:
         """How many tokens each item takes, up to the last one of the answer."""
         return [len(ids) for ids, _, _ in self._encode(items)]
 
-    def score(self, items: Sequence[Item], batch_size: int = 8) -> list[Scored]:
-        """One result for each item, in the same order; see :meth:`score_batches`."""
-        found = dict(itertools.chain.from_iterable(self.score_batches(items, batch_size)))
-        return [found[place] for place in range(len(items))]
-
     def score_batches(self, items: Sequence[Item], batch_size: int) -> Iterator[list[tuple[int, Scored]]]:
         """The result of each item with its place in ``items``, one forward pass after the other.
 
-        A prefix that several texts share is read once. The longest texts come first, so that a lack of memory shows in
-        the first pass.
+        The longest texts come first, so that a lack of memory shows in the first pass.
         """
         if not items:
             return
         texts = [self._fit(item, *tokens) for item, tokens in zip(items, self._encode(items), strict=True)]
-        # The pass over the answer begins with the last token before it, which predicts the answer's first.
-        groups = _group([text.ids[: text.first - 1] for text in texts])
-        if any(shared for _, shared in groups) and not self._continues:
-            groups = [(list(range(len(texts))), [])]
-        for places, shared in sorted(groups, key=lambda group: -max(len(texts[place].ids) for place in group[0])):
-            prefix = self._read_prefix(shared) if shared else None
-            for batch in _split(places, texts, batch_size * _TOKENS_PER_TEXT):
-                scored = self._read([texts[place] for place in batch], prefix)
-                for place, one in zip(batch, scored, strict=True):
-                    _check_finite(one.mean, items[place])
-                yield list(zip(batch, scored, strict=True))
+        for batch in _split(texts, batch_size * _TOKENS_PER_TEXT):
+            scores = self._read([texts[place] for place in batch])
+            for place, scored in zip(batch, scores, strict=True):
+                _check_finite(scored.mean, items[place])
+            yield list(zip(batch, scores, strict=True))
 
-    @functools.cached_property
-    def _continues(self) -> bool:
-        """Whether a text that continues a cached prefix gets the same score as in one pass over the whole text."""
-        # A cache of keys and values keeps all that later tokens attend to, also with sliding windows. The states of
-        # recurrent layers include the padding, so a text cannot continue them. The rotary embeddings "dynamic" and
-        # "longrope" depend on the length of the whole text, so the cached keys would be wrong.
-        layers = getattr(self._read_prefix([0]).cache, "layers", None) or []
-        kept = {type(layer).__name__ for layer in layers}
-        config = self._model.config.get_text_config()
-        rotations = str([getattr(config, name, None) for name in ("rope_parameters", "rope_scaling")])
-        fixed = "dynamic" not in rotations and "longrope" not in rotations
-        return fixed and len(kept) > 0 and kept <= {"DynamicLayer", "DynamicSlidingWindowLayer"}
-
-    def _read_prefix(self, ids: list[int]) -> _Prefix:
-        inputs = self._torch.tensor([ids], device=self._model.device)
-        _, found = self._run([0], [len(ids) - 1], input_ids=inputs, use_cache=True)
-        return _Prefix(ids, getattr(found, "past_key_values", None))
-
-    def _read(self, texts: Sequence[_Text], prefix: _Prefix | None) -> list[Scored]:
+    def _read(self, texts: Sequence[_Text]) -> list[Scored]:
         """The results of one forward pass, padded on the right."""
-        done = 0 if prefix is None else len(prefix.ids)
-        longest = max(len(ids) for ids, _, _ in texts)
-        inputs = self._torch.tensor([ids[done:] + [0] * (longest - len(ids)) for ids, _, _ in texts])
-        mask = self._torch.tensor([[1] * len(ids) + [0] * (longest - len(ids)) for ids, _, _ in texts])
-        options = {"use_cache": False}
-        if prefix is not None:
-            # The model writes into the cache that it gets.
-            cache = copy.deepcopy(prefix.cache)
-            cache.batch_repeat_interleave(len(texts))
-            options = {"use_cache": True, "past_key_values": cache}
-        counts = [len(ids) - first for ids, first, _ in texts]
+        torch, device = self._torch, self._model.device
+        longest = max(len(text.ids) for text in texts)
+        inputs = torch.tensor([text.ids + [0] * (longest - len(text.ids)) for text in texts], device=device)
+        mask = torch.tensor([[1] * len(text.ids) + [0] * (longest - len(text.ids)) for text in texts], device=device)
+        counts = [len(text.ids) - text.first for text in texts]
         rows = [row for row, count in enumerate(counts) for _ in range(count)]
-        columns = [place - 1 - done for ids, first, _ in texts for place in range(first, len(ids))]
-        device = self._model.device
-        logits, _ = self._run(rows, columns, input_ids=inputs.to(device), attention_mask=mask.to(device), **options)
-        return [self._judge(text, part) for text, part in zip(texts, logits.split(counts), strict=True)]
-
-    def _run(self, rows: list[int], columns: list[int], **inputs: Any) -> tuple[Any, Any]:
-        """Logits of the tokens at these places, (tokens, vocabulary), and all that the model returns."""
+        # The token before a place predicts the token at this place.
+        columns = [place - 1 for text in texts for place in range(text.first, len(text.ids))]
         picked = False
 
-        def pick(_: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        def pick(_: Any, states: tuple[Any, ...]) -> tuple[Any, ...]:
             nonlocal picked
             picked = True
-            return given[0][rows, columns][None], *given[1:]
+            return states[0][rows, columns][None], *states[1:]
 
         # A row of logits over Gemma's vocabulary takes longer than reading a token, so the output layer
         # gets only the tokens at these places.
         layer = self._model.get_output_embeddings()
         hook = contextlib.nullcontext() if layer is None else layer.register_forward_pre_hook(pick)
-        with self._inference_mode() as model, hook:
-            found = model(**inputs)
-            return found.logits[0] if picked else found.logits[rows, columns], found
+        with self._inference_mode(), hook:
+            logits = self._model(input_ids=inputs, attention_mask=mask, use_cache=False).logits
+        logits = logits[0] if picked else logits[rows, columns]
+        return [self._judge(text, part) for text, part in zip(texts, logits.split(counts), strict=True)]
 
     def _judge(self, text: _Text, logits: Any) -> Scored:
         # Text by text: the log-probabilities of a whole batch over the vocabulary take gigabytes.
         with self._torch.inference_mode():
             logs = self._torch.log_softmax(logits if logits.dtype == self._torch.float64 else logits.float(), dim=-1)
             answer = self._torch.tensor(text.ids[text.first :], device=logs.device)
-            picked = logs.gather(1, answer[:, None])
+            mean = logs.gather(1, answer[:, None]).cpu().double().mean()
             greedy = bool((logs.argmax(-1) == answer).all())
-        return Scored(float(picked.cpu().double().mean()), text.cut, len(answer), greedy)
+        return Scored(float(mean), text.cut, len(answer), greedy)
 
     @contextlib.contextmanager
-    def _inference_mode(self) -> Iterator[Any]:
+    def _inference_mode(self) -> Iterator[None]:
         trained = [part for part in self._model.modules() if part.training]
         # Dropout would make scores random. Each part of the caller's model gets its own mode back.
         self._model.eval()
         try:
             with self._torch.inference_mode():
-                yield self._model
+                yield
         finally:
             for part in trained:
                 part.training = True
@@ -218,7 +193,8 @@ class TransformersModel:
                 ends = [end for _, end in full["offset_mapping"][row]]
                 places = [place for place, end in enumerate(ends) if end > len(item.context)]
             else:
-                first = len(_common_start(ids, heads[row]))
+                alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(ids, heads[row], strict=False))
+                first = sum(1 for _ in alike)
                 places = [place for place in range(first, len(ids)) if not special[place]]
             if not places:
                 raise InvalidInputError(f"answer of item {item.row}, {quoted(item.answer)}, has no token of its own")
@@ -243,33 +219,51 @@ class TransformersModel:
 
 
 class EndpointModel:
-    """A model behind an OpenAI-compatible endpoint; see :meth:`LogPerplexityQuality.from_endpoint`."""
+    """A model behind an OpenAI-compatible ``/v1/completions`` that echoes log-probabilities (extra ``openai``).
+
+    vLLM has such an endpoint. Chat models and llama.cpp's server do not.
+
+    Parameters
+    ----------
+    base_url : str
+        Up to and including ``/v1``.
+    name : str
+        The model's name at the endpoint.
+    api_key : str, optional
+        Sent as given. Without it no key is sent, not even the one in the environment variable OPENAI_API_KEY.
+    timeout, max_retries
+        Seconds for a request, and how often the ``openai`` client retries after a temporary failure.
+
+    Examples
+    --------
+    >>> EndpointModel("http://127.0.0.1:8000/v1", "google/gemma-3-1b-pt").name
+    'google/gemma-3-1b-pt'
+    """
 
     limit: int | None = None
     precision = ""
 
-    def __init__(self, base_url: str, model: str, api_key: str | None, timeout: float, max_retries: int) -> None:
+    def __init__(
+        self, base_url: str, name: str, *, api_key: str | None = None, timeout: float = 60.0, max_retries: int = 2
+    ) -> None:
         self._openai = import_library("openai", "openai")
         # Without a key the client would send OPENAI_API_KEY of the environment to any server at base_url.
         key = "none" if api_key is None else api_key
         self._client = self._openai.OpenAI(base_url=base_url, api_key=key, timeout=timeout, max_retries=max_retries)
         self.refusals: type[Exception] = self._openai.APIStatusError
-        self._where = f"model {model!r} at {base_url}"
-        self.base_url = base_url
-        self._name = model
+        self.name, self.base_url = name, base_url
+        self._where = f"model {name!r} at {base_url}"
 
     def score_batches(self, items: Sequence[Item], batch_size: int) -> Iterator[list[tuple[int, Scored]]]:
         """The result of each item with its place in ``items``, one request after the other, the longest texts first."""
-        order = sorted(range(len(items)), key=lambda place: -len(items[place].context) - len(items[place].answer))
-        for start in range(0, len(order), batch_size):
-            batch = order[start : start + batch_size]
+        for batch in split_by_length(items, batch_size):
             yield list(zip(batch, self.score([items[place] for place in batch]), strict=True))
 
     def score(self, items: Sequence[Item]) -> list[Scored]:
         """One result for each item, in the same order, from one request."""
         try:
             answer = self._client.completions.create(
-                model=self._name,
+                model=self.name,
                 prompt=[item.context + item.answer for item in items],
                 echo=True,
                 logprobs=1,
@@ -293,12 +287,12 @@ class EndpointModel:
 
     def _read(self, item: Item, reply: Any) -> Scored:
         """The score of one answer, from the server's log-probabilities of the echoed prompt."""
-        found = reply.logprobs
-        tokens, starts, logs = (getattr(found, name, None) for name in ("tokens", "text_offset", "token_logprobs"))
+        names = ("tokens", "text_offset", "token_logprobs")
+        tokens, starts, logs = (getattr(reply.logprobs, name, None) for name in names)
         if not (tokens and starts and logs and len(tokens) == len(starts) == len(logs)):
             raise InvalidParameterError(
                 f"{self._where} sent no logprobs with tokens, text_offset and token_logprobs: use a server that "
-                "implements /v1/completions in full, such as vLLM (chat-only servers do not), or use from_transformers"
+                "implements /v1/completions in full, such as vLLM (chat-only servers do not), or use a local model"
             )
         prompt = item.context + item.answer
         # A start-of-text token is not part of the prompt, but some servers count its characters.
@@ -310,48 +304,26 @@ class EndpointModel:
             raise InvalidParameterError(
                 f"{self._where} does not echo the prompt of item {item.row}, or its text_offset does not fit it: the "
                 f"prompt has {len(prompt)} characters, its tokens end at {ends[count - 1] - origin}. Use a server with "
-                "echo (vLLM; not llama.cpp's), or from_transformers"
+                "echo (vLLM; not llama.cpp's), or a local model"
             )
         places = [place for place in range(count) if starts[place] >= begin or ends[place] > begin]
         if places[0] == 0 or logs[places[0]] is None:
             raise InvalidInputError(_describe_missing_context(item))
         mean = _check_finite(float(np.mean([logs[place] for place in places])), item)
-        best = getattr(found, "top_logprobs", None)
-        greedy = None
-        if best and len(best) == len(logs) and all(best[place] for place in places):
-            greedy = all(logs[place] >= max(best[place].values()) for place in places)
-        return Scored(mean, False, len(places), greedy)
+        return Scored(mean, False, len(places))
 
 
-def _common_start(*rows: list[int]) -> list[int]:
-    """The tokens that all rows begin with."""
-    alike = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*rows, strict=False))
-    return [column[0] for column in alike]
+def split_by_length(items: Sequence[Item], batch_size: int) -> list[list[int]]:
+    """The places of the items in batches, the longest texts first."""
+    order = sorted(range(len(items)), key=lambda place: -len(items[place].context) - len(items[place].answer))
+    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
 
 
-def _group(starts: Sequence[list[int]]) -> list[tuple[list[int], list[int]]]:
-    """Groups of texts, each with its shared prefix; the last group holds the texts without one."""
-    groups: list[tuple[list[int], list[int]]] = []
-    for place in sorted(range(len(starts)), key=starts.__getitem__):
-        if groups:
-            places, shared = groups[-1]
-            common = _common_start(shared, starts[place])
-            # A group of n texts saves n - 1 times what they share. It does not grow if it would then save less.
-            if len(common) >= _MIN_PREFIX and len(places) * len(common) >= (len(places) - 1) * len(shared):
-                places.append(place)
-                groups[-1] = places, common
-                continue
-        groups.append(([place], starts[place]))
-    sharing = [(places, shared) for places, shared in groups if (len(places) - 1) * len(shared) >= _MIN_SAVED]
-    alone = sorted(set(range(len(starts))).difference(*(places for places, _ in sharing)))
-    return [*sharing, (alone, [])] if alone else sharing
-
-
-def _split(places: Sequence[int], texts: Sequence[_Text], room: int) -> list[list[int]]:
+def _split(texts: Sequence[_Text], room: int) -> list[list[int]]:
     """Batches of texts, the longest first, that fit into the room of a forward pass; a longer text is alone."""
     batches: list[list[int]] = []
     answers = 0
-    for place in sorted(places, key=lambda place: -len(texts[place].ids)):
+    for place in sorted(range(len(texts)), key=lambda place: -len(texts[place].ids)):
         ids, first, _ = texts[place]
         answers += len(ids) - first
         padded = (len(batches[-1]) + 1) * len(texts[batches[-1][0]].ids) if batches else room

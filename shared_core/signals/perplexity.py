@@ -15,7 +15,7 @@ from .._files import Journal, hold_lock
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..scaling import Scale, rescale
-from .language_models import AnswerModel, EndpointModel, Item, TransformersModel
+from .language_models import AnswerModel, Item
 from .progress import progress_bar
 
 TEMPLATE = "{question}\n{answer}"
@@ -29,22 +29,22 @@ class LogPerplexityQuality:
 
     (1/|a|) Σ log p(a_i | q, a_<i) under a causal language model. It is at most 0, and equals minus the logarithm of
     the answer's perplexity. It estimates how often the model has met such an answer. Compute it once, offline, and
-    store it with the examples. :meth:`from_transformers` and :meth:`from_endpoint` make objects of this class.
+    store it with the examples.
 
     A token belongs to the answer if any of its characters does, so a token that spans the border counts. Special tokens
     at the end do not count.
 
     Parameters
     ----------
-    model : AnswerModel
-        Scores answers.
+    model : TransformersModel, EndpointModel or AnswerModel
+        Scores answers. A text that is longer than its limit is cut at the front of the question, with a warning.
     template : str
         Contains ``{question}`` once, and ends with ``{answer}``.
     batch_size : int
         Answers in one request to an endpoint. A forward pass of a local model has room for ``batch_size`` · 256
         tokens, where a token of an answer counts as four. Apart from rounding the batch size does not change a score.
-    model_id : str
-        Distinguishes the scores of this model from those of others in a ``resume`` file; "" if there is no name.
+    model_id : str, optional
+        Distinguishes the scores of this model from those of others in a ``resume`` file; default: the model's name.
 
     Raises
     ------
@@ -53,15 +53,16 @@ class LogPerplexityQuality:
 
     Examples
     --------
+    >>> from setselect import TransformersModel
     >>> from transformers import ByT5Tokenizer, GPT2Config, GPT2LMHeadModel
     >>> config = GPT2Config(vocab_size=384, n_embd=8, n_layer=1, n_head=1, bos_token_id=1, eos_token_id=1)
-    >>> quality = LogPerplexityQuality.from_transformers(GPT2LMHeadModel(config), ByT5Tokenizer())
+    >>> quality = LogPerplexityQuality(TransformersModel(GPT2LMHeadModel(config), ByT5Tokenizer()))
     >>> quality.score(["Capital of France?", "Capital of Italy?"], ["Paris", "Rome"]).shape
     (2,)
     """
 
     def __init__(
-        self, model: AnswerModel, *, template: str = TEMPLATE, batch_size: int = 8, model_id: str = ""
+        self, model: AnswerModel, *, template: str = TEMPLATE, batch_size: int = 8, model_id: str | None = None
     ) -> None:
         head = template.removesuffix(_ANSWER)
         if head == template or head.count(_QUESTION) != 1 or _ANSWER in head:
@@ -70,76 +71,8 @@ class LogPerplexityQuality:
             )
         self.template = template
         self.batch_size = check_integer(batch_size, "batch_size", 1)
-        self.model_id = model_id
+        self.model_id = model.name if model_id is None else model_id
         self._model = model
-
-    @classmethod
-    def from_transformers(
-        cls,
-        model: Any,
-        tokenizer: Any = None,
-        *,
-        device: Any = None,
-        batch_size: int = 8,
-        template: str = TEMPLATE,
-        max_length: int | None = None,
-        model_id: str | None = None,
-    ) -> LogPerplexityQuality:
-        """Score with a model of Hugging Face ``transformers``, local or loaded by name (extra ``train``).
-
-        Parameters
-        ----------
-        model : str, path or loaded causal language model
-            A model given by name or folder is loaded in bfloat16 if the processor computes in it (a GPU, or a CPU with
-            avx512_bf16 or AMX), else in float32. A loaded model stays as it is: to choose the precision or
-            quantisation, load the model yourself.
-        tokenizer : str, path or loaded tokenizer, optional
-            By default the tokenizer of the same name as the model.
-        device : str or torch.device, optional
-            By default a loaded model stays on its device, and a model given by name goes to the GPU if there is one.
-        max_length : int >= 2, optional
-            The most tokens of question and answer together; by default the limit of model and tokenizer. Longer
-            texts are cut at the front, with a warning; a start-of-text token is kept.
-        batch_size, template, model_id
-            See the class; ``model_id`` is by default the name that the model was loaded by.
-        """
-        answers = TransformersModel(model, tokenizer, device, max_length)
-        name = answers.name if model_id is None else model_id
-        return cls(answers, template=template, batch_size=batch_size, model_id=name)
-
-    @classmethod
-    def from_endpoint(
-        cls,
-        base_url: str,
-        model: str,
-        *,
-        api_key: str | None = None,
-        batch_size: int = 8,
-        template: str = TEMPLATE,
-        timeout: float = 60.0,
-        max_retries: int = 2,
-        model_id: str | None = None,
-    ) -> LogPerplexityQuality:
-        """Score with an OpenAI-compatible ``/v1/completions`` that echoes log-probabilities (extra ``openai``).
-
-        vLLM has such an endpoint. Chat models and llama.cpp's server do not.
-
-        Parameters
-        ----------
-        base_url : str
-            Up to and including ``/v1``.
-        model : str
-            The model's name at the endpoint.
-        api_key : str, optional
-            Sent as given. Without it no key is sent, not even the one in the environment variable OPENAI_API_KEY.
-        timeout, max_retries
-            Seconds for a request, and how often the ``openai`` client retries after a temporary failure.
-        batch_size, template, model_id
-            See the class. ``model_id`` is by default the model's name.
-        """
-        answers = EndpointModel(base_url, model, api_key, timeout, max_retries)
-        name = model if model_id is None else model_id
-        return cls(answers, template=template, batch_size=batch_size, model_id=name)
 
     def score(
         self,
@@ -184,7 +117,34 @@ class LogPerplexityQuality:
         SetSelectWarning
             Some questions were cut at the front.
         """
-        return self._score(questions, answers, progress, resume)
+        if resume is not None and not self.model_id:
+            raise InvalidParameterError("resume needs a name for the model whose scores it keeps: pass model_id=")
+        pairs = _as_pairs(questions, answers)
+        keys = [self._key(*pair) for pair in pairs]
+        head = self.template.removesuffix(_ANSWER)
+        cut: list[int] = []
+        with hold_lock(resume):
+            journal = None if resume is None else Journal(resume, '{"key": "', "a score")
+            scores_by_key = {} if journal is None else _read_scores(journal)
+            missing: dict[str, Item] = {}
+            for row, (key, (question, answer)) in enumerate(zip(keys, pairs, strict=True)):
+                if key not in scores_by_key and key not in missing:
+                    missing[key] = Item(row, head.replace(_QUESTION, question), answer)
+            names, items = list(missing), list(missing.values())
+            with progress_bar(progress, len(items), "answer", "scoring") as advance:
+                for batch in self._model.score_batches(items, self.batch_size):
+                    scores = {names[place]: scored.mean for place, scored in batch}
+                    scores_by_key |= scores
+                    cut += [items[place].row for place, scored in batch if scored.cut]
+                    if journal is not None:
+                        journal.append({"key": key, "log_probability": mean} for key, mean in scores.items())
+                    advance(len(batch))
+        if cut:
+            warn(
+                f"{len(cut)} of {len(pairs)} texts are longer than {self._model.limit} tokens (item {min(cut)} is the "
+                "first): the question was cut at the front. Raise max_length if the model allows it"
+            )
+        return np.array([scores_by_key[key] for key in keys], dtype=np.float64)
 
     def annotate(
         self,
@@ -220,44 +180,11 @@ class LogPerplexityQuality:
             if question not in example or answer not in example:
                 raise InvalidInputError(f"item {row} has the keys {quoted([*example])}: pass question= and answer=")
         questions, answers = ([example[name] for example in rows] for name in (question, answer))
-        scores = self._score(questions, answers, progress, resume)
-        values = rescale(scores, scale)
+        values = rescale(self.score(questions, answers, progress=progress, resume=resume), scale)
         return [{**example, key: value} for example, value in zip(rows, values.tolist(), strict=True)]
 
     def __repr__(self) -> str:
         return f"LogPerplexityQuality(model_id={self.model_id!r}, template={self.template!r})"
-
-    def _score(
-        self, questions: Iterable[str], answers: Iterable[str], progress: bool, resume: StrPath | None
-    ) -> NDArray[np.float64]:
-        if resume is not None and not self.model_id:
-            raise InvalidParameterError("resume needs a name for the model whose scores it keeps: pass model_id=")
-        pairs = _as_pairs(questions, answers)
-        keys = [self._key(*pair) for pair in pairs]
-        head = self.template.removesuffix(_ANSWER)
-        cut: list[int] = []
-        with hold_lock(resume):
-            journal = None if resume is None else Journal(resume, '{"key": "', "a score")
-            known = {} if journal is None else _read_scores(journal)
-            missing: dict[str, Item] = {}
-            for row, (key, (question, answer)) in enumerate(zip(keys, pairs, strict=True)):
-                if key not in known and key not in missing:
-                    missing[key] = Item(row, head.replace(_QUESTION, question), answer)
-            names, items = list(missing), list(missing.values())
-            with progress_bar(progress, len(items), "answer", "scoring") as advance:
-                for batch in self._model.score_batches(items, self.batch_size):
-                    found = {names[place]: scored.mean for place, scored in batch}
-                    known |= found
-                    cut += [items[place].row for place, scored in batch if scored.cut]
-                    if journal is not None:
-                        journal.append({"key": key, "log_probability": mean} for key, mean in found.items())
-                    advance(len(batch))
-        if cut:
-            warn(
-                f"{len(cut)} of {len(pairs)} texts are longer than {self._model.limit} tokens (item {min(cut)} is the "
-                "first): the question was cut at the front. Raise max_length if the model allows it"
-            )
-        return np.array([known[key] for key in keys], dtype=np.float64)
 
     def _key(self, question: str, answer: str) -> str:
         model = [self.model_id, self._model.limit, self._model.precision]
@@ -281,11 +208,11 @@ def _as_pairs(questions: Iterable[str], answers: Iterable[str]) -> list[tuple[st
 
 def _read_scores(journal: Journal) -> dict[str, float]:
     """The scores in a journal, by key. Beginning the journal finds a missing folder before the model runs."""
-    known: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for number, entry in journal.read():
         try:
-            known[entry["key"]] = float(entry["log_probability"])
+            scores[entry["key"]] = float(entry["log_probability"])
         except (ValueError, TypeError, KeyError):
             raise journal.error(number) from None
     journal.begin()
-    return known
+    return scores

@@ -40,10 +40,10 @@ def with_quality_column(vectors: ArrayLike, quality: ArrayLike) -> FloatArray:
     >>> with_quality_column([[3.0, 4.0], [2.0, 0.0]], [0.25, 1.0]).round(9).tolist()
     [[0.6, 0.8, 0.25], [1.0, 0.0, 1.0]]
     """
-    given = as_numeric(vectors, "vectors")
-    if given.ndim != 2 or not given.size:
-        raise InvalidInputError(f"vectors must have shape (n, d), one row for each document, got {given.shape}")
-    rows = as_unit_rows(given, copy=False)
+    array = as_numeric(vectors, "vectors")
+    if array.ndim != 2 or not array.size:
+        raise InvalidInputError(f"vectors must have shape (n, d), one row for each document, got {array.shape}")
+    rows = as_unit_rows(array, copy=False)
     return np.column_stack([rows, as_column(quality, len(rows), "quality").astype(rows.dtype)])
 
 
@@ -75,8 +75,8 @@ def with_quality_weight(query: ArrayLike, lambda_b: float) -> NDArray[np.float64
     [0.425, 1.0]
     """
     weight = check_number(lambda_b, "lambda_b", 0, 1)
-    given = as_numeric(query, "query")
-    if given.ndim != 1:
-        raise InvalidInputError(f"query must be one vector, got shape {given.shape}")
-    unit = as_unit_vector(given, given.shape, np.dtype(np.float64))
+    array = as_numeric(query, "query")
+    if array.ndim != 1:
+        raise InvalidInputError(f"query must be one vector, got shape {array.shape}")
+    unit = as_unit_vector(array, array.shape, np.dtype(np.float64))
     return np.append(weight * unit, 1 - weight)

@@ -29,7 +29,7 @@ def asked(answer: str, needed: int) -> Asked:
 class Reader:
     """Writes the first word of the prompt's last text; a prompt is the more probable the more words it has."""
 
-    limit, precision = None, ""
+    name, limit, precision = "", None, ""
 
     def count_tokens(self, items: list[Item]) -> list[int]:
         return [len((item.context + item.answer).split()) + 2 for item in items]

@@ -74,10 +74,10 @@ def huggingface() -> None:
 def openai() -> None:
     import openai
 
-    from setselect import LogPerplexityQuality
+    from setselect import EndpointModel, LogPerplexityQuality
 
     # Nothing listens at this port, so the client reports that.
-    quality = LogPerplexityQuality.from_endpoint("http://127.0.0.1:9/v1", "a model", max_retries=0)
+    quality = LogPerplexityQuality(EndpointModel("http://127.0.0.1:9/v1", "a model", max_retries=0))
     try:
         quality.score(["a question"], ["an answer"])
     except openai.APIConnectionError:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ..._validation import quoted
 from ...errors import InvalidInputError
-from .symbols import Symbol, structural_symbols
+from .symbols import structural_symbols
 
 Item = Mapping[str, Any]
 Pair = tuple[Item, Sequence[Item]]
@@ -66,9 +66,8 @@ def score_all(feedback: Feedback, pairs: Sequence[Pair], where: Sequence[str] | 
     [0.25, 0.5]
     """
     names = [f"pair {i}" for i in range(len(pairs))] if where is None else where
-    batched: Callable[[Sequence[Pair]], Iterable[Any]] | None = getattr(feedback, "score", None)
-    if batched is not None:
-        values = list(batched(pairs))
+    if hasattr(feedback, "score"):
+        values = list(feedback.score(pairs))
         if len(values) != len(pairs):
             raise InvalidInputError(f"{quoted(feedback)}: score returned {len(values)} results for {len(pairs)} pairs")
     else:
@@ -76,7 +75,7 @@ def score_all(feedback: Feedback, pairs: Sequence[Pair], where: Sequence[str] | 
         for pair, name in zip(pairs, names, strict=True):
             with noting(f"the feedback scored {name}"):
                 values.append(feedback(*pair))
-    return [_check_finite(value, name) for value, name in zip(values, names, strict=True)]
+    return [_as_finite(value, name) for value, name in zip(values, names, strict=True)]
 
 
 @contextmanager
@@ -114,7 +113,7 @@ class CoverageFeedback:
     def __init__(self, answer: str = "answer", symbols: Callable[[str], Iterable[Any]] = structural_symbols) -> None:
         self.answer = answer
         self.symbols = symbols
-        self._known: dict[str, frozenset[Symbol]] = {}
+        self._known: dict[str, frozenset[Any]] = {}
 
     @property
     def fingerprint(self) -> str:
@@ -123,7 +122,7 @@ class CoverageFeedback:
 
     def __call__(self, query_item: Item, subset_items: Sequence[Item], /) -> float:
         """The share for one query and one subset; see :meth:`score`."""
-        return self._score(query_item, subset_items, "")
+        return self.score([(query_item, subset_items)])[0]
 
     def score(self, pairs: Sequence[Pair]) -> list[float]:
         """The share for each pair.
@@ -135,43 +134,41 @@ class CoverageFeedback:
         InvalidInputError
             An item lacks the key or its value is not a text, or the answer of a query has no symbols.
         """
-        return [self._score(query, subset, f"pair {row}, ") for row, (query, subset) in enumerate(pairs)]
+        shares = []
+        for row, (query, subset) in enumerate(pairs):
+            symbols = self._find_symbols(query, f"pair {row}, query item")
+            if not symbols:
+                raise InvalidInputError(
+                    f"pair {row}, query item: its {self.answer!r}, {quoted(query[self.answer])}, has no symbols by "
+                    f"{self._symbols_name()}, so it has no coverage: leave the item out, or use another function"
+                )
+            examples = [
+                self._find_symbols(item, f"pair {row}, item {n} of the subset") for n, item in enumerate(subset)
+            ]
+            shares.append(len(symbols & frozenset().union(*examples)) / len(symbols))
+        return shares
 
     def __repr__(self) -> str:
         return self.fingerprint
 
-    def _score(self, query: Item, subset: Sequence[Item], where: str) -> float:
-        wanted = self._find_symbols(query, where, None)
-        if not wanted:
-            raise InvalidInputError(
-                f"{where}query item: its {self.answer!r}, {quoted(query[self.answer])}, has no symbols by "
-                f"{self._symbols_name()}, so it has no coverage: leave the item out, or use another function"
-            )
-        missing = wanted
-        for place, item in enumerate(subset):
-            missing = missing - self._find_symbols(item, where, place)
-        return (len(wanted) - len(missing)) / len(wanted)
-
-    def _find_symbols(self, item: Item, where: str, place: int | None) -> frozenset[Any]:
+    def _find_symbols(self, item: Item, whose: str) -> frozenset[Any]:
         text = item.get(self.answer)
-        whose = f"{where}query item" if place is None else f"{where}item {place} of the subset"
         if not isinstance(text, str):
             raise InvalidInputError(
                 f"{whose}: its {quoted(self.answer)} is {quoted(text)}, not a text; it has the keys {quoted([*item])}. "
                 "Name the key of its answer (answer=)"
             )
-        if text in self._known:
-            return self._known[text]
-        with noting(f"{self._symbols_name()} read {quoted(text)}, the {self.answer!r} of the {whose}"):
-            self._known[text] = frozenset(self.symbols(text))
+        if text not in self._known:
+            with noting(f"{self._symbols_name()} read {quoted(text)}, the {self.answer!r} of the {whose}"):
+                self._known[text] = frozenset(self.symbols(text))
         return self._known[text]
 
     def _symbols_name(self) -> str:
-        named = self.symbols if hasattr(self.symbols, "__qualname__") else type(self.symbols)
-        return f"{getattr(named, '__module__', None) or 'builtins'}.{named.__qualname__}"
+        function = self.symbols if hasattr(self.symbols, "__qualname__") else type(self.symbols)
+        return f"{getattr(function, '__module__', None) or 'builtins'}.{function.__qualname__}"
 
 
-def _check_finite(value: Any, name: str) -> float:
+def _as_finite(value: Any, name: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):

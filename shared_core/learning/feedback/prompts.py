@@ -77,16 +77,14 @@ class PromptTemplate:
     def prompt(self, row: int, query: Mapping[str, Any], subset: Sequence[Mapping[str, Any]]) -> Prompt:
         """The prompt for one query and its examples; an InvalidInputError names what an item lacks."""
         examples = [
-            self._fill(item, f"pair {row}, item {place} of the subset", answered=True)
-            for place, item in enumerate(subset)
+            self._fill(item, f"pair {row}, item {n} of the subset", answered=True) for n, item in enumerate(subset)
         ]
         whose = f"pair {row}, query item"
         answer = self._text(query, "answer", whose)
         if not answer.strip():
             raise InvalidInputError(f"{whose}: its answer is {quoted(answer)}; leave out items without an answer")
         head = self._fill(query, whose, answered=False)
-        given = self.settings
-        return Prompt(row, given["instruction"], examples, head, answer, given["separator"])
+        return Prompt(row, self.settings["instruction"], examples, head, answer, self.settings["separator"])
 
     def _fill(self, item: Mapping[str, Any], whose: str, *, answered: bool) -> str:
         *fields, (literal, _) = self._parts
@@ -112,20 +110,18 @@ def _parse_example(example: str) -> list[tuple[str, str]]:
         f"{argument_name('example')} must have plain fields such as {{question}}, and {{answer}} once and at its end; "
         f"a brace is written {{{{ or }}}}; got {quoted(example)}"
     )
-    try:
-        found = list(string.Formatter().parse(example))
-    except ValueError as error:
-        raise wrong from error
     parts: list[tuple[str, str]] = []
     before = ""
-    for literal, name, form, conversion in found:
-        before += literal
-        if name is None:
-            continue
-        if not name.isidentifier() or form or conversion:
-            raise wrong
-        parts.append((before, name))
-        before = ""
+    try:
+        for literal, name, form, conversion in string.Formatter().parse(example):
+            before += literal
+            if name is not None:
+                if not name.isidentifier() or form or conversion:
+                    raise wrong
+                parts.append((before, name))
+                before = ""
+    except ValueError:
+        raise wrong from None
     names = [name for _, name in parts]
     if before or names.count("answer") != 1 or names[-1] != "answer":
         raise wrong

@@ -54,7 +54,7 @@ def structural_symbols(text: str) -> frozenset[Symbol]:
         pattern, bracket = _LABELS, "["
     else:
         pattern, bracket = (_LISP if text.lstrip().startswith("(") else _CALLS), "("
-    found: set[Symbol] = set()
+    symbols: set[Symbol] = set()
     around = [""]
     for match in pattern.finditer(text):
         if match.lastgroup == "open":
@@ -63,10 +63,8 @@ def structural_symbols(text: str) -> frozenset[Symbol]:
             name = "" if name[:1].isdigit() else name
             outer = around[-1]
             if name:
-                found.add(name)
-                if outer:
-                    found.add((outer, name))
+                symbols.update({name, (outer, name)} if outer else {name})
             around.append(name or outer)
         elif match.lastgroup == "close" and len(around) > 1:
             around.pop()
-    return frozenset(found)
+    return frozenset(symbols)

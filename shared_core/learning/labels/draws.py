@@ -79,11 +79,11 @@ class GreedyDraws:
         # If few subsets are allowed, one whole path is better than the first steps of three.
         paths = max(1, min(PATHS, self.subsets // (2 * steps)))
         each = max(2, self.subsets // (paths * steps))
-        found: dict[frozenset[int], tuple[int, ...]] = {}
+        sets: dict[frozenset[int], tuple[int, ...]] = {}
         for path in range(paths):
             for places in _path(unit[1:], weights, steps, each, self.noise, rng, exact=path == 0):
-                found.setdefault(frozenset(places), tuple(candidates[places].tolist()))
-        return list(found.values())[: self.subsets]
+                sets.setdefault(frozenset(places), tuple(candidates[places].tolist()))
+        return list(sets.values())[: self.subsets]
 
 
 def _path(
@@ -101,8 +101,8 @@ def _path(
         order = np.argsort(-noisy, kind="stable")[: len(rows) - step]
         pick = int(scores.argmax()) if exact else int(order[0])
         near, far = order[: each // 2], order[each // 2 :]
-        some = rng.choice(far, min(each - len(near), len(far)), replace=False)
-        sets += [[*picks, int(place)] for place in dict.fromkeys([pick, *near.tolist(), *some.tolist()])]
+        random = rng.choice(far, min(each - len(near), len(far)), replace=False)
+        sets += [[*picks, int(place)] for place in dict.fromkeys([pick, *near.tolist(), *random.tolist()])]
         column = rows.dot(rows[pick]) - explained[:step, pick].dot(explained[:step])
         column /= max(ratios[pick], 1e-12) ** 0.5
         explained[step] = column

@@ -82,9 +82,9 @@ def describe_callable(value: Any) -> str:
     """A text that identifies a feedback or a draw, also after a restart: its fingerprint, else its name or ``repr``."""
     if isinstance(value, str):
         return value
-    own = getattr(value, "fingerprint", None)
-    if own is not None:
-        return str(own() if callable(own) else own)
+    fingerprint = getattr(value, "fingerprint", None)
+    if fingerprint is not None:
+        return str(fingerprint() if callable(fingerprint) else fingerprint)
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))

@@ -145,42 +145,40 @@ def label(
     subsets = None if subsets is None else check_integer(subsets, "subsets", 1)
     if not callable(draw):
         check_one_of(draw, "draw", DRAWS)
-    drawing: Draw = draw if callable(draw) else partial(_draw_apart, k, subsets)
-    overlapping = callable(draw)
     if draw == "greedy":
-        drawing, subsets, overlapping = GreedyDraws(vectors, k, subsets), None, True
-    needed = k if overlapping else k * (subsets or 1)
+        draw, subsets = GreedyDraws(vectors, k, subsets), None
+    needed = k if callable(draw) else k * (subsets or 1)
     if needed > candidates:
         raise InvalidParameterError(
             f"{argument_name('candidates')} must be at least {needed} to draw {needed // k} subsets of "
             f"{argument_name('k')} = {k}, got {candidates}"
         )
+    draw_subsets = draw if callable(draw) else partial(_draw_apart, k, subsets)
     neighbours = Neighbours(items, vectors)
-    wanted = check_rows(queries, len(neighbours), "queries")
+    rows = check_rows(queries, len(neighbours), "queries")
     among = None if examples is None else check_rows(examples, len(neighbours), "examples")
     with hold_lock(resume):
         file = None
         if resume is not None:
             settings = {
-                "k": k, "candidates": candidates, "subsets": subsets,
-                "draw": describe_callable(drawing if draw == "greedy" else draw), "seed": seed,
+                "k": k, "candidates": candidates, "subsets": subsets, "draw": describe_callable(draw), "seed": seed,
                 "feedback": describe_callable(feedback), "items and vectors": neighbours.sha256(),
             }  # fmt: skip
             file = LabelFile(resume, settings, len(neighbours))
-        known: dict[int, Scored] = {} if file is None else file.known
-        missing = [row for row in wanted if row not in known]
+        scored: dict[int, Scored] = {} if file is None else file.known
+        missing = [row for row in rows if row not in scored]
         # All neighbours are found first, so that an item without enough of them is refused before hours of scoring.
         nearest = dict(zip(missing, neighbours.nearest(missing, candidates, among), strict=True))
-        for row, rows in nearest.items():
-            if len(rows) < needed:
+        for row, near in nearest.items():
+            if len(near) < needed:
                 raise InvalidInputError(
-                    f"item {row} has {len(rows)} candidates besides its duplicates, but {needed} are needed: leave the "
+                    f"item {row} has {len(near)} candidates besides its duplicates, but {needed} are needed: leave the "
                     f"item out: {quoted(neighbours.items[row])}"
                 )
 
         def drawn() -> Iterator[tuple[int, list[tuple[int, ...]], list[Pair]]]:
             for row in missing:
-                sets = _draw(drawing, row, nearest[row], seed, k, subsets)
+                sets = _draw(draw_subsets, row, nearest[row], seed, k, subsets)
                 yield row, sets, [(neighbours.items[row], [neighbours.items[i] for i in subset]) for subset in sets]
 
         if missing and getattr(feedback, "remote", False):
@@ -192,17 +190,17 @@ def label(
         if file is not None:
             file.journal.begin()
         count, total = 0, 0.0
-        with progress_bar(progress, len(wanted), "item", "labelling", len(wanted) - len(missing)) as advance:
+        with progress_bar(progress, len(rows), "item", "labelling", len(rows) - len(missing)) as advance:
             for row, sets, pairs in drawn():
                 with noting(f"labelling item {row}"):
                     where = [f"item {row}, subset {place} (rows {subset})" for place, subset in enumerate(sets)]
                     scores = score_all(feedback, pairs, where)
-                known[row] = list(zip(sets, scores, strict=True))
+                scored[row] = list(zip(sets, scores, strict=True))
                 if file is not None:
-                    file.append(row, known[row])
+                    file.append(row, scored[row])
                 count, total = count + len(scores), total + sum(scores)
                 advance(score=f"{total / count:.3g}")
-    return [LabelledSubset(row, subset, score) for row in wanted for subset, score in known[row]]
+    return [LabelledSubset(row, subset, score) for row in rows for subset, score in scored[row]]
 
 
 def best(labels: Iterable[LabelledSubset], share: float = 0.1) -> list[LabelledSubset]:
@@ -243,9 +241,9 @@ def best(labels: Iterable[LabelledSubset], share: float = 0.1) -> list[LabelledS
     return [pool[place] for place in np.sort(np.argsort(-scores, kind="stable")[:count])]
 
 
-def check_rows(given: Iterable[int] | None, n: int, name: str) -> list[int]:
+def check_rows(values: Iterable[int] | None, n: int, name: str) -> list[int]:
     """The rows of a pool of n items that the argument ``name`` lists; all rows if it is None."""
-    rows = [check_integer(row, f"{name}[{place}]") for place, row in enumerate(range(n) if given is None else given)]
+    rows = [check_integer(row, f"{name}[{place}]") for place, row in enumerate(range(n) if values is None else values)]
     if not rows:
         raise InvalidParameterError(f"{name} is empty: name at least one row, or leave it out for all rows")
     seen: set[int] = set()
@@ -258,17 +256,17 @@ def check_rows(given: Iterable[int] | None, n: int, name: str) -> list[int]:
 
 def check_labels(labels: Iterable[LabelledSubset], n: int) -> list[LabelledSubset]:
     """The labels as a list; the message about an entry that does not fit n items has its number."""
-    known = list(labels)
-    if not known:
+    entries = list(labels)
+    if not entries:
         raise InvalidInputError("labels are empty: there is nothing to learn from")
-    for place, entry in enumerate(known):
+    for place, entry in enumerate(entries):
         rows = {int(row) for row in (entry.query, *entry.subset) if 0 <= row < n}
         if not 0 < len(entry.subset) == len(rows) - 1 or not np.isfinite(entry.score):
             raise InvalidInputError(
                 f"labels: number {place}, {quoted(entry)}, must hold different rows of the {n} items, without the "
                 "query's row, and a finite score"
             )
-    return known
+    return entries
 
 
 def digest_labels(labels: Iterable[LabelledSubset]) -> str:
@@ -294,14 +292,14 @@ def _draw(
     """The subsets that ``draw`` returns for one item, checked, each with its nearest row last."""
     rank = {row: place for place, row in enumerate(candidates.tolist())}
     with noting(f"drawing subsets of item {query}"):
-        given = [tuple(map(int, subset)) for subset in draw(query, candidates, np.random.default_rng([seed, query]))]
-    for place, subset in enumerate(given):
+        drawn = [tuple(map(int, subset)) for subset in draw(query, candidates, np.random.default_rng([seed, query]))]
+    for place, subset in enumerate(drawn):
         if not 1 <= len(subset) <= k or len(set(subset)) != len(subset) or not all(row in rank for row in subset):
             raise InvalidParameterError(
                 f"draw: subset {place} of item {query} is {subset}; it must be 1 to {k} different rows of the item's "
                 "candidates"
             )
-    if not given or subsets not in (None, len(given)):
-        wanted = "at least one" if subsets is None else subsets
-        raise InvalidParameterError(f"draw returned {len(given)} subsets of item {query}; it must return {wanted}")
-    return [tuple(sorted(subset, key=rank.__getitem__, reverse=True)) for subset in given]
+    if not drawn or subsets not in (None, len(drawn)):
+        needed = "at least one" if subsets is None else subsets
+        raise InvalidParameterError(f"draw returned {len(drawn)} subsets of item {query}; it must return {needed}")
+    return [tuple(sorted(subset, key=rank.__getitem__, reverse=True)) for subset in drawn]

@@ -44,8 +44,7 @@ class Likelihood:
     ) -> None:
         self.factors, self.alpha, self.beta, self.ridge = factors, alpha, beta, ridge
         self._labels = _Labels(factors, subsets, candidates, relevance)
-        self.weights: NDArray[np.float64] = 1 / np.maximum(self._labels.counts, 1)
-        self._weighing = factors.weighing(torch.from_numpy(self.weights))
+        self._weighing = factors.weighing(torch.from_numpy(1 / np.maximum(self._labels.counts, 1)))
 
     def __len__(self) -> int:
         """The number of labelled subsets."""
@@ -74,12 +73,12 @@ def log_likelihood(
     step = max(1, _ROWS_AT_ONCE // width)
     with torch.no_grad():
         grams = None if labels.candidates else factors.grams()
-        found = []
+        parts = []
         for start in range(0, number, step):
             batch = torch.arange(start, min(start + step, number))
             rows = factors.rows(labels.items[batch].flatten())
-            found.append(labels.log_likelihoods(factors, batch, *rows, grams, ridge))
-    values: NDArray[np.float64] = torch.cat(found).cpu().numpy()
+            parts.append(labels.log_likelihoods(factors, batch, *rows, grams, ridge))
+    values: NDArray[np.float64] = torch.cat(parts).cpu().numpy()
     return values
 
 
@@ -98,7 +97,6 @@ class _Labels:
         self.items, self.held = _pad(lists, factors.device)
         # The places of each subset (N, s) among these rows, with their mask.
         self.places, self.inside = _pad(places, factors.device)
-        self.relevance = None
         if relevance is not None:
             numbers, _ = _pad([np.asarray(entry, dtype=np.float64) for entry in relevance], factors.device)
             self.relevance = numbers.masked_fill(~self.held, 1.0)
@@ -112,16 +110,15 @@ class _Labels:
         own_v, own_b = (
             rows.gather(1, places[..., None].expand(-1, -1, rows.shape[2])) * inside[..., None] for rows in (v, b)
         )
-        found = _log_dets(factors, own_v, own_b, inside, ridge)
+        logs = _log_dets(factors, own_v, own_b, inside, ridge)
         if grams is not None:
-            return found - _normaliser(factors, grams)
-        if self.relevance is not None:
-            relevance = self.relevance[batch]
-            found = found + 2 * (relevance.gather(1, places).log() * inside).sum(1)
-            v, b = (rows * relevance[..., None] for rows in (v, b))
+            return logs - _normaliser(factors, grams)
+        relevance = self.relevance[batch]
+        logs = logs + 2 * (relevance.gather(1, places).log() * inside).sum(1)
+        v, b = (rows * relevance[..., None] for rows in (v, b))
         if v.shape[1] <= v.shape[2] + b.shape[2]:
-            return found - _log_dets(factors, v, b, held, 1.0)
-        return found - _normaliser(factors, Grams(v.mT @ v, v.mT @ b, b.mT @ b))
+            return logs - _log_dets(factors, v, b, held, 1.0)
+        return logs - _normaliser(factors, Grams(v.mT @ v, v.mT @ b, b.mT @ b))
 
 
 def _as_rows(lists: Lists) -> list[NDArray[np.int64]]:
@@ -154,5 +151,5 @@ def _normaliser(factors: Factors, grams: Grams) -> Tensor:
 
 def _log_abs_det(matrices: Tensor) -> Tensor:
     # Both determinants above are positive for every skew part; a negative sign would be a rounding error.
-    found: Tensor = torch.linalg.slogdet(matrices).logabsdet
-    return found
+    logs: Tensor = torch.linalg.slogdet(matrices).logabsdet
+    return logs

@@ -127,15 +127,15 @@ class Listwise:
 
     def _divergence(self, kernel: Tensor, weights: Tensor, lists: list[tuple[int, _List]]) -> Tensor:
         """KL(t ‖ p) of each list; their subsets have the same size."""
-        longest, size = max(len(found.target) for _, found in lists), lists[0][1].places.shape[1]
+        longest, size = max(len(entry.target) for _, entry in lists), lists[0][1].places.shape[1]
         places = np.zeros((len(lists), longest, size), dtype=np.int64)
         target = np.zeros((len(lists), longest))
         held = np.zeros((len(lists), longest), dtype=bool)
-        for n, (_, found) in enumerate(lists):
+        for n, (_, entry) in enumerate(lists):
             # A shorter list is padded with one of its own subsets: another might be singular, with a gradient of NaN.
-            places[n] = found.places[0]
-            places[n, : len(found.target)], target[n, : len(found.target)] = found.places, found.target
-            held[n, : len(found.target)] = True
+            places[n] = entry.places[0]
+            places[n, : len(entry.target)], target[n, : len(entry.target)] = entry.places, entry.target
+            held[n, : len(entry.target)] = True
         index, t = torch.from_numpy(places).to(kernel.device), torch.from_numpy(target).to(kernel.device)
         of = torch.tensor([place for place, _ in lists], device=kernel.device)[:, None, None]
         if size == 1:
@@ -154,11 +154,11 @@ def _group(
     labels: Iterable[LabelledSubset],
 ) -> dict[int, list[tuple[NDArray[np.int64], NDArray[np.float64]]]]:
     """Subsets and scores of each query, a list for each size; lists of equal scores are left out."""
-    found: dict[int, dict[int, list[LabelledSubset]]] = {}
+    by_size: dict[int, dict[int, list[LabelledSubset]]] = {}
     for entry in labels:
-        found.setdefault(entry.query, {}).setdefault(len(entry.subset), []).append(entry)
+        by_size.setdefault(entry.query, {}).setdefault(len(entry.subset), []).append(entry)
     grouped = {}
-    for query, sizes in found.items():
+    for query, sizes in by_size.items():
         lists = []
         for size in sorted(sizes):
             scores = np.array([entry.score for entry in sizes[size]])

@@ -76,8 +76,8 @@ def make_task(
         unit = factors.unit if isinstance(factors, LinearFactors) else unit_rows(vectors[pool])
         relevance = LearnedRelevance(unit, settings.temperature, mapped=settings.learn_relevance).to(factors.device)
         placed = [
-            LabelledSubset(int(place[entry.query]), tuple(subset.tolist()), entry.score)
-            for entry, subset in zip(trained, subsets(trained), strict=True)
+            LabelledSubset(int(place[entry.query]), tuple(rows.tolist()), entry.score)
+            for entry, rows in zip(trained, subsets(trained), strict=True)
         ]
         listwise = Listwise(factors, relevance, placed, sharpness=settings.sharpness, pull=settings.pull)
         parts = nn.ModuleDict({"factors": factors, "relevance": relevance})
@@ -113,33 +113,33 @@ def _make_factors(
     """Factors of the rows ``pool`` that start at the embeddings; for a row kernel also the start of all rows."""
     rank, whole = settings.rank or vectors.shape[1], None
     start: dict[str, Any] = {"seed": settings.seed, "scale": 0.1 if settings.listwise else 1.0}
-    made: Factors
+    factors: Factors
     if settings.kernel == "linear":
-        made = LinearFactors.principal(vectors[pool], rank, settings.skew_rank, **start)
+        factors = LinearFactors.principal(vectors[pool], rank, settings.skew_rank, **start)
     else:
         whole = RowFactors.principal(vectors, rank, settings.skew_rank, pool=pool, **start)
         v, b, rates = (part.detach().numpy() for part in (whole.V, whole.B, whole.rates))
-        made = RowFactors(v[pool], b[pool], rates)
+        factors = RowFactors(v[pool], b[pool], rates)
     if not settings.listwise:
         # The likelihood is over all subsets of the pool. It starts where a subset of V Vᵀ has k items on average, and
         # with rows of B as long as those of V: with far shorter rows B would not change, as its gradient is cubic in B.
         with torch.no_grad():
-            by = _find_scale(torch.linalg.eigvalsh(made.grams().vv).clamp_min(0).numpy(), settings.k)
-            for part in (*made.parameters(), *(whole.parameters() if whole else ())):
+            scale = _find_scale(torch.linalg.eigvalsh(factors.grams().vv).clamp_min(0).numpy(), settings.k)
+            for part in (*factors.parameters(), *(whole.parameters() if whole else ())):
                 if part.ndim == 2:
-                    part.mul_(by)
-    return made.to(settings.device), whole
+                    part.mul_(scale)
+    return factors.to(settings.device), whole
 
 
 def _find_scale(eigenvalues: NDArray[np.float64], size: int) -> float:
     """s for which subsets of a DPP with kernel s² L have ``size`` items on average, at most half the rank of L."""
     # The average is Σ s²λ / (1 + s²λ) over the eigenvalues λ of L; it grows with s, so s is found by bisection.
     low, high = -40.0, 40.0
-    wanted = min(size, int((eigenvalues > 1e-10 * eigenvalues.max()).sum()) / 2)
+    average = min(size, int((eigenvalues > 1e-10 * eigenvalues.max()).sum()) / 2)
     for _ in range(60):
         middle = (low + high) / 2
         scaled = eigenvalues * np.exp(2 * middle)
-        low, high = (middle, high) if (scaled / (1 + scaled)).sum() < wanted else (low, middle)
+        low, high = (middle, high) if (scaled / (1 + scaled)).sum() < average else (low, middle)
     return float(np.exp(high))
 
 

@@ -107,16 +107,3 @@ def test_any_change_of_the_content_is_noticed(tmp_path: Path) -> None:
         save_file({name: tensor.contiguous() for name, tensor in parts.items()}, path, metadata)
         with pytest.raises(InvalidInputError, match="file: the file is damaged; remove it to start again"):
             read_checkpoint(path, SETTINGS)
-
-
-def test_a_write_that_fails_leaves_the_old_checkpoint_and_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "fit"
-    write_checkpoint(path, tensors(), SETTINGS, STATE)
-    before = path.read_bytes()
-    shared = torch.ones(4)
-    with pytest.raises(RuntimeError):
-        write_checkpoint(path, {"a": shared, "b": shared}, SETTINGS, STATE)
-    assert path.read_bytes() == before
-    assert [entry.name for entry in tmp_path.iterdir()] == ["fit"]
-    with pytest.raises(OSError, match="No such file"):
-        write_checkpoint(tmp_path / "no folder" / "fit", tensors(), SETTINGS, STATE)

@@ -1,4 +1,4 @@
-"""An HTTP server that answers POST /v1/completions with a local model, in OpenAI's format."""
+"""A server that answers POST /v1/completions with a local model, and log-probabilities token by token."""
 
 from __future__ import annotations
 
@@ -13,6 +13,31 @@ from typing import Any
 import torch
 
 
+def oracle(model: Any, tokenizer: Any, head: str, answer: str, keep: int | None = None) -> tuple[float, int, int]:
+    """The sum of the log-probabilities of the answer's tokens, their number, and that of all tokens.
+
+    The answer has the tokens that end after the head, counted in bytes. ``keep`` is the length to which the text is cut
+    at its front, after a start token.
+    """
+    if tokenizer.is_fast:
+        ids = tokenizer(head + answer)["input_ids"]
+        lead = int(ids[0] == tokenizer.bos_token_id)
+        sizes = [0] * lead + [len(token) for token in tokenizer.convert_ids_to_tokens(ids[lead:])]
+    else:
+        # ByT5: one token for each byte; the end token that it adds belongs to no answer.
+        ids, lead, sizes = [byte + 3 for byte in (head + answer).encode()], 0, [1] * len((head + answer).encode())
+    first = next(i for i, end in enumerate(itertools.accumulate(sizes)) if end > len(head.encode()))
+    if keep is not None:
+        excess = max(len(ids) - keep, 0)
+        ids, first = ids[:lead] + ids[lead + excess :], first - excess
+    total = 0.0
+    with torch.no_grad():
+        for i in range(first, len(ids)):
+            logits = model(torch.tensor([ids[:i]])).logits[0, -1].double()
+            total += float(logits[ids[i]] - torch.logsumexp(logits, 0))
+    return total, len(ids) - first, len(ids)
+
+
 class Completions:
     """What the server does wrong on purpose, and the requests that it got."""
 
@@ -22,7 +47,6 @@ class Completions:
         self.authorization: list[str | None] = []
         self.failures = 0
         self.echoes = True
-        self.tells_best = False
         self.has_logprobs = True
         self.start_token = ""
         self.shuffles = False
@@ -62,15 +86,9 @@ class Completions:
             values.insert(0, None)
             values[1] = -1.0
         text = prompt + tokens[-1]
-        top = [None, *({str(int(row.argmax())): float(row.max())} for row in logs)]
         if not (self.echoes and request["echo"]):
             tokens, starts, values, text = tokens[-1:], [0], values[-1:], tokens[-1]
-        logprobs = {
-            "tokens": tokens,
-            "text_offset": starts,
-            "token_logprobs": values,
-            "top_logprobs": top if self.tells_best else None,
-        }
+        logprobs = {"tokens": tokens, "text_offset": starts, "token_logprobs": values}
         return {
             "index": index,
             "text": text,

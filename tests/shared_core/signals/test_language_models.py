@@ -1,63 +1,54 @@
+"""Local models and endpoints give each answer the log-probability that a loop over its tokens gives."""
+
 from __future__ import annotations
 
 import copy
+import itertools
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from transformers import (
-    ByT5Tokenizer,
-    Gemma3ForCausalLM,
-    Gemma3TextConfig,
-    LlamaConfig,
-    LlamaForCausalLM,
-    MambaConfig,
-    MambaForCausalLM,
-    MistralConfig,
-    MistralForCausalLM,
-)
+from transformers import ByT5Tokenizer, Gemma3ForCausalLM, Gemma3TextConfig, MambaConfig, MambaForCausalLM
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
-from shared_core.signals.language_models import EndpointModel, Item, Scored, TransformersModel
-from tests.shared_core.signals.completions_server import Completions, serving
+from shared_core import EndpointModel, InvalidInputError, InvalidParameterError, TransformersModel
+from shared_core.signals.language_models import AnswerModel, Item, Scored
+from tests.shared_core.signals.completions_server import Completions, oracle, serving
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
-BYTES = ByT5Tokenizer()
-WINDOW = 24
-SHAPE: dict[str, Any] = {
-    "vocab_size": 384,
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "initializer_range": 0.3,
-    "max_position_embeddings": 2000,
-    "bos_token_id": 1,
-    "eos_token_id": 1,
-    "pad_token_id": 0,
-}
-LAYERS = ["sliding_attention", "full_attention"]
+# The tokenizers are not trained on the texts with multi-byte characters, so these characters take several tokens.
+TEXTS = ["What is the capital of France?", "Why?  ", "Paris", "It is the capital", " because\n\nof it"]
+PLAIN, STARTING, BYTES = tiny_tokenizer(TEXTS), tiny_tokenizer(TEXTS, adds_start=True), ByT5Tokenizer()
+TOKENIZERS = {"plain": PLAIN, "with a start token": STARTING, "without offsets": BYTES}
+ITEMS = [
+    Item(row, *texts)
+    for row, texts in enumerate(
+        [
+            ("What is the capital of France?\n", "Paris"),
+            ("\n", "It is the capital"),
+            ("Who wrote it? 😀 A: ", "😀 a poet"),
+            ("What is the capital of France? " * 4, "It is Lyon, the capital"),
+            ("Wie heißt der Fluß? ", "Elbe é"),
+            ("x", "y"),
+        ]
+    )
+]
 
 
 def gemma() -> Any:
     """Gemma 3 with few weights: one layer that sees 24 tokens, and one that sees all."""
     torch.manual_seed(0)
-    few: dict[str, Any] = {"num_key_value_heads": 1, "head_dim": 16, "sliding_window": WINDOW, "layer_types": LAYERS}
-    return Gemma3ForCausalLM(Gemma3TextConfig(**SHAPE, **few)).eval()
-
-
-def llama(**more: Any) -> Any:
-    torch.manual_seed(0)
-    return LlamaForCausalLM(LlamaConfig(**SHAPE, num_key_value_heads=1, **more)).eval()
-
-
-def mistral() -> Any:
-    torch.manual_seed(0)
-    return MistralForCausalLM(MistralConfig(**SHAPE, num_key_value_heads=1, sliding_window=WINDOW)).eval()
+    shape: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2, "head_dim": 16}
+    layers: dict[str, Any] = {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]}
+    config = Gemma3TextConfig(
+        vocab_size=384, num_key_value_heads=1, initializer_range=0.3, sliding_window=24, **shape, **layers
+    )
+    return Gemma3ForCausalLM(config).eval()
 
 
 def mamba() -> Any:
@@ -65,44 +56,13 @@ def mamba() -> Any:
     return MambaForCausalLM(MambaConfig(vocab_size=384, hidden_size=32, num_hidden_layers=2)).eval()
 
 
-MODELS = {
-    "Gemma 3": gemma(),
-    "Mistral": mistral(),
-    "Llama": llama(),
-    "GPT-2": tiny_model(384, positions=400),
-    "recurrent": mamba(),
-    "rotations that depend on the length": llama(rope_parameters={"rope_type": "dynamic", "factor": 2.0}),
-}
-LONG, OTHER = "Q: Who wrote it? A: a poet. " * 5, "Capital of France? Paris. " * 7
-# Shared contexts shorter and longer than the window, one that goes on after another, and texts that share nothing.
-ITEMS = [
-    Item(row, *texts)
-    for row, texts in enumerate(
-        [
-            (LONG, "yes"),
-            ("It is. ", "so it is"),
-            (OTHER, "Lyon, I think, and not another"),
-            (LONG, "no, never"),
-            (f"{LONG}Why? ", "because"),
-            (OTHER, "Rome"),
-            ("It is. ", "not"),
-            (f"{LONG}Why? ", "I do not know"),
-            ("x", "y"),
-            (LONG, "yes"),
-        ]
-    )
-]
+MODELS = {"GPT-2": tiny_model(384, positions=400), "Gemma 3": gemma(), "recurrent": mamba()}
+GPT2 = MODELS["GPT-2"]
 
 
-def oracle(model: Any, item: Item) -> Scored:
-    """One pass over the whole text, without padding and without a cache."""
-    context, answer = list(item.context.encode()), list(item.answer.encode())
-    ids = torch.tensor([byte + 3 for byte in context + answer])
-    with torch.inference_mode():
-        logs = torch.log_softmax(model(input_ids=ids[None], use_cache=False).logits[0].double(), -1)[len(context) - 1 :]
-    picked = [float(logs[place, token]) for place, token in enumerate(ids[len(context) :])]
-    best = logs.argmax(-1)[: len(answer)].tolist()
-    return Scored(float(np.mean(picked)), False, len(answer), best == ids[len(context) :].tolist())
+def score(model: AnswerModel, items: Sequence[Item] = ITEMS, batch_size: int = 8) -> list[Scored]:
+    scores = dict(itertools.chain.from_iterable(model.score_batches(items, batch_size)))
+    return [scores[place] for place in range(len(items))]
 
 
 def watch(model: Any) -> tuple[Any, list[tuple[int, int]], list[int]]:
@@ -117,131 +77,102 @@ def watch(model: Any) -> tuple[Any, list[tuple[int, int]], list[int]]:
     return model, shapes, rows
 
 
-def score(model: Any, items: Sequence[Item] = ITEMS, batch_size: int = 8) -> list[Scored]:
-    return TransformersModel(model, BYTES, None, None).score(items, batch_size)
+# --- transformers ---------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def short_starts_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Starts that are too short to save time are shared, too."""
-    monkeypatch.setattr("shared_core.signals.language_models._MIN_PREFIX", 8)
-    monkeypatch.setattr("shared_core.signals.language_models._MIN_SAVED", 8)
-
-
-@pytest.mark.usefixtures("short_starts_too")
-@pytest.mark.parametrize("batch_size", [1, 100])
+@pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS)
 @pytest.mark.parametrize("name", MODELS)
-def test_sharing_contexts_and_padding_change_nothing(name: str, batch_size: int) -> None:
-    wanted = [oracle(MODELS[name], item) for item in ITEMS]
-    for order in (ITEMS, ITEMS[::-1]):
-        found = score(MODELS[name], order, batch_size)
-        for item, one in zip(order, found, strict=True):
-            assert one.mean == pytest.approx(wanted[item.row].mean, abs=2e-5)
-            assert one[1:] == wanted[item.row][1:]
+def test_a_score_is_that_of_one_token_after_the_other(name: str, tokenizer: Any) -> None:
+    model = MODELS[name]
+    expected = [oracle(model, tokenizer, item.context, item.answer) for item in ITEMS]
+    for batch_size in (1, 100):
+        for scored, (total, tokens, _) in zip(
+            score(TransformersModel(model, tokenizer), ITEMS, batch_size), expected, strict=True
+        ):
+            assert scored.mean == pytest.approx(total / tokens, abs=2e-5)
+            assert (scored.tokens, scored.cut) == (tokens, False)
+    assert TransformersModel(model, tokenizer).count_tokens(ITEMS) == [whole for _, _, whole in expected]
 
 
-@pytest.mark.usefixtures("short_starts_too")
-@pytest.mark.parametrize("length", [WINDOW - 12, WINDOW - 2, WINDOW - 1, WINDOW, WINDOW + 1, 3 * WINDOW])
-def test_a_context_of_any_length_beside_the_window_is_shared(length: int) -> None:
-    items = [Item(row, (LONG * 2)[:length], answer) for row, answer in enumerate(["a", "bcd efg", "hij klmno pqrst"])]
-    model, shapes, _ = watch(MODELS["Gemma 3"])
-    found = score(model, items)
-    assert (1, length - 1) in shapes
-    for one, item in zip(found, items, strict=True):
-        assert one.mean == pytest.approx(oracle(MODELS["Gemma 3"], item).mean, abs=2e-5)
+def test_a_token_that_spans_the_border_belongs_to_the_answer() -> None:
+    merging = tiny_tokenizer(["to the", "of the", "in the", "on the"] * 3)
+    assert " the" in [merging.decode([i]) for i in range(len(merging))]
+    (scored,) = score(TransformersModel(GPT2, merging), [Item(0, "of ", "the")])
+    total, tokens, _ = oracle(GPT2, merging, "of ", "the")
+    assert scored.mean == pytest.approx(total / tokens, abs=1e-6)
+    assert tokens == len(merging("of the")["input_ids"]) - len(merging("of")["input_ids"])
 
 
-@pytest.mark.parametrize("name", ["Gemma 3", "Mistral", "Llama", "GPT-2"])
-def test_a_context_that_several_answers_share_is_read_once(name: str) -> None:
-    model, shapes, _ = watch(MODELS[name])
-    score(model, [Item(row, LONG, "abcdefgh"[row] * 4) for row in range(8)])
-    assert sum(rows * width for rows, width in shapes if width > 1) == len(LONG) - 1 + 8 * 5
-    shapes.clear()
-    score(model, [Item(row, "Short. ", "abcdefgh"[row] * 4) for row in range(8)])
-    assert sum(rows * width for rows, width in shapes if width > 1) == 8 * len("Short. aaaa")
+def test_an_answer_that_the_model_would_write_is_greedy() -> None:
+    items, greedy = [], []
+    for number in range(30):
+        ids = torch.tensor([PLAIN(f"It is {number}")["input_ids"]])
+        best = PLAIN.decode(GPT2(ids).logits[0, -1].argmax())
+        for answer in {best, "q"} if best.isalnum() else ():
+            items.append(Item(0, f"It is {number}", answer))
+            greedy.append(answer == best)
+    assert [scored.greedy for scored in score(TransformersModel(GPT2, PLAIN), items)] == greedy
+    assert set(greedy) == {True, False}
 
 
-def test_what_prompts_begin_with_is_read_once_for_all_batches() -> None:
-    model, shapes, _ = watch(MODELS["Llama"])
-    items = [Item(row, f"{LONG}{row:03d} is ", "odd" if row % 2 else "even") for row in range(70)]
-    found = score(model, items, batch_size=2)
-    assert sum(rows for rows, width in shapes if width >= len(LONG)) == 1
-    assert len(shapes) > 10
-    for one, item in zip(found[:5], items, strict=False):
-        assert one.mean == pytest.approx(oracle(MODELS["Llama"], item).mean, abs=2e-5)
+def test_dropout_is_off_and_each_part_of_the_model_keeps_its_mode() -> None:
+    model = copy.deepcopy(GPT2).train()
+    next(model.children()).eval()
+    before = [part.training for part in model.modules()]
+    assert score(TransformersModel(model, PLAIN)) == score(TransformersModel(GPT2, PLAIN))
+    assert [part.training for part in model.modules()] == before
 
 
 @pytest.mark.parametrize("batch_size", [1, 4])
 def test_a_batch_has_256_tokens_for_each_text_of_the_batch_size(batch_size: int) -> None:
-    model, shapes, _ = watch(MODELS["Llama"])
+    model, shapes, _ = watch(MODELS["Gemma 3"])
     items = [Item(row, chr(48 + row) * (8 + 9 * row) + " ", "yes") for row in range(60)]
-    score(model, items, batch_size)
-    passes = [shape for shape in shapes if shape[1] > 1]
-    assert sum(rows for rows, _ in passes) == 60
-    assert all(rows == 1 or rows * width <= 256 * batch_size for rows, width in passes)
-    assert max(rows for rows, _ in passes) > 1.5 * batch_size
+    score(TransformersModel(model, BYTES), items, batch_size)
+    assert sum(rows for rows, _ in shapes) == 60
+    assert all(rows == 1 or rows * width <= 256 * batch_size for rows, width in shapes)
+    assert max(rows for rows, _ in shapes) > 1.5 * batch_size
     # The longest come first, so that a lack of memory shows at once.
-    assert [width for _, width in passes] == sorted((width for _, width in passes), reverse=True)
+    assert [width for _, width in shapes] == sorted((width for _, width in shapes), reverse=True)
 
 
 def test_logits_are_made_for_the_answers_tokens_only() -> None:
-    model, shapes, rows = watch(MODELS["Gemma 3"])
+    model, _, rows = watch(MODELS["Gemma 3"])
     items = [Item(row, "abcdefgh"[row] * 40, "x" * (1 + 3 * row)) for row in range(8)]
-    score(model, items)
-    assert sum(rows) - sum(width == 1 for _, width in shapes) == sum(len(item.answer) for item in items)
+    score(TransformersModel(model, BYTES), items)
+    assert sum(rows) == sum(len(item.answer) for item in items)
 
 
-# --- greedy ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("tokenizer", [PLAIN, STARTING], ids=["plain", "with a start token"])
+def test_a_text_that_is_too_long_is_cut_at_its_front(tokenizer: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    tokenizer = copy.deepcopy(tokenizer)
+    tokenizer.model_max_length = 12
+    model = TransformersModel(GPT2, tokenizer)
+    assert model.limit == 12
+    long, short = score(model, [Item(0, "xyz" * 40 + "?", "b c"), Item(1, "a?\n", "d")])
+    total, tokens, whole = oracle(GPT2, tokenizer, "xyz" * 40 + "?", "b c", keep=12)
+    assert whole == 12
+    assert long.mean == pytest.approx(total / tokens, abs=1e-6)
+    assert (long.cut, short.cut) == (True, False)
+    assert capfd.readouterr().err == ""
 
 
-@pytest.fixture(scope="module")
-def writing() -> Any:
-    """A model that writes letters only, so that what it writes can be given as a text."""
-    model = llama(tie_word_embeddings=False)
+def test_one_token_must_stay_before_the_answer() -> None:
+    short = TransformersModel(GPT2, BYTES, max_length=4)
+    assert score(short, [Item(0, "qqq", "bbb")])[0].cut
+    with pytest.raises(InvalidInputError, match="item 0 has 4 tokens, but the model takes 4"):
+        score(short, [Item(0, "qqq", "bbbb")])
+    with pytest.raises(InvalidInputError, match="item 0 has nothing before it"):
+        score(TransformersModel(GPT2, PLAIN), [Item(0, "", "Paris")])
+    (scored,) = score(TransformersModel(GPT2, STARTING), [Item(0, "", "Paris")])
+    assert scored.mean * scored.tokens == pytest.approx(oracle(GPT2, STARTING, "", "Paris")[0], abs=1e-5)
+
+
+def test_a_model_that_overflows_is_an_error() -> None:
+    broken = copy.deepcopy(GPT2)
     with torch.no_grad():
-        for head in (model.lm_head.weight,):
-            letters = head[97 + 3 : 122 + 3].clone() * 4
-            head.zero_()
-            head[97 + 3 : 122 + 3] = letters
-    return model
-
-
-def test_an_answer_that_the_model_would_write_is_greedy(writing: Any) -> None:
-    items = []
-    for context in (LONG, "It is. "):
-        ids = torch.tensor([[byte + 3 for byte in context.encode()]])
-        for _ in range(6):
-            ids = torch.cat([ids, writing(input_ids=ids).logits[:, -1:].argmax(-1)], dim=1)
-        answer = bytes(ids[0, len(context) :].sub(3).tolist()).decode()
-        items += [Item(0, context, answer), Item(0, context, answer[:2])]
-        for place in range(6):
-            other = "a" if answer[place] != "a" else "b"
-            items.append(Item(0, context, answer[:place] + other + answer[place + 1 :]))
-    found = score(writing, items)
-    assert [one.greedy for one in found] == ([True] * 2 + [False] * 6) * 2
-
-
-def test_an_endpoint_says_whether_an_answer_is_greedy_or_it_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    tokenizer = tiny_tokenizer(["a poet"])
-    model = tiny_model(len(tokenizer))
-    items = []
-    for number in range(30):
-        context = f"It is {number}"
-        best = tokenizer.decode(model(torch.tensor([tokenizer(context)["input_ids"]])).logits[0, -1].argmax())
-        items += [Item(0, context, answer) for answer in (best, "q", "no") if answer.isalnum()]
-    completions = Completions(model, tokenizer)
-    with serving(completions) as url:
-        endpoint = EndpointModel(url, "tiny", None, 60.0, 0)
-        assert {one.greedy for one in endpoint.score(items)} == {None}
-        completions.tells_best = True
-        found = [one.greedy for one in endpoint.score(items)]
-    local = TransformersModel(model, tokenizer, None, None).score(items)
-    assert found == [one.greedy for one in local]
-    assert set(found) == {True, False}
-
-
-# --- precision ------------------------------------------------------------------------------------
+        broken.lm_head.weight.fill_(torch.nan)
+    with pytest.raises(InvalidInputError, match=r"item 3 .* nan.*bfloat16"):
+        score(TransformersModel(broken, PLAIN), ITEMS[3:])
 
 
 @pytest.mark.parametrize(("has", "wanted"), [(True, "bfloat16"), (False, "float32")])
@@ -250,21 +181,92 @@ def test_a_model_given_by_folder_is_loaded_in_bfloat16_where_the_processor_has_i
     has: bool, wanted: str, stored: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": has, "amx_bf16": False})
-    tokenizer = tiny_tokenizer(["a poet"])
-    tiny_model(len(tokenizer)).to(stored).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    loaded = TransformersModel(tmp_path, None, "cpu", None)
-    assert loaded.precision == wanted
-    assert loaded.score([Item(0, "It is ", "a poet")])[0].mean < 0
+    tiny_model(len(PLAIN)).to(stored).save_pretrained(tmp_path)
+    PLAIN.save_pretrained(tmp_path)
+    loaded = TransformersModel(tmp_path, device="cpu")
+    assert (loaded.precision, loaded.name) == (wanted, str(tmp_path))
+    assert score(loaded, ITEMS[:1])[0].mean < 0
 
 
 def test_a_loaded_model_keeps_its_precision() -> None:
-    for dtype in (torch.float32, torch.bfloat16, torch.float64):
-        model = copy.deepcopy(MODELS["Gemma 3"]).to(dtype)
-        loaded = TransformersModel(model, BYTES, None, None)
+    exact = score(TransformersModel(GPT2, BYTES))
+    for dtype, close in ((torch.bfloat16, 0.2), (torch.float64, 2e-5)):
+        model = copy.deepcopy(GPT2).to(dtype)
+        loaded = TransformersModel(model, BYTES)
         assert loaded.precision == str(dtype).removeprefix("torch.")
-        found = loaded.score(ITEMS)
+        for scored, expected in zip(score(loaded), exact, strict=True):
+            assert scored.mean == pytest.approx(expected.mean, abs=close)
         assert {weight.dtype for weight in model.parameters()} == {dtype}
-        for one, item in zip(found, ITEMS, strict=True):
-            close = 0.2 if dtype == torch.bfloat16 else 2e-5
-            assert one.mean == pytest.approx(oracle(MODELS["Gemma 3"], item).mean, abs=close)
+
+
+@pytest.mark.parametrize(("missing", "extra"), [("torch", "train"), ("openai", "openai")])
+def test_importing_needs_only_numpy_and_a_missing_library_is_named(missing: str, extra: str) -> None:
+    code = f"""
+import sys
+sys.modules[{missing!r}] = None
+from shared_core import EndpointModel, TransformersModel
+assert not {{"torch", "transformers", "openai", "tqdm"}} & {{m for m, x in sys.modules.items() if x}}
+try:
+    EndpointModel("http://127.0.0.1:9/v1", "m") if {missing!r} == "openai" else TransformersModel("m")
+except ImportError as error:
+    print(error)
+"""
+    root = Path(__file__).resolve().parents[3]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert f'needs {missing}: pip install "setselect[{extra}]"' in done.stdout
+
+
+# --- endpoint -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def completions(monkeypatch: pytest.MonkeyPatch) -> Completions:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("OPENAI_API_KEY", "the user's own")
+    return Completions(GPT2, PLAIN)
+
+
+@pytest.mark.parametrize("start_token", ["", "<s>"])
+def test_an_endpoint_agrees_with_the_local_model(start_token: str, completions: Completions) -> None:
+    completions.start_token, completions.shuffles = start_token, True
+    with serving(completions) as url:
+        endpoint = EndpointModel(url, "tiny")
+        remote = score(endpoint, batch_size=4)
+        score(EndpointModel(url, "tiny", api_key="mine"), ITEMS[:1])
+    for scored, local in zip(remote, score(TransformersModel(GPT2, PLAIN)), strict=True):
+        assert scored.mean == pytest.approx(local.mean, abs=1e-5)
+        assert (scored.tokens, scored.greedy) == (local.tokens, None)
+    assert [len(request["prompt"]) for request in completions.requests] == [4, 2, 1]
+    assert {request["model"] for request in completions.requests} == {endpoint.name} == {"tiny"}
+    # The key of the environment is not sent.
+    assert completions.authorization == ["Bearer none"] * 2 + ["Bearer mine"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [({"echoes": False}, "does not echo"), ({"has_logprobs": False}, "no logprobs"), ({"drift": 2}, "does not fit")],
+    ids=["no echo", "no logprobs", "places that do not fit"],
+)
+def test_a_server_without_the_needed_output_is_an_error(
+    fault: dict[str, Any], words: str, completions: Completions
+) -> None:
+    vars(completions).update(fault)
+    with serving(completions) as url, pytest.raises(InvalidParameterError, match=words):
+        score(EndpointModel(url, "tiny"))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "a web page",
+        {"choices": None},
+        {"choices": [{"index": 0, "logprobs": {"tokens": [1], "text_offset": ["a"], "token_logprobs": ["b"]}}]},
+    ],
+    ids=str,
+)
+def test_a_reply_of_another_form_is_an_error(
+    reply: Any, completions: Completions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(completions, "answer", lambda request: reply)
+    with serving(completions) as url, pytest.raises(InvalidParameterError, match=f"model 'tiny' at {url} sent "):
+        score(EndpointModel(url, "tiny"), ITEMS[:1])

@@ -1,20 +1,18 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from typing import Any
 
 import numpy as np
 import openai
 import pytest
-import torch
-from transformers import ByT5Tokenizer, LlamaConfig, LlamaForCausalLM
+from transformers import ByT5Tokenizer
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
-from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning
+from shared_core import EndpointModel, InvalidInputError, InvalidParameterError, SetSelectWarning, TransformersModel
 from shared_core.learning.feedback.language_model import LanguageModelFeedback
 from shared_core.learning.feedback.prompts import Cost
-from tests.shared_core.signals.completions_server import Completions, serving
+from tests.shared_core.signals.completions_server import Completions, oracle, serving
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
@@ -37,66 +35,33 @@ TOKENIZER = tiny_tokenizer(TEXTS)
 STARTING = tiny_tokenizer(TEXTS, adds_start=True)
 BYTES = ByT5Tokenizer()
 GPT2 = tiny_model(384, positions=400)
-SHAPE: dict[str, Any] = {
-    "vocab_size": 384,
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "initializer_range": 0.3,
-    "max_position_embeddings": 600,
-    "bos_token_id": 1,
-    "eos_token_id": 1,
-}
 DROPPED = "context was full"
 
 
-def llama() -> Any:
-    torch.manual_seed(0)
-    return LlamaForCausalLM(LlamaConfig(**SHAPE, num_key_value_heads=1)).eval()
-
-
-def oracle(model: Any, tokenizer: Any, head: str, answer: str) -> tuple[float, int]:
-    """One token after the other; an answer's tokens are those that end behind the head, in bytes."""
-    if tokenizer is BYTES:
-        ids, sizes, lead = [byte + 3 for byte in (head + answer).encode()], [1] * len((head + answer).encode()), 0
-    else:
-        ids = tokenizer(head + answer)["input_ids"]
-        lead = int(ids[0] == tokenizer.bos_token_id)
-        sizes = [0] * lead + [len(token) for token in tokenizer.convert_ids_to_tokens(ids[lead:])]
-    first = next(i for i, end in enumerate(itertools.accumulate(sizes)) if end > len(head.encode()))
-    total = 0.0
-    with torch.no_grad():
-        for i in range(first, len(ids)):
-            logits = model(torch.tensor([ids[:i]])).logits[0, -1].double()
-            total += float(logits[ids[i]] - torch.logsumexp(logits, 0))
-    return total, len(ids)
-
-
-def expected(pairs: Any = PAIRS, model: Any = GPT2, tokenizer: Any = TOKENIZER) -> list[float]:
+def head_of(query: Any, subset: Any) -> str:
     """The default template, written out."""
-    found = []
-    for query, subset in pairs:
-        head = "".join(f"{item['question']}\n{item['answer']}\n\n" for item in subset) + query["question"] + "\n"
-        found.append(oracle(model, tokenizer, head, query["answer"])[0])
-    return found
+    return "".join(f"{item['question']}\n{item['answer']}\n\n" for item in subset) + query["question"] + "\n"
 
 
-def feedback(model: Any = GPT2, tokenizer: Any = TOKENIZER, **settings: Any) -> LanguageModelFeedback:
-    return LanguageModelFeedback.from_transformers(model, tokenizer, **{"model_id": "tiny", **settings})
+def expected(pairs: Any = PAIRS) -> list[float]:
+    return [oracle(GPT2, TOKENIZER, head_of(*pair), pair[0]["answer"])[0] for pair in pairs]
+
+
+def feedback(
+    model: Any = GPT2, tokenizer: Any = TOKENIZER, max_length: int | None = None, **settings: Any
+) -> LanguageModelFeedback:
+    local = TransformersModel(model, tokenizer, max_length=max_length)
+    return LanguageModelFeedback(local, **{"model_id": "tiny", **settings})
 
 
 # --- transformers ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tokenizer", [TOKENIZER, STARTING, BYTES], ids=["plain", "with a start token", "in Python"])
-@pytest.mark.parametrize("model", [GPT2, llama()], ids=["GPT-2", "Llama"])
-def test_the_sum_over_the_answers_tokens_agrees_with_the_oracle(model: Any, tokenizer: Any) -> None:
-    found = feedback(model, tokenizer, batch_size=2).score(PAIRS)
-    np.testing.assert_allclose(found, expected(PAIRS, model, tokenizer), atol=2e-5)
-    assert max(found) < 0
-    assert np.ptp(found) > 1
-    assert all(type(value) is float for value in found)
+def test_a_score_is_the_sum_over_the_answers_tokens() -> None:
+    scores = feedback(batch_size=2).score(PAIRS)
+    np.testing.assert_allclose(scores, expected(), atol=2e-5)
+    assert np.ptp(scores) > 1
+    assert all(type(value) is float for value in scores)
 
 
 def test_templates_and_keys() -> None:
@@ -132,17 +97,16 @@ def test_equal_prompts_are_scored_once_and_no_pairs_give_no_scores() -> None:
 def test_whole_examples_are_dropped_from_the_front_with_one_warning(tokenizer: Any) -> None:
     limit = 75 if tokenizer is BYTES else 40
     with pytest.warns(SetSelectWarning, match=DROPPED) as caught:
-        found = feedback(tokenizer=tokenizer, max_length=limit, batch_size=2).score(PAIRS)
+        scores = feedback(tokenizer=tokenizer, max_length=limit, batch_size=2).score(PAIRS)
     kept, dropped = [], 0
     for query, subset in PAIRS:
         for skip in range(len(subset) + 1):
-            head = "".join(f"{item['question']}\n{item['answer']}\n\n" for item in subset[skip:])
-            value, tokens = oracle(GPT2, tokenizer, f"{head}{query['question']}\n", query["answer"])
+            value, _, tokens = oracle(GPT2, tokenizer, head_of(query, subset[skip:]), query["answer"])
             if tokens <= limit:
                 break
         kept.append(value)
         dropped += skip
-    np.testing.assert_allclose(found, kept, atol=2e-5)
+    np.testing.assert_allclose(scores, kept, atol=2e-5)
     assert dropped > 2
     assert len(caught) == 1
     assert f"{dropped} examples were dropped" in str(caught[0].message)
@@ -151,16 +115,13 @@ def test_whole_examples_are_dropped_from_the_front_with_one_warning(tokenizer: A
 
 def test_a_context_that_is_just_full_loses_nothing_and_the_instruction_stays() -> None:
     query, subset = PAIRS[3]
-    head = (
-        "Do.\n\n" + "".join(f"{item['question']}\n{item['answer']}\n\n" for item in subset) + query["question"] + "\n"
-    )
-    value, tokens = oracle(GPT2, TOKENIZER, head, query["answer"])
+    head = f"Do.\n\n{head_of(query, subset)}"
+    value, _, tokens = oracle(GPT2, TOKENIZER, head, query["answer"])
     assert feedback(instruction="Do.", max_length=tokens)(query, subset) == pytest.approx(value, abs=2e-5)
-    with pytest.warns(SetSelectWarning, match=r"1 examples .* of 1 of 1 prompts \(pair 0") as caught:
-        found = feedback(instruction="Do.", max_length=tokens - 1)(query, subset)
-    first = f"{subset[0]['question']}\n{subset[0]['answer']}\n\n"
-    assert found == pytest.approx(oracle(GPT2, TOKENIZER, head.replace(first, "", 1), query["answer"])[0], abs=2e-5)
-    assert caught[0].filename == __file__
+    with pytest.warns(SetSelectWarning, match=r"1 examples .* of 1 of 1 prompts \(pair 0"):
+        shorter = feedback(instruction="Do.", max_length=tokens - 1)(query, subset)
+    head = f"Do.\n\n{head_of(query, subset[1:])}"
+    assert shorter == pytest.approx(oracle(GPT2, TOKENIZER, head, query["answer"])[0], abs=2e-5)
 
 
 def test_question_and_answer_that_do_not_fit_are_named() -> None:
@@ -189,12 +150,8 @@ def test_fingerprints_differ_between_models_and_templates() -> None:
 def test_cost_of_a_local_model_counts_tokens() -> None:
     local = feedback(price=2)
     found = local.cost([*PAIRS, PAIRS[1]])
-    characters = tokens = 0
-    for query, subset in PAIRS:
-        text = "".join(f"{item['question']}\n{item['answer']}\n\n" for item in subset)
-        text += f"{query['question']}\n{query['answer']}"
-        characters += len(text)
-        tokens += len(TOKENIZER(text)["input_ids"])
+    texts = [head_of(*pair) + pair[0]["answer"] for pair in PAIRS]
+    characters, tokens = sum(map(len, texts)), sum(len(TOKENIZER(text)["input_ids"]) for text in texts)
     assert found == Cost(prompts=5, characters=characters, tokens=tokens, price=2.0)
     assert not local.remote
     assert local.cost([]) == Cost(0, 0, 0, 2.0)
@@ -220,7 +177,7 @@ def completions(monkeypatch: pytest.MonkeyPatch) -> Completions:
 
 def test_an_endpoint_agrees_with_the_oracle(completions: Completions) -> None:
     with serving(completions) as url:
-        remote = LanguageModelFeedback.from_endpoint(url, "tiny", batch_size=2, price=0.5)
+        remote = LanguageModelFeedback(EndpointModel(url, "tiny"), batch_size=2, price=0.5)
         cost = remote.cost(PAIRS)
         assert completions.requests == []
         found = remote.score(PAIRS)
@@ -249,7 +206,7 @@ def test_a_prompt_that_the_server_refuses_for_its_length_is_sent_again_with_fewe
 ) -> None:
     completions.limit, completions.status, completions.words = 40, status, words
     with serving(completions) as url, pytest.warns(SetSelectWarning, match=DROPPED) as caught:
-        found = LanguageModelFeedback.from_endpoint(url, "tiny", batch_size=3).score([*PAIRS, PAIRS[3]])
+        found = LanguageModelFeedback(EndpointModel(url, "tiny"), batch_size=3).score([*PAIRS, PAIRS[3]])
     with pytest.warns(SetSelectWarning) as local:
         np.testing.assert_allclose(found, feedback(max_length=40).score([*PAIRS, PAIRS[3]]), atol=2e-5)
     assert len(caught) == 1
@@ -259,7 +216,7 @@ def test_a_prompt_that_the_server_refuses_for_its_length_is_sent_again_with_fewe
 def test_other_refusals_reach_the_caller(completions: Completions) -> None:
     completions.limit, completions.words = 0, "no such model"
     with serving(completions) as url:
-        remote = LanguageModelFeedback.from_endpoint(url, "tiny")
+        remote = LanguageModelFeedback(EndpointModel(url, "tiny"))
         with pytest.raises(openai.BadRequestError, match="no such model"):
             remote.score(PAIRS)
         assert len(completions.requests) == 1

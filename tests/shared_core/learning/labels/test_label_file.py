@@ -32,22 +32,6 @@ def test_labels_are_read_back_to_the_last_bit(tmp_path: Path) -> None:
     assert lines[2] == {"query": 2, "subsets": [[8, 0]], "scores": [3.0]}
 
 
-def test_a_file_that_is_torn_at_any_byte_can_be_resumed(tmp_path: Path) -> None:
-    path = begun(tmp_path)
-    whole = path.read_bytes()
-    header, first, _ = whole.splitlines(keepends=True)
-    for cut in range(len(whole)):
-        path.write_bytes(whole[:cut])
-        file = LabelFile(path, SETTINGS, 9)
-        assert path.read_bytes() == whole[:cut], "reading must not write"
-        assert file.known == ({3: FIRST} if cut >= len(header + first) else {})
-        file.journal.begin()
-        if 3 not in file.known:
-            file.append(3, FIRST)
-        file.append(2, SECOND)
-        assert path.read_bytes() == whole
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -90,19 +74,6 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, content: bytes) -> No
     path.write_bytes(content)
     with pytest.raises(InvalidInputError, match=r"notes\.txt: line 1 is"):
         LabelFile(path, SETTINGS, 9)
-    assert path.read_bytes() == content
-
-
-def test_other_settings_are_named_with_both_values(tmp_path: Path) -> None:
-    path = begun(tmp_path)
-    content = path.read_bytes()
-    with pytest.raises(InvalidParameterError) as caught:
-        LabelFile(path, {"k": 2, "subsets": 3, "seed": 1, "draw": "mine"}, 9)
-    assert "subsets = None then, 3 now" in str(caught.value)
-    assert "seed = 0 then, 1 now" in str(caught.value)
-    assert "draw = None then, 'mine' now" in str(caught.value)
-    assert "feedback = 'ours' then, None now" in str(caught.value)
-    assert " k = " not in str(caught.value)
     assert path.read_bytes() == content
 
 

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import json
-import os
 import re
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +14,6 @@ from numpy.typing import NDArray
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.learning.labels.labelling import LabelledSubset, best, label
-from shared_core.selectors.ndpp import DEFAULT_RIDGE
-from tests import oracles
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -111,28 +106,6 @@ def test_an_item_never_teaches_itself() -> None:
         assert seen == set(range(12)) - {query, partners.get(query, query)}
 
 
-def test_all_candidates_are_drawn_equally_often() -> None:
-    items, vectors = pool(40)
-    drawn = [by_query(label(items, vectors, numbered, k=2, candidates=6, subsets=1, seed=s)) for s in range(30)]
-    places = Counter(nearest(vectors, q).index(row) for found in drawn for q in found for row in found[q][0])
-    # 2400 rows over 6 places: 400 each, standard deviation about 16.
-    assert set(places) == set(range(6))
-    assert all(320 < count < 480 for count in places.values())
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_input_is_unchanged(dtype: Any) -> None:
-    items, vectors = pool(8)
-    vectors = vectors.astype(dtype)
-    before, text = vectors.copy(), json.dumps(items)
-    vectors.setflags(write=False)
-    labels = label(tuple(items), vectors, numbered, k=2, candidates=5)
-    np.testing.assert_array_equal(vectors, before)
-    assert json.dumps(items) == text
-    assert label(items, vectors.tolist(), numbered, k=2, candidates=5) == labels
-    assert label(items, 7 * vectors, numbered, k=2, candidates=5) == labels
-
-
 # --- a draw of one's own --------------------------------------------------------------------------
 
 
@@ -180,16 +153,6 @@ def greedily(**more: Any) -> list[LabelledSubset]:
     return label(items, vectors, numbered, **{"k": 3, "candidates": 12, "draw": "greedy", **more})
 
 
-def test_greedy_draws_contain_the_greedy_selection_and_have_the_nearest_item_last() -> None:
-    _, vectors = pool(25)
-    for query, drawn in by_query(greedily()).items():
-        near = nearest(vectors, query)[:12]
-        for subset in drawn:
-            assert sorted(subset, key=near.index, reverse=True) == list(subset)
-        reference = oracles.ndpp_greedy(vectors[query], vectors[near], 3, kind="exponential", ridge=DEFAULT_RIDGE)
-        assert {near[place] for place in reference.picks} in [set(subset) for subset in drawn]
-
-
 def test_greedy_draws_are_resumed(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     whole = greedily()
@@ -225,25 +188,6 @@ class Slow:
 
     def calls(self) -> list[int]:
         return [int(line) for line in self.notes.read_text().splitlines()] if self.notes.exists() else []
-
-
-def test_a_second_run_with_the_same_file_is_refused_and_no_item_is_labelled_twice(tmp_path: Path) -> None:
-    items, vectors = pool(12)
-    feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
-
-    class Meanwhile(Slow):
-        def score(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> list[float]:
-            # Half a second passes before a label file in use is refused.
-            if not self.calls():
-                with pytest.raises(InvalidParameterError, match=f"{path} is in use by process {os.getpid()} on "):
-                    label(items, vectors, feedback, k=2, candidates=6, resume=path)
-            return super().score(pairs)
-
-    labels = label(items, vectors, Meanwhile(feedback.notes), k=2, candidates=6, resume=path)
-    assert feedback.calls() == list(range(12))
-    assert label(items, vectors, feedback, k=2, candidates=6, resume=path) == labels
-    assert feedback.calls() == list(range(12))
-    assert not path.with_name("labels.jsonl.lock").exists()
 
 
 def test_other_items_may_be_labelled_later(tmp_path: Path) -> None:

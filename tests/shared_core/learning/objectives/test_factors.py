@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shared_core import Candidates, LinearKernel, LowRankKernel
+from shared_core import Candidates, LinearKernel
 from tests import oracles
 
 torch = pytest.importorskip("torch")
@@ -32,29 +32,11 @@ def parts(n: int, K: int, K_skew: int) -> tuple[NDArray[Any], NDArray[Any], NDAr
     return rng.normal(size=(n, K)), rng.normal(size=(n, K_skew)), rng.uniform(0.1, 3, size=K_skew // 2)
 
 
-def skew(K_skew: int, rates: NDArray[Any]) -> NDArray[np.float64]:
-    """C, entry by entry as the paper has it."""
-    c = np.zeros((K_skew, K_skew))
-    for i, rate in enumerate(rates):
-        c[2 * i, 2 * i + 1], c[2 * i + 1, 2 * i] = rate, -rate
-    return c
-
-
 def plain(tensor: Any) -> NDArray[np.float64]:
     return np.asarray(tensor.detach())
 
 
 # --- C --------------------------------------------------------------------------------------------
-
-
-@every_kind
-@every_rank
-def test_c_has_the_blocks_of_the_paper(kind: str, K: int, K_skew: int) -> None:
-    factors = KINDS[kind](K, K_skew)
-    expected = skew(K_skew, parts(M if kind == "rows" else D, K, K_skew)[2])
-    np.testing.assert_allclose(plain(factors.C()), expected, rtol=1e-12)
-    b = RNG.normal(size=(2, 5, K_skew))
-    np.testing.assert_allclose(plain(factors.times_c(torch.from_numpy(b))), b @ expected, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("rate", [1e-12, 1e-3, 1.0, 19.9, 20.1, 41.0, 1e6])
@@ -66,58 +48,7 @@ def test_rates_are_unchanged_by_their_parametrisation(rate: float) -> None:
 # --- rows, Grams and what a step needs of the pool --------------------------------------------------
 
 
-@every_kind
-@every_rank
-def test_rows_and_grams_agree_with_v_and_b(kind: str, K: int, K_skew: int) -> None:
-    factors = KINDS[kind](K, K_skew)
-    v, b, _ = parts(M, K, K_skew) if kind == "rows" else parts(D, K, K_skew)
-    v, b = (v, b) if kind == "rows" else (UNIT @ v, UNIT @ b)
-    assert len(factors) == M
-    index = [3, 0, 3, 11]
-    for rows, expected in zip((factors.rows(), factors.rows(torch.tensor(index))), (slice(None), index), strict=True):
-        np.testing.assert_allclose(plain(rows[0]), v[expected], rtol=1e-12, atol=1e-14)
-        np.testing.assert_allclose(plain(rows[1]), b[expected], rtol=1e-12, atol=1e-14)
-    for found, expected in zip(factors.grams(), (v.T @ v, v.T @ b, b.T @ b), strict=True):
-        np.testing.assert_allclose(plain(found), expected, rtol=1e-12, atol=1e-13)
-
-
-@every_kind
-@every_rank
-@pytest.mark.parametrize("grams", [True, False])
-def test_the_pool_of_a_step_and_its_gradient(kind: str, K: int, K_skew: int, grams: bool) -> None:
-    """Against what autograd makes of the plain formulas over all rows."""
-    factors = KINDS[kind](K, K_skew)
-    weights = torch.from_numpy(np.random.default_rng(5).uniform(0.1, 1, M))
-    index = torch.tensor([7, 2, 7, 0])
-    v, b = factors.rows()
-    expected = [v[index], b[index], (weights[:, None] * v**2).sum(), (weights[:, None] * b**2).sum()]
-    expected += [v.T @ v, v.T @ b, b.T @ b] if grams else []
-    pool = factors.pool(index, factors.weighing(weights), grams)
-    found = [*pool[:4], *(pool.grams or ())]
-    assert len(found) == len(expected)
-    generator = torch.Generator().manual_seed(1)
-    mixing = [torch.randn(part.shape, generator=generator, dtype=torch.float64) for part in expected]
-    gradients = []
-    for terms in (found, expected):
-        total = sum((mix * part).sum() for mix, part in zip(mixing, terms, strict=True))
-        trained = [p for name, p in factors.named_parameters() if name != "free_rates"]
-        gradients.append(torch.autograd.grad(total, trained))
-    for a, e in zip([*found, *gradients[0]], [*expected, *gradients[1]], strict=True):
-        np.testing.assert_allclose(plain(a), plain(e), rtol=1e-10, atol=1e-12)
-
-
 # --- kernels ----------------------------------------------------------------------------------------
-
-
-@every_rank
-def test_row_factors_become_the_low_rank_kernel(K: int, K_skew: int) -> None:
-    v, b, rates = parts(M, K, K_skew)
-    names = [f"item {i}" for i in range(M)]
-    kernel = RowFactors(v, b, rates).to_kernel(names)
-    assert isinstance(kernel, LowRankKernel)
-    assert kernel.ids == tuple(names)
-    np.testing.assert_allclose(kernel.dense(), v @ v.T + b @ skew(K_skew, rates) @ b.T, rtol=1e-12, atol=1e-13)
-    assert RowFactors(v, b, rates).to_kernel().ids == tuple(range(M))
 
 
 @every_rank
@@ -144,13 +75,6 @@ def test_the_given_arrays_are_copied_and_unchanged(kind: str) -> None:
     for array, original in zip(given, parts(M if kind == "rows" else D, 2, 2), strict=True):
         np.testing.assert_array_equal(array, original)
     np.testing.assert_array_equal(vectors, UNIT)
-
-
-def test_all_of_v_b_and_the_rates_are_trained_and_saved_but_not_the_vectors() -> None:
-    assert {name for name, p in KINDS["rows"](2, 2).named_parameters() if p.requires_grad} == {"V", "B", "free_rates"}
-    linear = KINDS["linear"](2, 2)
-    assert {name for name, p in linear.named_parameters() if p.requires_grad} == {"W_V", "W_B", "free_rates"}
-    assert set(linear.state_dict()) == {"W_V", "W_B", "free_rates"}
 
 
 # --- where training starts --------------------------------------------------------------------------

@@ -6,43 +6,34 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-
-from tests import oracles
 
 torch = pytest.importorskip("torch")
 
-from shared_core.learning.objectives.factors import LinearFactors, RowFactors  # noqa: E402
+from shared_core.learning.objectives.factors import RowFactors  # noqa: E402
 from shared_core.learning.objectives.likelihood import Likelihood, log_likelihood  # noqa: E402
+from tests.shared_core.learning.objectives.dense import (  # noqa: E402
+    KINDS,
+    M,
+    Matrix,
+    check_gradient,
+    dense,
+    factors_of,
+    of_rank_one_with_an_item_twice,
+    rows_of,
+)
 
-Matrix = NDArray[np.float64]
-
-M, D = 9, 5
-VECTORS = np.random.default_rng(1).normal(size=(M, D))
-UNIT = oracles.unit_rows(VECTORS)
 RANKS = [(3, 4), (2, 3), (4, 0)]
 SUBSETS = [[0, 1], [4], [8, 2, 5], [1, 7], [0, 6, 3, 1]]
 # Some lists are longer than K + K' and some are shorter, so both ways to compute the normaliser are tested.
-CANDIDATES = [[1, 0], [4, 5, 6], [2, 3, 5, 8], [0, 1, 2, 3, 4, 5, 6, 7, 8], [6, 0, 3, 1, 8]]
+CANDIDATES = [[1, 0], [4, 5, 6], [2, 3, 5, 8], [*range(M)], [6, 0, 3, 1, 8]]
 RELEVANCE = [np.random.default_rng(9).uniform(0.05, 1, len(c)).tolist() for c in CANDIDATES]
 SETTINGS: dict[str, dict[str, Any]] = {
     "pool": {},
-    "candidates": {"candidates": CANDIDATES},
-    "relevance": {"candidates": CANDIDATES, "relevance": RELEVANCE},
+    "candidates": {"candidates": CANDIDATES, "relevance": RELEVANCE},
 }
-KINDS = ["rows", "linear"]
 every_rank = pytest.mark.parametrize(("K", "K_skew"), RANKS)
 every_setting = pytest.mark.parametrize("setting", SETTINGS)
 every_kind = pytest.mark.parametrize("kind", KINDS)
-
-
-def parts(n: int, K: int, K_skew: int) -> tuple[Matrix, Matrix, Matrix]:
-    rng = np.random.default_rng(100 * n + 10 * K + K_skew)
-    return rng.normal(size=(n, K)), rng.normal(size=(n, K_skew)), rng.uniform(0.3, 2, size=K_skew // 2)
-
-
-def factors_of(kind: str, K: int, K_skew: int) -> Any:
-    return RowFactors(*parts(M, K, K_skew)) if kind == "rows" else LinearFactors(VECTORS, *parts(D, K, K_skew))
 
 
 def loss_of(factors: Any, setting: str, subsets: Sequence[Sequence[int]] = SUBSETS, **more: Any) -> Likelihood:
@@ -52,30 +43,12 @@ def loss_of(factors: Any, setting: str, subsets: Sequence[Sequence[int]] = SUBSE
 # --- dense formulas, in numpy ---------------------------------------------------------------------
 
 
-def rows_of(kind: str, K: int, K_skew: int) -> tuple[Matrix, Matrix, Matrix]:
-    """V, B and L of the pool."""
-    if kind == "rows":
-        v, b, rates = parts(M, K, K_skew)
-    else:
-        w_v, w_b, rates = parts(D, K, K_skew)
-        v, b = UNIT @ w_v, UNIT @ w_b
-    return v, b, dense(v, b, rates)
-
-
-def dense(v: Matrix, b: Matrix, rates: Matrix) -> Matrix:
-    kernel = v @ v.T
-    for i, rate in enumerate(rates):
-        even, odd = b[:, 2 * i], b[:, 2 * i + 1]
-        kernel = kernel + rate * (np.outer(even, odd) - np.outer(odd, even))
-    return kernel
-
-
 def dense_log_likelihoods(kernel: Matrix, setting: str, ridge: float) -> Matrix:
     found = []
     for n, subset in enumerate(SUBSETS):
         items = CANDIDATES[n] if setting != "pool" else list(range(M))
         r = np.ones(M)
-        if setting == "relevance":
+        if setting != "pool":
             r[items] = RELEVANCE[n]
         inside = np.linalg.det(kernel[np.ix_(subset, subset)] + ridge * np.eye(len(subset)))
         adapted = (r[:, None] * kernel * r)[np.ix_(items, items)]
@@ -141,33 +114,13 @@ def test_many_subsets_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_gradient_equals_central_differences(kind: str, K: int, K_skew: int, setting: str) -> None:
     factors = factors_of(kind, K, K_skew)
     # With a ridge of 1e-5 the loss near a set beyond the rank is too curved for finite differences.
-    loss, batch = loss_of(factors, setting, alpha=0.03, beta=0.2, ridge=0.05), torch.tensor([4, 0, 2])
-    loss(batch).backward()
-    step = 1e-5
-    for name, parameter in factors.named_parameters():
-        numeric = np.zeros(parameter.numel())
-        with torch.no_grad():
-            flat = parameter.view(-1)
-            for i in range(len(flat)):
-                middle, sides = flat[i].item(), []
-                for side in (step, -step):
-                    flat[i] = middle + side
-                    sides.append(loss(batch).item())
-                flat[i] = middle
-                numeric[i] = (sides[0] - sides[1]) / (2 * step)
-        if parameter.numel():
-            found = parameter.grad.numpy().ravel()
-            np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-7, err_msg=name)
+    check_gradient(loss_of(factors, setting, alpha=0.03, beta=0.2, ridge=0.05), torch.tensor([4, 0, 2]), factors)
 
 
 @every_kind
 @every_setting
 def test_a_subset_beyond_the_rank_or_with_an_item_twice_stays_finite(kind: str, setting: str) -> None:
-    vectors = VECTORS.copy()
-    vectors[1] = vectors[0]
-    w_v = parts(D, 1, 0)[0]
-    unit = oracles.unit_rows(vectors)
-    factors = RowFactors(unit @ w_v) if kind == "rows" else LinearFactors(vectors, w_v)
+    _, factors = of_rank_one_with_an_item_twice(kind)
     loss = loss_of(factors, setting)
     value = loss(torch.arange(5))
     value.backward()

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, InvalidInputError, LinearKernel, LowRankKernel
 from shared_core.learning import FitSettings, LabelledSubset
@@ -14,19 +13,26 @@ from tests import oracles
 
 torch = pytest.importorskip("torch")
 
-from shared_core.learning.objectives.factors import LinearFactors, RowFactors, unit_rows  # noqa: E402
+from shared_core.learning.objectives.factors import unit_rows  # noqa: E402
 from shared_core.learning.objectives.listwise import LearnedRelevance, Listwise  # noqa: E402
 from shared_core.learning.objectives.task import make_task  # noqa: E402
+from tests.shared_core.learning.objectives.dense import (  # noqa: E402
+    KINDS,
+    UNIT,
+    VECTORS,
+    D,
+    M,
+    Matrix,
+    check_gradient,
+    dense,
+    factors_of,
+    of_rank_one_with_an_item_twice,
+    rows_of,
+)
 
-Matrix = NDArray[np.float64]
-
-M, D = 10, 5
-RNG = np.random.default_rng(11)
-VECTORS = RNG.normal(size=(M, D)) * RNG.uniform(0.3, 3, size=(M, 1))
-UNIT = oracles.unit_rows(VECTORS)
 RANKS = [(3, 4), (2, 3), (4, 0), (5, 2)]
 every_rank = pytest.mark.parametrize(("K", "K_skew"), RANKS)
-every_kind = pytest.mark.parametrize("kind", ["rows", "linear"])
+every_kind = pytest.mark.parametrize("kind", KINDS)
 every_map = pytest.mark.parametrize("mapped", [True, False])
 
 
@@ -51,15 +57,6 @@ LISTS = [
 ]
 
 
-def parts(n: int, K: int, K_skew: int) -> tuple[Matrix, Matrix, Matrix]:
-    rng = np.random.default_rng(100 * n + 10 * K + K_skew)
-    return rng.normal(size=(n, K)), rng.normal(size=(n, K_skew)), rng.uniform(0.3, 2, size=K_skew // 2)
-
-
-def factors_of(kind: str, K: int, K_skew: int) -> Any:
-    return RowFactors(*parts(M, K, K_skew)) if kind == "rows" else LinearFactors(VECTORS, *parts(D, K, K_skew))
-
-
 def moved(relevance: LearnedRelevance) -> LearnedRelevance:
     """Away from the identity, as it is in the middle of training."""
     rng = np.random.default_rng(4)
@@ -75,19 +72,6 @@ def relevance_of(mapped: bool) -> LearnedRelevance:
 
 
 # --- dense formulas, in numpy ---------------------------------------------------------------------
-
-
-def dense(v: Matrix, b: Matrix, rates: Matrix) -> Matrix:
-    kernel = v @ v.T
-    for i, rate in enumerate(rates):
-        even, odd = b[:, 2 * i], b[:, 2 * i + 1]
-        kernel = kernel + rate * (np.outer(even, odd) - np.outer(odd, even))
-    return kernel
-
-
-def kernel_of(kind: str, K: int, K_skew: int) -> Matrix:
-    v, b, rates = parts(M if kind == "rows" else D, K, K_skew)
-    return dense(v, b, rates) if kind == "rows" else dense(UNIT @ v, UNIT @ b, rates)
 
 
 def served(kernel: Matrix, relevance: LearnedRelevance, query: int) -> Matrix:
@@ -125,7 +109,7 @@ def test_the_loss_equals_that_of_dense_determinants(
     kind: str, K: int, K_skew: int, mapped: bool, sharpness: float, ridge: float
 ) -> None:
     relevance = relevance_of(mapped)
-    expected = divergences(kernel_of(kind, K, K_skew), relevance, sharpness, ridge)
+    expected = divergences(rows_of(kind, K, K_skew)[2], relevance, sharpness, ridge)
     loss = Listwise(factors_of(kind, K, K_skew), relevance, LABELS, sharpness=sharpness, pull=0, ridge=ridge)
     assert loss.queries == [0, 3, 7]
     for batch in ([0, 1, 2], [2], [1, 0]):
@@ -185,33 +169,12 @@ def test_the_gradient_equals_central_differences(kind: str, K: int, K_skew: int,
     with torch.no_grad():
         for part in factors.parameters():
             part.add_(0.05)
-    loss(batch).backward()
-    step = 1e-5
-    for name, parameter in [*factors.named_parameters(), *relevance.named_parameters()]:
-        if not parameter.numel():
-            continue
-        numeric = np.zeros(parameter.numel())
-        with torch.no_grad():
-            flat = parameter.view(-1)
-            for i in range(len(flat)):
-                middle, sides = flat[i].item(), []
-                for side in (step, -step):
-                    flat[i] = middle + side
-                    sides.append(loss(batch).item())
-                flat[i] = middle
-                numeric[i] = (sides[0] - sides[1]) / (2 * step)
-        found = parameter.grad.numpy().ravel()
-        np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-7, err_msg=name)
-        assert np.abs(found).max() > 1e-4, name
+    check_gradient(loss, batch, factors, relevance)
 
 
 @every_kind
 def test_a_subset_beyond_the_rank_or_with_a_text_twice_stays_finite(kind: str) -> None:
-    vectors = VECTORS.copy()
-    vectors[2] = vectors[1]
-    w_v = parts(D, 1, 0)[0]
-    unit = oracles.unit_rows(vectors)
-    factors = RowFactors(unit @ w_v) if kind == "rows" else LinearFactors(vectors, w_v)
+    vectors, factors = of_rank_one_with_an_item_twice(kind)
     relevance = LearnedRelevance(unit_rows(vectors), 0.1)
     loss = Listwise(factors, relevance, LABELS)
     value = loss(torch.arange(3))
@@ -264,6 +227,18 @@ def test_the_kernel_has_the_trained_parameters(kind: str, K: int, K_skew: int, m
             picks.append(among[int(np.argmax(dets))])
         chosen = NDPP(kernel).select(Candidates(VECTORS[query], VECTORS[among], ids=among), len(picks))
         assert [among[i] for i in chosen.indices] == picks
+
+
+def test_a_zero_row_has_relevance_one_and_a_finite_gradient() -> None:
+    vectors = VECTORS.copy()
+    vectors[1] = 0
+    relevance = LearnedRelevance(unit_rows(vectors), 0.2)
+    logs = relevance.logs(torch.tensor([2]), torch.tensor([[1, 3]]))
+    assert logs[0, 0] == 0
+    logs.sum().backward()
+    assert relevance.W_R is not None
+    assert relevance.W_R.grad is not None
+    assert np.isfinite(relevance.W_R.grad.numpy()).all()
 
 
 # --- what is refused --------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ import importlib
 import os
 import socket
 import uuid
-from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -211,6 +211,49 @@ def fill(store: VectorStore) -> None:
         store.add_texts([row.text for row in some], [dict(row.metadata) for row in some], ids=[row.id for row in some])
 
 
+async def afill(store: VectorStore) -> None:
+    await store.aadd_texts([r.text for r in ROWS], [dict(r.metadata) for r in ROWS], ids=[r.id for r in ROWS])
+
+
+def over(
+    serve: Callable[[Path], AbstractContextManager[Any]],
+    store: Callable[..., AbstractContextManager[Any]],
+    *packages: str,
+) -> Callable[..., AbstractContextManager[Any]]:
+    """``open`` of a case: ``store(server, *embeddings)`` over what ``serve(folder)`` starts, filled for LangChain."""
+
+    @contextmanager
+    def open(*arguments: Any) -> Iterator[Any]:
+        *embeddings, folder = arguments
+        needs(*packages)
+        with serve(folder) as server, store(server, *embeddings) as opened:
+            if embeddings:
+                fill(opened)
+            yield opened
+
+    return open
+
+
+def aover(
+    serve: Callable[[Path], AbstractContextManager[Any]],
+    store: Callable[..., AbstractAsyncContextManager[Any]],
+    *packages: str,
+) -> Callable[..., AbstractAsyncContextManager[Any]]:
+    """``aopen`` of a case, as :func:`over`."""
+
+    @asynccontextmanager
+    async def open(*arguments: Any) -> AsyncIterator[Any]:
+        *embeddings, folder = arguments
+        needs(*packages)
+        with serve(folder) as server:
+            async with store(server, *embeddings) as opened:
+                if embeddings:
+                    await afill(opened)
+                yield opened
+
+    return open
+
+
 @dataclass(frozen=True)
 class LangChainCase:
     """A LangChain store in one setting, and what a test needs to know about it.
@@ -221,7 +264,9 @@ class LangChainCase:
     ``scaled``: the store keeps vectors of length 1. ``precision``: the largest allowed difference between a stored and
     an inserted number; 0 means bit-equal. ``aopen`` opens the store in the running event loop, for clients that belong
     to a loop; without it the async tests use ``open``. ``filters``: the store has filters by metadata; else ``red`` is
-    empty.
+    empty. ``arguments``: further search arguments of the store, with which it finds documents. ``refused``: an argument
+    that the vector reader does not know. ``forget(store, row)`` takes the vector of a row away, and returns the
+    arguments of a search that may find the row nevertheless.
     """
 
     name: str
@@ -234,6 +279,9 @@ class LangChainCase:
     precision: float = 0.0
     aopen: Callable[[Embeddings, Path], AbstractAsyncContextManager[VectorStore]] | None = None
     filters: bool = True
+    arguments: tuple[dict[str, Any], ...] = ()
+    refused: str | None = None
+    forget: Callable[[Any, Row], dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,7 @@ LANGCHAIN = [
         partial(_langchain, kind),
         {"filter": {"colour": "red"}},
         precision=LAST_BIT if metric == "cosine" else 0,
+        arguments=({"filter": {"number": {"$lt": 100}}, "where_document": {"$contains": "9"}},),
     )
     for kind, metric in KINDS.items()
 ]

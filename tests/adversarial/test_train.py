@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.adversarial.conftest import Cases
-from tests.shared_core.cli.test_train import SMALL, arguments, write_pool
-
 pytest.importorskip("matplotlib")
 pytest.importorskip("torch")
 
 from safetensors import safe_open
+
+from tests.adversarial.conftest import Cases
+from tests.shared_core.cli.test_train import SMALL, arguments, write_pool
 
 ROOT = Path(__file__).parents[2]
 ITEMS = 40

@@ -3,6 +3,7 @@ different versions of the client."""
 
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,12 +15,7 @@ from langchain_core.documents import Document
 from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.milvus import READER
 from shared_core.errors import InvalidInputError, InvalidParameterError, VectorSourceError
-from shared_core.stores.milvus import (
-    asearch_with_vectors,
-    avectors_by_id,
-    search_with_vectors,
-    vectors_by_id,
-)
+from shared_core.stores.milvus import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
 from tests.stores.cases.milvus import database, langchain_store, llamaindex_store, seal
 from tests.stores.harness import (
     BY_TEXT,
@@ -28,15 +24,16 @@ from tests.stores.harness import (
     QUERIES,
     ROWS,
     K,
-    Row,
     TableEmbeddings,
     brute_force,
     fetch_nodes,
     fill,
     needs,
+    stored,
 )
 
 QUERY = QUERIES["query 7"]
+NEAREST = sorted(ROWS, key=lambda row: float(np.linalg.norm(np.subtract(row.vector, QUERY))))[:FETCH_K]
 NUMBERS = {"index_type": "FLAT", "metric_type": "L2", "params": {}}
 WORDS = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": "BM25", "params": {}}
 ODD_IDS = ["it's", 'say "hi"', "back\\slash", "ends\\", "a\nb\r\tc", "{braces}", "ünï ☃", "\x01", '"] or id != "', ""]
@@ -96,9 +93,7 @@ class TestTheCollection:
                 await avectors_by_id(aclient, name, asked, field="vector"),
             ):
                 assert set(found) == set(ids)
-                for one, row in zip(ids, ROWS, strict=False):
-                    assert found[one].dtype == np.float32
-                    np.testing.assert_array_equal(found[one], np.array(row.vector, np.float32))
+                np.testing.assert_array_equal([found[name] for name in ids], stored(ROWS[: len(ids)]))
             assert vectors_by_id(client, name, [], field="vector") == {}
             assert await avectors_by_id(aclient, name, [], field="vector") == {}
         assert vectors_by_id(client, name, asked[-1:], field="vector") == {}
@@ -118,9 +113,9 @@ class TestTheCollection:
 
     def test_a_field_without_dense_vectors_is_refused(self, client: Any) -> None:
         name = collection(client, ["a", "b"])
-        with pytest.raises(VectorSourceError, match="'words' holds no dense vectors: sparse_float_vector"):
+        with pytest.raises(VectorSourceError, match=r"'words'.*sparse_float_vector"):
             search_with_vectors(client, name, {1: 1.0}, 2, field="words")  # type: ignore[arg-type]
-        with pytest.raises(VectorSourceError, match="'words' holds no dense vectors"):
+        with pytest.raises(VectorSourceError, match="'words'"):
             vectors_by_id(client, name, ["a"], field="words")
 
         hits, vectors = search_with_vectors(client, name, QUERY, 2, field="vector", filter='id == "none"')
@@ -156,14 +151,14 @@ class TestWhatAServerSends:
     @pytest.mark.parametrize("kind", ["float", "float16", "bfloat16", "int8"])
     def test_narrower_numbers_are_widened_exactly(self, kind: str) -> None:
         numbers = np.rint(self.NUMBERS) if kind == "int8" else self.NUMBERS
-        stored: Any = {
+        sent: Any = {
             # The upper half of each number. These numbers need no more bits.
             "bfloat16": lambda: b"".join(struct.pack("<f", x)[2:] for x in numbers.ravel()),
             "float16": lambda: numbers.astype("<f2").tobytes(),
             "int8": lambda: numbers.astype(np.int8).tobytes(),
             "float": lambda: {"data": numbers.ravel().tolist()},
         }[kind]()
-        hits, vectors = self.search({f"{kind}_vector": stored})
+        hits, vectors = self.search({f"{kind}_vector": sent})
         assert [hit["id"] for hit in hits] == ["a", "b", "c"]
         assert isinstance(vectors, np.ndarray)
         assert vectors.dtype == np.float32
@@ -192,25 +187,20 @@ class OtherEmbeddings(TableEmbeddings):
         return super().embed_query(text)[::-1]
 
 
-def row_of(document: Document) -> Row:
-    return BY_TEXT[document.page_content]
+def exact(documents: Any, vectors: Any, way: int = 1) -> bool:
+    return np.array_equal(vectors, stored(BY_TEXT[document.page_content] for document in documents)[:, ::way])
 
 
-def exact(documents: Any, vectors: Any, *, backwards: bool = False) -> bool:
-    wanted = np.array([row_of(document).vector for document in documents], np.float32)
-    return np.array_equal(vectors, wanted[:, ::-1] if backwards else wanted)
+@contextmanager
+def opened(embeddings: Any, path: str, **settings: Any) -> Iterator[Any]:
+    with langchain_store(embeddings, Path(path).parent, "FLAT", "L2", **settings) as store:
+        yield store
 
 
 class TestLangChain:
-    @pytest.fixture
-    def embeddings(self) -> TableEmbeddings:
-        return TableEmbeddings()
-
     @pytest.mark.parametrize("auto_id", [False, True])
-    def test_keys_are_found_by_a_store_that_does_not_know_their_type(
-        self, embeddings: TableEmbeddings, path: str, auto_id: bool
-    ) -> None:
-        with langchain_store(embeddings, Path(path).parent, "FLAT", "L2", auto_id=auto_id) as store:
+    def test_keys_are_found_by_a_store_that_does_not_know_their_type(self, path: str, auto_id: bool) -> None:
+        with opened(TableEmbeddings(), path, auto_id=auto_id) as store:
             names = ["11", "-12", "013"]
             store.add_texts([row.text for row in ROWS[:3]], ids=names)
             assert READER.fetch(store, ["another's"]) == {}
@@ -223,67 +213,49 @@ class TestLangChain:
             if not auto_id:
                 assert set(ids) == set(names)
 
-    async def test_a_store_without_a_collection_finds_nothing(self, embeddings: TableEmbeddings, path: str) -> None:
-        with langchain_store(embeddings, Path(path).parent, "FLAT", "L2") as store:
+    async def test_a_store_without_a_collection_finds_nothing(self, path: str) -> None:
+        with opened(TableEmbeddings(), path) as store:
             assert READER.search(store, QUERY, FETCH_K) == ([], [])
             assert await READER.asearch(store, QUERY, FETCH_K) == ([], [])
             assert SetSelectRetriever(vectorstore=store).invoke("query 7") == []
             assert READER.fetch(store, ["a"]) == await READER.afetch(store, ["a"]) == {}
 
-    def test_metadata_in_a_field_of_its_own_and_fields_of_other_names(
-        self, embeddings: TableEmbeddings, path: str
-    ) -> None:
+    def test_metadata_in_a_field_of_its_own_and_fields_of_other_names(self, path: str) -> None:
         names = {"metadata_field": "about", "text_field": "words", "vector_field": "numbers", "primary_field": "key"}
-        with langchain_store(embeddings, Path(path).parent, "FLAT", "L2", **names) as store:
+        with opened(TableEmbeddings(), path, **names) as store:
             fill(store)
             assert READER.id_of(store, Document("", metadata={"key": "the user's"})) is None
             documents, vectors = READER.search(store, QUERY, FETCH_K, expr='about["colour"] == "red"')
             assert documents == store.similarity_search_by_vector(QUERY, k=FETCH_K, expr='about["colour"] == "red"')
             assert exact(documents, vectors)
 
-    def test_dense_vectors_are_searched_and_sparse_ones_are_not(self, embeddings: TableEmbeddings, path: str) -> None:
+    def test_dense_vectors_are_searched_and_sparse_ones_are_not(self, path: str) -> None:
         needs("langchain_milvus")
         from langchain_milvus import BM25BuiltInFunction
 
-        with langchain_store(
-            embeddings,
-            Path(path).parent,
-            "FLAT",
-            "COSINE",
-            builtin_function=BM25BuiltInFunction(output_field_names="sparse"),
-            vector_field=["vector", "sparse"],
-            index_params=[NUMBERS, WORDS],
-            search_params=None,
-        ) as store:
+        words = BM25BuiltInFunction(output_field_names="sparse")
+        fields = {"vector_field": ["vector", "sparse"], "index_params": [NUMBERS, WORDS], "search_params": None}
+        with opened(TableEmbeddings(), path, builtin_function=words, **fields) as store:
             fill(store)
-            documents, vectors = READER.search(store, QUERY, FETCH_K, expr='colour == "red"')
-            nearest = sorted(
-                (row for row in ROWS if row.metadata["colour"] == "red"),
-                key=lambda row: float(np.linalg.norm(np.subtract(row.vector, QUERY))),
-            )
-            assert [row_of(document).text for document in documents] == [row.text for row in nearest[:FETCH_K]]
+            documents, vectors = READER.search(store, QUERY, FETCH_K)
+            assert [document.page_content for document in documents] == [row.text for row in NEAREST]
             assert all(document.metadata.keys() == {"pk", "colour", "number"} for document in documents)
             assert exact(documents, vectors)
-            picked = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K).invoke(
-                "query 7", expr='colour == "red"'
-            )
-            assert [row_of(d).id for d in picked] == brute_force("query 7", nearest[:FETCH_K])
 
-    def test_one_of_two_dense_fields_must_be_named(self, embeddings: TableEmbeddings, path: str) -> None:
-        both = [embeddings, OtherEmbeddings()]
+    def test_one_of_two_dense_fields_must_be_named(self, path: str) -> None:
+        both = [TableEmbeddings(), OtherEmbeddings()]
         settings: dict[str, Any] = {"vector_field": ["one", "two"], "index_params": None, "search_params": None}
-        with langchain_store(both, Path(path).parent, "FLAT", "L2", **settings) as store:
+        with opened(both, path, **settings) as store:
             fill(store)
-            with pytest.raises(InvalidParameterError, match=r"2 of Milvus's vector fields 'one', 'two'.*anns_field="):
+            with pytest.raises(InvalidParameterError, match=r"2 of .*'one', 'two'.*anns_field="):
                 READER.search(store, QUERY, FETCH_K)
             documents, vectors = READER.search(store, QUERY, FETCH_K, anns_field="two")
-            assert exact(documents, vectors, backwards=True)
+            assert exact(documents, vectors, -1)
             assert READER.fetch(store, [documents[0].metadata["pk"]]) == {}
             assert documents[0].metadata.keys() == {"pk", "colour", "number"}
             retriever = SetSelectRetriever(vectorstore=store, embeddings=both[1], k=K, fetch_k=FETCH_K)
             picked = retriever.invoke("query 7", anns_field="two")
-            nearest = sorted(ROWS, key=lambda row: float(np.linalg.norm(np.subtract(row.vector, QUERY))))
-            assert [row_of(d).id for d in picked] == brute_force("query 7", nearest[:FETCH_K])
+            assert [BY_TEXT[document.page_content].id for document in picked] == brute_force("query 7", NEAREST)
 
     def test_a_store_without_dense_vectors_is_an_error(self, path: str) -> None:
         needs("langchain_milvus")
@@ -294,9 +266,9 @@ class TestLangChain:
             BM25BuiltInFunction(output_field_names="two", function_name="again"),
         ]
         settings: dict[str, Any] = {"vector_field": ["one", "two"], "index_params": [WORDS] * 2, "search_params": None}
-        with langchain_store(None, Path(path).parent, "FLAT", "L2", builtin_function=functions, **settings) as store:
+        with opened(None, path, builtin_function=functions, **settings) as store:
             fill(store)
-            with pytest.raises(InvalidParameterError, match="fill 0 of Milvus's vector fields 'one', 'two'"):
+            with pytest.raises(InvalidParameterError, match=r"0 of .*'one', 'two'"):
                 READER.search(store, QUERY, FETCH_K)
 
 

@@ -46,21 +46,7 @@ class TestLangChain:
         assert ours.body == own.body | {"fields": ["vector"]}
         assert (ours.method, ours.path, ours.arguments) == (own.method, own.path, own.arguments)
 
-    def test_a_plain_search_of_a_new_server_leaves_vectors_out_even_where_they_are_named(
-        self, server: ElasticReplay, store: Any
-    ) -> None:
-        hits = store._store.search(query_vector=QUERY, k=5, fields=["vector"])
-        assert all(("vector" in hit["_source"]) == (server.version == cases.OLD) for hit in hits)
-        documents, vectors = READER.search(store, QUERY, 5)
-        np.testing.assert_array_equal(vectors, np.float32(vectors_of(documents)))
-        assert isinstance(vectors, np.ndarray)
-        assert vectors.dtype == np.float32
-
     def test_more_than_the_stores_own_fifty_candidates(self, server: ElasticReplay, store: Any) -> None:
-        from elasticsearch import BadRequestError
-
-        with pytest.raises(BadRequestError, match="num_candidates"):
-            cases.own_search(store, QUERY, 60)
         documents, vectors = READER.search(store, QUERY, 60)
         assert len(documents) == len(vectors) == 60
         assert server.searches[-1]["knn"]["num_candidates"] == 90

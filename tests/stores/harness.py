@@ -6,6 +6,8 @@ from __future__ import annotations
 import importlib
 import os
 import socket
+import subprocess
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
@@ -107,6 +109,19 @@ def free_port() -> int:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
         return port
+
+
+def wait_for(process: subprocess.Popen[bytes], connect: Callable[[], Any], failures: type[Exception]) -> None:
+    """Wait until a server accepts connections; it must not end before."""
+    end = time.monotonic() + 60
+    while True:
+        assert process.poll() is None, "the server ended at once"
+        try:
+            connect()
+            return
+        except failures:
+            assert time.monotonic() < end, "the server did not answer"
+            time.sleep(0.05)
 
 
 class TableEmbeddings(Embeddings):

@@ -27,9 +27,8 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from langchain_setselect import vectors as langchain_vectors
-from llamaindex_setselect import SetSelectPostprocessor
-from llamaindex_setselect import vectors as llamaindex_vectors
+from langchain_setselect.vectors import reader_of
+from llamaindex_setselect.vectors import NodeVectors
 from setselect import select
 from shared_core.retrieval.flow import run_flow
 
@@ -180,14 +179,14 @@ class TableEmbedding(BaseEmbedding):
 
 def langchain_reader(store: Any) -> Any:
     """The vector reader that setselect uses for a LangChain store."""
-    reader = langchain_vectors.reader_of(store)
+    reader = reader_of(store)
     assert reader is not None
     return reader
 
 
 def llamaindex_reader(store: Any) -> Any:
     """The vector reader that setselect uses for a LlamaIndex store."""
-    reader = llamaindex_vectors.find_registered(llamaindex_vectors._READERS, type(store))
+    reader = NodeVectors.of(None, store, None).reader
     assert reader is not None
     return reader
 
@@ -207,10 +206,10 @@ def _by_id(ids: list[str], found: Any) -> Any:
     return dict(zip(ids, found, strict=True)) if isinstance(found, np.ndarray) else found
 
 
-def node_vectors(nodes: list[Any], **settings: Any) -> dict[str, Any]:
-    """Vectors by node id, as a postprocessor with these settings reads them."""
-    vectors = SetSelectPostprocessor(**settings)._vectors
-    _, ids, rows = run_flow(vectors.fetch([NodeWithScore(node=node) for node in nodes]))
+def node_vectors(nodes: list[Any], index: VectorStoreIndex | None = None, vector_store: Any = None) -> dict[str, Any]:
+    """Vectors by node id, as a postprocessor over the index or store reads them."""
+    vectors = NodeVectors.of(index, vector_store, None)
+    _, ids, rows = run_flow(vectors.fetch([NodeWithScore(node=node) for node in nodes], embed_unknown=True))
     return dict(zip(ids, rows, strict=True))
 
 

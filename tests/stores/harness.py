@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -252,6 +252,7 @@ def aover(
     serve: Callable[[Path], AbstractContextManager[Any]],
     store: Callable[..., AbstractAsyncContextManager[Any]],
     *packages: str,
+    filled: Callable[[Any], Awaitable[None]] = afill,
 ) -> Callable[..., AbstractAsyncContextManager[Any]]:
     """``aopen`` of a case, as :func:`over`."""
 
@@ -262,7 +263,7 @@ def aover(
         with serve(folder) as server:
             async with store(server, *embeddings) as opened:
                 if embeddings:
-                    await afill(opened)
+                    await filled(opened)
                 yield opened
 
     return open

@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from tests.stores.harness import BY_ID, DIMENSION, LangChainCase, LlamaIndexCase, Row, aover, over
+from tests.stores.harness import BY_ID, DIMENSION, LangChainCase, LlamaIndexCase, Row, aover, fill, over
 from tests.stores.replay.azure_search import AzureReplay, replaying
 
 PACKAGES = ("langchain_community", "langchain_azure_ai")
@@ -150,6 +150,11 @@ def _own(store: Any, vector: list[float], k: int, filters: str | None = None) ->
     return [document for document, _ in found]
 
 
+async def _afill(store: Any) -> None:
+    # The async method of langchain-azure-ai adds the texts under other ids.
+    fill(store)
+
+
 def _forget(store: Any, row: Row) -> dict[str, Any]:
     store.client.merge_documents([{"id": row.id, "content_vector": None}])
     # A search by vector does not find it, but a search by text may.
@@ -163,7 +168,7 @@ LANGCHAIN = [
         {"filters": "colour eq 'red'"},
         own=_own,
         row_of=lambda document: BY_ID[document.metadata["id"]],
-        aopen=aover(replaying, partial(alangchain_over, package=package), *needed(package)),
+        aopen=aover(replaying, partial(alangchain_over, package=package), *needed(package), filled=_afill),
         arguments=({"filters": "colour eq 'red' and search.in(id, '" + ",".join(list(BY_ID)[:9]) + "', ',')"},),
         refused="filter",
         forget=_forget,

@@ -1,10 +1,23 @@
-"""A fixture for all tests of models; torch is imported only where it is needed."""
+"""What concerns torch: which files need it, and a fixture for all tests of models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
+
+# These files import torch at their start. In an environment without it all other tests run.
+_NEED_TORCH = {
+    "adversarial": ["train"],
+    "benchmarks": ["language_models", "learned_judge", "ragsys", "vrsd_downstream"],
+    "shared_core/cli": ["train"],
+    "shared_core/learning/feedback": ["language_model"],
+    "shared_core/signals": ["embedding_models", "language_models", "perplexity"],
+}
+if find_spec("torch") is None:
+    collect_ignore = [f"{folder}/test_{name}.py" for folder, names in _NEED_TORCH.items() for name in names]
+    collect_ignore += ["benchmarks/tiny_lm.py", "shared_core/signals/completions_server.py"]
 
 
 @pytest.fixture(scope="module")

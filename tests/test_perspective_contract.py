@@ -142,9 +142,9 @@ async def test_an_invalid_or_unparsable_answer_is_quoted(answer: Answer, quoted:
 
 async def test_the_error_of_a_failing_call_is_raised_unchanged(make: Any) -> None:
     _, extractor = make(DOWN)
-    with pytest.raises(ConnectionError, match="the model is down"):
+    with pytest.raises(ConnectionError, match="down"):
         extractor.extract(QUERY)
-    with pytest.raises(ConnectionError, match="the model is down"):
+    with pytest.raises(ConnectionError, match="down"):
         await extractor.aextract(QUERY)
 
 
@@ -152,7 +152,7 @@ def test_a_users_prompt_keeps_its_other_braces(make: Any) -> None:
     model, extractor = make(GOOD, 'As {"root": …}: {query}')
     extractor.extract(QUERY)
     assert model._prompts[0].startswith(f'As {{"root": …}}: {QUERY}')
-    with pytest.raises(InvalidParameterError, match=r"the prompt must contain \{query\}"):
+    with pytest.raises(InvalidParameterError, match=r"\{query\}"):
         make(GOOD, "Split the query")
 
 

@@ -13,40 +13,39 @@ A test asks the fixture ``cases`` for numbered random generators, and makes one 
             ...
 
 How many cases
-    ``make test`` shares out 200 cases, and ``make fuzz`` CASES of them (300,000 unless told otherwise).
-    ``cases(share)`` yields ``share`` times that number, but at least one case, and no more than ``at_most``.
-    The shares of the tests in test_core.py add up to 1 or a little more, because a case of the core takes less than a
-    millisecond. In the other files a case takes far longer: a test there sets ``at_most``, and a share that leaves
-    ``make test`` a second or less. The example above has one kill in ``make test``, and 50 in ``make fuzz``.
+    ``make test`` shares out 200 cases, and ``make fuzz`` CASES of them. ``cases(share)`` yields ``share`` times that
+    number, at least one and no more than ``at_most``. The shares in test_core.py add up to about 1. In the other files
+    a case takes far longer: a test there sets ``at_most``, and a share that leaves ``make test`` a second or less.
 
 Which cases
-    ``rng`` is ``numpy.random.default_rng`` of the seed, of the test's name with its parameters, and of ``number``.
-    The seed is 0 in ``make test``, and SEED in ``make fuzz`` (the date, unless told otherwise). Take every random
-    decision from ``rng`` and ``number``. A test loops over ``cases`` once.
+    ``rng`` is ``numpy.random.default_rng`` of the seed (0 in ``make test``, SEED in ``make fuzz``), of the test's name
+    with its parameters, and of ``number``. Take every random decision from ``rng`` and ``number``.
 
 A failing case
     The report of a failed test ends with the one command that repeats that case and no other.
 
 Three runs
-    ``make fuzz`` runs this folder with numba. It then runs the tests of selections (test_core.py, test_adapters.py)
-    twice more: with NUMBA_DISABLE_JIT=1, and with the folder without_numba on PYTHONPATH, so that
-    ``import numba`` fails (see sitecustomize.py there). Files, locks and resumption do not depend on numba. A test that
+    ``make fuzz`` runs this folder with numba, and test_core.py and test_adapters.py twice more: with
+    NUMBA_DISABLE_JIT=1, and with the folder without_numba on PYTHONPATH, so that ``import numba`` fails. A test that
     starts a child process passes ``os.environ`` on, so that the child runs in the same way.
-
-The variables behind all this: FUZZ_CASES, FUZZ_SEED, and FUZZ_CASE (the number of the single case to run).
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import shlex
 import sys
 from collections.abc import Callable, Generator, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from typing import Any, TypeAlias
+from unittest import mock
 
 import numpy as np
 import pytest
+
+from shared_core.cli import main
 
 Cases: TypeAlias = Callable[..., Iterator[tuple[int, np.random.Generator]]]
 
@@ -58,12 +57,36 @@ CASE = os.environ.get("FUZZ_CASE")
 collect_ignore = ["without_numba"]
 
 _CURRENT = pytest.StashKey[int]()
+# Pieces that break readers more often than random bytes do.
+_NASTY = (b"\0", b"\xff", b"\xef\xbb\xbf", b"\\", b'"', b"\r\n", b"\t", b",", b";", b"{", b"]", b"null", b"1e999")
+# Lengths that are wrong in binary files.
+_NUMBERS = (0, 1, 1 << 20, (1 << 31) - 1, (1 << 32) - 1, 1 << 33, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
 
 
-def count(share: float, at_most: int | None = None) -> int:
-    """How many cases a test runs. For hypothesis: ``@settings(max_examples=count(0.1))``."""
-    wanted = max(1, round(CASES * share))
-    return wanted if at_most is None else min(wanted, at_most)
+def damage(data: bytes, rng: np.random.Generator) -> bytes:
+    """The data with one to four changes: of a bit, a byte or a number, of some bytes more or less, or of the end."""
+    for _ in range(int(rng.integers(1, 5))):
+        # Lengths and kinds are at the start or the end of many formats.
+        edge = min(300, len(data))
+        start = int(rng.choice([rng.integers(len(data)), rng.integers(edge), len(data) - 1 - rng.integers(edge)]))
+        some = data[start : start + int(rng.integers(1, 40))]
+        number = _NUMBERS[rng.integers(len(_NUMBERS))].to_bytes(8, "little")[: int(rng.choice([4, 8]))]
+        pieces = (b"", some * 2, rng.bytes(len(some)), bytes([some[0] ^ 1 << int(rng.integers(8))]), number)
+        piece = [*pieces, _NASTY[rng.integers(len(_NASTY))]][rng.integers(6)]
+        rest = data[start + len(some if piece in pieces[:3] else piece) :] if rng.random() < 0.8 else data[start:]
+        # One damage in ten cuts the end off.
+        data = (data[:start] + piece + (b"" if rng.random() < 0.1 else rest)) or b"\0"
+    return data
+
+
+def run_program(*arguments: object) -> tuple[int, str, str]:
+    """Run ``setselect`` in this process: its exit code, its output and its error output."""
+    out, err = io.StringIO(), io.StringIO()
+    command = ["setselect", *map(str, arguments)]
+    with mock.patch.object(sys, "argv", command), redirect_stdout(out), redirect_stderr(err):
+        with pytest.raises(SystemExit) as end:
+            main()
+        return int(end.value.code or 0), out.getvalue(), err.getvalue()
 
 
 @pytest.fixture
@@ -72,7 +95,8 @@ def cases(request: pytest.FixtureRequest, record_property: Callable[[str, object
     name = int.from_bytes(hashlib.sha256(request.node.name.encode()).digest()[:8], "big")
 
     def draw(share: float, at_most: int | None = None) -> Iterator[tuple[int, np.random.Generator]]:
-        numbers = range(count(share, at_most)) if CASE is None else (int(CASE),)
+        wanted = max(1, round(CASES * share))
+        numbers = range(min(wanted, at_most or wanted)) if CASE is None else (int(CASE),)
         for number in numbers:
             request.node.stash[_CURRENT] = number
             yield number, np.random.default_rng([SEED, name, number])

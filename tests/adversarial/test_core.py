@@ -27,7 +27,7 @@ from shared_core.candidates import References
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from shared_core.selectors.registry import capabilities_of
 from tests import oracles
-from tests.adversarial.conftest import Cases
+from tests.adversarial.conftest import Cases, damage
 from tests.shared_core.cases import PAIRS, REGISTERED, Case, Pair, available_loops, draw, names, use_loops
 
 Rng = np.random.Generator
@@ -288,24 +288,15 @@ VALUES = (
 )  # fmt: skip
 
 
-def damage(content: bytes, rng: Rng) -> bytes:
+def damage_kernel(content: bytes, rng: Rng) -> bytes:
     """The file of a kernel with a few bytes, a part of its head or some of its numbers changed."""
     size = int.from_bytes(content[:8], "little")
     head, body = json.loads(content[8 : 8 + size]), content[8 + size :]
     arrays = [name for name in head if name != "__metadata__"]
     array = arrays[rng.integers(len(arrays))]
     match rng.integers(6):
-        case 0:
-            at = rng.integers(len(content), size=rng.integers(1, 6))
-            changed = bytearray(content)
-            for place in at:
-                changed[place] = rng.integers(256)
-            return bytes(changed)
-        case 1:
-            return content[: rng.integers(len(content))]
-        case 2:
-            at = int(rng.integers(len(content)))
-            return content[:at] + rng.bytes(int(rng.integers(1, 50))) + content[at:]
+        case 0 | 1 | 2:
+            return damage(content, rng)
         case 3:
             metadata = head["__metadata__"]
             metadata[list(metadata)[rng.integers(len(metadata))]] = VALUES[rng.integers(len(VALUES))]
@@ -335,7 +326,7 @@ def test_a_damaged_kernel_file_is_refused_or_used_as_it_is(cases: Cases, tmp_pat
         kernel.save(path)
         whole.append(path.read_bytes())
     for number, rng in cases(share=0.1):
-        path.write_bytes(damage(whole[number % 3], rng))
+        path.write_bytes(damage_kernel(whole[number % 3], rng))
         try:
             loaded: Any = type(kernels[number % 3]).load(path)
             candidates = Candidates(rng.normal(size=5), rng.normal(size=(5, 5)), ids=getattr(loaded, "ids", None))

@@ -9,30 +9,18 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_core.vectorstores import VectorStore
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.schema import QueryBundle
+from llama_index.core.vector_stores import SimpleVectorStore
 
-from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source
-from langchain_setselect import SetSelectExampleSelector as LangChainExamples
-from llamaindex_setselect import SetSelectExampleSelector as LlamaIndexExamples
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor, vectors
+from langchain_setselect import register_vector_source
+from llamaindex_setselect import vectors
 from llamaindex_setselect.stores.reader import VectorReader
 from shared_core import InvalidInputError, PerspectiveError, VectorSourceError
-from tests.embedding import corpus
-from tests.langchain_setselect.conftest import WordEmbeddings, in_memory
+from tests.adapters.bindings import RERANKERS, ROWS, SUBJECTS, Subject, nearest, over
+from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.langchain_setselect.test_vectors import Wrapped
-from tests.llamaindex_setselect.nodes_and_indexes import (
-    QUERY,
-    TEXTS,
-    CountingEmbedding,
-    PlainStore,
-    bundle,
-    embedding,
-    make_index,
-    make_nodes,
-    scored,
-)
+from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding, embedding
 
 # The texts are embedded in most of these tests. The warning about it has its own tests.
 pytestmark = pytest.mark.filterwarnings("ignore::shared_core.errors.EmbeddingFallbackWarning")
@@ -109,57 +97,21 @@ class Unread(Wrapped):
         return self.inner.similarity_search_by_vector(embedding, k, **kwargs)
 
 
-DOCUMENTS = [Document(text, id=f"doc-{row}") for row, (text, _) in enumerate(corpus(12))]
-LC_QUERY = "old river passage"
 # Sync and async call.
 Calls = tuple[Callable[[], Any], Callable[[], Any]]
 
 
-def langchain_retriever(unread: bool, model: OddEmbeddings, **settings: Any) -> Calls:
-    store = in_memory(WordEmbeddings())
-    made = SetSelectRetriever(vectorstore=Unread(store) if unread else store, embeddings=model, fetch_k=12, **settings)
-    return lambda: made.invoke(LC_QUERY), lambda: made.ainvoke(LC_QUERY)
-
-
-def langchain_compressor(unread: bool, model: OddEmbeddings, **settings: Any) -> Calls:
-    made = SetSelectCompressor(
-        embeddings=model, vectorstore=None if unread else in_memory(WordEmbeddings()), **settings
-    )
-    return lambda: made.compress_documents(DOCUMENTS, LC_QUERY), lambda: made.acompress_documents(DOCUMENTS, LC_QUERY)
-
-
-def langchain_examples(unread: bool, model: OddEmbeddings, **settings: Any) -> Calls:
-    texts = [document.page_content for document in DOCUMENTS]
-    store = InMemoryVectorStore.from_texts(texts, WordEmbeddings(), [{"question": text} for text in texts])
-    made = LangChainExamples(
-        vectorstore=Unread(store) if unread else store, embeddings=model, input_keys=["question"], **settings
-    )
-    question = {"question": LC_QUERY}
-    return lambda: made.select_examples(question), lambda: made.aselect_examples(question)
-
-
-def llamaindex_postprocessor(unread: bool, model: OddModel, **settings: Any) -> Calls:
-    nodes = scored(make_nodes()[:12])
-    store = None if unread else make_index("simple", CountingEmbedding()).vector_store
-    made, query = SetSelectPostprocessor(embed_model=model, vector_store=store, **settings), QueryBundle(QUERY)
-    return lambda: made.postprocess_nodes(nodes, query), lambda: made.apostprocess_nodes(nodes, query)
-
-
-def llamaindex_retriever(unread: bool, model: OddModel, **settings: Any) -> Calls:
-    made = SetSelectIndexRetriever(make_index("simple", CountingEmbedding()), embed_model=model, fetch_k=12, **settings)
-    return lambda: made.retrieve(QUERY), lambda: made.aretrieve(QUERY)
-
-
-def llamaindex_examples(unread: bool, model: OddModel, **settings: Any) -> Calls:
-    examples = [{"question": text} for text in TEXTS[:12]]
-    index = LlamaIndexExamples.from_examples(examples, CountingEmbedding(), input_keys=["question"], template="")._index
-    made = LlamaIndexExamples(index, template="{question}", embed_model=model, fetch_k=12, **settings)
-    return lambda: made.select_examples(QUERY), lambda: made.aselect_examples(QUERY)
-
-
-LANGCHAIN = (langchain_retriever, langchain_compressor, langchain_examples)
-LLAMAINDEX = (llamaindex_postprocessor, llamaindex_retriever, llamaindex_examples)
-PLACES = [(place, OddEmbeddings) for place in LANGCHAIN] + [(place, OddModel) for place in LLAMAINDEX]
+def calls_of(subject: Subject, unread: bool, *faults: Any, **settings: Any) -> Calls:
+    """Calls of an object with a faulty model; ``unread``: its store has no vector reader."""
+    store = subject.open(ROWS, subject.kinds[0])
+    if isinstance(store, VectorStore):
+        settings["embeddings"] = OddEmbeddings(*faults)
+        store = Unread(store) if unread else store
+    else:
+        settings["embed_model"] = OddModel(*faults)
+    made = subject.make(store, **settings, **({"fetch_k": 12} if subject.searches else {}))
+    rows = [ROWS[row] for row in nearest(12)]
+    return lambda: subject.run(made, rows), lambda: subject.arun(made, rows)
 
 
 def error_of(calls: Calls, expected: type[Exception] | tuple[type[Exception], ...]) -> str:
@@ -179,44 +131,36 @@ async def _awaited(call: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize(("place", "model"), PLACES, ids=lambda value: getattr(value, "__name__", ""))
+@over(SUBJECTS)
 def test_a_model_that_does_not_return_one_vector_for_each_text(
-    place: Callable[..., Calls], model: type[Any], fault: str, monkeypatch: pytest.MonkeyPatch
+    subject: Subject, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vectors, "_READERS", {})
-    told = error_of(place(True, model(texts=FAULTS[fault])), InvalidInputError)
+    told = error_of(calls_of(subject, True, FAULTS[fault]), InvalidInputError)
     if fault == "one too few":
         assert re.search(r"\b12\b.*\b11\b", told)
-        assert model.__name__ in told
+        assert re.search("OddEmbeddings|OddModel", told)
 
 
 @pytest.mark.parametrize("fault", QUERY_FAULTS)
-@pytest.mark.parametrize(("place", "model"), PLACES, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_model_that_returns_no_vector_for_the_query_or_the_perspective(
-    place: Callable[..., Calls], model: type[Any], fault: str
-) -> None:
-    error_of(place(False, model(query=QUERY_FAULTS[fault])), InvalidInputError)
-    odd = model(query=QUERY_FAULTS[fault], only="sideways")
-    error_of(place(False, odd, perspective="sideways"), (InvalidInputError, PerspectiveError))
+@over(SUBJECTS)
+def test_a_model_that_returns_no_vector_for_the_query_or_the_perspective(subject: Subject, fault: str) -> None:
+    error_of(calls_of(subject, False, None, QUERY_FAULTS[fault]), InvalidInputError)
+    calls = calls_of(subject, False, None, QUERY_FAULTS[fault], "sideways", perspective="sideways")
+    error_of(calls, (InvalidInputError, PerspectiveError))
 
 
 @pytest.mark.parametrize("found", [None, {"doc-3": None}, {"doc-3": [NAN] * 48}])
-def test_a_langchain_look_up_that_returns_no_vectors(found: Any) -> None:
+@over(RERANKERS)
+def test_a_look_up_that_returns_no_vectors(subject: Subject, found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     class Lying(Unread):
         pass
 
     register_vector_source(Lying, lambda *a, **k: ([], []), fetch=lambda store, ids: found)
-    made = SetSelectCompressor(vectorstore=Lying(in_memory(WordEmbeddings())))
-    calls = lambda: made.compress_documents(DOCUMENTS, LC_QUERY), lambda: made.acompress_documents(DOCUMENTS, LC_QUERY)
+    monkeypatch.setattr(vectors, "_READERS", {SimpleVectorStore: VectorReader(lambda store, ids, index: found)})
+    store = subject.open(ROWS, subject.kinds[0])
+    made = subject.make(Lying(store) if isinstance(store, VectorStore) else store)
+    rows = ROWS[:12]
+    calls = lambda: subject.run(made, rows), lambda: subject.arun(made, rows)
     told = error_of(calls, (InvalidInputError, VectorSourceError))
     assert "doc-3" in told or not isinstance(found, dict)
-
-
-@pytest.mark.parametrize("found", [None, {"n3": None}, {"n3": [NAN] * 48}])
-def test_a_llamaindex_look_up_that_returns_no_vectors(found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "_READERS", {PlainStore: VectorReader(lambda store, ids, index: found)})
-    nodes = scored(make_nodes()[:12])
-    made, query = SetSelectPostprocessor(vector_store=PlainStore(), embed_model=CountingEmbedding()), bundle()
-    calls = lambda: made.postprocess_nodes(nodes, query), lambda: made.apostprocess_nodes(nodes, query)
-    told = error_of(calls, (InvalidInputError, VectorSourceError))
-    assert "n3" in told or not isinstance(found, dict)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from shared_core import LinearKernel, LowRankKernel, SetSelectError
-from shared_core.cli import _terminal
-from shared_core.cli._pool_file import read_pool
-from shared_core.cli._program import app
 from shared_core.evaluation.corpus import ReadResult, read_documents, read_queries
 from shared_core.evaluation.qrels import read_qrels
 from shared_core.signals.embedding_models import CachedEmbedding
-from tests.adversarial.conftest import Cases
+from tests.adversarial.conftest import Cases, damage, run_program
 from tests.embedding import embed
-from tests.shared_core.cli.word_model import load_words
 
 JSON_LINES = b"""\
 {"id": "a", "text": "The river carries water.", "subtopics": ["river", "water"]}
@@ -43,50 +39,18 @@ JUDGEMENTS = {
     "beir": b'query-id\tcorpus-id\tscore\nb\ta\t1\nb\t"<""c"">"\t0\n\n1\tb\t2\nc\ta\t1\n',
     "diversity": b"b 1 a 1\nb 2 a 1\nb 2 c 0\n1 0 b 2\nc 1 a 1\n",
 }
-# Pieces that break readers more often than random bytes do.
-NASTY = [
-    b"\0",
-    b"\xff",
-    b"\xef\xbb\xbf",
-    b"\\",
-    b'"',
-    b"\r\n",
-    b"\t",
-    b",",
-    b";",
-    b"{",
-    b"]",
-    b"null",
-    b"NaN",
-    b"1e999",
-]
-
-
-def damage(rng: np.random.Generator, data: bytes) -> bytes:
-    """The data with one to four faults: bytes cut, doubled, replaced or inserted."""
-    for _ in range(rng.integers(1, 5)):
-        start = int(rng.integers(len(data) + 1))
-        end = min(len(data), start + int(rng.integers(1, 40)))
-        piece = [b"", data[start:end] * 2, rng.bytes(end - start), NASTY[rng.integers(len(NASTY))]][rng.integers(4)]
-        data = data[:start] + piece + data[end if rng.random() < 0.7 else start :]
-    return data
 
 
 def check_message(error: SetSelectError, path: Path) -> None:
     assert str(path) in str(error)
 
 
-def read_a_pool(path: Path) -> ReadResult[Any]:
-    found = read_pool(path, ids=True)
-    return ReadResult(found.items, found.problems)
-
-
-@pytest.mark.parametrize("read", [read_documents, read_queries, read_a_pool])
+@pytest.mark.parametrize("read", [read_documents, read_queries])
 @pytest.mark.parametrize("suffix", list(ORIGINALS))
 def test_damaged_corpora(suffix: str, read: Callable[[Path], ReadResult[Any]], cases: Cases, tmp_path: Path) -> None:
     path = tmp_path / f"x.{suffix}"
     for _, rng in cases(share=0.03):
-        path.write_bytes(damage(rng, ORIGINALS[suffix]))
+        path.write_bytes(damage(ORIGINALS[suffix], rng))
         try:
             found = read(path)
         except SetSelectError as error:
@@ -100,7 +64,7 @@ def test_damaged_corpora(suffix: str, read: Callable[[Path], ReadResult[Any]], c
 def test_damaged_judgements(kind: str, cases: Cases, tmp_path: Path) -> None:
     path = tmp_path / "x.qrels"
     for _, rng in cases(share=0.03):
-        path.write_bytes(damage(rng, JUDGEMENTS[kind]))
+        path.write_bytes(damage(JUDGEMENTS[kind], rng))
         try:
             found = read_qrels(path)
         except SetSelectError as error:
@@ -116,7 +80,7 @@ def test_a_damaged_line_costs_no_other_line(cases: Cases, tmp_path: Path) -> Non
     path = tmp_path / "x.jsonl"
     for _, rng in cases(share=0.05):
         place = int(rng.integers(len(lines)))
-        damaged = damage(rng, lines[place]).replace(b"\n", b" ")
+        damaged = damage(lines[place], rng).replace(b"\n", b" ")
         path.write_bytes(b"\n".join([*lines[:place], damaged, *lines[place + 1 :]]))
         found = read_documents(path)
         # A damaged line can take the id of a later line. The message then names the later line as the repetition.
@@ -149,27 +113,31 @@ def test_truncated_kernels_and_caches(cases: Cases, tmp_path: Path) -> None:
             check_message(error, cached.path)
 
 
-def test_compare_of_damaged_files(cases: Cases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_terminal, "load_model", load_words)
+def test_compare_of_damaged_files(cases: Cases, tmp_path: Path) -> None:
+    fixed = ["compare", "--k", 1, "--fetch-k", 2, "--out", tmp_path / "r.html"]
     for _, rng in cases(share=0.01, at_most=500):
-        arguments = [
-            "compare",
-            "--k",
-            "1",
-            "--fetch-k",
-            "2",
-            "--cache",
-            str(tmp_path),
-            "--out",
-            str(tmp_path / "r.html"),
-        ]
-        for option in ("--documents", "--queries"):
+        files: list[object] = []
+        for name, option in (("documents", "vectors"), ("queries", "query-vectors")):
             suffix = str(rng.choice(list(ORIGINALS)))
-            path = tmp_path / f"{option[2:]}.{suffix}"
-            path.write_bytes(damage(rng, ORIGINALS[suffix]))
-            arguments += [option, str(path)]
-        result = CliRunner().invoke(app, arguments)
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        assert result.exit_code in (0, 1, 2)
-        assert (result.exit_code == 2) == result.stderr.splitlines()[-1].startswith("error: ")
+            path, rows = tmp_path / f"{name}.{suffix}", tmp_path / f"{name}.npy"
+            path.write_bytes(damage(ORIGINALS[suffix], rng))
+            np.save(rows, rng.normal(size=(3, 8)))
+            files += [f"--{name}", path, f"--{option}", rows]
+        code, _, told = run_program(*fixed, *files)
+        while known := re.search(r"(\S+\.npy): .*\((\d+), d\)", told):
+            np.save(known[1], rng.normal(size=(int(known[2]), 8)))
+            code, _, told = run_program(*fixed, *files)
+        assert code in (0, 1, 2), told
+        assert (code == 2) == told.splitlines()[-1].startswith("error: "), told
+
+
+def test_a_damaged_pool_is_read_or_named(cases: Cases, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pool = tmp_path / "pool.jsonl"
+    # There are no vectors, so that training does not begin.
+    command = ["train", pool, "--vectors", tmp_path / "none.npy", "--out", tmp_path / "kernel.safetensors"]
+    for _, rng in cases(share=0.05, at_most=500):
+        pool.write_bytes(damage(JSON_LINES, rng))
+        code, _, told = run_program(*command)
+        assert code == 2, told
+        assert "pool.jsonl" in told or "none.npy" in told, told

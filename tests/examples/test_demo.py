@@ -98,10 +98,7 @@ def test_own_question(demo: ModuleType, capsys: pytest.CaptureFixture[str]) -> N
     assert "How do I find the [bold] largest value?" in printed
     assert "5 of 5 sets" in printed
     assert demo.QUESTIONS[0] not in printed
-
-
-@pytest.mark.usefixtures("built", "wide")
-def test_an_empty_question_asks_the_built_in_ones(demo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    # An empty question asks the built-in ones.
     assert demo.main([" "]) == 0
     printed = capsys.readouterr().out
     assert all(question in printed for question in demo.QUESTIONS)
@@ -135,14 +132,13 @@ def test_disagreement_is_shown_and_fails(
 
 
 @pytest.mark.usefixtures("built")
-@pytest.mark.parametrize("columns", ["80", "120", "160"])
 def test_output_fits_the_terminal(
-    demo: ModuleType, columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    demo: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("COLUMNS", "80")
     assert demo.main(["draw samples from a hypergeometric distribution"]) == 0
     printed = capsys.readouterr().out
-    assert max(map(len, printed.splitlines())) <= int(columns)
+    assert max(map(len, printed.splitlines())) <= 80
     assert "hypergeometric" in printed.replace("\n", "")
 
 
@@ -162,6 +158,18 @@ def test_other_weights_are_refused(minilm: ModuleType, monkeypatch: pytest.Monke
         minilm.load_minilm.__wrapped__()
 
 
+def check_drawn(files: dict[Path, Any], draw: Any, words: set[str]) -> None:
+    """Each file is what ``draw(palette)`` draws, and has these words."""
+    for file, palette in files.items():
+        drawn = file.read_text(encoding="utf-8")
+        assert drawn == draw(palette), f"run the script of examples/ that draws {file.name} again"
+        assert words <= {element.text for element in ElementTree.fromstring(drawn).iter()}
+
+
+def in_assets(picture: ModuleType) -> dict[Path, Any]:
+    return {picture.ASSETS / name: palette for name, palette in picture.FILES.items()}
+
+
 def test_the_pictures_show_what_the_demo_picks(demo: ModuleType, docs: Any, both: tuple[Any, Any]) -> None:
     picture = importlib.import_module("_picture")
     shown = picture.panels(docs, both[0])
@@ -170,11 +178,8 @@ def test_the_pictures_show_what_the_demo_picks(demo: ModuleType, docs: Any, both
     nearest, best = (sum(panel.picks.repeats) for panel in shown)
     assert nearest == demo.K - 1
     assert best <= 1
-    for name, palette in picture.FILES.items():
-        drawn = (picture.ASSETS / name).read_text(encoding="utf-8")
-        assert drawn == picture.draw(shown, palette), f"run examples/_picture.py, which draws {name} again"
-        words = {element.text for element in ElementTree.fromstring(drawn).iter()}
-        assert {picked.removeprefix("numpy.") for panel in shown for picked in panel.picks.names} <= words
+    words = {picked.removeprefix("numpy.") for panel in shown for picked in panel.picks.names}
+    check_drawn(in_assets(picture), lambda palette: picture.draw(shown, palette), words)
 
 
 @pytest.mark.usefixtures("demo")
@@ -186,11 +191,8 @@ def test_the_pictures_of_a_bridge_show_what_setselect_selects() -> None:
     # What the picture is meant to show: the second text that the answer needs is one that the first text names.
     assert (sum(nearest.needed), sum(best.needed)) == (1, 2)
     assert [best.titles[row] for row in best.referred_by if row is not None] == ["Yannick Ferreira Carrasco"]
-    for name, palette in picture.FILES.items():
-        drawn = (picture.ASSETS / name).read_text(encoding="utf-8")
-        assert drawn == picture.draw(shown, palette), f"run examples/_bridge_picture.py, which draws {name} again"
-        words = {element.text for element in ElementTree.fromstring(drawn).iter()}
-        assert {picture.shorten(title) for panel in shown for title in panel.titles} <= words
+    words = {picture.shorten(title) for panel in shown for title in panel.titles}
+    check_drawn(in_assets(picture), lambda palette: picture.draw(shown, palette), words)
 
 
 @pytest.mark.usefixtures("demo")
@@ -201,16 +203,11 @@ def test_the_pictures_of_sub_questions_show_what_setselect_selects() -> None:
     sub_questions, (fused, best) = picture.panels()
     # What the picture is meant to show: fusion misses the text of a sub-question, and each of ours serves its own.
     assert (sum(fused.needed), sum(best.needed)) == (1, 2)
-    served = {
-        title: query for title, needed, query in zip(best.titles, best.needed, best.serves, strict=True) if needed
-    }
+    rows = zip(best.titles, best.needed, best.serves, strict=True)
+    served = {title: query for title, needed, query in rows if needed}
     assert served == {name: row for row, name in enumerate(picture.NAMES, 1)}
-    for name, palette in picture.FILES.items():
-        drawn = (picture.ASSETS / name).read_text(encoding="utf-8")
-        expected = picture.draw(sub_questions, [fused, best], palette)
-        assert drawn == expected, f"run examples/_queries_picture.py, which draws {name} again"
-        words = {element.text for element in ElementTree.fromstring(drawn).iter()}
-        assert {picture.shorten(title) for panel in (fused, best) for title in panel.titles} <= words
+    words = {picture.shorten(title) for panel in (fused, best) for title in panel.titles}
+    check_drawn(in_assets(picture), lambda palette: picture.draw(sub_questions, [fused, best], palette), words)
 
 
 @pytest.mark.parametrize(
@@ -220,11 +217,8 @@ def test_the_pictures_of_sub_questions_show_what_setselect_selects() -> None:
 def test_the_pictures_of_figures_show_those_of_the_results(name: str, page: str) -> None:
     picture = importlib.import_module("_bar_pictures")
     chart = picture.CHARTS[name]()
-    for file, palette in picture.files(name).items():
-        drawn = file.read_text(encoding="utf-8")
-        assert drawn == picture.draw(chart, palette), f"run examples/_bar_pictures.py, which draws {file.name} again"
-        words = {element.text for element in ElementTree.fromstring(drawn).iter()}
-        assert {bar.shown for bars in chart.groups.values() for bar in bars} <= words
+    words = {bar.shown for bars in chart.groups.values() for bar in bars}
+    check_drawn(picture.files(name), lambda palette: picture.draw(chart, palette), words)
     text = (EXAMPLES.parent / "docs" / f"{page}.md").read_text(encoding="utf-8")
     assert f'assets/{name}.svg" alt="{html.escape(chart.in_words)}"' in text, "examples/_bar_pictures.py prints it"
 

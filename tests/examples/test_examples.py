@@ -15,36 +15,22 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 RUNNER = Path(__file__).with_name("run_scripts.py")
 SCRIPTS = sorted(path.name for path in EXAMPLES.glob("[!_]*.py"))
 
-# What each script must print. test_each_script_has_its_expectations fails for a script that is missing here.
+# What each script must print: its picks and figures. A script that is missing here fails.
 SAYS = {
-    "agent_tool.py": [
-        "The model calls numpy_docs(",
-        "Coverage(word_weight=1.0, cover_weight=1.0, reference_weight=1.0, ridge=",
-        " selected 4 of 50 (store: FAISS)",
-        "numpy.unique_counts          cosine 0.63, gain ",
-        "numpy.sort",
-        "and reads",
-    ],
+    "agent_tool.py": [" selected 4 of 50 (store: FAISS)", "numpy.unique_counts          cosine 0.63, gain "],
     "answer_langchain.py": ["ndpp:       map, faq, tram, ticket\n  Answer:   open: 10 to 18; entry: 12 euros"],
     "answer_llamaindex.py": ["ndpp:       cars, app, storm, crossing\n  Answer:   50 minutes; car: 18 euros"],
-    "chat_without_repeats.py": ["12 documents in 3 turns, 12 of them different", "would be repeats"],
-    "compressor.py": [
-        "Vectors:     store: FAISS",
-        "First found: numpy.savetxt, numpy.fromfile",
-        "numpy.loadtxt            cosine",
-        "numpy.savez              cosine",
-    ],
+    "chat_without_repeats.py": ["12 documents in 3 turns, 12 of them different"],
+    "compressor.py": ["First found: numpy.savetxt, numpy.fromfile", "numpy.savez              cosine"],
     "crowded_sources.py": [
         "No constraint:        manual-2, leaflet-1, manual-1, manual-3",
         "One of each source:   manual-2, leaflet-1, forum-1, shop-1",
         "No near-duplicates:   manual-2, manual-3, manual-5, manual-4",
         "Both:                 manual-2, forum-1, shop-1, test-1",
     ],
-    "demo.py": ["15 of 15 sets", "MMR 0.8", "Only coverage picks numpy.flip, in which the word", "together"],
+    "demo.py": ["15 of 15 sets", "Only coverage picks numpy.flip, in which the word"],
     "few_shot_prompt.py": [
-        "Question: How many users signed up last week?\nSQL: SELECT count(*) FROM users WHERE joined > now() - 7\n\n"
-        "Question: How many of the users who signed up last week bought something, per country?\nSQL:",
-        "GROUP BY country",
+        "signed up last week bought something, per country?\nSQL:",
         " of 75 tokens",
     ],
     "hybrid_search.py": [
@@ -56,62 +42,29 @@ SAYS = {
         "lambda_b = 0.7\n  0.81  48 votes  Blank pages: take out the cartridge",
         "MMR with quality, out of 6:\n        48 votes  Blank pages: take out the cartridge",
     ],
-    "langchain_chain.py": [
-        "vrsd:       damage, refund-help, label",
-        "coverage:   damage, ",
-        "Answer:     Send a photo",
-    ],
-    "learned_examples.py": [
-        "learned (epoch ",
-        "selector = NDPP(LinearKernel.load('.../kernel.safetensors'))",
-        "ndpp, learned  covers 0.9",
-        "what is the smallest state that borders texas ?",
-    ],
-    "llamaindex_chat_engine.py": [
-        "No constraint\n  How do I descale the coffee machine?      manual-",
-        "What happens to the machine if I do not?  warranty-1, manual-",
-        "One node of each document\n  How do I descale the coffee machine?      manual-1, forum-1, test-1",
-    ],
+    "langchain_chain.py": ["vrsd:       damage, refund-help, label", "coverage:   damage, "],
+    "learned_examples.py": ["learned (epoch ", "ndpp, learned  covers 0.9"],
+    "llamaindex_chat_engine.py": ["One node of each document\n  How do I descale the coffee machine?      manual-1"],
     "llamaindex_few_shot.py": [
-        "Translate questions into SQL.\n\nQuestion: ",
-        "Question: What is the average price per country?\n",
-        "Question: How many users signed up last week?\nSQL: SELECT count(*) FROM users WHERE joined > now() - 7\n\n"
-        "Question: How many of the users who signed up last week bought something, per country?\nSQL:",
+        "signed up last week bought something, per country?\nSQL:",
         " of 75 tokens",
     ],
-    "llamaindex_query_engine.py": [
-        "The answer uses:",
-        "numpy.savetxt                cosine 0.47, gain ",
-        "numpy.random.rand ",
-    ],
+    "llamaindex_query_engine.py": ["numpy.savetxt                cosine 0.47, gain "],
     "more_evidence.py": ["200 questions, 1971 passages", "store.as_retriever  6", "SetSelectRetriever  8", "=0   7"],
-    "own_arrays.py": ["2 nearest:     [0, 0]", "2 selected:    [0, 1]", "sum of the gains", "words select:    [0, 2]"],
+    "own_arrays.py": ["2 nearest:     [0, 0]", "2 selected:    [0, 1]", "words select:    [0, 2]"],
     "perspective_langchain.py": [
-        "Perspective: arguments of those who oppose",
-        "Unchanged:   toll-air, toll-taxes, debating",
-        "Removed:     toll-air, toll-taxes, toll-nurses, toll-shops, toll-breathe",
+        "Unchanged:   toll-air, toll-taxes, deb",
+        "Removed:     toll-air, toll-taxes, toll-n",
     ],
     "perspective_llamaindex.py": [
-        "Perspective: from Norway",
         "Emphasized:  norway-whales, norway-salmon,",
-        "Removed:     world-catch, maine-lobster, cornwall-mackerel",
+        "Removed:     world-catch, maine-",
     ],
     "quality_from_a_model.py": ["MMR without quality: 0 of 3", "MMR with quality: 3 of 3"],
     "token_budget.py": ["of 250 tokens", "numpy.loadtxt"],
-    "tracing_langsmith.py": [
-        "chain: RunnableSequence",
-        "  retriever: SetSelectRetriever\n    3 of 50 candidates, vectors from store: FAISS\n    numpy.fromfile, ",
-    ],
-    "tracing_otel_langchain.py": [
-        "span SetSelectRetriever\n  event setselect\n    setselect.selector = Coverage(",
-        "setselect.vector_source = store: FAISS",
-        "setselect.ids = ('numpy.fromfile', 'numpy.loadtxt', ",
-    ],
-    "tracing_otel_llamaindex.py": [
-        "event ReRankEndEvent\n  selector = Coverage(",
-        "vector_source = store: SimpleVectorStore",
-        "numpy.loadtxt",
-    ],
+    "tracing_langsmith.py": ["SetSelectRetriever\n    3 of 50 candidates, vectors from store: FAISS\n    numpy.from"],
+    "tracing_otel_langchain.py": ["setselect.ids = ('numpy.fromfile', 'numpy.loadtxt', "],
+    "tracing_otel_llamaindex.py": ["event ReRankEndEvent\n  selector = Coverage(", "numpy.loadtxt"],
 }
 
 

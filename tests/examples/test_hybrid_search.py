@@ -46,5 +46,5 @@ def test_a_cross_encoder_decides(
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_cross_encoder_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SystemExit, match=r"cross-encoder 'no/such-model' cannot be loaded\. Download it first"):
+    with pytest.raises(SystemExit, match="'no/such-model'"):
         run("no/such-model", monkeypatch)

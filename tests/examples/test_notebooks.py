@@ -21,20 +21,16 @@ NAMES = [path.stem for path in NOTEBOOKS]
 # What the outputs of each notebook must contain. test_each_notebook_has_its_expectations fails for one that is missing.
 SAYS = {
     "answers_with_a_real_model": [
-        "| similarity | map, home, faq, flyer | open: 10 to 18; entry: 10 euros |",
-        "| ndpp | map, faq, tram, ticket | open: 10 to 18; entry: 12 euros |",
         "| coverage | home, ticket, flyer, tram | open: 10 to 18; tram 4: 10 to 18 |",
         "{'similarity': 0, 'ndpp': 4, 'coverage': 3}",
     ],
     "does_it_help_on_my_corpus": [
-        "numpy.pad: Pad an array.",
         "Take coverage: its subtopic recall@4 is 0.896",
         "more than chance (p = 0.016",
         "Questions of one part. Similarity is enough: its subtopic recall@4 is 0.958",
         "its subtopic recall@3 is 1.000 over 2 queries",
     ],
     "few_shot_examples_that_help_together": [
-        "How warm is it in the cellar?",
         "Request: What is the temperature outside?\nProgram: say(temperature(outside))\n\nRequest: How warm",
         "learning did not help",
         "do not tell selectors apart",

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import ArrayLike, NDArray
@@ -104,11 +103,11 @@ def draw_relevance(case: Case) -> NDArray[np.float64]:
 
 
 # Values that look like an array and cannot be read as one.
-UNUSABLE: dict[str, Any] = {
-    "ragged": [[1.0, 2.0], [3.0]],
-    "masked": np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]]),
-    "requires grad": torch.ones((2, 2), requires_grad=True),
-    "bfloat16": torch.ones((2, 2), dtype=torch.bfloat16),
+UNUSABLE: dict[str, Callable[[], Any]] = {
+    "ragged": lambda: [[1.0, 2.0], [3.0]],
+    "masked": lambda: np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]]),
+    "requires grad": lambda: pytest.importorskip("torch").ones((2, 2), requires_grad=True),
+    "bfloat16": lambda: pytest.importorskip("torch").ones((2, 2)).bfloat16(),
 }
 
 

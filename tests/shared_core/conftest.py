@@ -1,10 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tests.shared_core.cases import available_loops, use_loops
+from tests.shared_core.cases import UNUSABLE, available_loops, use_loops
+
+
+@pytest.fixture(params=UNUSABLE)
+def unusable(request: pytest.FixtureRequest) -> Any:
+    """A value that looks like an array and cannot be read as one."""
+    return UNUSABLE[request.param]()
 
 
 @pytest.fixture(scope="module", params=["numpy", "compiled"])

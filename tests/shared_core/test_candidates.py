@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from shared_core import Candidates, InvalidInputError, InvalidParameterError, Parts
 from shared_core.candidates import CandidateBlock, References, as_parts, as_unit_rows, standardise
 from tests import oracles
-from tests.shared_core.cases import UNUSABLE, gaussian, random_cases
+from tests.shared_core.cases import gaussian, random_cases
 
 QUERY, VECTORS = gaussian(1, 11, 5)
 COLUMNS: dict[str, Any] = {"quality": range(11), "costs": range(11), "ids": range(11), "sources": "abcdefghijk"}
@@ -159,7 +158,6 @@ def test_words_parts_and_names_stay_with_their_rows() -> None:
         ([["x", "y"], ("y", "y"), {"z"}], [[1, 1, 0], [0, 1, 0], [0, 0, 1]]),
         ([[], None, float("nan")], [[], [], []]),
         (np.array([2, 1, 2]), [[1, 0], [0, 1], [1, 0]]),
-        (torch.tensor([2, 1, 2]), [[1, 0], [0, 1], [1, 0]]),
         ((label for label in "aba"), [[1, 0], [0, 1], [1, 0]]),
         (["a", pd.NA, pd.NaT], [[1], [0], [0]]),
         ([["a", None], [np.float32("nan")], ["b"]], [[1, 0], [0, 0], [0, 1]]),
@@ -168,8 +166,6 @@ def test_words_parts_and_names_stay_with_their_rows() -> None:
         (np.array([[0.5], [1], [0]], np.float16), [[0.5], [1], [0]]),
         (np.asfortranarray([[0.5, 1], [1, 0], [0, 0]]), [[0.5, 1], [1, 0], [0, 0]]),
         (np.array([[True, False], [False, True], [True, True]]), [[1, 0], [0, 1], [1, 1]]),
-        (torch.tensor([[0.5], [1], [0]]), [[0.5], [1], [0]]),
-        (torch.tensor([[True], [False], [True]]), [[1], [0], [1]]),
         (pd.DataFrame({"a": [0.5, 1, 0]}), [[0.5], [1], [0]]),
         (Parts([[1], [0], [1]], [3]), [[1], [0], [1]]),  # type: ignore[arg-type]
     ],
@@ -178,6 +174,12 @@ def test_parts_are_values_or_numbers(given: Any, expected: Any) -> None:
     found = as_parts(given, 3, "cover")
     assert found.covered.tolist() == expected
     assert found.covered.dtype == found.weights.dtype == np.float64
+
+
+@pytest.mark.parametrize("given", [[2, 1, 2], [[0.5], [1], [0]], [[True], [False], [True]]], ids=str)
+def test_parts_of_a_tensor_are_those_of_the_array(given: Any) -> None:
+    tensor = pytest.importorskip("torch").tensor(given)
+    assert as_parts(tensor, 3, "cover").covered.tolist() == as_parts(np.array(given), 3, "cover").covered.tolist()
 
 
 @pytest.mark.parametrize(
@@ -378,13 +380,12 @@ def test_other_vectors_must_be_as_many() -> None:
         Candidates(QUERY, VECTORS).with_vectors(QUERY, VECTORS[:10])
 
 
-@pytest.mark.parametrize("values", list(UNUSABLE.values()), ids=list(UNUSABLE))
-def test_an_argument_that_cannot_become_an_array_is_named(values: Any) -> None:
-    words = "masked values" if isinstance(values, np.ma.MaskedArray) else "cannot be made into an array"
+def test_an_argument_that_cannot_become_an_array_is_named(unusable: Any) -> None:
+    words = "masked values" if isinstance(unusable, np.ma.MaskedArray) else "cannot be made into an array"
     good: dict[str, Any] = {"query": [1.0, 2.0], "vectors": [[1.0, 2.0], [3.0, 4.0]]}
     for name in ("vectors", "query", "relevance", "quality", "costs"):
         with pytest.raises(InvalidInputError, match=f"^{name} .*{words}"):
-            Candidates(**{**good, name: values})
+            Candidates(**{**good, name: unusable})
 
 
 # --- blocks of queries ----------------------------------------------------------------------------

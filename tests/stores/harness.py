@@ -6,9 +6,11 @@ from __future__ import annotations
 import importlib
 import os
 import socket
+import subprocess
+import time
 import uuid
-from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,9 +27,8 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from langchain_setselect import vectors as langchain_vectors
-from llamaindex_setselect import SetSelectPostprocessor
-from llamaindex_setselect import vectors as llamaindex_vectors
+from langchain_setselect.vectors import reader_of
+from llamaindex_setselect.vectors import NodeVectors
 from setselect import select
 from shared_core.retrieval.flow import run_flow
 
@@ -109,6 +110,19 @@ def free_port() -> int:
         return port
 
 
+def wait_for(process: subprocess.Popen[bytes], connect: Callable[[], Any], failures: type[Exception]) -> None:
+    """Wait until a server accepts connections; it must not end before."""
+    end = time.monotonic() + 60
+    while True:
+        assert process.poll() is None, "the server ended at once"
+        try:
+            connect()
+            return
+        except failures:
+            assert time.monotonic() < end, "the server did not answer"
+            time.sleep(0.05)
+
+
 class TableEmbeddings(Embeddings):
     """LangChain embeddings that look vectors up in a table and count the calls."""
 
@@ -165,14 +179,14 @@ class TableEmbedding(BaseEmbedding):
 
 def langchain_reader(store: Any) -> Any:
     """The vector reader that setselect uses for a LangChain store."""
-    reader = langchain_vectors.reader_of(store)
+    reader = reader_of(store)
     assert reader is not None
     return reader
 
 
 def llamaindex_reader(store: Any) -> Any:
     """The vector reader that setselect uses for a LlamaIndex store."""
-    reader = llamaindex_vectors.find_registered(llamaindex_vectors._READERS, type(store))
+    reader = NodeVectors.of(None, store, None).reader
     assert reader is not None
     return reader
 
@@ -192,10 +206,10 @@ def _by_id(ids: list[str], found: Any) -> Any:
     return dict(zip(ids, found, strict=True)) if isinstance(found, np.ndarray) else found
 
 
-def node_vectors(nodes: list[Any], **settings: Any) -> dict[str, Any]:
-    """Vectors by node id, as a postprocessor with these settings reads them."""
-    vectors = SetSelectPostprocessor(**settings)._vectors
-    _, ids, rows = run_flow(vectors.fetch([NodeWithScore(node=node) for node in nodes]))
+def node_vectors(nodes: list[Any], index: VectorStoreIndex | None = None, vector_store: Any = None) -> dict[str, Any]:
+    """Vectors by node id, as a postprocessor over the index or store reads them."""
+    vectors = NodeVectors.of(index, vector_store, None)
+    _, ids, rows = run_flow(vectors.fetch([NodeWithScore(node=node) for node in nodes], embed_unknown=True))
     return dict(zip(ids, rows, strict=True))
 
 
@@ -211,6 +225,50 @@ def fill(store: VectorStore) -> None:
         store.add_texts([row.text for row in some], [dict(row.metadata) for row in some], ids=[row.id for row in some])
 
 
+async def afill(store: VectorStore) -> None:
+    await store.aadd_texts([r.text for r in ROWS], [dict(r.metadata) for r in ROWS], ids=[r.id for r in ROWS])
+
+
+def over(
+    serve: Callable[[Path], AbstractContextManager[Any]],
+    store: Callable[..., AbstractContextManager[Any]],
+    *packages: str,
+) -> Callable[..., AbstractContextManager[Any]]:
+    """``open`` of a case: ``store(server, *embeddings)`` over what ``serve(folder)`` starts, filled for LangChain."""
+
+    @contextmanager
+    def open(*arguments: Any) -> Iterator[Any]:
+        *embeddings, folder = arguments
+        needs(*packages)
+        with serve(folder) as server, store(server, *embeddings) as opened:
+            if embeddings:
+                fill(opened)
+            yield opened
+
+    return open
+
+
+def aover(
+    serve: Callable[[Path], AbstractContextManager[Any]],
+    store: Callable[..., AbstractAsyncContextManager[Any]],
+    *packages: str,
+    filled: Callable[[Any], Awaitable[None]] = afill,
+) -> Callable[..., AbstractAsyncContextManager[Any]]:
+    """``aopen`` of a case, as :func:`over`."""
+
+    @asynccontextmanager
+    async def open(*arguments: Any) -> AsyncIterator[Any]:
+        *embeddings, folder = arguments
+        needs(*packages)
+        with serve(folder) as server:
+            async with store(server, *embeddings) as opened:
+                if embeddings:
+                    await filled(opened)
+                yield opened
+
+    return open
+
+
 @dataclass(frozen=True)
 class LangChainCase:
     """A LangChain store in one setting, and what a test needs to know about it.
@@ -221,7 +279,9 @@ class LangChainCase:
     ``scaled``: the store keeps vectors of length 1. ``precision``: the largest allowed difference between a stored and
     an inserted number; 0 means bit-equal. ``aopen`` opens the store in the running event loop, for clients that belong
     to a loop; without it the async tests use ``open``. ``filters``: the store has filters by metadata; else ``red`` is
-    empty.
+    empty. ``arguments``: further search arguments of the store, with which it finds documents. ``refused``: an argument
+    that the vector reader does not know. ``forget(store, row)`` takes the vector of a row away, and returns the
+    arguments of a search that may find the row nevertheless.
     """
 
     name: str
@@ -234,6 +294,9 @@ class LangChainCase:
     precision: float = 0.0
     aopen: Callable[[Embeddings, Path], AbstractAsyncContextManager[VectorStore]] | None = None
     filters: bool = True
+    arguments: tuple[dict[str, Any], ...] = ()
+    refused: str | None = None
+    forget: Callable[[Any, Row], dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,23 @@ class TestLangChain:
             picked = await compressor.acompress_documents(own, query)
             assert [case.row_of(d).id for d in picked] == wanted
         assert embeddings.documents == 0
+        reader, rows = langchain_reader(store), [case.row_of(document) for document in own]
+        ids = [reader.id_of(store, document) for document in own]
+        found = reader.fetch(store, [*ids, "gone"])
+        assert set(found) == set(ids)
+        assert_stored(rows, [found[name] for name in ids], case)
+        assert reader.fetch(store, []) == reader.fetch(store, ["gone"]) == {}
+
+    def test_the_arguments_of_the_stores_own_search_go_through(self, case: LangChainCase, store: VectorStore) -> None:
+        reader = langchain_reader(store)
+        for arguments in case.arguments:
+            documents, vectors, *_ = reader.search(store, QUERIES["query 1"], FETCH_K, **copied(arguments))
+            assert list(documents) == case.own(store, QUERIES["query 1"], FETCH_K, **copied(arguments))
+            assert documents
+            assert_stored([case.row_of(document) for document in documents], vectors, case)
+        if case.refused is not None:
+            with pytest.raises(InvalidParameterError, match=f"'{case.refused}'"):
+                reader.search(store, QUERIES["query 1"], K, **{case.refused: {}})
 
 
 class TestLlamaIndex:
@@ -264,3 +281,8 @@ def _without(metadata: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
 
 def _order(nodes: list[NodeWithScore]) -> list[str]:
     return [node.node_id for node in nodes]
+
+
+def copied(arguments: dict[str, Any]) -> dict[str, Any]:
+    # Weaviate's store appends to the lists of its caller.
+    return {name: list(value) if isinstance(value, list) else value for name, value in arguments.items()}

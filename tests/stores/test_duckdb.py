@@ -1,4 +1,4 @@
-"""What only DuckDB has: one connection that threads share, and rows without a vector."""
+"""What only DuckDB has: one connection that threads share, and columns of any name."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.duckdb import READER
-from shared_core.errors import SetSelectWarning
-from shared_core.stores.duckdb import search_with_vectors, vectors_by_id
+from shared_core.stores.duckdb import vectors_by_id
 from tests.stores.cases import duckdb as duckdb_cases
 from tests.stores.cases.duckdb import own_search
 from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, ROWS, TableEmbeddings, needs, stored
@@ -30,25 +28,6 @@ def store(tmp_path: Path) -> Iterator[Any]:
         yield store
 
 
-class Counting:
-    """Wraps a connection or relation, and counts the queries that run to the end."""
-
-    def __init__(self, inside: Any, asked: list[str]) -> None:
-        self.inside = inside
-        self.asked = asked
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self.inside, name)
-
-        def call(*arguments: Any) -> Any:
-            if name.startswith(("fetch", "execute")):
-                self.asked.append(name)
-            result = found(*arguments)
-            return Counting(result, self.asked) if type(result).__name__ == "DuckDBPyRelation" else result
-
-        return call
-
-
 def test_threads_share_one_connection(store: Any) -> None:
     names = list(QUERIES) * 4
     with ThreadPoolExecutor(8) as pool:
@@ -64,17 +43,6 @@ def test_uncommitted_rows_of_the_connection_are_found(store: Any) -> None:
     documents, vectors = READER.search(store, QUERY, 1)
     assert (documents[0].page_content, vectors[0].tolist()) == ("query 1", QUERY)
     store._connection.rollback()
-
-
-def test_a_document_without_a_vector_is_left_out_with_its_name(store: Any) -> None:
-    store._connection.execute("INSERT INTO embeddings VALUES ('bare', 'no vector', NULL, '{}')")
-    everything = len(ROWS) + 1
-    assert "no vector" in [d.page_content for d in own_search(store, QUERY, everything)]
-    retriever = SetSelectRetriever(vectorstore=store, search_type="similarity", k=everything, fetch_k=everything)
-    with pytest.warns(SetSelectWarning, match="no vector for 'bare'"):
-        found = retriever.invoke("query 1")
-    assert len(found) == len(ROWS)
-    assert "no vector" not in [d.page_content for d in found]
 
 
 def test_a_document_without_metadata_is_as_the_store_returns_it(store: Any) -> None:
@@ -107,15 +75,6 @@ def test_an_empty_table(store: Any) -> None:
     documents, vectors = READER.search(store, QUERY, 5)
     assert list(documents) == list(vectors) == []
     assert vectors_by_id(store._connection, "embeddings", [ROWS[0].id]) == {}
-
-
-def test_a_search_is_one_query_and_so_is_a_look_up(store: Any) -> None:
-    asked: list[str] = []
-    search_with_vectors(store._connection, Counting(store._table, asked), QUERY, FETCH_K)
-    assert asked == ["fetchnumpy"]
-    asked.clear()
-    vectors_by_id(Counting(store._connection, asked), "embeddings", [row.id for row in ROWS])
-    assert asked == ["execute"]
 
 
 def test_look_up_by_id_leaves_out_what_is_unknown_and_what_has_no_vector(store: Any) -> None:

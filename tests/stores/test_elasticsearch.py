@@ -1,5 +1,5 @@
-"""What only Elasticsearch has: requests that servers before and after 9.2 answer with vectors, filters, builders,
-documents without a vector, refusals and broken connections. The client is real, the server is replayed."""
+"""What only Elasticsearch has: requests that servers before and after 9.2 answer with vectors, builders of documents,
+and refusals. The client is real, the server is replayed."""
 
 import asyncio
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from langchain_core.documents import Document
 
 from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.elasticsearch import READER
-from shared_core.errors import InvalidParameterError, SetSelectWarning, VectorSourceError
+from shared_core.errors import VectorSourceError
 from tests.stores.cases import elasticsearch as cases
-from tests.stores.harness import BY_ID, BY_TEXT, QUERIES, ROWS, TableEmbeddings, fetch_nodes, fill, needs, nodes
+from tests.stores.harness import BY_ID, BY_TEXT, QUERIES, ROWS, TableEmbeddings, afill, fetch_nodes, fill, needs, nodes
 from tests.stores.replay.elastic import ElasticReplay, replay
 
 QUERY = QUERIES["query 0"]
@@ -46,75 +46,29 @@ class TestLangChain:
         assert ours.body == own.body | {"fields": ["vector"]}
         assert (ours.method, ours.path, ours.arguments) == (own.method, own.path, own.arguments)
 
-    def test_a_plain_search_of_a_new_server_leaves_vectors_out_even_where_they_are_named(
-        self, server: ElasticReplay, store: Any
-    ) -> None:
-        hits = store._store.search(query_vector=QUERY, k=5, fields=["vector"])
-        assert all(("vector" in hit["_source"]) == (server.version == cases.OLD) for hit in hits)
-        documents, vectors = READER.search(store, QUERY, 5)
-        np.testing.assert_array_equal(vectors, np.float32(vectors_of(documents)))
-        assert isinstance(vectors, np.ndarray)
-        assert vectors.dtype == np.float32
-
     def test_more_than_the_stores_own_fifty_candidates(self, server: ElasticReplay, store: Any) -> None:
-        from elasticsearch import BadRequestError
-
-        with pytest.raises(BadRequestError, match="num_candidates"):
-            cases.own_search(store, QUERY, 60)
         documents, vectors = READER.search(store, QUERY, 60)
         assert len(documents) == len(vectors) == 60
         assert server.searches[-1]["knn"]["num_candidates"] == 90
 
-    def test_filters_queries_and_builders_of_ones_own(self, server: ElasticReplay, store: Any) -> None:
-        wanted = {"range": {"metadata.number": {"gte": 100, "lt": 160}}}
-        green = {"term": {"metadata.colour.keyword": {"value": "green"}}}
-        seen: list[Any] = []
-
+    def test_queries_and_builders_of_ones_own(self, server: ElasticReplay, store: Any) -> None:
         def query(body: dict[str, Any], text: str | None) -> dict[str, Any]:
-            seen.append(text)
-            body["knn"]["num_candidates"] = 200
-            return body | {"min_score": 0.01, "fields": ["metadata.number"]}
+            assert text is None
+            return body | {"fields": ["metadata"]}
 
         def build(hit: dict[str, Any]) -> Document:
             return Document(id=hit["_id"], page_content=hit["_source"]["text"], metadata={"keys": sorted(hit)})
 
-        arguments: dict[str, Any] = {
-            "filter": [{"bool": {"must": [wanted], "must_not": [green]}}],
-            "custom_query": query,
-            "doc_builder": build,
-        }
+        arguments: dict[str, Any] = {"custom_query": query, "doc_builder": build}
         documents, vectors = READER.search(store, QUERY, 30, **arguments)
         assert list(documents) == cases.own_search(store, QUERY, 30, **arguments)
-        assert len(documents) == 30
-        assert seen == [None, None]
-        assert server.searches[0] == server.searches[1] | {"fields": ["metadata.number", "vector"]}
-        rows = [BY_ID[document.id or ""] for document in documents]
-        assert all(100 <= row.metadata["number"] < 160 and row.metadata["colour"] != "green" for row in rows)
-        np.testing.assert_array_equal(vectors, np.float32([row.vector for row in rows]))
-
-    def test_a_document_without_a_vector_is_left_out_with_a_warning(self, server: ElasticReplay, store: Any) -> None:
-        del server.indices["passages"].documents[ROWS[0].id]["vector"]
-
-        def everything(body: dict[str, Any], text: str | None) -> dict[str, Any]:
-            return {"query": {"match_all": {}}}
-
-        documents, vectors = READER.search(store, QUERY, 20, custom_query=everything)
-        assert [row is None for row in vectors] == [True] + 19 * [False]
-        retriever = SetSelectRetriever(
-            vectorstore=store, search_kwargs={"k": 20, "fetch_k": 20, "custom_query": everything}
-        )
-        with pytest.warns(SetSelectWarning, match="no vector for"):
-            picked = retriever.invoke("query 0")
-        assert {d.page_content for d in picked} == {d.page_content for d in documents[1:]}
+        assert server.searches[0] == server.searches[1] | {"fields": ["metadata", "vector"]}
+        np.testing.assert_array_equal(vectors, np.float32(vectors_of(documents)))
 
     def test_an_index_that_returns_no_vector_at_all_is_an_error(self, server: ElasticReplay, store: Any) -> None:
         server.indices["passages"].excluded = ["vector"]
         with pytest.raises(VectorSourceError, match="'passages', field 'vector'"):
             READER.search(store, QUERY, 5)
-
-    def test_nothing_found_is_no_error(self, store: Any) -> None:
-        documents, vectors = READER.search(store, QUERY, 5, filter=[{"ids": {"values": ["gone"]}}])
-        assert len(documents) == len(vectors) == 0
 
     def test_a_store_that_cannot_be_searched_by_vector_is_refused(self, server: ElasticReplay, store: Any) -> None:
         from elasticsearch.helpers.vectorstore import DenseVectorStrategy
@@ -122,13 +76,12 @@ class TestLangChain:
         hybrid = cases.langchain(server, TableEmbeddings(), strategy=DenseVectorStrategy(hybrid=True))
         with pytest.raises(VectorSourceError, match="hybrid"):
             READER.search(hybrid, QUERY, 5)
-        with pytest.raises(InvalidParameterError, match="'colour'"):
-            READER.search(store, QUERY, 5, colour="red")
         assert not server.requests
 
     async def test_the_async_store_is_awaited(self, server: ElasticReplay) -> None:
         needs("langchain_elasticsearch")
         async with cases.alangchain(server, TableEmbeddings()) as store:
+            await afill(store)
             server.requests.clear()
             retriever = SetSelectRetriever(vectorstore=store, k=5, fetch_k=30)
             assert len(await retriever.ainvoke("query 0")) == 5

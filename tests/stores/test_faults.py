@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,10 @@ from tests.stores.harness import (
     LlamaIndexCase,
     TableEmbedding,
     TableEmbeddings,
+    assert_stored,
     brute_force,
     index_over,
+    langchain_reader,
     llamaindex_reader,
 )
 
@@ -75,6 +78,24 @@ class TestLangChain:
         found = retriever.invoke(TWIN.text, drop_duplicates=False)
         assert [document.page_content for document in found] == [TWIN.text] * 3
         assert {document.metadata["number"] for document in found} == {TWIN.metadata["number"], 1000, 1001}
+
+    def test_a_document_without_a_vector_is_left_out_with_its_name(
+        self, case: LangChainCase, store: VectorStore
+    ) -> None:
+        if case.forget is None:
+            pytest.skip("each document of the store has a vector")
+        arguments, reader = case.forget(store, TWIN), langchain_reader(store)
+        documents, vectors, *_ = reader.search(store, QUERIES[QUERY], len(ROWS), **arguments)
+        rows = [case.row_of(document) for document in documents]
+        assert len(rows) >= len(ROWS) - 1
+        assert [row for row, vector in zip(rows, vectors, strict=True) if vector is None] == [TWIN] * (TWIN in rows)
+        assert_stored([r for r in rows if r != TWIN], [v for v in vectors if v is not None], case)
+        search_kwargs = {"k": len(ROWS), "fetch_k": len(ROWS), **arguments}
+        retriever = SetSelectRetriever(vectorstore=store, search_kwargs=search_kwargs)
+        with pytest.warns(SetSelectWarning, match="no vector") if TWIN in rows else nullcontext():
+            assert {case.row_of(document).id for document in retriever.invoke(QUERY)} == BY_ID.keys() - {TWIN.id}
+        if case.by_id:
+            assert set(reader.fetch(store, [TWIN.id, ROWS[9].id])) == {ROWS[9].id}
 
 
 class TestLlamaIndex:

@@ -1,4 +1,4 @@
-"""What only LanceDB has: metrics, filters before or after the search, compressing indexes, two LangChain stores."""
+"""What only LanceDB has: types of vectors, and stores without a table."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from langchain_setselect.stores.lancedb import COMMUNITY_READER, READER
 from shared_core.errors import VectorSourceError
 from shared_core.stores.lancedb import search_with_vectors, vectors_by_id
 from tests.stores.cases import lancedb as lancedb_cases
-from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, ROWS, TableEmbeddings, fetch_nodes, needs, stored
+from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, TableEmbeddings, fetch_nodes, needs, stored
 
 QUERY = QUERIES["query 1"]
 
@@ -22,67 +22,15 @@ def client() -> None:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Any:
-    return lancedb_cases.table(tmp_path)
-
-
-@pytest.fixture
 def store(tmp_path: Path) -> Iterator[Any]:
     with lancedb_cases.community(TableEmbeddings(), tmp_path) as store:
         yield store
 
 
-@pytest.fixture
-def executed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Every query that runs on a table."""
-    import lancedb
-
-    queries: list[Any] = []
-    execute = lancedb.table.LanceTable._execute_query
-
-    def counting(table: Any, query: Any, *arguments: Any, **more: Any) -> Any:
-        queries.append(query)
-        return execute(table, query, *arguments, **more)
-
-    monkeypatch.setattr(lancedb.table.LanceTable, "_execute_query", counting)
-    return queries
-
-
-def _assert_exact(texts: list[str], vectors: Any) -> None:
-    assert vectors.dtype == np.float32
-    np.testing.assert_array_equal(vectors, stored(BY_TEXT[text] for text in texts))
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"filter": "metadata.colour IN ('red', 'blue') AND metadata.number >= 100", "prefilter": True},
-        {"filter": "metadata.number < 60", "prefilter": False},
-        {"filter": {"metadata.colour": "green"}, "prefilter": True, "metrics": "cosine"},
-        {"query_type": "vector", "score": False, "name": "other", "metrics": "dot"},
-    ],
-)
-def test_every_argument_of_the_stores_own_search_works(store: Any, tmp_path: Path, arguments: dict[str, Any]) -> None:
-    lancedb_cases.table(tmp_path, "other").delete("metadata.number > 90")
-    documents, vectors = COMMUNITY_READER.search(store, QUERY, FETCH_K, **arguments)
-    assert documents == store.similarity_search_by_vector(QUERY, FETCH_K, **arguments)
-    assert documents
-    _assert_exact([document.page_content for document in documents], vectors)
-
-
 def test_double_precision_returns_single(tmp_path: Path) -> None:
     rows, vectors = search_with_vectors(lancedb_cases.table(tmp_path, kind="float64"), QUERY, FETCH_K)
-    _assert_exact(rows["text"].to_pylist(), vectors)
-
-
-def test_a_search_is_one_call_and_so_is_a_look_up(store: Any, tmp_path: Path, executed: list[Any]) -> None:
-    COMMUNITY_READER.search(store, QUERY, FETCH_K, filter="metadata.number > 3", prefilter=True)
-    assert len(executed) == 1
-    vectors_by_id(store.get_table(), [row.id for row in ROWS])
-    assert len(executed) == 2
-    with lancedb_cases.langchain(TableEmbeddings(), tmp_path / "other") as other:
-        READER.search(other, QUERY, FETCH_K)
-    assert len(executed) == 3
+    assert vectors.dtype == np.float32
+    np.testing.assert_array_equal(vectors, stored(BY_TEXT[text] for text in rows["text"].to_pylist()))
 
 
 def test_look_up_by_id_leaves_out_what_is_unknown_and_what_has_no_vector(tmp_path: Path) -> None:

@@ -2,24 +2,20 @@
 different versions of the client."""
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from langchain_core.documents import Document
 
-from langchain_setselect import SetSelectCompressor, SetSelectRetriever
+from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.milvus import READER
 from shared_core.errors import InvalidInputError, InvalidParameterError, VectorSourceError
-from shared_core.stores.milvus import (
-    _split,
-    asearch_with_vectors,
-    avectors_by_id,
-    search_with_vectors,
-    vectors_by_id,
-)
+from shared_core.stores.milvus import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
 from tests.stores.cases.milvus import database, langchain_store, llamaindex_store, seal
 from tests.stores.harness import (
     BY_TEXT,
@@ -28,41 +24,19 @@ from tests.stores.harness import (
     QUERIES,
     ROWS,
     K,
-    Row,
     TableEmbeddings,
-    afetch_nodes,
     brute_force,
     fetch_nodes,
     fill,
     needs,
-    nodes,
+    stored,
 )
 
 QUERY = QUERIES["query 7"]
+NEAREST = sorted(ROWS, key=lambda row: float(np.linalg.norm(np.subtract(row.vector, QUERY))))[:FETCH_K]
 NUMBERS = {"index_type": "FLAT", "metric_type": "L2", "params": {}}
 WORDS = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": "BM25", "params": {}}
 ODD_IDS = ["it's", 'say "hi"', "back\\slash", "ends\\", "a\nb\r\tc", "{braces}", "ünï ☃", "\x01", '"] or id != "', ""]
-
-
-@pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the requests that reach Milvus Lite's server."""
-    needs("milvus_lite")
-    from milvus_lite.adapter.grpc.servicer import MilvusServicer
-
-    seen: list[str] = []
-
-    def with_a_look(name: str, answer: Callable[..., Any]) -> Callable[..., Any]:
-        def method(self: Any, request: Any, context: Any) -> Any:
-            seen.append(name)
-            return answer(self, request, context)
-
-        return method
-
-    # A server reads these methods when it starts.
-    for name in ("DescribeCollection", "HasCollection", "Search", "HybridSearch", "Query"):
-        monkeypatch.setattr(MilvusServicer, name, with_a_look(name, getattr(MilvusServicer, name)))
-    return seen
 
 
 @pytest.fixture
@@ -119,32 +93,29 @@ class TestTheCollection:
                 await avectors_by_id(aclient, name, asked, field="vector"),
             ):
                 assert set(found) == set(ids)
-                for one, row in zip(ids, ROWS, strict=False):
-                    assert found[one].dtype == np.float32
-                    np.testing.assert_array_equal(found[one], np.array(row.vector, np.float32))
+                np.testing.assert_array_equal([found[name] for name in ids], stored(ROWS[: len(ids)]))
             assert vectors_by_id(client, name, [], field="vector") == {}
             assert await avectors_by_id(aclient, name, [], field="vector") == {}
         assert vectors_by_id(client, name, asked[-1:], field="vector") == {}
 
-    @pytest.mark.parametrize(("index", "metric"), [("FLAT", "COSINE"), ("HNSW", "L2"), ("IVF_SQ8", "IP")])
-    async def test_a_query_of_another_length_is_refused(self, client: Any, path: str, metric: str, index: str) -> None:
-        from pymilvus import AsyncMilvusClient, MilvusException
+    async def test_a_query_of_another_length_is_refused_where_milvus_gives_no_reason(
+        self, client: Any, path: str
+    ) -> None:
+        from pymilvus import AsyncMilvusClient
 
-        name = collection(client, list(range(64)), index, metric, nlist=4)
+        name = collection(client, list(range(64)), "HNSW")
         seal(client, path, name)
         async with AsyncMilvusClient(path) as aclient:
-            for length in (5, 64):
-                both = rf"(?s)(?=.*\b{length}\b)(?=.*\b32\b)"
-                with pytest.raises((InvalidInputError, MilvusException), match=both):
-                    search_with_vectors(client, name, [1.0] * length, 2, field="vector")
-                with pytest.raises((InvalidInputError, MilvusException), match=both):
-                    await asearch_with_vectors(aclient, name, [1.0] * length, 2, field="vector")
+            with pytest.raises(InvalidInputError, match=r"\b5\b.*\b32\b"):
+                search_with_vectors(client, name, [1.0] * 5, 2, field="vector")
+            with pytest.raises(InvalidInputError, match=r"\b5\b.*\b32\b"):
+                await asearch_with_vectors(aclient, name, [1.0] * 5, 2, field="vector")
 
     def test_a_field_without_dense_vectors_is_refused(self, client: Any) -> None:
         name = collection(client, ["a", "b"])
-        with pytest.raises(VectorSourceError, match="'words' holds no dense vectors: sparse_float_vector"):
+        with pytest.raises(VectorSourceError, match=r"'words'.*sparse_float_vector"):
             search_with_vectors(client, name, {1: 1.0}, 2, field="words")  # type: ignore[arg-type]
-        with pytest.raises(VectorSourceError, match="'words' holds no dense vectors"):
+        with pytest.raises(VectorSourceError, match="'words'"):
             vectors_by_id(client, name, ["a"], field="words")
 
         hits, vectors = search_with_vectors(client, name, QUERY, 2, field="vector", filter='id == "none"')
@@ -156,8 +127,8 @@ class TestWhatAServerSends:
     """Types of vectors that Milvus Lite does not have: the client's own results, built from a server's messages."""
 
     @staticmethod
-    def result(values: dict[str, Any], valid: tuple[bool, ...] = ()) -> Any:
-        """The client's result for a search that found three rows of four dimensions."""
+    def search(values: dict[str, Any], valid: tuple[bool, ...] = ()) -> Any:
+        """Search through a client that answers with three rows of four dimensions."""
         needs("pymilvus")
         from pymilvus.client.search_result import SearchResult
         from pymilvus.grpc_gen import schema_pb2
@@ -172,21 +143,22 @@ class TestWhatAServerSends:
         answer = schema_pb2.SearchResultData(
             num_queries=1, top_k=3, topks=[3], ids=ids, scores=[3, 2, 1], fields_data=[column], output_fields=["vector"]
         )
-        return SearchResult(answer)
+        client = SimpleNamespace(search=lambda *_, **__: SearchResult(answer))
+        return search_with_vectors(client, "rows", QUERY, 3, field="vector")
 
     NUMBERS = np.array([[1, -2, 0.5, 3], [0.25, 100, -0.125, 7], [-1, 64, 2, 12]], dtype=np.float32)
 
     @pytest.mark.parametrize("kind", ["float", "float16", "bfloat16", "int8"])
     def test_narrower_numbers_are_widened_exactly(self, kind: str) -> None:
         numbers = np.rint(self.NUMBERS) if kind == "int8" else self.NUMBERS
-        stored: Any = {
+        sent: Any = {
             # The upper half of each number. These numbers need no more bits.
             "bfloat16": lambda: b"".join(struct.pack("<f", x)[2:] for x in numbers.ravel()),
             "float16": lambda: numbers.astype("<f2").tobytes(),
             "int8": lambda: numbers.astype(np.int8).tobytes(),
             "float": lambda: {"data": numbers.ravel().tolist()},
         }[kind]()
-        hits, vectors = _split(self.result({f"{kind}_vector": stored}), "vector")
+        hits, vectors = self.search({f"{kind}_vector": sent})
         assert [hit["id"] for hit in hits] == ["a", "b", "c"]
         assert isinstance(vectors, np.ndarray)
         assert vectors.dtype == np.float32
@@ -195,15 +167,14 @@ class TestWhatAServerSends:
     @pytest.mark.parametrize("packed", [True, False])
     def test_a_row_without_a_vector_is_none_and_the_others_keep_theirs(self, packed: bool) -> None:
         rows = self.NUMBERS[[0, 2]] if packed else self.NUMBERS * [[1], [0], [1]]
-        result = self.result({"float_vector": {"data": rows.ravel().tolist()}}, (True, False, True))
-        hits, vectors = _split(result, "vector")
+        hits, vectors = self.search({"float_vector": {"data": rows.ravel().tolist()}}, (True, False, True))
         assert [hit["id"] for hit in hits] == ["a", "b", "c"]
         assert vectors[1] is None
         np.testing.assert_array_equal([vectors[0], vectors[2]], self.NUMBERS[[0, 2]])
 
     def test_bits_are_refused(self) -> None:
         with pytest.raises(VectorSourceError, match="binary_vector"):
-            _split(self.result({"binary_vector": b"abc"}), "vector")
+            self.search({"binary_vector": b"abc"})
 
 
 class OtherEmbeddings(TableEmbeddings):
@@ -216,73 +187,20 @@ class OtherEmbeddings(TableEmbeddings):
         return super().embed_query(text)[::-1]
 
 
-def row_of(document: Document) -> Row:
-    return BY_TEXT[document.page_content]
+def exact(documents: Any, vectors: Any, way: int = 1) -> bool:
+    return np.array_equal(vectors, stored(BY_TEXT[document.page_content] for document in documents)[:, ::way])
 
 
-def exact(documents: Any, vectors: Any, *, backwards: bool = False) -> bool:
-    wanted = np.array([row_of(document).vector for document in documents], np.float32)
-    return np.array_equal(vectors, wanted[:, ::-1] if backwards else wanted)
+@contextmanager
+def opened(embeddings: Any, path: str, **settings: Any) -> Iterator[Any]:
+    with langchain_store(embeddings, Path(path).parent, "FLAT", "L2", **settings) as store:
+        yield store
 
 
 class TestLangChain:
-    @pytest.fixture
-    def embeddings(self) -> TableEmbeddings:
-        return TableEmbeddings()
-
-    @pytest.fixture
-    def store(self, requests: list[str], embeddings: TableEmbeddings, tmp_path: Path) -> Iterator[Any]:
-        with langchain_store(embeddings, tmp_path, "FLAT", "COSINE", enable_dynamic_field=True) as store:
-            fill(store)
-            yield store
-
-    @pytest.mark.parametrize(
-        "arguments",
-        [
-            {"expr": 'number in [3, 5, 8] or (colour like "gr%" and number > 100)'},
-            {"param": {"metric_type": "COSINE", "params": {"radius": 0.1}}, "timeout": 30},
-            {"partition_names": ["_default"], "offset": 7},
-        ],
-        ids=lambda arguments: ", ".join(arguments),
-    )
-    async def test_every_argument_of_the_stores_own_search_goes_through(
-        self, store: Any, arguments: dict[str, Any]
-    ) -> None:
-        own = store.similarity_search_by_vector(QUERY, k=FETCH_K, **arguments)
-        documents, vectors = READER.search(store, QUERY, FETCH_K, **arguments)
-        assert documents == own
-        assert own
-        assert exact(documents, vectors)
-        documents, vectors = await READER.asearch(store, QUERY, FETCH_K, **arguments)
-        assert documents == own
-        assert exact(documents, vectors)
-        await store.aclient.close()
-
-    def test_an_argument_that_the_store_names_otherwise_is_refused(self, store: Any) -> None:
-        with pytest.raises(InvalidParameterError, match="'filter': it has anns_field, expr"):
-            READER.search(store, QUERY, FETCH_K, filter="number == 3")
-        with pytest.raises(TypeError, match="limit"):
-            READER.search(store, QUERY, FETCH_K, limit=3)
-
-    async def test_one_request_per_call(self, store: Any, requests: list[str]) -> None:
-        own = store.similarity_search_by_vector(QUERY, k=FETCH_K)
-        retriever = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K)
-        compressor = SetSelectCompressor(vectorstore=store, k=K)
-        for _ in range(2):
-            # The first call of each client reads the schema.
-            requests.clear()
-            picked = retriever.invoke("query 7")
-            assert await retriever.ainvoke("query 7") == picked
-            assert compressor.compress_documents(own, "query 7") == picked
-            assert await compressor.acompress_documents(own, "query 7") == picked
-        assert requests == ["Search", "Search", "Query", "Query"]
-        await store.aclient.close()
-
     @pytest.mark.parametrize("auto_id", [False, True])
-    def test_keys_are_found_by_a_store_that_does_not_know_their_type(
-        self, embeddings: TableEmbeddings, path: str, auto_id: bool
-    ) -> None:
-        with langchain_store(embeddings, Path(path).parent, "FLAT", "L2", auto_id=auto_id) as store:
+    def test_keys_are_found_by_a_store_that_does_not_know_their_type(self, path: str, auto_id: bool) -> None:
+        with opened(TableEmbeddings(), path, auto_id=auto_id) as store:
             names = ["11", "-12", "013"]
             store.add_texts([row.text for row in ROWS[:3]], ids=names)
             assert READER.fetch(store, ["another's"]) == {}
@@ -295,67 +213,49 @@ class TestLangChain:
             if not auto_id:
                 assert set(ids) == set(names)
 
-    async def test_a_store_without_a_collection_finds_nothing(self, embeddings: TableEmbeddings, path: str) -> None:
-        with langchain_store(embeddings, Path(path).parent, "FLAT", "L2") as store:
+    async def test_a_store_without_a_collection_finds_nothing(self, path: str) -> None:
+        with opened(TableEmbeddings(), path) as store:
             assert READER.search(store, QUERY, FETCH_K) == ([], [])
             assert await READER.asearch(store, QUERY, FETCH_K) == ([], [])
             assert SetSelectRetriever(vectorstore=store).invoke("query 7") == []
             assert READER.fetch(store, ["a"]) == await READER.afetch(store, ["a"]) == {}
 
-    def test_metadata_in_a_field_of_its_own_and_fields_of_other_names(
-        self, embeddings: TableEmbeddings, path: str
-    ) -> None:
+    def test_metadata_in_a_field_of_its_own_and_fields_of_other_names(self, path: str) -> None:
         names = {"metadata_field": "about", "text_field": "words", "vector_field": "numbers", "primary_field": "key"}
-        with langchain_store(embeddings, Path(path).parent, "FLAT", "L2", **names) as store:
+        with opened(TableEmbeddings(), path, **names) as store:
             fill(store)
             assert READER.id_of(store, Document("", metadata={"key": "the user's"})) is None
             documents, vectors = READER.search(store, QUERY, FETCH_K, expr='about["colour"] == "red"')
             assert documents == store.similarity_search_by_vector(QUERY, k=FETCH_K, expr='about["colour"] == "red"')
             assert exact(documents, vectors)
 
-    def test_dense_vectors_are_searched_and_sparse_ones_are_not(self, embeddings: TableEmbeddings, path: str) -> None:
+    def test_dense_vectors_are_searched_and_sparse_ones_are_not(self, path: str) -> None:
         needs("langchain_milvus")
         from langchain_milvus import BM25BuiltInFunction
 
-        with langchain_store(
-            embeddings,
-            Path(path).parent,
-            "FLAT",
-            "COSINE",
-            builtin_function=BM25BuiltInFunction(output_field_names="sparse"),
-            vector_field=["vector", "sparse"],
-            index_params=[NUMBERS, WORDS],
-            search_params=None,
-        ) as store:
+        words = BM25BuiltInFunction(output_field_names="sparse")
+        fields = {"vector_field": ["vector", "sparse"], "index_params": [NUMBERS, WORDS], "search_params": None}
+        with opened(TableEmbeddings(), path, builtin_function=words, **fields) as store:
             fill(store)
-            documents, vectors = READER.search(store, QUERY, FETCH_K, expr='colour == "red"')
-            nearest = sorted(
-                (row for row in ROWS if row.metadata["colour"] == "red"),
-                key=lambda row: float(np.linalg.norm(np.subtract(row.vector, QUERY))),
-            )
-            assert [row_of(document).text for document in documents] == [row.text for row in nearest[:FETCH_K]]
+            documents, vectors = READER.search(store, QUERY, FETCH_K)
+            assert [document.page_content for document in documents] == [row.text for row in NEAREST]
             assert all(document.metadata.keys() == {"pk", "colour", "number"} for document in documents)
             assert exact(documents, vectors)
-            picked = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K).invoke(
-                "query 7", expr='colour == "red"'
-            )
-            assert [row_of(d).id for d in picked] == brute_force("query 7", nearest[:FETCH_K])
 
-    def test_one_of_two_dense_fields_must_be_named(self, embeddings: TableEmbeddings, path: str) -> None:
-        both = [embeddings, OtherEmbeddings()]
+    def test_one_of_two_dense_fields_must_be_named(self, path: str) -> None:
+        both = [TableEmbeddings(), OtherEmbeddings()]
         settings: dict[str, Any] = {"vector_field": ["one", "two"], "index_params": None, "search_params": None}
-        with langchain_store(both, Path(path).parent, "FLAT", "L2", **settings) as store:
+        with opened(both, path, **settings) as store:
             fill(store)
-            with pytest.raises(InvalidParameterError, match=r"2 of Milvus's vector fields 'one', 'two'.*anns_field="):
+            with pytest.raises(InvalidParameterError, match=r"2 of .*'one', 'two'.*anns_field="):
                 READER.search(store, QUERY, FETCH_K)
             documents, vectors = READER.search(store, QUERY, FETCH_K, anns_field="two")
-            assert exact(documents, vectors, backwards=True)
+            assert exact(documents, vectors, -1)
             assert READER.fetch(store, [documents[0].metadata["pk"]]) == {}
             assert documents[0].metadata.keys() == {"pk", "colour", "number"}
             retriever = SetSelectRetriever(vectorstore=store, embeddings=both[1], k=K, fetch_k=FETCH_K)
             picked = retriever.invoke("query 7", anns_field="two")
-            nearest = sorted(ROWS, key=lambda row: float(np.linalg.norm(np.subtract(row.vector, QUERY))))
-            assert [row_of(d).id for d in picked] == brute_force("query 7", nearest[:FETCH_K])
+            assert [BY_TEXT[document.page_content].id for document in picked] == brute_force("query 7", NEAREST)
 
     def test_a_store_without_dense_vectors_is_an_error(self, path: str) -> None:
         needs("langchain_milvus")
@@ -366,24 +266,13 @@ class TestLangChain:
             BM25BuiltInFunction(output_field_names="two", function_name="again"),
         ]
         settings: dict[str, Any] = {"vector_field": ["one", "two"], "index_params": [WORDS] * 2, "search_params": None}
-        with langchain_store(None, Path(path).parent, "FLAT", "L2", builtin_function=functions, **settings) as store:
+        with opened(None, path, builtin_function=functions, **settings) as store:
             fill(store)
-            with pytest.raises(InvalidParameterError, match="fill 0 of Milvus's vector fields 'one', 'two'"):
+            with pytest.raises(InvalidParameterError, match=r"0 of .*'one', 'two'"):
                 READER.search(store, QUERY, FETCH_K)
 
 
 class TestLlamaIndex:
-    async def test_one_request_per_look_up(self, requests: list[str], path: str) -> None:
-        ids = [row.id for row in ROWS[:FETCH_K]]
-        with llamaindex_store(Path(path).parent, "FLAT", "COSINE") as store:
-            store.add(nodes())
-            for _ in range(2):
-                requests.clear()
-                assert fetch_nodes(store, ids).keys() == {*ids}
-                assert (await afetch_nodes(store, ids)).keys() == {*ids}
-            await store.aclient.close()
-        assert requests == ["Query", "Query"]
-
     def test_a_store_without_dense_vectors_is_an_error(self, path: str) -> None:
         with (
             llamaindex_store(

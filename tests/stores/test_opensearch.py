@@ -1,16 +1,14 @@
-"""What only OpenSearch has: all kinds of search and filter of LangChain's store, hybrid search, serverless collections,
-documents without a vector, refusals and broken connections. The client is real, the server is replayed."""
+"""What only OpenSearch has: fields of any name, hybrid search, serverless collections, and indexes that return no
+vectors. The client is real, the server is replayed."""
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.opensearch import READER
-from shared_core.errors import SetSelectWarning, VectorSourceError
+from shared_core.errors import VectorSourceError
 from tests.stores.cases import opensearch as cases
 from tests.stores.harness import (
     BY_ID,
@@ -25,8 +23,6 @@ from tests.stores.harness import (
 from tests.stores.replay.elastic import ElasticReplay, replay
 
 QUERY = QUERIES["query 0"]
-RED = {"term": {"metadata.colour.keyword": "red"}}
-EARLY = {"bool": {"must": [RED], "must_not": [{"range": {"metadata.number": {"gte": 90}}}]}}
 
 
 @pytest.fixture(params=[cases.OLD, cases.NEW])
@@ -54,32 +50,6 @@ class TestLangChain:
         own, ours = server.requests
         assert ours == own
 
-    @pytest.mark.parametrize(
-        "arguments",
-        [
-            {"efficient_filter": EARLY},
-            {"boolean_filter": RED, "subquery_clause": "must"},
-            {"lucene_filter": RED},
-            {"search_type": "script_scoring", "space_type": "cosinesimil", "pre_filter": EARLY},
-            {"score_threshold": 0.3, "metadata_field": "elsewhere"},
-            {"metadata_field": "*"},
-        ],
-        ids=str,
-    )
-    def test_every_argument_of_the_stores_own_search(
-        self, server: ElasticReplay, store: Any, arguments: dict[str, Any]
-    ) -> None:
-        with warnings.catch_warnings():
-            # langchain-community's warning about lucene_filter.
-            warnings.filterwarnings("ignore", "`lucene_filter` is deprecated")
-            documents, vectors = READER.search(store, QUERY, 30, **arguments)
-            assert list(documents) == own_search(store, QUERY, 30, **arguments)
-        assert 0 < len(documents) <= 30
-        np.testing.assert_array_equal(vectors, stored(documents))
-        assert isinstance(vectors, np.ndarray)
-        assert vectors.dtype == np.float32
-        assert server.searches[0] == server.searches[1]
-
     def test_fields_and_indices_of_ones_own(self, server: ElasticReplay, store: Any) -> None:
         names = {"vector_field": "embedding", "text_field": "content", "index_name": "other"}
         table = {row.text: row.vector for row in ROWS[:2]}
@@ -96,18 +66,6 @@ class TestLangChain:
         assert len(server.requests) == 2
         assert list(documents) == own_search(store, QUERY, 30, **arguments)
         np.testing.assert_array_equal(vectors, stored(documents))
-
-    def test_a_document_without_a_vector_is_left_out_with_a_warning(self, server: ElasticReplay, store: Any) -> None:
-        del server.indices["passages"].documents[ROWS[7].id]["vector_field"]
-        # Every document that passes the filter is found, also without a vector.
-        among = {"ids": {"values": [row.id for row in ROWS[:20]]}}
-        arguments = {"boolean_filter": among, "subquery_clause": "should"}
-        documents, vectors = READER.search(store, QUERY, 20, **arguments)
-        assert list(documents) == own_search(store, QUERY, 20, **arguments)
-        assert [d.id for d, row in zip(documents, vectors, strict=True) if row is None] == [ROWS[7].id]
-        retriever = SetSelectRetriever(vectorstore=store, search_kwargs={"k": 20, "fetch_k": 20, **arguments})
-        with pytest.warns(SetSelectWarning, match=f"no vector for '{ROWS[7].id}'"):
-            assert {d.id for d in retriever.invoke("query 0")} == {row.id for row in ROWS[:20]} - {ROWS[7].id}
 
     def test_an_index_that_returns_no_vector_at_all_is_an_error(self, server: ElasticReplay, store: Any) -> None:
         server.indices["passages"].excluded = ["vector_field"]

@@ -11,8 +11,7 @@ from langchain_core.vectorstores import VectorStore
 from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.pinecone import READER
 from llamaindex_setselect import SetSelectIndexRetriever
-from shared_core import InvalidParameterError, SetSelectWarning
-from shared_core.stores.pinecone import avectors_by_id, vectors_by_id
+from shared_core.stores.pinecone import avectors_by_id
 from tests.stores.cases.pinecone import alangchain_over, client, langchain_over, llamaindex_over
 from tests.stores.harness import (
     BY_ID,
@@ -27,7 +26,8 @@ from tests.stores.harness import (
     needs,
     stored,
 )
-from tests.stores.replay.pinecone import PineconeReplay, replaying
+from tests.stores.replay.http import serving
+from tests.stores.replay.pinecone import PineconeReplay
 
 QUERY = QUERIES["query 3"]
 
@@ -35,7 +35,7 @@ QUERY = QUERIES["query 3"]
 @pytest.fixture
 def replay() -> Iterator[PineconeReplay]:
     needs("pinecone")
-    with replaying(DIMENSION) as replay:
+    with serving(PineconeReplay(DIMENSION)) as replay:
         yield replay
 
 
@@ -61,17 +61,10 @@ def test_a_search_is_one_request_that_asks_for_values(store: VectorStore, replay
     }
 
 
-def test_filter_and_namespace_go_through_untouched(store: VectorStore, replay: PineconeReplay) -> None:
+def test_the_namespace_of_the_call_counts(store: VectorStore) -> None:
     store.add_texts(["passage 0"], [{"colour": "red"}], ids=["elsewhere"], namespace="theirs")
-    rich = {"$or": [{"colour": {"$in": ["red", "blue"]}}, {"number": {"$gte": 200}}], "number": {"$lt": 230}}
-    documents, vectors = READER.search(store, QUERY, FETCH_K, filter=rich)
-    assert replay.requests[-1].body["filter"] == rich
-    assert list(documents) == store.similarity_search_by_vector(QUERY, k=FETCH_K, filter=rich)
-    np.testing.assert_array_equal(vectors, stored(BY_ID[d.id or ""] for d in documents))
     documents, _ = READER.search(store, QUERY, FETCH_K, namespace="theirs")
     assert [document.id for document in documents] == ["elsewhere"]
-    with pytest.raises(InvalidParameterError, match="where"):
-        READER.search(store, QUERY, 5, where={})
 
 
 def test_a_record_without_a_text_is_left_out(store: VectorStore, replay: PineconeReplay) -> None:
@@ -80,16 +73,6 @@ def test_a_record_without_a_text_is_left_out(store: VectorStore, replay: Pinecon
     documents, vectors = READER.search(store, QUERY, 5)
     assert [document.id for document in documents] == [d.id for d in store.similarity_search_by_vector(QUERY, k=5)]
     assert len(documents) == len(vectors) == 4
-
-
-def test_a_record_without_a_dense_vector_is_left_out_with_its_name(store: VectorStore, replay: PineconeReplay) -> None:
-    sparse = {"id": "sparse", "sparse_values": {"indices": [1], "values": [0.5]}, "metadata": {"text": "passage 0"}}
-    with client(replay) as index:
-        index.upsert(vectors=[{"values": [], **sparse}], namespace="mine")
-        assert set(vectors_by_id(index, ["sparse", ROWS[0].id], "mine")) == {ROWS[0].id}
-    with pytest.warns(SetSelectWarning, match="sparse"):
-        found = SetSelectRetriever(vectorstore=store, k=len(ROWS) + 1, fetch_k=len(ROWS) + 1).invoke("query 3")
-    assert {document.id for document in found} == set(BY_ID)
 
 
 async def test_vectors_by_id_take_one_request_per_hundred_without_unknown_ids(
@@ -122,11 +105,11 @@ async def test_parallel_searches_share_the_open_client(store: VectorStore, repla
     assert await all_of(store) == wanted
     async with alangchain_over(replay, TableEmbeddings(), namespace="mine") as entered:
         assert await all_of(entered) == wanted
-    async with PineconeAsyncio(api_key="none") as service, service.IndexAsyncio(host=replay.host) as index:
+    async with PineconeAsyncio(api_key="none") as service, service.IndexAsyncio(host=replay.url) as index:
         given = type(store)(index=index, embedding=TableEmbeddings(), namespace="mine")
         assert await all_of(given) == wanted
         # Still open, because it belongs to the caller.
-        await index.describe_index_stats()
+        assert await avectors_by_id(index, [ROWS[0].id], "mine")
 
 
 class TestLlamaIndex:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,8 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import TextNode
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
-from langchain_setselect.stores.postgres import COLLECTION_READER
 from llamaindex_setselect import SetSelectIndexRetriever
-from shared_core.errors import InvalidParameterError, SetSelectWarning
+from shared_core.errors import SetSelectWarning
 from tests.stores.cases import postgres as cases
 from tests.stores.cases.postgres_server import database, execute
 from tests.stores.harness import (
@@ -26,7 +24,7 @@ from tests.stores.harness import (
     QUERIES,
     ROWS,
     TableEmbeddings,
-    fetch_nodes,
+    afill,
     fill,
     index_over,
     langchain_reader,
@@ -58,19 +56,21 @@ def statements(engine: Any) -> Iterator[list[str]]:
 
 @pytest.fixture(scope="module")
 def collection() -> Iterator[Any]:
-    with cases._collection("cosine", TableEmbeddings(), Path()) as store:
+    with database() as (_, address), cases.collection(address("psycopg"), TableEmbeddings()) as store:
+        fill(store)
         yield store
 
 
 @pytest.fixture(scope="module")
 def table() -> Iterator[Any]:
-    with cases._table("COSINE_DISTANCE", ("colour",), TableEmbeddings(), Path()) as store:
+    with database() as (_, address), cases.table(address("asyncpg"), TableEmbeddings(), ("colour",)) as store:
+        fill(store)
         yield store
 
 
 @pytest.fixture(scope="module")
 def index() -> Iterator[VectorStoreIndex]:
-    with cases._node_store({"use_jsonb": True}, Path()) as store:
+    with database() as (_, address), cases.node_store(address, use_jsonb=True) as store:
         yield index_over(store)
 
 
@@ -109,24 +109,6 @@ class TestStatements:
         assert place("vector_send") < place("FROM (SELECT") < place("ORDER BY") < place("LIMIT")
 
 
-class TestFilters:
-    RICH = (
-        {"$and": [{"colour": {"$ne": "red"}}, {"$or": [{"number": {"$lt": 30}}, {"number": {"$gte": 200}}]}]},
-        {"colour": {"$like": "%e%"}, "number": {"$gt": 17}},
-    )
-
-    @pytest.mark.parametrize("condition", RICH, ids=str)
-    def test_of_langchain_in_their_own_syntax(self, collection: Any, table: Any, condition: Any) -> None:
-        found = assert_own(collection, filter=condition)
-        assert 0 < len(found) <= FETCH_K
-        assert [d.id for d in assert_own(table, filter=condition)] == [d.id for d in found]
-
-    def test_unknown_arguments_are_refused(self, collection: Any, table: Any) -> None:
-        for store in (collection, table):
-            with pytest.raises(InvalidParameterError, match="no argument 'where'"):
-                langchain_reader(store).search(store, QUERIES[QUERY], 5, where={})
-
-
 class TestIndexes:
     """With an index and without full scans, an option of the index limits how many rows are found."""
 
@@ -156,42 +138,19 @@ def test_a_table_of_half_vectors_returns_the_stored_numbers() -> None:
         assert len(assert_own(store, exact=lambda x: x.astype(np.float16).astype(np.float32))) == FETCH_K
 
 
-class TestRowsWithoutAVector:
+def test_nodes_without_a_vector_are_left_out() -> None:
     gone = ROWS[17].id
-
-    @pytest.mark.parametrize("kind", ["collection", "table"])
-    def test_langchain_leaves_them_out(self, kind: str) -> None:
-        place = {"collection": "langchain_pg_embedding", "table": '"Passages"'}[kind]
-        key = {"collection": "id", "table": "langchain_id"}[kind]
-        with (
-            database() as (name, address),
-            getattr(cases, kind)(address("psycopg"), TableEmbeddings()) as store,
-        ):
-            fill(store)
-            execute(f"ALTER TABLE {place} ALTER embedding DROP NOT NULL", name)
-            execute(f"UPDATE {place} SET embedding = NULL WHERE {key} = '{self.gone}'", name)
-            with pytest.warns(SetSelectWarning, match=f"no vector for '{self.gone}'"):
-                found = SetSelectRetriever(vectorstore=store, k=len(ROWS), fetch_k=len(ROWS)).invoke(QUERY)
-            assert {d.id for d in found} == BY_ID.keys() - {self.gone}
-            fetched = langchain_reader(store).fetch(store, [self.gone, ROWS[3].id])
-            assert {i: np.asarray(row).tolist() for i, row in fetched.items()} == {ROWS[3].id: ROWS[3].vector}
-
-    def test_llamaindex_leaves_them_out(self) -> None:
-        with database() as (name, address):
-            store = cases.node_store(address)
-            index = index_over(store)
-            execute(f"UPDATE data_passages SET embedding = NULL WHERE node_id = '{self.gone}'", name)
-            retriever = SetSelectIndexRetriever(index, top_n=len(ROWS), fetch_k=len(ROWS))
-            with pytest.warns(SetSelectWarning, match=f"has no vector for 1 of 240 nodes.*{self.gone}"):
-                found = retriever.retrieve(QUERY)
-            assert {node.node_id for node in found} == BY_ID.keys() - {self.gone}
-            store._engine.dispose()
+    with database() as (name, address), cases.node_store(address) as store:
+        index = index_over(store)
+        execute(f"UPDATE data_passages SET embedding = NULL WHERE node_id = '{gone}'", name)
+        retriever = SetSelectIndexRetriever(index, top_n=len(ROWS), fetch_k=len(ROWS))
+        with pytest.warns(SetSelectWarning, match=f"1 of 240 nodes.*{gone}"):
+            found = retriever.retrieve(QUERY)
+        assert {node.node_id for node in found} == BY_ID.keys() - {gone}
 
 
 class TestIds:
-    @pytest.mark.parametrize(
-        ("driver", "id_type"), [("asyncpg", "UUID"), ("psycopg", "UUID"), ("asyncpg", "INTEGER"), ("asyncpg", "TEXT")]
-    )
+    @pytest.mark.parametrize(("driver", "id_type"), [("psycopg", "UUID"), ("asyncpg", "INTEGER"), ("asyncpg", "TEXT")])
     def test_of_a_table_are_of_any_type_and_impossible_ones_are_left_out(self, driver: str, id_type: str) -> None:
         names = [str(i) if id_type == "INTEGER" else row.id for i, row in enumerate(ROWS)]
         with (
@@ -211,19 +170,8 @@ class TestIds:
                 assert all(found[name].tolist() == wanted[name].vector for name in names)  # type: ignore[union-attr]
             assert fetch(store, []) == {}
 
-    def test_of_a_collection_and_of_nodes(self, collection: Any, index: VectorStoreIndex) -> None:
-
-        asked = [ROWS[i].id for i in np.random.default_rng(4).permutation(len(ROWS))]
-        for found in (
-            COLLECTION_READER.fetch(collection, [*asked, "gone"]),
-            fetch_nodes(index.vector_store, [*asked, "gone"]),
-        ):
-            assert found.keys() == set(asked)
-            assert all(found[name].tolist() == BY_ID[name].vector for name in asked)  # type: ignore[union-attr]
-        assert COLLECTION_READER.fetch(collection, []) == fetch_nodes(index.vector_store, []) == {}
-
-    def test_a_node_added_again_has_its_latest_vector(self, tmp_path: Path) -> None:
-        with cases._node_store({}, tmp_path) as store:
+    def test_a_node_added_again_has_its_latest_vector(self) -> None:
+        with database() as (_, address), cases.node_store(address) as store:
             node = TextNode(id_="a", text="first", embedding=ROWS[0].vector)
             store.add([node])
             store.add([node.model_copy(update={"text": "second", "embedding": ROWS[1].vector})])
@@ -271,11 +219,13 @@ class TestErrors:
                 with pytest.raises(ValueError, match="async"):
                     SetSelectRetriever(vectorstore=other).invoke(QUERY)
 
-    async def test_the_inner_store_can_only_be_awaited(self, tmp_path: Path) -> None:
-        async with cases._async_table("asyncpg", "COSINE_DISTANCE", (), TableEmbeddings(), tmp_path) as store:
-            inner = store._PGVectorStore__vs  # type: ignore[attr-defined]
-            found = await SetSelectRetriever(vectorstore=inner).ainvoke(QUERY)
-            assert found == await SetSelectRetriever(vectorstore=store).ainvoke(QUERY)
-            assert await SetSelectCompressor(vectorstore=inner).acompress_documents(found, QUERY)
-            with pytest.raises(NotImplementedError, match="has async methods only"):
-                SetSelectRetriever(vectorstore=inner).invoke(QUERY)
+    async def test_the_inner_store_can_only_be_awaited(self) -> None:
+        with database() as (_, address):
+            async with cases.async_table(address("asyncpg"), TableEmbeddings()) as store:
+                await afill(store)
+                inner = store._PGVectorStore__vs
+                found = await SetSelectRetriever(vectorstore=inner).ainvoke(QUERY)
+                assert found == await SetSelectRetriever(vectorstore=store).ainvoke(QUERY)
+                assert await SetSelectCompressor(vectorstore=inner).acompress_documents(found, QUERY)
+                with pytest.raises(NotImplementedError, match="async"):
+                    SetSelectRetriever(vectorstore=inner).invoke(QUERY)

@@ -1,23 +1,17 @@
-"""What only Qdrant has: its filters and arguments, named and sparse vectors, spellings of ids, broken connections."""
+"""What only Qdrant has: keys of its payload, named and sparse vectors, spellings of ids, and a server over HTTP."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import UUID
 
 import numpy as np
 import pytest
 from langchain_core.documents import Document
 from llama_index.core import VectorStoreIndex
-from llama_index.core.schema import QueryBundle, TextNode
+from llama_index.core.schema import QueryBundle
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from langchain_setselect.stores.qdrant import READER
@@ -37,16 +31,17 @@ from tests.stores.harness import (
     afetch_nodes,
     fetch_nodes,
     fill,
+    index_over,
     own_search,
     stored,
 )
+from tests.stores.replay.http import Replay, Request, serving
 
 pytest.importorskip("langchain_qdrant")
 pytest.importorskip("llama_index.vector_stores.qdrant")
 
 from langchain_qdrant import QdrantVectorStore
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
-from qdrant_client.http.exceptions import ResponseHandlingException
 
 QUERY = QUERIES["query 3"]
 DOT = Kind(metric="DOT")
@@ -72,23 +67,6 @@ def point(row: Row, **more: Any) -> models.PointStruct:
 
 
 class TestLangChain:
-    def test_filters_and_arguments_of_the_stores_own_search(self, store: Any) -> None:
-        nested = models.Filter(
-            should=[
-                models.HasIdCondition(has_id=[ROWS[3].id, ROWS[200].id]),
-                models.Filter(
-                    must=[models.FieldCondition(key="metadata.colour", match=models.MatchValue(value="green"))],
-                    must_not=[models.FieldCondition(key="metadata.number", range=models.Range(gt=100))],
-                ),
-            ]
-        )
-        nobody = models.Filter(must=[models.IsEmptyCondition(is_empty=models.PayloadField(key="metadata.colour"))])
-        for arguments in ({"filter": nested}, {"filter": nobody}, {"offset": 7}, {"score_threshold": 1.0}):
-            own = own_search(store, QUERY, FETCH_K, **arguments)
-            documents, vectors = READER.search(store, QUERY, FETCH_K, **arguments)
-            assert documents == own
-            np.testing.assert_array_equal(vectors, stored([row_of(document) for document in own]))
-
     def test_payload_keys_of_the_user(self, tmp_path: Path) -> None:
         keys = {"content_payload_key": "text", "metadata_payload_key": "about"}
         with langchain(DOT, TableEmbeddings(), tmp_path, **keys) as store:
@@ -101,15 +79,6 @@ class TestLangChain:
                 "_id": row_of(documents[0]).id,
                 "_collection_name": "rows",
             }
-
-    def test_points_without_the_vector_are_not_found_and_not_looked_up(self, tmp_path: Path) -> None:
-        with langchain(Kind(vector="dense", sparse=True), TableEmbeddings(), tmp_path) as store:
-            fill(store)
-            store.client.delete_vectors("rows", ["dense"], [ROWS[0].id])
-            documents, vectors = READER.search(store, ROWS[0].vector, len(ROWS))
-            assert documents == own_search(store, ROWS[0].vector, len(ROWS))
-            assert len(documents) == len(vectors) == len(ROWS) - 1
-            assert set(READER.fetch(store, [ROWS[0].id, ROWS[1].id])) == {ROWS[1].id}
 
     def test_the_compressor_looks_up_documents_that_carry_their_id(self, store: Any) -> None:
         documents = [Document(row.text, id=row.id) for row in ROWS[:20]]
@@ -148,7 +117,7 @@ class TestStorage:
 class TestLlamaIndex:
     async def test_a_store_with_only_a_sync_client_runs_in_a_thread(self, local: QdrantClient) -> None:
         store = llamaindex(DOT, client=local)
-        index = filled(store)
+        index = index_over(store)
         ids = [row.id for row in ROWS[:K]]
         found = await afetch_nodes(store, ids, index)
         np.testing.assert_array_equal([found[i] for i in ids], stored(ROWS[:K]))
@@ -169,93 +138,58 @@ class TestLlamaIndex:
         await client.close()
 
 
-@dataclass
-class Wire:
-    """Qdrant's HTTP client on one side and its local mode on the other; ``cut``: the connection breaks."""
+class Wire(Replay):
+    """Qdrant's HTTP client on one side and its local mode on the other."""
 
-    local: QdrantClient
-    requests: list[tuple[str, str, Any]] = field(default_factory=list)
-    cut: bool = False
-    between: Callable[[], Any] = lambda: None
-    url: str = ""
+    def __init__(self, local: QdrantClient) -> None:
+        super().__init__()
+        self.local = local
+        self.between: Callable[[], Any] = lambda: None
 
-    def answer(self, path: str, body: Any) -> Any:
-        parts = path.strip("/").split("/")
-        match parts[2:]:
+    def answer(self, request: Request) -> tuple[int, Any]:
+        _, collection, *rest = request.path.strip("/").split("/")
+        return 200, {"result": self._result(collection, rest, request.body), "status": "ok", "time": 0.0}
+
+    def _result(self, collection: str, path: list[str], body: Any) -> Any:
+        match path:
             case []:
-                return self.local.get_collection(parts[1]).model_dump(mode="json")
+                return self.local.get_collection(collection).model_dump(mode="json")
             case ["exists"]:
-                return {"exists": self.local.collection_exists(parts[1])}
+                return {"exists": self.local.collection_exists(collection)}
             case ["points"]:
-                records = self.local.retrieve(parts[1], body["ids"], body["with_payload"], body["with_vector"])
+                records = self.local.retrieve(collection, body["ids"], body["with_payload"], body["with_vector"])
                 # A server answers in an order of its own.
                 return [record.model_dump(mode="json") for record in reversed(records)]
-            case ["points", "query"]:
-                return {"points": [point.model_dump(mode="json") for point in self._query(parts[1], body)]}
-        raise AssertionError(path)
-
-    def _query(self, collection: str, body: dict[str, Any]) -> list[Any]:
         asked = models.QueryRequest(**body)
-        points = self.local.query_points(
-            collection, asked.query, asked.using, query_filter=asked.filter, limit=asked.limit or 10
-        ).points
+        arguments = {"query_filter": asked.filter, "limit": asked.limit or 10}
+        points = self.local.query_points(collection, asked.query, asked.using, **arguments).points
         # As on a server, the search comes first, and reading the points second.
         self.between()
-        vectors = {
-            r.id: r.vector for r in self.local.retrieve(collection, [p.id for p in points], False, asked.with_vector)
-        }
-        return [p.model_copy(update={"vector": vectors[p.id]}) for p in points]
+        records = self.local.retrieve(collection, [p.id for p in points], False, asked.with_vector)
+        vectors = {record.id: record.vector for record in records}
+        return {"points": [p.model_copy(update={"vector": vectors[p.id]}).model_dump(mode="json") for p in points]}
 
 
 @pytest.fixture
 def wire(local: QdrantClient) -> Iterator[Wire]:
-    wire = Wire(local)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            url = urlsplit(self.path)
-            body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or "null")
-            wire.requests.append((url.path, url.query, body))
-            if wire.cut:
-                return
-            answer = json.dumps({"result": wire.answer(url.path, body), "status": "ok", "time": 0.0}).encode()
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        do_POST = do_GET
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        wire.url = f"http://127.0.0.1:{server.server_port}"
-        thread = Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
+    with serving(Wire(local)) as wire:
         yield wire
-        server.shutdown()
-        thread.join()
-
-
-@contextmanager
-def over(wire: Wire) -> Iterator[QdrantClient]:
-    client = QdrantClient(wire.url, check_compatibility=False)
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 @pytest.fixture
-def remote(wire: Wire, local: QdrantClient) -> Iterator[Any]:
+def client(wire: Wire) -> Iterator[QdrantClient]:
+    client = QdrantClient(wire.url, check_compatibility=False)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def remote(client: QdrantClient, local: QdrantClient) -> Any:
     """LangChain's store over HTTP."""
     local.create_collection("rows", UNNAMED)
     local.upsert("rows", [point(row) for row in ROWS])
-    with over(wire) as client:
-        settings: dict[str, Any] = {"distance": models.Distance.DOT, "validate_collection_config": False}
-        yield QdrantVectorStore(client, "rows", TableEmbeddings(), **settings)
+    settings: dict[str, Any] = {"distance": models.Distance.DOT, "validate_collection_config": False}
+    return QdrantVectorStore(client, "rows", TableEmbeddings(), **settings)
 
 
 class TestOverHttp:
@@ -270,12 +204,10 @@ class TestOverHttp:
             "timeout": 9,
         }
         own = own_search(remote, QUERY, FETCH_K, **arguments)
-        (configuration, *_), (path, query, body) = wire.requests
-        assert configuration == "/collections/rows"
-        assert (body["shard_key"], body["params"]["hnsw_ef"], query) == ("eu", 64, "consistency=majority&timeout=9")
+        plain = wire.requests[-1]
         wire.requests.clear()
         documents, vectors = READER.search(remote, QUERY, FETCH_K, **arguments)
-        assert wire.requests == [(path, query, body | {"with_vector": [""]})]
+        assert wire.requests == [plain._replace(body=plain.body | {"with_vector": [""]})]
         assert documents == own
         np.testing.assert_array_equal(vectors, stored([row_of(document) for document in documents]))
 
@@ -301,41 +233,21 @@ class TestOverHttp:
     def test_only_ids_that_a_server_can_read_are_sent(self, wire: Wire, remote: Any) -> None:
         ids = ["gone", "007", str(2**64), "7", UUID(ROWS[0].id).hex]
         assert list(READER.fetch(remote, ids)) == ids[-1:]
-        assert [body["ids"] for *_, body in wire.requests] == [[7, ROWS[0].id]]
+        assert [request.body["ids"] for request in wire.requests] == [[7, ROWS[0].id]]
         assert READER.fetch(remote, ["gone"]) == {}
         assert len(wire.requests) == 1
 
-    def test_a_lost_connection_raises_the_clients_own_error(self, wire: Wire, remote: Any) -> None:
-        wire.cut = True
-        with pytest.raises(ResponseHandlingException):
-            SetSelectRetriever(vectorstore=remote).invoke("query 3")
-        with pytest.raises(ResponseHandlingException):
-            READER.fetch(remote, [ROWS[0].id])
-
-    def test_llamaindex_sends_one_request_more(self, wire: Wire, local: QdrantClient) -> None:
+    def test_llamaindex_sends_one_request_more(self, wire: Wire, client: QdrantClient, local: QdrantClient) -> None:
         bundle = QueryBundle("query 3", embedding=QUERY)
-        here = SetSelectIndexRetriever(filled(llamaindex(DOT, client=local)), top_n=K, fetch_k=FETCH_K)
+        here = SetSelectIndexRetriever(index_over(llamaindex(DOT, client=local)), top_n=K, fetch_k=FETCH_K)
         wanted = [node.node_id for node in here.retrieve(bundle)]
-        with over(wire) as client:
-            retriever = SetSelectIndexRetriever(over_existing(llamaindex(DOT, client=client)), top_n=K, fetch_k=FETCH_K)
-            wire.requests.clear()
-            assert [node.node_id for node in retriever.retrieve(bundle)] == wanted
-            assert [path for path, *_ in wire.requests] == [
-                "/collections/rows/points/query",
-                "/collections/rows/points",
-            ]
-            assert wire.requests[1][2]["with_payload"] is False
-
-
-def filled(store: Any) -> VectorStoreIndex:
-    index = over_existing(store)
-    nodes = [TextNode(id_=r.id, text=r.text, metadata=dict(r.metadata), embedding=list(r.vector)) for r in ROWS]
-    index.insert_nodes(nodes)
-    return index
-
-
-def over_existing(store: Any) -> VectorStoreIndex:
-    return VectorStoreIndex.from_vector_store(store, embed_model=TableEmbedding())
+        index = VectorStoreIndex.from_vector_store(llamaindex(DOT, client=client), embed_model=TableEmbedding())
+        retriever = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K)
+        wire.requests.clear()
+        assert [node.node_id for node in retriever.retrieve(bundle)] == wanted
+        search, lookup = wire.requests
+        assert (search.path, lookup.path) == ("/collections/rows/points/query", "/collections/rows/points")
+        assert lookup.body["with_payload"] is False
 
 
 def test_shown_documents_are_known_by_the_id_in_the_metadata(store: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.sqlite_vec import READER
 from tests.stores.cases import sqlite_vec as sqlite_vec_cases
-from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, ROWS, K, TableEmbeddings, own_search, stored
+from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, K, TableEmbeddings, stored
 
 QUERY = QUERIES["query 1"]
 
@@ -43,16 +43,6 @@ async def test_parallel_searches_with_and_without_a_connection_of_one_thread(tie
     assert [[d.page_content for d in one] for one in found] == [
         [d.page_content for d in retriever.invoke(name)] for name in names
     ]
-
-
-def test_a_document_without_a_vector_is_never_found(store: Any) -> None:
-    first = own_search(store, QUERY, 1)[0]
-    (row,) = store._connection.execute("SELECT rowid FROM documents WHERE text = ?", [first.page_content]).fetchone()
-    store._connection.execute("DELETE FROM documents_vec WHERE rowid = ?", [row])
-    documents, vectors = READER.search(store, QUERY, len(ROWS))
-    assert documents == own_search(store, QUERY, len(ROWS))
-    assert first not in documents
-    np.testing.assert_array_equal(vectors, stored(BY_TEXT[d.page_content] for d in documents))
 
 
 def test_the_vector_is_the_one_that_was_searched(store: Any) -> None:

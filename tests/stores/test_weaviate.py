@@ -54,15 +54,10 @@ def store(replay: WeaviateReplay) -> Iterator[VectorStore]:
 def named(replay: WeaviateReplay) -> Iterator[Any]:
     """A collection whose objects have two vectors: "body" is the row's, "title" the same numbers in reverse order."""
     import weaviate
-    from weaviate.classes.config import Configure, DataType, Property
     from weaviate.classes.data import DataObject
 
     with weaviate.connect_to_custom(**address(replay)) as client:
-        collection = client.collections.create(
-            "Passages",
-            properties=[Property(name="text", data_type=DataType.TEXT)],
-            vector_config=[Configure.Vectors.self_provided(name="body"), Configure.Vectors.self_provided(name="title")],
-        )
+        collection = client.collections.get("Passages")
         collection.data.insert_many(
             [
                 DataObject(
@@ -89,23 +84,7 @@ def test_a_search_is_one_call_that_asks_for_vectors(store: VectorStore, replay: 
     assert not any("vector" in document.metadata for document in picked)
 
 
-def test_arguments_of_the_stores_own_search_go_through(store: VectorStore, replay: WeaviateReplay) -> None:
-    from weaviate.classes.query import Filter
-
-    rich = (
-        Filter.by_property("colour").contains_any(["red", "blue"]) | Filter.by_property("number").greater_or_equal(200)
-    ) & Filter.by_property("number").less_than(230)
-    for arguments in (
-        {"filters": rich, "alpha": 1.0, "return_uuids": True},
-        {"return_properties": ["colour"]},
-        {"return_metadata": ["distance"]},
-    ):
-        documents, vectors = READER.search(store, QUERY, FETCH_K, **_copied(arguments))
-        ours = replay.asked[-1]
-        assert list(documents) == store.similarity_search_by_vector(QUERY, k=FETCH_K, **_copied(arguments))
-        theirs = replay.asked[-1]
-        assert ours.filters == theirs.filters
-        np.testing.assert_array_equal(vectors, stored(BY_TEXT[d.page_content] for d in documents))
+def test_a_tenant_that_is_not_there_is_refused(store: VectorStore) -> None:
     with pytest.raises(ValueError, match="tenant"):
         READER.search(store, QUERY, 5, tenant="none")
 
@@ -172,18 +151,16 @@ async def test_without_an_async_client_a_thread_searches(store: VectorStore) -> 
 
 def test_llamaindex_looks_named_vectors_up_in_one_more_call(replay: WeaviateReplay) -> None:
     import weaviate
-    from weaviate.classes.config import Configure
 
     needs("llama_index.vector_stores.weaviate")
     from llama_index.vector_stores.weaviate.utils import get_data_object
 
     with weaviate.connect_to_custom(**address(replay)) as client:
-        collection = client.collections.create("Passages", vector_config=[Configure.Vectors.self_provided(name="body")])
         # The store itself does not write named vectors.
         objects = [get_data_object(node) for node in nodes()]
         for each in objects:
             each.vector = {"body": BY_ID[each.uuid].vector}
-        collection.data.insert_many(objects)
+        client.collections.get("Passages").data.insert_many(objects)
         with llamaindex_over(replay) as store:
             index = VectorStoreIndex.from_vector_store(store, embed_model=TableEmbedding())
             own = index.as_retriever(similarity_top_k=FETCH_K).retrieve("query 3")
@@ -191,8 +168,3 @@ def test_llamaindex_looks_named_vectors_up_in_one_more_call(replay: WeaviateRepl
             picked = SetSelectIndexRetriever(index, top_n=5, fetch_k=FETCH_K).retrieve("query 3")
     assert len(replay.asked) == 2
     assert [node.node_id for node in picked] == brute_force("query 3", [BY_ID[node.node_id] for node in own])
-
-
-def _copied(arguments: dict[str, Any]) -> dict[str, Any]:
-    # The store appends to the lists of its caller.
-    return {name: list(value) if isinstance(value, list) else value for name, value in arguments.items()}

@@ -4,7 +4,6 @@ import importlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +12,15 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from tests.stores.harness import BY_ID, DIMENSION, LangChainCase, LlamaIndexCase, fill, needs
+from tests.stores.harness import BY_ID, DIMENSION, LangChainCase, LlamaIndexCase, Row, aover, fill, over
 from tests.stores.replay.azure_search import AzureReplay, replaying
 
 PACKAGES = ("langchain_community", "langchain_azure_ai")
+
+
+def needed(package: str) -> tuple[str, ...]:
+    # LlamaIndex's store needs azure-search-documents 11, langchain-azure-ai's needs 12: no environment has both.
+    return "cryptography", f"{package}.vectorstores", "azure.search.documents"
 
 
 def options(replay: AzureReplay) -> dict[str, Any]:
@@ -45,7 +49,7 @@ def _fields(vector: dict[str, Any]) -> list[Any]:
 
 
 @contextmanager
-def langchain_over(replay: AzureReplay, package: str, embeddings: Embeddings, **vector: Any) -> Iterator[VectorStore]:
+def langchain_over(replay: AzureReplay, embeddings: Embeddings, package: str, **vector: Any) -> Iterator[VectorStore]:
     """``vector``: attributes of the field with the vectors."""
     module = importlib.import_module(f"{package}.vectorstores.azuresearch")
     with pytest.MonkeyPatch.context() as patch:
@@ -53,7 +57,7 @@ def langchain_over(replay: AzureReplay, package: str, embeddings: Embeddings, **
         # that it needs for its async client.
         patch.setenv("REQUESTS_CA_BUNDLE", str(replay.certificate))
         store = module.AzureSearch(
-            replay.endpoint,
+            replay.url,
             "none",
             "passages",
             embeddings,
@@ -71,53 +75,51 @@ def langchain_over(replay: AzureReplay, package: str, embeddings: Embeddings, **
 
 @asynccontextmanager
 async def alangchain_over(
-    replay: AzureReplay, package: str, embeddings: Embeddings, **vector: Any
+    replay: AzureReplay, embeddings: Embeddings, package: str, **vector: Any
 ) -> AsyncIterator[VectorStore]:
-    from azure.core.credentials import AzureKeyCredential
     from azure.search.documents.aio import SearchClient
 
-    with langchain_over(replay, package, embeddings, **vector) as store:
-        async with SearchClient(replay.endpoint, "passages", AzureKeyCredential("none"), **options(replay)) as client:
+    with langchain_over(replay, embeddings, package, **vector) as store:
+        async with SearchClient(replay.url, "passages", _credential(), **options(replay)) as client:
             store.async_client = client  # type: ignore[attr-defined]
             yield store
 
 
-@contextmanager
-def llamaindex_over(replay: AzureReplay, **settings: Any) -> Iterator[BasePydanticVectorStore]:
+def _credential() -> Any:
     from azure.core.credentials import AzureKeyCredential
+
+    return AzureKeyCredential("none")
+
+
+@contextmanager
+def llamaindex_over(replay: AzureReplay) -> Iterator[BasePydanticVectorStore]:
     from azure.search.documents import SearchClient
 
-    _create_index(replay, **settings)
-    with SearchClient(replay.endpoint, "passages", AzureKeyCredential("none"), **options(replay)) as client:
-        yield llamaindex_store(search_or_index_client=client, **settings)
+    _create_index(replay)
+    with SearchClient(replay.url, "passages", _credential(), **options(replay)) as client:
+        yield _llamaindex_store(search_or_index_client=client)
 
 
 @asynccontextmanager
-async def allamaindex_over(replay: AzureReplay, **settings: Any) -> AsyncIterator[BasePydanticVectorStore]:
-    from azure.core.credentials import AzureKeyCredential
+async def allamaindex_over(replay: AzureReplay) -> AsyncIterator[BasePydanticVectorStore]:
     from azure.search.documents.aio import SearchClient
 
-    _create_index(replay, **settings)
-    async with SearchClient(replay.endpoint, "passages", AzureKeyCredential("none"), **options(replay)) as client:
-        yield llamaindex_store(async_search_or_index_client=client, **settings)
+    _create_index(replay)
+    async with SearchClient(replay.url, "passages", _credential(), **options(replay)) as client:
+        yield _llamaindex_store(async_search_or_index_client=client)
 
 
-def _create_index(replay: AzureReplay, **settings: Any) -> None:
+def _create_index(replay: AzureReplay) -> None:
     # In a separate store: an index client does not pass the certificate to the search client that it makes.
-    from azure.core.credentials import AzureKeyCredential
     from azure.search.documents.indexes import SearchIndexClient
     from llama_index.vector_stores.azureaisearch import IndexManagement
 
-    with SearchIndexClient(replay.endpoint, AzureKeyCredential("none"), **options(replay)) as client:
-        llamaindex_store(
-            search_or_index_client=client,
-            index_name="passages",
-            index_management=IndexManagement.CREATE_IF_NOT_EXISTS,
-            **settings,
-        ).close()
+    with SearchIndexClient(replay.url, _credential(), **options(replay)) as client:
+        management = IndexManagement.CREATE_IF_NOT_EXISTS
+        _llamaindex_store(search_or_index_client=client, index_name="passages", index_management=management).close()
 
 
-def llamaindex_store(**settings: Any) -> Any:
+def _llamaindex_store(**settings: Any) -> Any:
     from llama_index.vector_stores.azureaisearch import (
         AzureAISearchVectorStore,
         IndexManagement,
@@ -141,11 +143,6 @@ def llamaindex_store(**settings: Any) -> Any:
     return AzureAISearchVectorStore(**{**defaults, **settings})
 
 
-def needs_client(package: str) -> None:
-    # LlamaIndex's store needs azure-search-documents 11, langchain-azure-ai's needs 12: no environment has both.
-    needs("cryptography", f"{package}.vectorstores", "azure.search.documents")
-
-
 def _own(store: Any, vector: list[float], k: int, filters: str | None = None) -> list[Document]:
     # The store's public search by vector takes a text and embeds it.
     module = importlib.import_module(type(store).__module__)
@@ -153,47 +150,36 @@ def _own(store: Any, vector: list[float], k: int, filters: str | None = None) ->
     return [document for document, _ in found]
 
 
-@contextmanager
-def _langchain(package: str, embeddings: Embeddings, folder: Path) -> Iterator[VectorStore]:
-    needs_client(package)
-    with replaying(folder) as replay, langchain_over(replay, package, embeddings) as store:
-        fill(store)
-        yield store
+async def _afill(store: Any) -> None:
+    # The async method of langchain-azure-ai adds the texts under other ids.
+    fill(store)
 
 
-@asynccontextmanager
-async def _alangchain(package: str, embeddings: Embeddings, folder: Path) -> AsyncIterator[VectorStore]:
-    needs_client(package)
-    with replaying(folder) as replay:
-        async with alangchain_over(replay, package, embeddings) as store:
-            fill(store)
-            yield store
-
-
-@contextmanager
-def _llamaindex(folder: Path) -> Iterator[BasePydanticVectorStore]:
-    needs("cryptography", "llama_index.vector_stores.azureaisearch")
-    with replaying(folder) as replay, llamaindex_over(replay) as store:
-        yield store
-
-
-@asynccontextmanager
-async def _allamaindex(folder: Path) -> AsyncIterator[BasePydanticVectorStore]:
-    needs("cryptography", "llama_index.vector_stores.azureaisearch")
-    with replaying(folder) as replay:
-        async with allamaindex_over(replay) as store:
-            yield store
+def _forget(store: Any, row: Row) -> dict[str, Any]:
+    store.client.merge_documents([{"id": row.id, "content_vector": None}])
+    # A search by vector does not find it, but a search by text may.
+    return {"search_text": row.text}
 
 
 LANGCHAIN = [
     LangChainCase(
         f"Azure AI Search, replayed, {package}",
-        partial(_langchain, package),
+        over(replaying, partial(langchain_over, package=package), *needed(package)),
         {"filters": "colour eq 'red'"},
         own=_own,
         row_of=lambda document: BY_ID[document.metadata["id"]],
-        aopen=partial(_alangchain, package),
+        aopen=aover(replaying, partial(alangchain_over, package=package), *needed(package), filled=_afill),
+        arguments=({"filters": "colour eq 'red' and search.in(id, '" + ",".join(list(BY_ID)[:9]) + "', ',')"},),
+        refused="filter",
+        forget=_forget,
     )
     for package in PACKAGES
 ]
-LLAMAINDEX = [LlamaIndexCase("Azure AI Search, replayed", _llamaindex, aopen=_allamaindex)]
+_NEEDED = "cryptography", "llama_index.vector_stores.azureaisearch"
+LLAMAINDEX = [
+    LlamaIndexCase(
+        "Azure AI Search, replayed",
+        over(replaying, llamaindex_over, *_NEEDED),
+        aopen=aover(replaying, allamaindex_over, *_NEEDED),
+    )
+]

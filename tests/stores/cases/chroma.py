@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -18,7 +17,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from tests.stores.harness import LangChainCase, LlamaIndexCase, fill, free_port, needs
+from tests.stores.harness import LangChainCase, LlamaIndexCase, fill, free_port, needs, wait_for
 
 
 @cache
@@ -29,25 +28,13 @@ def server() -> int:
     command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", folder, "--port", str(port)]
     process = subprocess.Popen([*command, "--host", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     atexit.register(_stop, process)
-    _wait_for(port, process)
+    wait_for(process, lambda: urlopen(f"http://127.0.0.1:{port}/api/v2/heartbeat", timeout=5).close(), OSError)
     return port
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     process.wait(30)
-
-
-def _wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while True:
-        assert process.poll() is None, "Chroma's server ended at once"
-        try:
-            with urlopen(f"http://127.0.0.1:{port}/api/v2/heartbeat", timeout=5):
-                return
-        except OSError:
-            assert time.monotonic() < end, "Chroma's server did not answer"
-            time.sleep(0.1)
 
 
 @contextmanager
@@ -101,6 +88,7 @@ LANGCHAIN = [
         partial(_langchain, kind),
         {"filter": {"colour": "red"}},
         precision=LAST_BIT if metric == "cosine" else 0,
+        arguments=({"filter": {"number": {"$lt": 100}}, "where_document": {"$contains": "9"}},),
     )
     for kind, metric in KINDS.items()
 ]

@@ -73,10 +73,22 @@ def llamaindex(kind: str, length: int | None, folder: Path) -> Iterator[BasePyda
         store._shared_conn.close()
 
 
+def forget(store: Any, row: Row) -> dict[str, Any]:
+    store._connection.execute("UPDATE embeddings SET embedding = NULL WHERE id = ?", [row.id])
+    return {}
+
+
 KINDS = {"in memory": None, "on disk": DIMENSION}
 LANGCHAIN = [
     LangChainCase(
-        f"DuckDB {kind}", partial(langchain, kind), {}, own=own_search, by_id=False, row_of=row_of, filters=False
+        f"DuckDB {kind}",
+        partial(langchain, kind),
+        {},
+        own=own_search,
+        by_id=False,
+        row_of=row_of,
+        filters=False,
+        forget=forget,
     )
     for kind in KINDS
 ]

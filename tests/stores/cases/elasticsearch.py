@@ -5,7 +5,6 @@ import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from langchain_core.documents import Document
@@ -13,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from tests.stores.harness import BY_TEXT, DIMENSION, ROWS, LangChainCase, LlamaIndexCase, fill, needs
+from tests.stores.harness import BY_TEXT, DIMENSION, LangChainCase, LlamaIndexCase, Row, aover, needs, over
 from tests.stores.replay.elastic import ElasticReplay, replay
 
 OLD, NEW = "8.18.0", "9.2.0"
@@ -47,17 +46,15 @@ def exact() -> dict[str, Any]:
 
 
 @contextmanager
-def _langchain(version: str, metric: str, by_script: bool, embeddings: Embeddings, _: Path) -> Iterator[VectorStore]:
-    with replay("elasticsearch", version) as server:
-        store = langchain(server, embeddings, metric, **(exact() if by_script else {}))
-        fill(store)
-        yield store
-        store.close()  # type: ignore[attr-defined]
+def _opened(server: ElasticReplay, embeddings: Embeddings, metric: str, by_script: bool) -> Iterator[Any]:
+    store: Any = langchain(server, embeddings, metric, **(exact() if by_script else {}))
+    yield store
+    store.close()
 
 
 @asynccontextmanager
 async def alangchain(server: ElasticReplay, embeddings: Embeddings) -> AsyncIterator[VectorStore]:
-    """AsyncElasticsearchStore over the server, filled."""
+    """AsyncElasticsearchStore over the server, empty."""
     needs("langchain_elasticsearch")
     from elasticsearch import AsyncElasticsearch
     from langchain_elasticsearch import AsyncElasticsearchStore
@@ -65,17 +62,8 @@ async def alangchain(server: ElasticReplay, embeddings: Embeddings) -> AsyncIter
     store = AsyncElasticsearchStore(
         "passages", embedding=embeddings, client=AsyncElasticsearch(server.url), num_dimensions=DIMENSION
     )
-    texts, metadatas = [row.text for row in ROWS], [dict(row.metadata) for row in ROWS]
-    await store.aadd_texts(texts, metadatas, ids=[row.id for row in ROWS])
     yield store
     await store.aclose()
-
-
-@asynccontextmanager
-async def _alangchain(version: str, embeddings: Embeddings, _: Path) -> AsyncIterator[VectorStore]:
-    with replay("elasticsearch", version) as server:
-        async with alangchain(server, embeddings) as store:
-            yield store
 
 
 def own_search(store: Any, vector: list[float], k: int, **arguments: Any) -> list[Document]:
@@ -118,31 +106,48 @@ def current_loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 @contextmanager
-def _llamaindex(version: str, _: Path) -> Iterator[BasePydanticVectorStore]:
-    with current_loop() as loop, replay("elasticsearch", version) as server:
+def _llamaindex(server: ElasticReplay) -> Iterator[BasePydanticVectorStore]:
+    with current_loop() as loop:
         store = llamaindex(server)
         yield store
         loop.run_until_complete(store.client.close())
 
 
 @asynccontextmanager
-async def _allamaindex(version: str, _: Path) -> AsyncIterator[BasePydanticVectorStore]:
-    with replay("elasticsearch", version) as server:
-        store = llamaindex(server)
-        yield store
-        await store.client.close()
+async def _allamaindex(server: ElasticReplay) -> AsyncIterator[BasePydanticVectorStore]:
+    store = llamaindex(server)
+    yield store
+    await store.client.close()
+
+
+def _serve(version: str) -> Any:
+    return lambda folder: replay("elasticsearch", version)
+
+
+def _forget(store: Any, row: Row) -> dict[str, Any]:
+    document = {"text": row.text, "metadata": row.metadata}
+    store.client.bulk(operations=[{"index": {"_index": "passages", "_id": row.id}}, document])
+
+    def everything(body: dict[str, Any], text: str | None) -> dict[str, Any]:
+        return {"query": {"match_all": {}}}
+
+    return {"custom_query": everything}
 
 
 def _case(version: str, metric: str, by_script: bool = False) -> LangChainCase:
     return LangChainCase(
         f"Elasticsearch, replayed, {version}, {metric.lower()}{', exact' if by_script else ''}",
-        partial(_langchain, version, metric, by_script),
+        over(_serve(version), partial(_opened, metric=metric, by_script=by_script)),
         RED,
         own=own_search,
         by_id=False,
         row_of=lambda document: BY_TEXT[document.page_content],
         precision=LAST_BIT if version == NEW and metric == "COSINE" and not by_script else 0,
-        aopen=partial(_alangchain, version) if metric == "COSINE" and not by_script else None,
+        arguments=({"filter": [{"bool": {"must": [*RED["filter"], {"term": {"metadata.number": 3}}]}}]},),
+        refused="colour",
+        # A script cannot score a document without a vector.
+        forget=None if by_script else _forget,
+        aopen=aover(_serve(version), alangchain) if metric == "COSINE" and not by_script else None,
     )
 
 
@@ -156,9 +161,9 @@ LANGCHAIN = [
 LLAMAINDEX = [
     LlamaIndexCase(
         f"Elasticsearch, replayed, {version}",
-        partial(_llamaindex, version),
+        over(_serve(version), _llamaindex),
         precision=LAST_BIT if version == NEW else 0,
-        aopen=partial(_allamaindex, version),
+        aopen=aover(_serve(version), _allamaindex),
     )
     for version in (OLD, NEW)
 ]

@@ -1,37 +1,13 @@
 """The cases of all stores."""
 
-from tests.stores.cases import (
-    azure_search,
-    chroma,
-    duckdb,
-    elasticsearch,
-    lancedb,
-    local,
-    milvus,
-    opensearch,
-    pinecone,
-    postgres,
-    qdrant,
-    sqlite_vec,
-    weaviate,
-)
+from importlib import import_module
+
 from tests.stores.harness import LangChainCase, LlamaIndexCase
 
-_MODULES = (
-    local,
-    chroma,
-    qdrant,
-    lancedb,
-    duckdb,
-    sqlite_vec,
-    postgres,
-    elasticsearch,
-    opensearch,
-    milvus,
-    pinecone,
-    azure_search,
-    weaviate,
+_NAMES = (
+    *("local", "chroma", "qdrant", "lancedb", "duckdb", "sqlite_vec", "postgres", "elasticsearch", "opensearch"),
+    *("milvus", "pinecone", "azure_search", "weaviate"),
 )
-
+_MODULES = [import_module(f"tests.stores.cases.{name}") for name in _NAMES]
 LANGCHAIN: list[LangChainCase] = [case for module in _MODULES for case in module.LANGCHAIN]
 LLAMAINDEX: list[LlamaIndexCase] = [case for module in _MODULES for case in module.LLAMAINDEX]

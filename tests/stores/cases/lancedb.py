@@ -124,7 +124,20 @@ LANGCHAIN = [
         row_of=row_of,
         filters=False,
     ),
-    LangChainCase("LanceDB", community, RED, by_id=False, row_of=row_of),
+    LangChainCase(
+        "LanceDB",
+        community,
+        RED,
+        by_id=False,
+        row_of=row_of,
+        arguments=(
+            {"filter": "metadata.colour IN ('red', 'blue') AND metadata.number >= 100", "prefilter": True},
+            {"filter": "metadata.number < 60", "prefilter": False},
+            {"filter": {"metadata.colour": "green"}, "prefilter": True, "metrics": "cosine"},
+            {"query_type": "vector", "score": False, "name": "vectorstore", "metrics": "dot"},
+        ),
+        refused="where",
+    ),
     LangChainCase(
         "LanceDB half precision",
         partial(community, kind="float16"),

@@ -83,7 +83,12 @@ def _mapped(make: Callable[[Any], faiss.Index], flat: type[Any], folder: Path) -
 
 
 LANGCHAIN = [
-    LangChainCase("in memory", _in_memory, {"filter": lambda document: document.metadata["colour"] == "red"}),
+    LangChainCase(
+        "in memory",
+        _in_memory,
+        {"filter": lambda document: document.metadata["colour"] == "red"},
+        refused="where",
+    ),
     *(
         LangChainCase(
             f"FAISS {kind}",
@@ -92,6 +97,7 @@ LANGCHAIN = [
             own=_own_faiss_search,
             by_id=not kind.startswith("IVF, "),
             precision=HALF if kind == "half precision" else 0,
+            refused="where",
         )
         for kind in INDEXES
     ),

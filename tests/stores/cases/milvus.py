@@ -126,6 +126,12 @@ def _case(index: str, metric: str, ids: str, **settings: Any) -> LangChainCase:
         {"expr": 'colour == "red"'},
         row_of=_by_text if settings["auto_id"] else _by_pk,
         aopen=partial(_awaited, _langchain, index, metric, settings),
+        arguments=(
+            {"expr": 'number in [3, 5, 8] or (colour like "gr%" and number > 100)'},
+            {"param": {"metric_type": metric, "params": {"ef": 240}}, "timeout": 30},
+            {"partition_names": ["_default"], "offset": 7},
+        ),
+        refused="filter",
     )
 
 

@@ -3,14 +3,13 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from tests.stores.harness import DIMENSION, LangChainCase, LlamaIndexCase, fill, needs
+from tests.stores.harness import DIMENSION, LangChainCase, LlamaIndexCase, Row, aover, needs, over
 from tests.stores.replay.elastic import ElasticReplay, replay
 
 OLD, NEW = "2.19.0", "3.3.0"
@@ -28,12 +27,10 @@ def langchain(server: ElasticReplay, embeddings: Embeddings, space: str = "l2", 
 
 
 @contextmanager
-def _langchain(version: str, space: str, embeddings: Embeddings, _: Path) -> Iterator[VectorStore]:
-    with replay("opensearch", version) as server:
-        store = langchain(server, embeddings, space)
-        fill(store)
-        yield store
-        store.client.close()
+def _langchain(server: ElasticReplay, embeddings: Embeddings, space: str) -> Iterator[VectorStore]:
+    store = langchain(server, embeddings, space)
+    yield store
+    store.client.close()
 
 
 def llamaindex(server: ElasticReplay, **arguments: Any) -> Any:
@@ -48,35 +45,52 @@ def llamaindex(server: ElasticReplay, **arguments: Any) -> Any:
 
 
 @contextmanager
-def _llamaindex(version: str, _: Path) -> Iterator[BasePydanticVectorStore]:
-    with replay("opensearch", version) as server:
-        store = llamaindex(server)
-        yield store
-        store.client._os_client.close()
+def _llamaindex(server: ElasticReplay) -> Iterator[BasePydanticVectorStore]:
+    store = llamaindex(server)
+    yield store
+    store.client._os_client.close()
 
 
 @asynccontextmanager
-async def _allamaindex(version: str, _: Path) -> AsyncIterator[BasePydanticVectorStore]:
-    with replay("opensearch", version) as server:
-        store = llamaindex(server)
+async def _allamaindex(server: ElasticReplay) -> AsyncIterator[BasePydanticVectorStore]:
+    with _llamaindex(server) as store:
         yield store
-        store.client._os_client.close()
         await store.client._os_async_client.close()
+
+
+def _serve(version: str) -> Any:
+    return lambda folder: replay("opensearch", version)
+
+
+def _forget(store: Any, row: Row) -> dict[str, Any]:
+    document = {"text": row.text, "metadata": row.metadata}
+    store.client.bulk(body=[{"index": {"_index": "passages", "_id": row.id}}, document])
+    # Every document that passes the filter is found, also without a vector.
+    return {"boolean_filter": {"match_all": {}}, "subquery_clause": "should"}
 
 
 LANGCHAIN = [
     LangChainCase(
         f"OpenSearch, replayed, {version}, {space}",
-        partial(_langchain, version, space),
+        over(_serve(version), partial(_langchain, space=space)),
         RED,
         scaled=version == NEW and space == "cosinesimil",
         precision=2.0**-23 if version == NEW and space == "cosinesimil" else 0,
+        arguments=(
+            {"boolean_filter": RED["filter"], "subquery_clause": "must"},
+            {"metadata_field": "elsewhere"},
+            {"metadata_field": "*"},
+            {"search_type": "hybrid_search", "search_pipeline": "p", "query_text": "passage 7"},
+        ),
+        forget=_forget,
     )
     for version, space in ((OLD, "cosinesimil"), (NEW, "cosinesimil"), (NEW, "l2"), (OLD, "innerproduct"))
 ]
 LLAMAINDEX = [
     LlamaIndexCase(
-        f"OpenSearch, replayed, {version}", partial(_llamaindex, version), aopen=partial(_allamaindex, version)
+        f"OpenSearch, replayed, {version}",
+        over(_serve(version), _llamaindex),
+        aopen=aover(_serve(version), _allamaindex),
     )
     for version in (OLD, NEW)
 ]

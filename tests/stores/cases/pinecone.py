@@ -9,14 +9,15 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from tests.stores.harness import DIMENSION, ROWS, LangChainCase, LlamaIndexCase, fill, needs
-from tests.stores.replay.pinecone import PineconeReplay, replaying
+from tests.stores.harness import DIMENSION, LangChainCase, LlamaIndexCase, Row, aover, over
+from tests.stores.replay.http import serving
+from tests.stores.replay.pinecone import PineconeReplay
 
 
 def client(replay: PineconeReplay) -> Any:
     import pinecone
 
-    return pinecone.Pinecone(api_key="none").Index(host=replay.host)
+    return pinecone.Pinecone(api_key="none").Index(host=replay.url)
 
 
 @contextmanager
@@ -43,37 +44,39 @@ async def alangchain_over(
     """The store with its asyncio client open, as within ``async with store``."""
     from langchain_pinecone import PineconeVectorStore
 
-    store = PineconeVectorStore(host=replay.host, pinecone_api_key="none", embedding=embeddings, **settings)
+    store = PineconeVectorStore(host=replay.url, pinecone_api_key="none", embedding=embeddings, **settings)
     async with store:
         yield store
 
 
-@contextmanager
-def _langchain(embeddings: Embeddings, folder: Path) -> Iterator[VectorStore]:
-    needs("langchain_pinecone")
-    with replaying(DIMENSION) as replay, langchain_over(replay, embeddings) as store:
-        fill(store)
-        yield store
+def _serve(_: Path, metric: str = "cosine") -> Any:
+    return serving(PineconeReplay(DIMENSION, metric))
 
 
-@asynccontextmanager
-async def _alangchain(embeddings: Embeddings, folder: Path) -> AsyncIterator[VectorStore]:
-    needs("langchain_pinecone", "aiohttp_retry")
-    with replaying(DIMENSION) as replay:
-        async with alangchain_over(replay, embeddings) as store:
-            await store.aadd_texts(
-                [row.text for row in ROWS], [dict(row.metadata) for row in ROWS], ids=[row.id for row in ROWS]
-            )
-            yield store
+def _forget(store: Any, row: Row) -> dict[str, Any]:
+    """Replace the record by one with sparse values only."""
+    sparse = {"indices": [1], "values": [0.5]}
+    metadata = {"text": row.text, **row.metadata}
+    store.index.upsert(vectors=[{"id": row.id, "values": [], "sparse_values": sparse, "metadata": metadata}])
+    return {}
 
 
-@contextmanager
-def _llamaindex(folder: Path) -> Iterator[BasePydanticVectorStore]:
-    needs("llama_index.vector_stores.pinecone")
-    with replaying(DIMENSION, "dotproduct") as replay, llamaindex_over(replay) as store:
-        yield store
-
-
-LANGCHAIN = [LangChainCase("Pinecone, replayed", _langchain, {"filter": {"colour": "red"}}, aopen=_alangchain)]
+LANGCHAIN = [
+    LangChainCase(
+        "Pinecone, replayed",
+        over(_serve, langchain_over, "langchain_pinecone"),
+        {"filter": {"colour": "red"}},
+        aopen=aover(_serve, alangchain_over, "langchain_pinecone", "aiohttp_retry"),
+        arguments=({"filter": {"$and": [{"colour": {"$eq": "red"}}, {"number": 3}]}},),
+        refused="where",
+        forget=_forget,
+    )
+]
 # The vectors on the nodes are the decimal numbers of the answer, which are exact after rounding to float32.
-LLAMAINDEX = [LlamaIndexCase("Pinecone, replayed", _llamaindex, precision=2.0**-24)]
+LLAMAINDEX = [
+    LlamaIndexCase(
+        "Pinecone, replayed",
+        over(lambda _: _serve(_, "inner"), llamaindex_over, "llama_index.vector_stores.pinecone"),
+        precision=2.0**-24,
+    )
+]

@@ -2,16 +2,14 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
-from langchain_core.vectorstores import VectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from tests.stores.cases.postgres_server import database
-from tests.stores.harness import DIMENSION, ROWS, LangChainCase, LlamaIndexCase, fill, needs
+from tests.stores.cases.postgres_server import database, execute
+from tests.stores.harness import DIMENSION, ROWS, LangChainCase, LlamaIndexCase, Row, aover, needs, over
 
 HALF = 2.0**-11 * 2
 # All rows, so that the index finds the same rows as a full scan.
@@ -84,8 +82,56 @@ async def async_table(
         await engine.close()
 
 
-def node_store(address: Callable[[str], str], **settings: Any) -> Any:
-    """LlamaIndex's store, empty."""
+@contextmanager
+def _serve(_: Path) -> Iterator[Callable[[str], str]]:
+    with database() as (_name, address):
+        yield address
+
+
+@contextmanager
+def _collection(address: Callable[[str], str], embeddings: Embeddings, strategy: str) -> Iterator[Any]:
+    with collection(address("psycopg"), embeddings, distance_strategy=strategy) as store:
+        yield store
+
+
+@asynccontextmanager
+async def _async_collection(
+    address: Callable[[str], str], embeddings: Embeddings, driver: str, strategy: str
+) -> AsyncIterator[Any]:
+    # PGVector creates the extension with two statements in one, which asyncpg refuses.
+    settings = {"distance_strategy": strategy, "create_extension": driver != "asyncpg"}
+    async with async_collection(address(driver), embeddings, **settings) as store:
+        yield store
+
+
+def _strategy(name: str) -> dict[str, Any]:
+    needs("langchain_postgres")
+    from langchain_postgres.v2.indexes import DistanceStrategy
+
+    return {"distance_strategy": DistanceStrategy[name]}
+
+
+@contextmanager
+def _table(
+    address: Callable[[str], str], embeddings: Embeddings, strategy: str, columns: tuple[str, ...] = ("colour",)
+) -> Iterator[Any]:
+    with table(address("asyncpg"), embeddings, columns, **_strategy(strategy)) as store:
+        yield store
+
+
+@asynccontextmanager
+async def _async_table(
+    address: Callable[[str], str],
+    embeddings: Embeddings,
+    driver: str,
+    strategy: str,
+    columns: tuple[str, ...] = ("colour",),
+) -> AsyncIterator[Any]:
+    async with async_table(address(driver), embeddings, columns, **_strategy(strategy)) as store:
+        yield store
+
+
+def _node_store(address: Callable[[str], str], **settings: Any) -> Any:
     needs("llama_index.vector_stores.postgres")
     from llama_index.vector_stores.postgres import PGVectorStore
 
@@ -100,102 +146,80 @@ def node_store(address: Callable[[str], str], **settings: Any) -> Any:
 
 
 @contextmanager
-def _collection(strategy: str, embeddings: Embeddings, folder: Path) -> Iterator[VectorStore]:
-    with (
-        database() as (_, address),
-        collection(address("psycopg"), embeddings, distance_strategy=strategy) as store,
-    ):
-        fill(store)
+def node_store(address: Callable[[str], str], **settings: Any) -> Iterator[BasePydanticVectorStore]:
+    """LlamaIndex's store, empty."""
+    store = _node_store(address, **settings)
+    try:
         yield store
+    finally:
+        store._engine.dispose()
 
 
 @asynccontextmanager
-async def _async_collection(
-    driver: str, strategy: str, embeddings: Embeddings, folder: Path
-) -> AsyncIterator[VectorStore]:
-    with database() as (_, address):
-        # PGVector creates the extension with two statements in one, which asyncpg refuses.
-        settings = {"distance_strategy": strategy, "create_extension": driver != "asyncpg"}
-        async with async_collection(address(driver), embeddings, **settings) as store:
-            await afill(store)
-            yield store
-
-
-async def afill(store: VectorStore) -> None:
-    await store.aadd_texts([r.text for r in ROWS], [dict(r.metadata) for r in ROWS], ids=[r.id for r in ROWS])
-
-
-@contextmanager
-def _table(strategy: str, columns: tuple[str, ...], embeddings: Embeddings, folder: Path) -> Iterator[VectorStore]:
-    needs("langchain_postgres")
-    from langchain_postgres.v2.indexes import DistanceStrategy
-
-    with (
-        database() as (_, address),
-        table(address("asyncpg"), embeddings, columns, distance_strategy=DistanceStrategy[strategy]) as store,
-    ):
-        fill(store)
+async def _async_node_store(address: Callable[[str], str], **settings: Any) -> AsyncIterator[BasePydanticVectorStore]:
+    store = _node_store(address, **settings)
+    try:
         yield store
+    finally:
+        await store.close()
 
 
-@asynccontextmanager
-async def _async_table(
-    driver: str, strategy: str, columns: tuple[str, ...], embeddings: Embeddings, folder: Path
-) -> AsyncIterator[VectorStore]:
-    needs("langchain_postgres")
-    from langchain_postgres.v2.indexes import DistanceStrategy
-
-    with database() as (_, address):
-        settings = {"distance_strategy": DistanceStrategy[strategy]}
-        async with async_table(address(driver), embeddings, columns, **settings) as store:
-            await afill(store)
-            yield store
+def _open(make: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
+    return over(_serve, lambda address, *embeddings: make(address, *embeddings, *arguments, **settings))
 
 
-@contextmanager
-def _node_store(settings: dict[str, Any], folder: Path) -> Iterator[BasePydanticVectorStore]:
-    with database() as (_, address):
-        store = node_store(address, **settings)
-        try:
-            yield store
-        finally:
-            store._engine.dispose()
+def _aopen(make: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
+    return aover(_serve, lambda address, *embeddings: make(address, *embeddings, *arguments, **settings))
 
 
-@asynccontextmanager
-async def _async_node_store(settings: dict[str, Any], folder: Path) -> AsyncIterator[BasePydanticVectorStore]:
-    with database() as (_, address):
-        store = node_store(address, **settings)
-        try:
-            yield store
-        finally:
-            await store.close()
+def _case(name: str, open: Any, forgotten: str, aopen: Any = None, red: Any = None) -> LangChainCase:
+    """``forgotten``: the table and the column of its keys."""
+
+    def forget(store: Any, row: Row) -> dict[str, Any]:
+        where, key = forgotten.split()
+        engine = getattr(store, "_engine", None)
+        database = (engine.url if hasattr(engine, "url") else engine._pool.url).database
+        execute(f"ALTER TABLE {where} ALTER embedding DROP NOT NULL", database)
+        execute(f"UPDATE {where} SET embedding = NULL WHERE {key} = '{row.id}'", database)
+        return {}
+
+    return LangChainCase(
+        name,
+        open,
+        {"filter": red or {"colour": {"$eq": "red"}}},
+        aopen=aopen,
+        arguments=(
+            {"filter": {"$and": [{"colour": {"$ne": "red"}}, {"$or": [{"number": {"$lt": 30}}, {"number": 200}]}]}},
+            {"filter": {"colour": {"$like": "%e%"}, "number": {"$gt": 17}}},
+        ),
+        refused="where",
+        forget=forget,
+    )
 
 
-RED = {"filter": {"colour": {"$eq": "red"}}}
+_COLLECTION, _TABLE = "langchain_pg_embedding id", '"Passages" langchain_id'
 LANGCHAIN = [
-    LangChainCase("PGVector, cosine", partial(_collection, "cosine"), RED),
-    LangChainCase(
-        "PGVector, awaited, L2", partial(_collection, "l2"), RED, aopen=partial(_async_collection, "psycopg", "l2")
-    ),
-    LangChainCase(
+    _case("PGVector, cosine", _open(_collection, "cosine"), _COLLECTION),
+    _case("PGVector, awaited, L2", _open(_collection, "l2"), _COLLECTION, _aopen(_async_collection, "psycopg", "l2")),
+    _case(
         "PGVector, awaited, inner product",
-        partial(_collection, "inner"),
-        RED,
-        aopen=partial(_async_collection, "asyncpg", "inner"),
+        _open(_collection, "inner"),
+        _COLLECTION,
+        _aopen(_async_collection, "asyncpg", "inner"),
     ),
-    LangChainCase("PGVectorStore, cosine", partial(_table, "COSINE_DISTANCE", ("colour",)), RED),
-    LangChainCase(
+    _case("PGVectorStore, cosine", _open(_table, "COSINE_DISTANCE"), _TABLE),
+    _case(
         "PGVectorStore, awaited, L2",
-        partial(_table, "EUCLIDEAN", ("colour",)),
-        RED,
-        aopen=partial(_async_table, "asyncpg", "EUCLIDEAN", ("colour",)),
+        _open(_table, "EUCLIDEAN"),
+        _TABLE,
+        _aopen(_async_table, "asyncpg", "EUCLIDEAN"),
     ),
-    LangChainCase(
+    _case(
         "PGVectorStore, awaited, inner product, metadata as JSON",
-        partial(_table, "INNER_PRODUCT", ()),
-        {"filter": {"colour": {"$in": ["red"]}}},
-        aopen=partial(_async_table, "psycopg", "INNER_PRODUCT", ()),
+        _open(_table, "INNER_PRODUCT", ()),
+        _TABLE,
+        _aopen(_async_table, "psycopg", "INNER_PRODUCT", ()),
+        {"colour": {"$in": ["red"]}},
     ),
 ]
 _KINDS: dict[str, dict[str, Any]] = {
@@ -207,9 +231,9 @@ _KINDS: dict[str, dict[str, Any]] = {
 LLAMAINDEX = [
     LlamaIndexCase(
         f"PostgreSQL, {kind}",
-        partial(_node_store, settings),
+        _open(node_store, **settings),
         precision=HALF if settings.get("use_halfvec") else 0,
-        aopen=partial(_async_node_store, settings),
+        aopen=_aopen(_async_node_store, **settings),
     )
     for kind, settings in _KINDS.items()
 ]

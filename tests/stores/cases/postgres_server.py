@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from tests.stores.harness import needs
+from tests.stores.harness import needs, wait_for
 
 
 @cache
@@ -52,7 +51,9 @@ def server() -> Path:
         # No port; and no fsync, because no data are kept.
         process = subprocess.Popen([programs / "postgres", "-D", data, "-k", folder, "-h", "", "-F"], **quiet)
     atexit.register(_stop, process)
-    _wait_for(folder, process, log)
+    import psycopg
+
+    wait_for(process, lambda: psycopg.connect(host=str(folder), user="postgres").close(), psycopg.OperationalError)
     return folder
 
 
@@ -60,20 +61,6 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     # Immediate shutdown, which closes all connections.
     process.send_signal(signal.SIGINT)
     process.wait(30)
-
-
-def _wait_for(folder: Path, process: subprocess.Popen[bytes], log: Path, seconds: float = 60) -> None:
-    import psycopg
-
-    end = time.monotonic() + seconds
-    while True:
-        assert process.poll() is None, log.read_text()
-        try:
-            psycopg.connect(host=str(folder), user="postgres").close()
-            return
-        except psycopg.OperationalError:
-            assert time.monotonic() < end, log.read_text()
-            time.sleep(0.05)
 
 
 def execute(statement: str, database: str = "postgres") -> list[Any]:

@@ -149,13 +149,18 @@ async def _allamaindex(kind: Kind, folder: Path) -> AsyncIterator[BasePydanticVe
         await client.close()
 
 
-def _red() -> dict[str, Any]:
+def _filter(occurrence: str = "must") -> dict[str, Any]:
     if importlib.util.find_spec("qdrant_client") is None:
         return {}
     from qdrant_client import models
 
     colour = models.FieldCondition(key="metadata.colour", match=models.MatchValue(value="red"))
-    return {"filter": models.Filter(must=[colour])}
+    return {"filter": models.Filter(**{occurrence: [colour]})}
+
+
+def _forget(store: Any, row: Row) -> dict[str, Any]:
+    store.client.delete_vectors("rows", [store.vector_name], [row.id])
+    return {}
 
 
 def row_of(document: Document) -> Row:
@@ -166,10 +171,12 @@ LANGCHAIN = [
     LangChainCase(
         f"Qdrant {name}",
         partial(_filled, kind),
-        _red(),
+        _filter(),
         row_of=row_of,
         scaled=kind.metric == "COSINE",
         precision=LAST_BIT if kind.metric == "COSINE" else 0,
+        arguments=({**_filter("must_not"), "offset": 7},),
+        forget=_forget,
     )
     for name, kind in KINDS.items()
 ]

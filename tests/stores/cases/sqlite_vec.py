@@ -82,5 +82,12 @@ def row_of(document: Document) -> Row:
     return BY_TEXT[document.page_content]
 
 
-LANGCHAIN = [LangChainCase("sqlite-vec", langchain, {}, by_id=False, row_of=row_of, filters=False)]
+def forget(store: Any, row: Row) -> dict[str, Any]:
+    store._connection.execute(
+        "DELETE FROM documents_vec WHERE rowid = (SELECT rowid FROM documents WHERE text = ?)", [row.text]
+    )
+    return {}
+
+
+LANGCHAIN = [LangChainCase("sqlite-vec", langchain, {}, by_id=False, row_of=row_of, filters=False, forget=forget)]
 LLAMAINDEX: list[LlamaIndexCase] = []

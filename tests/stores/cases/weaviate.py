@@ -9,7 +9,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from tests.stores.harness import BY_TEXT, LangChainCase, LlamaIndexCase, fill, needs
+from tests.stores.harness import BY_TEXT, LangChainCase, LlamaIndexCase, aover, over
 from tests.stores.replay.weaviate import WeaviateReplay, replaying
 
 
@@ -17,7 +17,7 @@ def address(replay: WeaviateReplay) -> dict[str, Any]:
     # The client's checks at the start would request its newest version from PyPI.
     return {
         "http_host": "127.0.0.1",
-        "http_port": replay.port,
+        "http_port": replay.server_address[1],
         "http_secure": False,
         "grpc_host": "127.0.0.1",
         "grpc_port": replay.grpc_port,
@@ -64,36 +64,8 @@ async def allamaindex_over(replay: WeaviateReplay) -> AsyncIterator[BasePydantic
         yield WeaviateVectorStore(weaviate_client=client, index_name="Passages")
 
 
-@contextmanager
-def _langchain(embeddings: Embeddings, folder: Path) -> Iterator[VectorStore]:
-    needs("langchain_weaviate")
-    with replaying() as replay, langchain_over(replay, embeddings) as store:
-        fill(store)
-        yield store
-
-
-@asynccontextmanager
-async def _alangchain(embeddings: Embeddings, folder: Path) -> AsyncIterator[VectorStore]:
-    needs("langchain_weaviate")
-    with replaying() as replay:
-        async with alangchain_over(replay, embeddings) as store:
-            fill(store)
-            yield store
-
-
-@contextmanager
-def _llamaindex(folder: Path) -> Iterator[BasePydanticVectorStore]:
-    needs("llama_index.vector_stores.weaviate")
-    with replaying() as replay, llamaindex_over(replay) as store:
-        yield store
-
-
-@asynccontextmanager
-async def _allamaindex(folder: Path) -> AsyncIterator[BasePydanticVectorStore]:
-    needs("llama_index.vector_stores.weaviate")
-    with replaying() as replay:
-        async with allamaindex_over(replay) as store:
-            yield store
+def _serve(_: Path) -> Any:
+    return replaying()
 
 
 def _red() -> dict[str, Any]:
@@ -107,11 +79,22 @@ def _red() -> dict[str, Any]:
 LANGCHAIN = [
     LangChainCase(
         "Weaviate, replayed",
-        _langchain,
+        over(_serve, langchain_over, "langchain_weaviate"),
         _red(),
         by_id=False,
         row_of=lambda document: BY_TEXT[document.page_content],
-        aopen=_alangchain,
+        aopen=aover(_serve, alangchain_over, "langchain_weaviate"),
+        arguments=(
+            {**_red(), "alpha": 1.0, "return_uuids": True},
+            {"return_properties": ["colour"]},
+            {"return_metadata": ["distance"]},
+        ),
     )
 ]
-LLAMAINDEX = [LlamaIndexCase("Weaviate, replayed", _llamaindex, aopen=_allamaindex)]
+LLAMAINDEX = [
+    LlamaIndexCase(
+        "Weaviate, replayed",
+        over(_serve, llamaindex_over, "llama_index.vector_stores.weaviate"),
+        aopen=aover(_serve, allamaindex_over, "llama_index.vector_stores.weaviate"),
+    )
+]

@@ -19,103 +19,68 @@ from typing import Any
 
 import numpy as np
 
-from tests.stores.replay.http import Replay, Request, as_written, scores, serving
+from tests.stores.replay.http import Refused, Replay, Request, as_written, scores, serving
 
-COMPARISON = re.compile(
-    r"search\.in\((?P<list>\w+), '(?P<names>(?:[^']|'')*)', ','\)"
-    r"|(?P<field>\w+) (?P<operator>eq|ne|gt|lt|ge|le) (?P<value>'(?:[^']|'')*'|-?[\d.]+)"
-)
-OPERATORS = {"eq": "==", "ne": "!=", "gt": ">", "lt": "<", "ge": ">=", "le": "<="}
-
-
-class Refused(Exception):
-    """An error that the service answers with status 400 and this message."""
+CONDITION = re.compile(r"search\.in\((\w+), '((?:[^']|'')*)', ','\)|(\w+) eq '([^']*)'")
 
 
 class AzureReplay(Replay):
+    scheme = "https"
+
     def __init__(self, certificate: Path) -> None:
         super().__init__()
         self.certificate = certificate
         self.indexes: dict[str, dict[str, Any]] = {}
-        self.documents: dict[str, dict[str, dict[str, Any]]] = {}
-
-    @property
-    def endpoint(self) -> str:
-        return f"https://127.0.0.1:{self.port}"
-
-    @property
-    def searches(self) -> list[Request]:
-        return [request for request in self.requests if request.path.endswith("search.post.search")]
+        self.documents: dict[str, dict[str, Any]] = {}
 
     def answer(self, request: Request) -> tuple[int, Any]:
-        try:
-            return self._answer(request)
-        except Refused as refused:
-            return 400, {"error": {"code": "InvalidRequestParameter", "message": str(refused)}}
-
-    def _answer(self, request: Request) -> tuple[int, Any]:
+        """One index is enough, so that the documents are those of the index whatever its name."""
         if request.path == "/indexes" and request.method == "POST":
             self.indexes[request.body["name"]] = request.body
-            self.documents[request.body["name"]] = {}
             return 201, request.body
         if request.path == "/indexes":
             return 200, {"value": [{"name": name} for name in self.indexes]}
         named = re.fullmatch(r"/indexes\('([^']+)'\)(.*)", request.path)
         name, rest = named.groups() if named else ("", "")
         if name not in self.indexes:
-            return 404, {"error": {"code": "", "message": f"No index with the name '{name}' was found in the service."}}
-        match request.method, rest:
-            case "GET", "":
+            raise Refused(404, {"error": {"code": "", "message": f"No index with the name '{name}' was found."}})
+        fields = {field["name"]: field for field in self.indexes[name]["fields"]}
+        match rest:
+            case "":
                 return 200, self.indexes[name]
-            case "POST", "/docs/search.index":
-                return 200, {"value": [self._change(name, action) for action in request.body["value"]]}
-            case "POST", "/docs/search.post.search":
-                return 200, self._search(name, request.body)
-        return 404, {"error": {"code": "", "message": "not found"}}
+            case "/docs/search.index":
+                return 200, {"value": [self._change(fields, action) for action in request.body["value"]]}
+            case _:
+                return 200, {"@odata.context": "$metadata#docs(*)", "value": self._search(fields, request.body)}
 
-    def _change(self, name: str, action: dict[str, Any]) -> dict[str, Any]:
-        fields = {field["name"]: field for field in self.indexes[name]["fields"]}
-        key = next(field["name"] for field in fields.values() if field.get("key"))
-        document = {field: value for field, value in action.items() if field != "@search.action"}
-        if action["@search.action"] == "delete":
-            self.documents[name].pop(document[key], None)
-        else:
-            unknown = document.keys() - fields.keys()
-            if unknown:
-                raise Refused(f"The property '{unknown.pop()}' does not exist on type 'search.documentFields'.")
-            if not re.fullmatch(r"[\w=-]+", document[key]):
-                raise Refused(f"Invalid document key: '{document[key]}'.")
-            before = self.documents[name].get(document[key], {}) if action["@search.action"] == "merge" else {}
-            self.documents[name][document[key]] = dict.fromkeys(fields) | before | document
-        return {"key": document[key], "status": True, "errorMessage": None, "statusCode": 200}
+    def _change(self, fields: dict[str, Any], action: dict[str, Any]) -> dict[str, Any]:
+        key = next(action[name] for name, field in fields.items() if field.get("key"))
+        kind = action.pop("@search.action")
+        before = self.documents.pop(key, {})
+        if kind != "delete":
+            self.documents[key] = dict.fromkeys(fields) | (before if kind == "merge" else {}) | action
+        return {"key": key, "status": True, "errorMessage": None, "statusCode": 200}
 
-    def _search(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
-        fields = {field["name"]: field for field in self.indexes[name]["fields"]}
-        shown = {field for field, of in fields.items() if of.get("retrievable") is not False}
-        selected = [part for part in (body.get("select") or "").split(",") if part] or [f for f in fields if f in shown]
-        for field in selected:
-            if field not in shown:
-                raise Refused(f"The field '{field}' cannot be selected: it is not retrievable.")
-        rows = [row for row in self.documents[name].values() if _passes(row, body.get("filter"), fields)]
+    def _search(self, fields: dict[str, Any], body: dict[str, Any]) -> list[dict[str, Any]]:
+        shown = [name for name, field in fields.items() if field.get("retrievable") is not False]
+        selected = [part for part in (body.get("select") or "").split(",") if part] or shown
+        rows = [row for row in self.documents.values() if _passes(row, body.get("filter"))]
         found = [(row, 1.0) for row in rows]
         for nearest in body.get("vectorQueries") or []:
             found = _nearest(rows, nearest, fields[nearest["fields"]])
             if body.get("search") not in (None, "", "*"):
                 near = [row for row, _ in found]
                 found += [(row, 0.01) for row in rows if row not in near and body["search"] in row["content"]]
-        value = [
-            {"@search.score": score, **{field: _written(row[field], fields[field]) for field in selected}}
+        return [
+            {"@search.score": score, **{name: _written(row[name]) for name in selected}}
             for row, score in found[: body.get("top") or 50]
         ]
-        return {"@odata.context": f"{self.endpoint}/indexes('{name}')/$metadata#docs(*)", "value": value}
 
 
 def _nearest(rows: list[dict[str, Any]], query: dict[str, Any], field: dict[str, Any]) -> list[tuple[Any, float]]:
     if len(query["vector"]) != field["dimensions"]:
-        raise Refused(
-            f"The vector field '{field['name']}' expects a length of '{field['dimensions']}', but the vector of the "
-            f"query has a length of '{len(query['vector'])}'."
-        )
+        message = f"The field '{field['name']}' expects a length of {field['dimensions']}, not {len(query['vector'])}"
+        raise Refused(400, {"error": {"code": "InvalidRequestParameter", "message": message}})
     having = [row for row in rows if row[field["name"]] is not None]
     if not having:
         return []
@@ -124,31 +89,17 @@ def _nearest(rows: list[dict[str, Any]], query: dict[str, Any], field: dict[str,
     return [(having[i], float(1 / (2 - cosines[i]))) for i in order]
 
 
-def _written(value: Any, field: dict[str, Any]) -> Any:
-    match field["type"], value:
-        case "Collection(Edm.Single)", list():
-            return as_written(value)
-        case "Collection(Edm.Half)", list():
-            return as_written(np.asarray(value, dtype=np.float16))
-    return value
+def _written(value: Any) -> Any:
+    return as_written(value) if isinstance(value, list) else value
 
 
-def _passes(row: dict[str, Any], wanted: str | None, fields: dict[str, Any]) -> bool:
-    if not wanted:
-        return True
-
-    def python(found: re.Match[str]) -> str:
-        name = found["list"] or found["field"]
-        if not fields[name].get("filterable"):
-            raise Refused(f"'{name}' is not a filterable field.")
-        if found["list"]:
-            return f"(row[{name!r}] in {found['names'].replace(chr(39) * 2, chr(39)).split(',')!r})"
-        value = found["value"]
-        literal = value[1:-1].replace("''", "'") if value.startswith("'") else float(value)
-        return f"(row[{name!r}] {OPERATORS[found['operator']]} {literal!r})"
-
-    # The words and, or, not and the parentheses of the filter mean the same in Python.
-    return bool(eval(COMPARISON.sub(python, wanted), {"__builtins__": {}}, {"row": row}))
+def _passes(row: dict[str, Any], condition: str | None) -> bool:
+    """Whether all comparisons of a filter hold, which are joined by "and"."""
+    parts = CONDITION.findall(condition or "")
+    return all(
+        row[listed or field] in (names.replace("''", "'").split(",") if listed else [value])
+        for listed, names, field, value in parts
+    )
 
 
 def _certificate(folder: Path) -> Path:
@@ -160,24 +111,14 @@ def _certificate(folder: Path) -> Path:
 
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "replay")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
-    path = folder / "replay.pem"
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM) + secret)
+    now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now - day, now + day)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    builder = builder.add_extension(address, False)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+    path, pem = folder / "replay.pem", serialization.Encoding.PEM
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path.write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(pem) + secret)
     return path
 
 
@@ -186,6 +127,5 @@ def replaying(folder: Path) -> Iterator[AzureReplay]:
     certificate = _certificate(folder)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate)
-    replay = AzureReplay(certificate)
-    with serving(replay, tls):
+    with serving(AzureReplay(certificate), tls) as replay:
         yield replay

@@ -22,7 +22,7 @@ from ..signals.words import match_words
 from .corpus import Document, Query, as_number
 from .measures import sum_cosine
 from .results import QueryView, counted
-from .settings import uses_costs, uses_scores, uses_sources
+from .settings import exceeds_limits, uses_costs, uses_scores, uses_sources
 from .view import view_query
 
 Matrix = NDArray[np.float64]
@@ -50,6 +50,9 @@ class FoundCandidates:
         By default only ``documents`` are compared.
     texts : sequence of n str, optional
         What was embedded of each document, for the selectors that read words; by default the text of the document.
+    comparable_texts : sequence of n str, optional
+        The text by which each document is compared with others, and in which names are found; by default the text of
+        the document. An empty text has no copies.
     rankings : mapping, optional
         Other searches or rerankers, by name: rows of ``documents``, the best first. Each is a setting of the
         comparison, which picks the first k. Every query needs a ranking of each name.
@@ -66,6 +69,7 @@ class FoundCandidates:
     subtopics: Mapping[str, Collection[str]] | None = None
     copies: Mapping[str, str] | None = None
     texts: Sequence[str] | None = None
+    comparable_texts: Sequence[str] | None = None
     rankings: Mapping[str, Sequence[int]] = field(default_factory=dict)
     candidates: int | None = None
     gold_vectors: Mapping[str, ArrayLike] = field(default_factory=dict)
@@ -165,7 +169,10 @@ def judge(
             )
         searched = len(found.documents) if found.candidates is None else found.candidates
         check_documents(found.documents, selectors)
-        copies = copies_of(found.documents) if found.copies is None else found.copies
+        comparable = found.comparable_texts or [document.text for document in found.documents]
+        copies = found.copies
+        if copies is None:
+            copies = copies_of([replace(one, text=text) for one, text in zip(found.documents, comparable, strict=True)])
         ranked = _read_rankings(found, copies if drop_duplicates else {}, max(sizes))
         everything = Candidates(
             found.vector,
@@ -194,26 +201,39 @@ def judge(
         scores = {row: query.scores[stored[row].id] for row in rows if stored[row].id in query.scores}
         if any(map(uses_scores, selectors)) and not scores:
             raise InvalidInputError("none of its scores is that of a candidate: score what the search finds")
-        # What settings select from: all rows, or one of each text: the nearest, or the one with the highest score.
-        by_score = sorted(scores, key=lambda row: -scores[row])
-        pools = [(tuple(sorted(some)), _one_of_each_text(some, place)) for some in (rows, by_score)]
+        as_found = sorted(rows, key=lambda row: int(order[row]))
+        by_score = sorted((row for row in as_found if row in scores), key=lambda row: -scores[row])
+
+        def pools(selector: Selector) -> tuple[tuple[int, ...], tuple[int, ...]]:
+            """The rows that a selector selects from, and one of each text, by the rule of ``drop_duplicates``."""
+            ranking = by_score if uses_scores(selector) else as_found
+            costs = everything.costs if uses_costs(selector) else None
+
+            def is_beyond_limits(row: int) -> bool:
+                return exceeds_limits(selector, None if costs is None else costs[row], scores.get(row))
+
+            return tuple(sorted(ranking)), _one_of_each_text(sorted(ranking, key=is_beyond_limits), place)
 
         @functools.cache
         def candidates_of(rows: tuple[int, ...], scored: bool) -> Candidates:
-            some, titles = [texts[row] for row in rows], [stored[row].title for row in rows]
+            titles = [stored[row].title for row in rows]
             return everything.take(rows).with_query(
                 found.vector,
                 [scores[row] for row in rows] if scored else None,
-                match_words([query.text, *query.queries], some) if any(map(uses_words, selectors)) else None,
-                find_references(some, titles) if any(map(uses_references, selectors)) else None,
+                match_words([query.text, *query.queries], [texts[row] for row in rows])
+                if any(map(uses_words, selectors))
+                else None,
+                # What LlamaIndex embeds begins with the metadata, and a text is called by the name that it begins with.
+                find_references([comparable[order[row]] for row in rows], titles)
+                if any(map(uses_references, selectors))
+                else None,
             )
 
         def pick(selector: Selector, k: int) -> tuple[list[int], list[int]]:
             """The texts that are picked, and for each the text that names it or -1."""
-            scored = uses_scores(selector)
             # As in the adapters, the copies are left out only if one text was selected twice.
-            for some in pools[scored]:
-                selected = choose(candidates_of(some, scored), selector, k)
+            for some in pools(selector):
+                selected = choose(candidates_of(some, uses_scores(selector)), selector, k)
                 picks = [place[some[i]] for i in selected.indices.tolist()]
                 if len(set(picks)) == len(picks):
                     break
@@ -258,7 +278,7 @@ def judge(
         # What each text covers, and which of the queries it serves best.
         parts = {label: np.isin(ids, list(covering)) for label, covering in subtopics.items()}
         parts = parts or dict(zip(query.answers, contained.T, strict=True))
-        distinct = pools[False][1]
+        distinct = _one_of_each_text(rows, place)
         served: dict[int, int | None] = dict.fromkeys(place[row] for row in distinct)
         if query.queries:
             served = dict(zip(served, best_query(candidates_of(distinct, False)).tolist(), strict=True))

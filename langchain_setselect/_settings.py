@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
@@ -69,12 +69,15 @@ class SelectionSettings(Settings):
         seen, made = self.__dict__.get("_made", (None, None))
         kwargs = self.search_kwargs
         if seen is None or [*seen] != [*kwargs] or not all(map(is_, seen.values(), kwargs.values())):
-            made = self._configure({}, warns=seen is None)
+            made = self._configure({}, known=() if seen is None else made[0].warnings)
             self.__dict__["_made"] = dict(kwargs), made
         return made
 
-    def _configure(self, kwargs: Mapping[str, Any], *, warns: bool) -> tuple[Request, dict[str, Any]]:
-        """The request of a call with the arguments ``kwargs``, and those of them that are for the store."""
+    def _configure(self, kwargs: Mapping[str, Any], *, known: Collection[str]) -> tuple[Request, dict[str, Any]]:
+        """The request of a call with the arguments ``kwargs``, and those of them that are for the store.
+
+        The warnings in ``known`` are not repeated.
+        """
         configured = {name: getattr(self, name) for name in Call.model_fields.keys() & type(self).model_fields.keys()}
         if self.selector is None:
             configured["selector"] = self.search_type
@@ -86,7 +89,7 @@ class SelectionSettings(Settings):
             dropped = {*parameter_names(), "selector_kwargs"}
             configured = {name: value for name, value in configured.items() if name not in dropped}
         call = Call(**_merge(configured, of_call))
-        made = Request(call, view=type(self)._view, names_by_default=self._names_by_default, warns=warns)
+        made = Request(call, view=type(self)._view, names_by_default=self._names_by_default, known=known)
         return made, {**for_store, **more_for_store}
 
     def _split(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

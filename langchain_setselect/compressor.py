@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from numbers import Real
 from types import MappingProxyType
@@ -123,10 +123,10 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         return selected
 
     @override
-    def _configure(self, kwargs: Mapping[str, Any], *, warns: bool) -> tuple[Request, dict[str, Any]]:
+    def _configure(self, kwargs: Mapping[str, Any], *, known: Collection[str]) -> tuple[Request, dict[str, Any]]:
         if self.vectorstore is None and self.embeddings is None:
             raise InvalidParameterError("SetSelectCompressor needs embeddings=, or a vectorstore= that has embeddings")
-        request, for_store = super()._configure(kwargs, warns=warns)
+        request, for_store = super()._configure(kwargs, known=known)
         for name in for_store:
             raise InvalidParameterError(
                 f"SetSelectCompressor has no argument {name!r}: {self._remedies.get(name, NO_SEARCH)}"

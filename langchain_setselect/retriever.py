@@ -37,10 +37,6 @@ from .stores.reader import document_id
 from .vectors import describe_embedding, embed_texts, fetch_or_embed, reader_of, search_and_embed
 
 EVENT = "setselect"
-# Whether one of these has an effect depends on the others. A call that gives one may warn again.
-_USED_TOGETHER = {"selector", "search_type", "cover", "cover_weight", "quality", "lambda_b", "title", "links"}
-_USED_TOGETHER |= {"follow", "follow_names", "follow_k", "prefer", "drop_duplicates", "drop_near_duplicates"}
-_USED_TOGETHER |= {"relevance", "relevance_scale", "perspective", "perspective_vector", "direction", "corpus"}
 
 
 def embed_queries(
@@ -277,8 +273,9 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
         run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun,
         kwargs: dict[str, Any],
     ) -> Flow[list[Document]]:
-        warns = not _USED_TOGETHER.isdisjoint(kwargs)
-        request, store_kwargs = self._configure(kwargs, warns=warns) if kwargs else self._configured
+        request, store_kwargs = self._configured
+        if kwargs:
+            request, store_kwargs = self._configure(kwargs, known=request.warnings)
         selected = yield from self._search(request, query, store_kwargs, run_manager.get_child())
         if run_manager.handlers:
             data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}

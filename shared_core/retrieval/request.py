@@ -6,7 +6,7 @@ import functools
 import logging
 import math
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -124,14 +124,18 @@ class Request:
 
     It checks together the settings that were checked one by one, and makes the selector. A function that is the value
     of a setting gets ``view(item)``. ``names_by_default``: whether names are read if no setting asks for it.
-    ``warns``: whether to warn about a setting that has no effect.
+    It warns about settings that have no effect, except for the warnings in ``known``.
     """
 
     def __init__(
-        self, settings: Call, *, view: Callable[[Any], Any], names_by_default: bool, warns: bool = True
+        self, settings: Call, *, view: Callable[[Any], Any], names_by_default: bool, known: Collection[str] = ()
     ) -> None:
         self.settings, self.view = settings, view
-        self.selector = settings.make_selector(warns=warns)
+        self.warnings: list[str] = []
+        self.selector = settings.make_selector(self.warnings.append)
+        for message in self.warnings:
+            if message not in known:
+                warn(message)
         self.k, fetch_k = settings.sizes()
         self.shown = frozenset(settings.shown)
         self.fetch_k = fetch_k + len(self.shown)

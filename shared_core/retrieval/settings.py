@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 
 from .._validation import as_identifiers, check_number, quoted
 from ..candidates import CONSTRAINTS
-from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSelectError, warn
+from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSelectError
 from ..perspective import PAP
 from ..scaling import Scale
 from ..selectors.base import (
@@ -327,8 +327,11 @@ class Call(Settings, Fetching):
             raise InvalidParameterError(f"fetch_k={fetch_k} candidates are fewer than the {k} to select: raise fetch_k")
         return k, fetch_k
 
-    def make_selector(self, *, warns: bool) -> Selector:
-        """The selector with its parameters; raises if settings do not fit together, warns of those without effect."""
+    def make_selector(self, tell: Callable[[str], None]) -> Selector:
+        """The selector with its parameters; raises if settings do not fit together.
+
+        ``tell`` gets a message about each setting that has no effect.
+        """
         if self.max_per_source is not None and self.source is None:
             raise InvalidParameterError("max_per_source needs source=: a metadata key or a function")
         if self.budget is not None and self.costs is None:
@@ -350,26 +353,25 @@ class Call(Settings, Fetching):
             raise InvalidParameterError(NO_RELEVANCE)
         if self.queries and not uses_queries(selector):
             raise InvalidParameterError(f"queries cannot be used: {SEVERAL_QUERIES}")
-        if warns:
-            of_words = ("cover", *OF_NAMES)
-            given = " and ".join(name for name in of_words if getattr(self, name) not in (None, False))
-            # A retriever may be made with costs and a source, and get the budget or the cap at call time.
-            of_perspective = ("perspective_vector", "direction", "corpus")
-            others = (*OF_NAMES, "relevance_scale", "follow_names", "follow_k", "min_k", *of_perspective)
-            changed = [name for name in others if getattr(self, name) != Call.model_fields[name].default]
-            reads_no_names = uses_words(selector) and not uses_references(selector)
-            without = {
-                "cover_weight": None if self.cover is not None else "cover",
-                "relevance_scale": None if self.has_relevance else "relevance",
-                "min_k": None if self.min_gain is not None else "min_gain",
-                **dict.fromkeys(("follow_names", "follow_k"), None if self.follow else "follow=True"),
-                **dict.fromkeys(of_perspective, None if self.perspective is not None else "perspective"),
-                **dict.fromkeys(OF_NAMES, "a bridge_weight" if reads_no_names else None),
-            }
-            quality = self.quality is not None
-            warn_of_no_effect(selector, [*parameters, *changed], quality=quality, words=given, without=without)
-            if self.prefer is not None and not self.drop_duplicates and self.drop_near_duplicates is None:
-                warn("prefer has no effect with drop_duplicates=False and without drop_near_duplicates")
+        of_words = ("cover", *OF_NAMES)
+        given = " and ".join(name for name in of_words if getattr(self, name) not in (None, False))
+        # A retriever may be made with costs and a source, and get the budget or the cap at call time.
+        of_perspective = ("perspective_vector", "direction", "corpus")
+        others = (*OF_NAMES, "relevance_scale", "follow_names", "follow_k", "min_k", *of_perspective)
+        changed = [name for name in others if getattr(self, name) != Call.model_fields[name].default]
+        reads_no_names = uses_words(selector) and not uses_references(selector)
+        without = {
+            "cover_weight": None if self.cover is not None else "cover",
+            "relevance_scale": None if self.has_relevance else "relevance",
+            "min_k": None if self.min_gain is not None else "min_gain",
+            **dict.fromkeys(("follow_names", "follow_k"), None if self.follow else "follow=True"),
+            **dict.fromkeys(of_perspective, None if self.perspective is not None else "perspective"),
+            **dict.fromkeys(OF_NAMES, "a bridge_weight" if reads_no_names else None),
+        }
+        quality = self.quality is not None
+        warn_of_no_effect(selector, [*parameters, *changed], quality=quality, words=given, without=without, tell=tell)
+        if self.prefer is not None and not self.drop_duplicates and self.drop_near_duplicates is None:
+            tell("prefer has no effect with drop_duplicates=False and without drop_near_duplicates")
         return selector
 
 

@@ -484,22 +484,29 @@ def uses_references(selector: Selector) -> bool:
 
 
 def warn_of_no_effect(
-    selector: Selector, parameters: Iterable[str], *, quality: bool, words: str = "", without: Mapping[str, str | None]
+    selector: Selector,
+    parameters: Iterable[str],
+    *,
+    quality: bool,
+    words: str = "",
+    without: Mapping[str, str | None],
+    tell: Callable[[str], None] = warn,
 ) -> None:
     """Warn if a quality, words or another argument were given that the selector does not use.
 
     ``parameters`` are the names of what was given. ``words`` names the arguments that give words, names or parts.
-    ``without`` has, for an argument, the other argument that it needs and that is missing, or None.
+    ``without`` has, for an argument, the other argument that it needs and that is missing, or None. ``tell`` gets each
+    message.
     """
     # A selector without the attribute uses_quality may use quality.
     if quality and not getattr(selector, "uses_quality", True):
-        warn(f"quality has no effect with {selector!r}; 'mmr' uses it")
+        tell(f"quality has no effect with {selector!r}; 'mmr' uses it")
     elif words and not uses_words(selector):
-        warn(f"{words} {'have' if ' and ' in words else 'has'} no effect with {selector!r}; 'coverage' uses it")
+        tell(f"{words} {'have' if ' and ' in words else 'has'} no effect with {selector!r}; 'coverage' uses it")
     missing = {"lambda_b": None if quality else "quality", **without}
     for name in parameters:
         if missing.get(name) is not None:
-            warn(f"{name} has no effect without {missing[name]}")
+            tell(f"{name} has no effect without {missing[name]}")
 
 
 def _known(name: str) -> str:

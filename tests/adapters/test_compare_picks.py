@@ -59,7 +59,7 @@ def draw_case(seed: int) -> Case:
     """A random case. Only a search for all rows is combined with what makes a set short, since classes search wider."""
     rng = np.random.default_rng(seed)
     rows = _draw_rows(rng)
-    searches_all = rng.random() < 0.7
+    searches_all = rng.random() < 0.5
     scores = {row.id: float(score) for row, score in zip(rows, rng.normal(size=len(rows)), strict=True)}
     queries = [Query(text, text, queries=parts, scores=scores) for text, parts in QUESTIONS.items()]
     settings = [{"name": "similarity"}, *(_draw_setting(rng, limited=searches_all) for _ in range(SETTINGS))]

@@ -132,6 +132,57 @@ def test_a_setting_without_effect_is_warned_of_when_the_object_is_made(
     assert numbers(subject.run(made, GIVEN)) == numbers(subject.run(made, GIVEN)) == expected(nearest(), 4, selector)
 
 
+WITHOUT_EFFECT: list[tuple[dict[str, Any], str]] = [
+    ({"min_k": 3}, "min_k.*min_gain"),
+    ({"quality": "quality"}, "quality.*Coverage"),
+    ({"cover_weight": 2}, "cover_weight.*cover"),
+    ({"corpus": True}, "corpus.*perspective"),
+    ({"selector": "mmr", "lambda_b": 0.5}, "lambda_b.*quality"),
+]
+
+
+@pytest.mark.parametrize(("settings", "words"), WITHOUT_EFFECT, ids=name_of)
+async def test_an_argument_of_a_call_without_effect_is_warned_of(settings: dict[str, Any], words: str) -> None:
+    """LangChain's retriever is the only class whose calls take settings."""
+    subject = RETRIEVERS[0]
+    # Its own setting without effect was warned of when it was made.
+    with pytest.warns(SetSelectWarning, match="relevance_scale"):
+        made = subject.make(subject.corpus(), relevance_scale="rank")
+    made.invoke(QUERY, k=3)
+    for _ in range(2):
+        with pytest.warns(SetSelectWarning, match=words) as told:
+            made.invoke(QUERY, **settings)
+        assert len(told) == 1 and told[0].filename == __file__
+    with pytest.warns(SetSelectWarning, match=words) as told:
+        await made.ainvoke(QUERY, **settings)
+    assert len(told) == 1
+    made.invoke(QUERY)
+
+
+@over(SUBJECTS)
+@pytest.mark.parametrize(("settings", "words"), WITHOUT_EFFECT, ids=name_of)
+def test_a_setting_without_effect_is_warned_of_when_it_is_assigned(
+    subject: Subject, settings: dict[str, Any], words: str
+) -> None:
+    made = subject.make(subject.corpus())
+    with pytest.warns(SetSelectWarning, match=words) as told:
+        for name, value in settings.items():
+            setattr(made, name, value)
+        subject.run(made, GIVEN)
+    assert len(told) == 1
+    subject.run(made, GIVEN)
+
+
+@over([subject for subject in SUBJECTS if subject.size == "k"])
+def test_a_setting_without_effect_in_search_kwargs_is_warned_of(subject: Subject) -> None:
+    made = subject.make(subject.corpus())
+    made.search_kwargs["min_k"] = 3
+    with pytest.warns(SetSelectWarning, match="min_k") as told:
+        subject.run(made, GIVEN)
+    made.search_kwargs["k"] = 3
+    assert len(subject.run(made, GIVEN)) == 3 and len(told) == 1
+
+
 def test_a_perspective_without_effect_is_warned_of_by_rerankers_only() -> None:
     settings: dict[str, Any] = {"selector": "mmr", "relevance": "number", "perspective": "northern"}
     for subject in RERANKERS:

@@ -23,7 +23,8 @@ from shared_core.selectors.base import share_fetch_k
 from tests.adapters.bindings import EXAMPLES, SUBJECTS, Row, Subject, numbers, over, unit
 from tests.embedding import DIMENSION, TOPICS, TRAITS, embed
 
-CASES = range(12)
+# The seeds of the cases. In these each rule of the copies decides a selection.
+CASES = range(20, 34)
 SETTINGS = 6
 NAMES = ["Ada Lovelace", "Red Harbour", "Old Mountain", "Violin School", "Grand Hotel", "Bread Street", "Silver River"]
 # The questions, and the sub-questions of each.
@@ -103,9 +104,7 @@ def _draw_rows(rng: np.random.Generator) -> list[Row]:
 def _draw_setting(rng: np.random.Generator, *, limited: bool) -> dict[str, Any]:
     def draw(probability: float, **choices: Sequence[Any]) -> dict[str, Any]:
         return {
-            name: values[rng.integers(len(values))]
-            for name, values in choices.items()
-            if rng.random() < probability
+            name: values[rng.integers(len(values))] for name, values in choices.items() if rng.random() < probability
         }
 
     name = ["coverage", "coverage", "coverage", "ndpp", "mmr", "vrsd", "similarity"][rng.integers(7)]
@@ -179,8 +178,8 @@ def _found(case: Case, query: Query) -> list[Row]:
     texts = [query.text, *query.queries]
     share = share_fetch_k(case.fetch_k, case.k, len(texts))
     vectors = np.array([row.vector for row in case.rows])
-    found = [np.argsort(-(vectors @ embed(text)), kind="stable")[:share].tolist() for text in texts]
-    return [case.rows[row] for row in dict.fromkeys(sum(found, []))]
+    searches = [np.argsort(-(vectors @ embed(text)), kind="stable")[:share] for text in texts]
+    return [case.rows[row] for row in dict.fromkeys(np.concatenate(searches).tolist())]
 
 
 def by_text(case: Case, ids: Sequence[str]) -> list[str]:

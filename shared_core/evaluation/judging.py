@@ -22,7 +22,7 @@ from ..signals.words import match_words
 from .corpus import Document, Query, as_number
 from .measures import sum_cosine
 from .results import QueryView, counted
-from .settings import exceeds_limits, uses_costs, uses_scores, uses_sources
+from .settings import uses_costs, uses_scores, uses_sources
 from .view import view_query
 
 Matrix = NDArray[np.float64]
@@ -205,14 +205,17 @@ def judge(
         by_score = sorted((row for row in as_found if row in scores), key=lambda row: -scores[row])
 
         def pools(selector: Selector) -> tuple[tuple[int, ...], tuple[int, ...]]:
-            """The rows that a selector selects from, and one of each text, by the rule of ``drop_duplicates``."""
+            """The rows that a selector selects from, and one of each text: as the adapters choose among copies.
+
+            That is the one with the highest score, or without scores the first that was found. A row that costs more
+            than the whole budget is the last choice.
+            """
             ranking = by_score if uses_scores(selector) else as_found
-            costs = everything.costs if uses_costs(selector) else None
-
-            def is_beyond_limits(row: int) -> bool:
-                return exceeds_limits(selector, None if costs is None else costs[row], scores.get(row))
-
-            return tuple(sorted(ranking)), _one_of_each_text(sorted(ranking, key=is_beyond_limits), place)
+            budget, costs = getattr(selector, "budget", None), everything.costs
+            fitting = ranking
+            if budget is not None and costs is not None:
+                fitting = sorted(ranking, key=lambda row: costs[row] > budget)
+            return tuple(sorted(ranking)), _one_of_each_text(fitting, place)
 
         @functools.cache
         def candidates_of(rows: tuple[int, ...], scored: bool) -> Candidates:

@@ -116,14 +116,6 @@ def uses_sources(selector: Selector) -> bool:
     return getattr(selector, "max_per_source", None) is not None
 
 
-def exceeds_limits(selector: Selector, cost: float | None, score: float | None) -> bool:
-    """Whether a candidate costs more than the whole budget of a selector, or has a score below its threshold."""
-    budget, threshold = (getattr(selector, name, None) for name in ("budget", "score_threshold"))
-    if budget is not None and cost is not None and cost > budget:
-        return True
-    return uses_scores(selector) and threshold is not None and score is not None and score < threshold
-
-
 def sweep() -> list[tuple[Setting, Selector]]:
     """The settings that are tried by default, simplest first: plain similarity, then those without a value to choose.
 

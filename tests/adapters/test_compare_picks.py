@@ -24,7 +24,7 @@ from tests.adapters.bindings import EXAMPLES, SUBJECTS, Row, Subject, numbers, o
 from tests.embedding import DIMENSION, TOPICS, TRAITS, embed
 
 # The seeds of the cases. In these each rule of the copies decides a selection.
-CASES = range(20, 34)
+CASES = range(18, 31)
 SETTINGS = 6
 NAMES = ["Ada Lovelace", "Red Harbour", "Old Mountain", "Violin School", "Grand Hotel", "Bread Street", "Silver River"]
 # The questions, and the sub-questions of each.
@@ -72,7 +72,7 @@ def draw_case(seed: int) -> Case:
 def _draw_rows(rng: np.random.Generator) -> list[Row]:
     rows: list[Row] = []
     for number in range(int(rng.integers(20, 30))):
-        original = rows[rng.integers(len(rows))] if rows and rng.random() < 0.35 else None
+        original = rows[rng.integers(min(len(rows), 6))] if rows and rng.random() < 0.4 else None
         name, other, third = rng.choice(NAMES, 3)
         words = " ".join(rng.choice([*TOPICS, *TRAITS], 4))
         text = [
@@ -82,7 +82,7 @@ def _draw_rows(rng: np.random.Generator) -> list[Row]:
         ][rng.integers(3)]
         if original is not None:
             text = original.text
-        metadata: dict[str, Any] = {"number": number, "source": f"s{rng.integers(4)}", "cost": int(rng.integers(1, 15))}
+        metadata: dict[str, Any] = {"number": number, "source": f"s{rng.integers(4)}", "cost": int(rng.choice([1, 2, 4, 30]))}
         more = {
             "title": str(rng.choice(NAMES)),
             "file_name": f"{rng.choice(NAMES)}.md",
@@ -118,7 +118,7 @@ def _draw_setting(rng: np.random.Generator, *, limited: bool) -> dict[str, Any]:
         setting |= draw(0.3, relevance=["scores"])
     if limited:
         lowest = [-0.5, 0.5] if "relevance" in setting else [0.1, 0.3]
-        setting |= draw(0.25, max_per_source=[1, 2], drop_near_duplicates=[0.5, 0.9], budget=[8.0, 20.0, 40.0])
+        setting |= draw(0.25, max_per_source=[1, 2], drop_near_duplicates=[0.5, 0.9], budget=[9.0, 20.0, 40.0])
         setting |= draw(0.25, score_threshold=lowest)
         if rng.random() < 0.25:
             setting |= {"min_gain": [0.3, 0.7][rng.integers(2)], **draw(0.5, min_k=[2])}

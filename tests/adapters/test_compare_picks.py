@@ -82,7 +82,11 @@ def _draw_rows(rng: np.random.Generator) -> list[Row]:
         ][rng.integers(3)]
         if original is not None:
             text = original.text
-        metadata: dict[str, Any] = {"number": number, "source": f"s{rng.integers(4)}", "cost": int(rng.choice([1, 2, 4, 30]))}
+        metadata: dict[str, Any] = {
+            "number": number,
+            "source": f"s{rng.integers(4)}",
+            "cost": int(rng.choice([1, 2, 4, 30])),
+        }
         more = {
             "title": str(rng.choice(NAMES)),
             "file_name": f"{rng.choice(NAMES)}.md",

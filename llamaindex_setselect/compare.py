@@ -105,6 +105,7 @@ def compare_index(
             found_documents(rows),
             np.array(found.vectors),
             texts=list(map(found.text, found.items)),
+            bodies=list(map(found.body, found.items)),
         )
 
     name = model or embedding.model_name

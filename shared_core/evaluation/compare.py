@@ -176,7 +176,8 @@ def compare(
         )
     copies = copies_of(corpus)
     row_of = {name: row for row, name in enumerate(known)}
-    fetch_k = min(fetch_k, len(corpus))
+    # The queries share what was asked for, as in the retrievers: each of them may find the whole of a small corpus.
+    planned_fetch_k, fetch_k = fetch_k, min(fetch_k, len(corpus))
     ends = np.cumsum([1 + len(query.queries) for query in cleaned]).tolist()
     places = {query.id: slice(end - 1 - len(query.queries), end) for query, end in zip(cleaned, ends, strict=True)}
     nearest = nearest_rows(query_rows, rows, fetch_k)
@@ -186,7 +187,7 @@ def compare(
 
     def candidates_of(query: Query) -> FoundCandidates:
         place = places[query.id]
-        share = share_fetch_k(fetch_k, most, 1 + len(query.queries))
+        share = share_fetch_k(planned_fetch_k, most, 1 + len(query.queries))
         found = list(dict.fromkeys(nearest[place, :share].ravel().tolist()))
         fused = fuse_rankings([nearest[place.start].tolist(), by_words.best_rows(query.text, fetch_k).tolist()])
         every = list(dict.fromkeys([*found, *fused]))

@@ -49,6 +49,9 @@ class FoundCandidates:
         By default only ``documents`` are compared.
     texts : sequence of n str, optional
         What was embedded of each document, for the selectors that read words; by default the text of the document.
+    bodies : sequence of n str, optional
+        The texts by which documents are compared, and in which references are found; by default the texts of the
+        documents. An empty one has no copies.
     rankings : mapping, optional
         Other searches or rerankers, by name: rows of ``documents``, the best first. Each is a setting of the
         comparison, which picks the first k. Every query needs a ranking of each name.
@@ -65,6 +68,7 @@ class FoundCandidates:
     subtopics: Mapping[str, Collection[str]] | None = None
     copies: Mapping[str, str] | None = None
     texts: Sequence[str] | None = None
+    bodies: Sequence[str] | None = None
     rankings: Mapping[str, Sequence[int]] = field(default_factory=dict)
     candidates: int | None = None
     gold_vectors: Mapping[str, ArrayLike] = field(default_factory=dict)
@@ -190,7 +194,8 @@ class _Pool:
     """The candidates of one query, the nearest first, and the documents that only rankings pick.
 
     ``documents`` are the different texts, and ``place[row]`` is the text of each row of ``stored``, ``everything`` and
-    ``embedded``. ``rows`` are the candidates, and ``texts`` theirs. ``scores`` has the score of each row with one.
+    ``embedded``. ``rows`` are the candidates in the order in which they were found, and ``texts`` theirs. ``scores``
+    has the score of each row with one.
     """
 
     query: Query
@@ -200,6 +205,7 @@ class _Pool:
     place: list[int]
     everything: Candidates
     embedded: list[str]
+    bodies: list[str]
     rows: list[int]
     scores: dict[int, float]
     rankings: dict[str, list[int]]
@@ -221,7 +227,7 @@ class _Pool:
         return Texts(
             [self.embedded[row] for row in rows],
             [document.title for document in stored],
-            bodies=[document.text for document in stored],
+            bodies=[self.bodies[row] for row in rows],
         )
 
     def select(self, setting: Adapted, k: int) -> tuple[list[int], list[int]]:
@@ -252,7 +258,10 @@ def _make_pool(
     settings = list(map(as_adapted, selectors))
     searched = len(found.documents) if found.candidates is None else found.candidates
     check_documents(found.documents, settings)
-    copies = copies_of(found.documents) if found.copies is None else found.copies
+    bodies = [document.text for document in found.documents] if found.bodies is None else found.bodies
+    copies = found.copies
+    if copies is None:
+        copies = copies_of([replace(one, text=text) for one, text in zip(found.documents, bodies, strict=True)])
     rankings = _read_rankings(found, copies if drop_duplicates else {}, most)
     reads_costs = any(setting.budget is not None for setting in settings)
     everything = Candidates(
@@ -269,7 +278,8 @@ def _make_pool(
     # Of the documents that only rankings hold, those that no ranking picks are left out.
     order = order[(order < searched) | np.isin(order, [row for rows in rankings.values() for row in rows])]
     stored = [found.documents[i] for i in order]
-    rows = np.flatnonzero(order < searched).tolist()
+    row_of = {i: row for row, i in enumerate(order.tolist())}
+    rows = [row_of[i] for i in range(searched)]
     subtopics = found.subtopics
     if subtopics is None:
         subtopics = _subtopics_of_candidates(query, [stored[row] for row in rows])
@@ -280,7 +290,6 @@ def _make_pool(
         raise InvalidInputError("none of its scores is that of a candidate: score what the search finds")
     if drop_duplicates and copies:
         query, subtopics, documents, place = with_texts_once(query, subtopics, stored, copies)
-    row_of = {int(i): row for row, i in enumerate(order)}
     return _Pool(
         query,
         subtopics,
@@ -289,6 +298,7 @@ def _make_pool(
         place,
         everything.take(order),
         [document.text for document in stored] if found.texts is None else [found.texts[i] for i in order],
+        [bodies[i] for i in order],
         rows,
         scores,
         {label: [place[row_of[i]] for i in ranking] for label, ranking in rankings.items()},
@@ -335,10 +345,11 @@ def _view(pool: _Pool, measured: _Measures, picks: list[tuple[list[int], list[in
     """The view of a query: what each text covers, and which of the questions it serves best."""
     parts = {label: np.isin(measured.ids, list(covering)) for label, covering in pool.subtopics.items()}
     parts = parts or dict(zip(pool.query.answers, measured.contained.T, strict=True))
-    distinct = sorted({pool.place[row]: number for number, row in reversed([*enumerate(pool.rows)])}.values())
-    served: dict[int, int | None] = dict.fromkeys(pool.place[pool.rows[number]] for number in distinct)
+    # The nearest row of each text.
+    distinct = sorted({pool.place[row]: row for row in sorted(pool.rows, reverse=True)}.values())
+    served: dict[int, int | None] = dict.fromkeys(pool.place[row] for row in distinct)
     if pool.query.queries:
-        served = dict(zip(served, best_question(pool.candidates.take(distinct)).tolist(), strict=True))
+        served = dict(zip(served, best_question(pool.everything.take(distinct)).tolist(), strict=True))
     return view_query(
         pool.query,
         pool.documents,

@@ -25,7 +25,7 @@ from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
-from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
+from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, TextNode
 from numpy.typing import NDArray
 
 import langchain_setselect
@@ -47,6 +47,10 @@ class Row(NamedTuple):
     vector: NDArray[np.float64]
     # What a reranker in front gave it.
     score: float | None = None
+    # The keys of the metadata that LlamaIndex embeds with the text.
+    embedded_keys: Sequence[str] = ()
+    # Whether LlamaIndex keeps it as a pointer to another object.
+    points: bool = False
 
 
 def unit(vectors: Any) -> NDArray[np.float64]:
@@ -273,11 +277,10 @@ class _LlamaIndex(Subject):
 
 def _node(row: Row, *, embedded: bool = True) -> TextNode:
     vector = row.vector.tolist() if embedded else None
-    # The vectors are those of the texts alone.
-    keys = list(row.metadata)
-    return TextNode(
-        id_=row.id, text=row.text, metadata=dict(row.metadata), embedding=vector, excluded_embed_metadata_keys=keys
-    )
+    excluded = [key for key in row.metadata if key not in row.embedded_keys]
+    values: dict[str, Any] = {"id_": row.id, "text": row.text, "metadata": dict(row.metadata), "embedding": vector}
+    values["excluded_embed_metadata_keys"] = excluded
+    return IndexNode(**values, index_id=f"object of {row.id}") if row.points else TextNode(**values)
 
 
 RETRIEVERS: list[Subject] = [

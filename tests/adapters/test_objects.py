@@ -132,6 +132,61 @@ def test_a_setting_without_effect_is_warned_of_when_the_object_is_made(
     assert numbers(subject.run(made, GIVEN)) == numbers(subject.run(made, GIVEN)) == expected(nearest(), 4, selector)
 
 
+# The last of the settings has no effect.
+WITHOUT_EFFECT: list[dict[str, Any]] = [
+    {"min_k": 3},
+    {"quality": "quality"},
+    {"cover_weight": 2},
+    {"corpus": True},
+    {"selector": "mmr", "lambda_b": 0.5},
+]
+
+
+@pytest.mark.parametrize("settings", WITHOUT_EFFECT, ids=name_of)
+async def test_an_argument_of_a_call_without_effect_is_warned_of(settings: dict[str, Any]) -> None:
+    """LangChain's retriever is the only class whose calls take settings."""
+    subject, name = RETRIEVERS[0], [*settings][-1]
+    with pytest.warns(SetSelectWarning, match="relevance_scale"):
+        made = subject.make(subject.corpus(), relevance_scale="rank")
+    # A call does not repeat the warning of the constructor, whether it has arguments or not.
+    made.invoke(QUERY)
+    made.invoke(QUERY, k=3)
+    for _ in range(2):
+        with pytest.warns(SetSelectWarning, match=name) as told:
+            made.invoke(QUERY, **settings)
+        assert [warning.filename for warning in told] == [__file__]
+    with pytest.warns(SetSelectWarning, match=name) as told:
+        await made.ainvoke(QUERY, **settings)
+    assert len(told) == 1
+
+
+@OVER_ALL_CLASSES
+@pytest.mark.parametrize("settings", WITHOUT_EFFECT, ids=name_of)
+def test_an_assigned_setting_without_effect_is_warned_of(subject: Subject, settings: dict[str, Any]) -> None:
+    made = subject.make(subject.corpus())
+
+    def assign_and_run() -> None:
+        for name, value in settings.items():
+            setattr(made, name, value)
+        subject.run(made, GIVEN)
+
+    with pytest.warns(SetSelectWarning, match=[*settings][-1]) as told:
+        assign_and_run()
+    assert len(told) == 1
+    subject.run(made, GIVEN)
+
+
+@over([subject for subject in SUBJECTS if subject.size == "k"])
+def test_a_setting_without_effect_in_search_kwargs_is_warned_of(subject: Subject) -> None:
+    made = subject.make(subject.corpus())
+    made.search_kwargs["min_k"] = 3
+    with pytest.warns(SetSelectWarning, match="min_k") as told:
+        subject.run(made, GIVEN)
+    assert len(told) == 1
+    made.search_kwargs["k"] = 3
+    assert len(subject.run(made, GIVEN)) == 3
+
+
 def test_a_perspective_without_effect_is_warned_of_by_rerankers_only() -> None:
     settings: dict[str, Any] = {"selector": "mmr", "relevance": "number", "perspective": "northern"}
     for subject in RERANKERS:

@@ -1,0 +1,224 @@
+"""What ``compare`` picks for a setting is what each class of both adapters returns with this setting, in order.
+
+The cases are random: texts that name each other, their copies, metadata (titles, links and words that LlamaIndex embeds
+with the text), sub-questions, the scores of a reranker, sources and costs; and every setting that ``compare`` has.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from shared_core.retrieval.items import read_title
+
+from langchain_setselect import compare_store
+from llamaindex_setselect import compare_index
+from setselect import compare, named
+from shared_core.evaluation.corpus import Document, Query
+from shared_core.evaluation.results import Comparison
+from shared_core.selection.sizes import share_fetch_k
+from tests.adapters.bindings import EXAMPLES, SUBJECTS, Row, Subject, numbers, over, unit
+from tests.embedding import DIMENSION, TOPICS, TRAITS, embed
+
+# The seeds of the cases. In these each rule of the copies decides a selection.
+CASES = range(18, 31)
+SETTINGS = 6
+NAMES = ["Ada Lovelace", "Red Harbour", "Old Mountain", "Violin School", "Grand Hotel", "Bread Street", "Silver River"]
+# The questions, and the sub-questions of each.
+QUESTIONS: dict[str, tuple[str, ...]] = {
+    "hidden northern harbour engine": (),
+    "loud violin and old bread": ("red mountain",),
+    "northern river engine": ("hidden bread", "loud harbour violin"),
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore:nothing fits into budget")
+
+
+class Case(NamedTuple):
+    """A corpus, queries with the scores of a reranker, and settings: the arguments of ``named``."""
+
+    rows: list[Row]
+    queries: list[Query]
+    settings: list[dict[str, Any]]
+    k: int
+    fetch_k: int
+    drop_duplicates: bool
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of every comparison. With a second ``k`` it adds none of its own."""
+        settings = [named(**setting) for setting in self.settings]
+        sizes = {"k": [self.k, 1], "fetch_k": self.fetch_k}
+        return {**sizes, "settings": settings, "drop_duplicates": self.drop_duplicates}
+
+
+@functools.cache
+def draw_case(seed: int) -> Case:
+    """A random case. Only a search for all rows is combined with what makes a set short, since classes search wider."""
+    rng = np.random.default_rng(seed)
+    rows = _draw_rows(rng)
+    searches_all = rng.random() < 0.5
+    scores = {row.id: float(score) for row, score in zip(rows, rng.normal(size=len(rows)), strict=True)}
+    queries = [Query(text, text, queries=parts, scores=scores) for text, parts in QUESTIONS.items()]
+    settings = [{"name": "similarity"}, *(_draw_setting(rng, limited=searches_all) for _ in range(SETTINGS))]
+    # The questions share it.
+    fetch_k = 3 * len(rows) + 1 if searches_all else int(rng.integers(18, len(rows)))
+    return Case(rows, queries, settings, int(rng.integers(2, 6)), fetch_k, bool(rng.random() < 0.8))
+
+
+def _draw_rows(rng: np.random.Generator) -> list[Row]:
+    rows: list[Row] = []
+    for number in range(int(rng.integers(20, 30))):
+        original = rows[rng.integers(min(len(rows), 6))] if rows and rng.random() < 0.4 else None
+        name, other, third = rng.choice(NAMES, 3)
+        words = " ".join(rng.choice([*TOPICS, *TRAITS], 4))
+        text = [
+            f"{name} has {words} like {other}.",
+            f"# {name}\n\n{words.capitalize()} near {other} and {third}.",
+            f"The {words} of {number} is not far from {other}.",
+        ][rng.integers(3)]
+        if original is not None:
+            text = original.text
+        metadata: dict[str, Any] = {
+            "number": number,
+            "source": f"s{rng.integers(4)}",
+            "cost": int(rng.choice([1, 2, 4, 30])),
+        }
+        more = {
+            "title": str(rng.choice(NAMES)),
+            "file_name": f"{rng.choice(NAMES)}.md",
+            "page": f"{rng.integers(99)}",
+            "keywords": " ".join(rng.choice([*TOPICS, *TRAITS], 2)),
+            "links": [f"doc-{rng.integers(30)}"],
+            "url": f"https://example.org/{number}",
+        }
+        metadata |= {key: value for key, value in more.items() if rng.random() < 0.3}
+        vector = embed(text) + rng.normal(size=DIMENSION)
+        if original is not None and rng.random() < 0.5:
+            # Nearly the same. Stores differ in how they order equal cosines.
+            vector = original.vector + 1e-4 * rng.normal(size=DIMENSION)
+        embedded, points = ("page", "keywords", "title"), bool(rng.random() < 0.1)
+        rows.append(Row(f"doc-{number}", text, metadata, unit(vector), embedded_keys=embedded, points=points))
+    return rows
+
+
+def _draw_setting(rng: np.random.Generator, *, limited: bool) -> dict[str, Any]:
+    def draw(probability: float, **choices: Sequence[Any]) -> dict[str, Any]:
+        return {
+            name: values[rng.integers(len(values))] for name, values in choices.items() if rng.random() < probability
+        }
+
+    name = ["coverage", "coverage", "coverage", "ndpp", "mmr", "vrsd", "similarity"][rng.integers(7)]
+    own: dict[str, dict[str, Sequence[Any]]] = {
+        "coverage": {"word_weight": [0.0, 0.5, 3.0], "reference_weight": [0.0, 1.0, 3.0], "ridge": [0.2]},
+        "ndpp": {"relevance_mapping": ["linear", "exponential"]},
+        "mmr": {"lambda_mult": [0.3, 0.8]},
+    }
+    setting = {"name": name, **draw(0.7, **own.get(name, {}))}
+    if name != "vrsd":
+        setting |= draw(0.3, relevance=["scores"])
+    if limited:
+        lowest = [-0.5, 0.5] if "relevance" in setting else [0.1, 0.3]
+        setting |= draw(0.25, max_per_source=[1, 2], drop_near_duplicates=[0.5, 0.9], budget=[9.0, 20.0, 40.0])
+        setting |= draw(0.25, score_threshold=lowest)
+        if rng.random() < 0.25:
+            setting |= {"min_gain": [0.3, 0.7][rng.integers(2)], **draw(0.5, min_k=[2])}
+    return setting
+
+
+@functools.cache
+def compared(adapter: str, seed: int) -> Comparison:
+    """What the ``compare`` of an adapter, or that of texts and vectors, finds for a case."""
+    case = draw_case(seed)
+    if adapter == "texts":
+        documents = [_as_document(row) for row in case.rows]
+        asked = [embed(text) for query in case.queries for text in (query.text, *query.queries)]
+        return compare(documents, case.queries, ([row.vector for row in case.rows], asked), **case.options)
+    function: Callable[..., Comparison] = compare_index if adapter == "LlamaIndex" else compare_store
+    return function(opened(adapter, seed), case.queries, **case.options)
+
+
+@functools.cache
+def opened(adapter: str, seed: int) -> Any:
+    """The store or index of a case."""
+    subject = next(subject for subject in SUBJECTS if subject.name.startswith(adapter))
+    return subject.open(draw_case(seed).rows, subject.kinds[0])
+
+
+def _as_document(row: Row) -> Document:
+    of_row = row.metadata
+    return Document(row.id, row.text, title=read_title(of_row), source=of_row["source"], cost=of_row["cost"])
+
+
+def picks(comparison: Comparison, query: Query, label: str) -> list[str]:
+    """The ids that a comparison picks for a query with the setting of this label."""
+    view = next(view for view in comparison.queries if view.id == query.id)
+    position = next(i for i, setting in enumerate(comparison.settings) if setting.label == label)
+    return [view.candidates[i].id for i in view.picks[position]]
+
+
+def returned(subject: Subject, seed: int, query: Query, setting: dict[str, Any]) -> list[str]:
+    """The ids of what a class returns for a query with a setting of ``named``."""
+    case = draw_case(seed)
+    given: dict[str, Any] = {"selector" if key == "name" else key: value for key, value in setting.items()}
+    given |= {"k": case.k, "drop_duplicates": case.drop_duplicates, "queries": [*query.queries]}
+    if "relevance" in given:
+        given["relevance"] = query.scores
+    if "max_per_source" in given:
+        given["source"] = "source"
+    if "budget" in given:
+        given["costs"] = "cost"
+    if subject.searches:
+        given["fetch_k"] = case.fetch_k
+    made = subject.make(opened(subject.name.partition("'")[0], seed), **given)
+    return [f"doc-{number}" for number in numbers(subject.run(made, _found(case, query), query=query.text))]
+
+
+def _found(case: Case, query: Query) -> list[Row]:
+    """What a search for the question and each sub-question finds."""
+    texts = [query.text, *query.queries]
+    share = share_fetch_k(case.fetch_k, case.k, len(texts))
+    vectors = np.array([row.vector for row in case.rows])
+    searches = [np.argsort(-(vectors @ embed(text)), kind="stable")[:share] for text in texts]
+    return [case.rows[row] for row in dict.fromkeys(np.concatenate(searches).tolist())]
+
+
+def by_text(case: Case, ids: Sequence[str]) -> list[str]:
+    """The ids; where texts count once, the text in place of each, since a comparison has one id for all copies."""
+    texts = {row.id: row.text for row in case.rows}
+    return [texts[name] for name in ids] if case.drop_duplicates else [*ids]
+
+
+def label_of(setting: dict[str, Any], query: Query) -> str:
+    """The label under which a comparison selects by a setting for a question and its sub-questions."""
+    label = named(**setting)[0].label
+    # Plain similarity gets the question alone.
+    return "highest cosine" if label == "similarity" and query.queries else label
+
+
+@over(SUBJECTS)
+@pytest.mark.parametrize("seed", CASES)
+def test_a_class_returns_what_compare_picks(subject: Subject, seed: int) -> None:
+    case = draw_case(seed)
+    comparison = compared(subject.name.partition("'")[0], seed)
+    for query in case.queries:
+        for setting in case.settings:
+            # VRSD takes one question. Examples name each other only if a setting says so.
+            if setting["name"] == "vrsd" and query.queries:
+                continue
+            if setting["name"] == "coverage" and "reference_weight" not in setting and subject in EXAMPLES:
+                continue
+            ids, expected = returned(subject, seed, query, setting), picks(comparison, query, label_of(setting, query))
+            assert by_text(case, ids) == by_text(case, expected), (query.text, setting)
+
+
+@pytest.mark.parametrize("seed", CASES)
+def test_texts_and_vectors_are_compared_as_a_store_is(seed: int) -> None:
+    case, of_texts, of_store = draw_case(seed), compared("texts", seed), compared("LangChain", seed)
+    for query in case.queries:
+        for label in (label_of(setting, query) for setting in case.settings):
+            expected = picks(of_store, query, label)
+            assert by_text(case, picks(of_texts, query, label)) == by_text(case, expected), (query.text, label)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 import langchain_setselect
 import llamaindex_setselect
-from setselect import select
+from setselect import make_selector, select
 from tests.embedding import corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding, make_store
@@ -79,7 +79,7 @@ def expected(rows: Sequence[int], k: int | None = 4, selector: Any = "coverage",
     query = settings.pop("query", embed(QUERY))
     vectors = settings.pop("vectors") if "vectors" in settings else VECTORS[rows]
     question = settings.pop("question", QUERY)
-    if getattr(selector, "uses_words", selector == "coverage") and question:
+    if (make_selector(selector) if isinstance(selector, str) else selector).capabilities.words and question:
         settings |= {"question": question, "texts": [ROWS[row].text for row in rows]}
     return [rows[i] for i in select(query, vectors, k, selector, **settings).indices]
 

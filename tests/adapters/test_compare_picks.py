@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from shared_core.retrieval.items import read_title
 
 from langchain_setselect import compare_store
 from llamaindex_setselect import compare_index
 from setselect import compare, named
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.results import Comparison
+from shared_core.retrieval.names import read_title
 from shared_core.selection.sizes import share_fetch_k
 from tests.adapters.bindings import EXAMPLES, SUBJECTS, Row, Subject, numbers, over, unit
 from tests.embedding import DIMENSION, TOPICS, TRAITS, embed

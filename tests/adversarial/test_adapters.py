@@ -20,9 +20,8 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_setselect import SetSelectRetriever, register_vector_source
 from setselect import PAP, Candidates, PerspectiveExtractor, QueryParts, SetSelectWarning, make_selector, match_words
-from shared_core.retrieval.items import ORDERS, sort_items
+from shared_core.retrieval.results import sort_items
 from shared_core.scaling import rescale
-from shared_core.selection.select import choose
 from tests.adapters.bindings import (
     RETRIEVERS,
     ROWS,
@@ -74,7 +73,7 @@ def draw(rng: np.random.Generator) -> dict[str, Any]:
         {"shown": [f"doc-{number}" for number in rng.choice(60, size=3, replace=False)]},
         {"score_threshold": float(rng.uniform(-0.2, 0.2))},
         {"drop_near_duplicates": float(rng.uniform(0.8, 1)), "prefer": pick(rng, (None, read_from(rng, "quality")))},
-        {"order": pick(rng, ORDERS)},
+        {"order": pick(rng, ("selection", "relevance", "nearest_last", "long_context"))},
         {"budget": float(rng.uniform(10, 40)), "costs": read_from(rng, "tokens")},
         {"max_per_source": int(rng.integers(2, 4)), "source": read_from(rng, "topic")},
         {"min_gain": float(rng.random()), "min_k": int(rng.integers(1, 4))},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -13,16 +13,10 @@ from langchain_core.documents import Document
 from llama_index.core.schema import TextNode
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.items import (
-    ORDERS,
-    join_values,
-    read_links,
-    read_numbers,
-    read_title,
-    read_titles,
-    read_values,
-    sort_items,
-)
+from shared_core.retrieval.names import read_links, read_title, read_titles
+from shared_core.retrieval.results import sort_items
+from shared_core.retrieval.settings import Order
+from shared_core.retrieval.values import join_values, read_numbers, read_values
 
 DOCUMENTS: list[Any] = [Document("x", id="a", metadata={"good": 1}), Document("y", id="b", metadata={"good": 2.5})]
 NODES = [TextNode(text="x", id_="a", metadata={"good": 1}), TextNode(text="y", id_="b", metadata={"good": 2.5})]
@@ -113,5 +107,5 @@ def test_orders() -> None:
     assert sort_items("abcd", relevance, "selection") == list("abcd")
     assert sort_items("abcd", relevance, "relevance") == list("bdca")
     assert sort_items("abcd", relevance, "nearest_last") == list("acbd")
-    for order in ORDERS:
+    for order in get_args(Order):
         assert sort_items([], [], order) == []

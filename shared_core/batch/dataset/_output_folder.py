@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..._argument_names import argument_name
-from ..._files import hold_lock, named_errors, write_atomically
+from ..._files import hold_lock, write_atomically
 from ...errors import InvalidParameterError
-from ._queries import PARQUET_ERRORS, RowRange
+from ._row_ranges import PARQUET_ERRORS, RowRange
 
 # Readers of Parquet take a folder for one table and skip names that begin with an underscore or a dot.
 SETTINGS = "_settings.json"
@@ -121,14 +121,6 @@ class OutputFolder:
         content = pa.BufferOutputStream()
         pq.write_table(table, content)
         write_atomically(self.part(number), content.getvalue().to_pybytes())
-
-    def count_try(self, number: int) -> int:
-        """The number of earlier starts of a block in this run. This start counts in the next call."""
-        tries = self.path / f".part-{number:05d}.tries.tmp"
-        with named_errors(tries), tries.open("ab") as file:
-            before = file.tell()
-            file.write(b".")
-        return before
 
     def remove_temporary_files(self) -> None:
         """Remove what runs that were stopped or killed left behind."""

@@ -18,12 +18,13 @@ from typing import Any
 
 from ...errors import InvalidInputError, InvalidParameterError, SetSelectError, warn
 from ._output_folder import STAGED, OutputFolder
-from ._queries import RowRange, check_schema
+from ._row_ranges import RowRange
+from ._schema import check_schema
 from ._settings import DatasetSettings
 from ._worker import Worker
 
-# Ray runs a block whose actor died again and again. A block that always kills its actor must end the run.
-MAX_TRIES = 5
+# How often Ray runs a block again whose actor died. A block that always kills its actor must end the run.
+MAX_RETRIES = 4
 # Errors raised on purpose, or by a disk, a network or an installation.
 _EXPECTED = (SetSelectError, OSError, ImportError)
 # Only the plan and its answers are in Ray's object store, which takes 30 % of the memory by default.
@@ -33,11 +34,10 @@ _STORE_BYTES = 128 << 20
 class PartWriter:
     """An actor that writes parts."""
 
-    def __init__(self, settings: DatasetSettings, out: Path, max_tries: int) -> None:
+    def __init__(self, settings: DatasetSettings, out: Path) -> None:
         self._settings = settings
         self._worker: Worker | None = None
         self._folder = OutputFolder(out)
-        self._max_tries = max_tries
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Write the part of a block; the answer holds the pickled error, if there was one."""
@@ -47,11 +47,6 @@ class PartWriter:
             self._worker = self._worker or Worker(self._settings)
             # Another actor may have died after it wrote the part and before it answered.
             if self._folder.read_errors(rows) is None:
-                if self._folder.count_try(rows.number) >= self._max_tries:
-                    raise ChildProcessError(
-                        f"{rows} killed their worker {self._max_tries} times, perhaps because the memory was full: try "
-                        "fewer block_rows; the parts that are written are kept"
-                    )
                 self._worker.write_part(rows, self._folder)
         except _EXPECTED as error:
             # The error is returned: if it were raised, Ray would print it twice, with a hundred lines of its own.
@@ -71,11 +66,12 @@ def write_parts(
         rows.context.raise_original_map_exception = True
         answers = rows.map(
             PartWriter,
-            fn_constructor_args=(settings, folder.path, MAX_TRIES),
+            fn_constructor_args=(settings, folder.path),
             # A second block waits at each actor, because the way to the driver and back takes a twentieth of a block's
             # time. With more, another actor would be idle at the end.
             compute=ray.data.ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=2),
             num_cpus=1,
+            max_task_retries=MAX_RETRIES,
         )
         try:
             for answer in answers.iter_rows():
@@ -86,14 +82,14 @@ def write_parts(
             # An unexpected error in an actor; Ray shows the actor's own traceback.
             raise
         except ray.exceptions.RayError as error:
-            raise ChildProcessError(f"Ray ended the run: {error}") from error
+            raise ChildProcessError(
+                f"Ray ended the run; the parts that are written are kept. A block that kills its worker {1 + MAX_RETRIES} "
+                f"times may need more memory than there is: try fewer block_rows. Ray says: {error}"
+            ) from error
 
 
-def map_dataset(
-    queries: Any, settings: DatasetSettings, dimension: int | None, concurrency: int | None, batch_rows: int
-) -> Any:
+def map_dataset(queries: Any, settings: DatasetSettings, concurrency: int | None, batch_rows: int) -> Any:
     """A Ray Dataset of the selections of a Ray Dataset, computed lazily: each row once, in the order that Ray gives."""
-    check_dataset(queries, settings, dimension)
     ray = _import_ray()
     cpus = int(ray.cluster_resources().get("CPU", 1)) if ray.is_initialized() else os.cpu_count() or 1
     actors = concurrency or max(1, cpus - 1)

@@ -322,7 +322,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     (r"relevance .*shape \(4, 3\), got \(4, 5\)", {"relevance": ONES}),
     (r"relevance .*shape \(4, 3\), got \(4,\)", {"relevance": ONES[0, :4]}),
     ("^relevance", {"relevance": [["high"] * 3] * 4}),
-    ("ids are for shared candidates", {"vectors": OWN, "ids": [1, 2, 3]}),
+    ("ids is for shared candidates", {"vectors": OWN, "ids": [1, 2, 3]}),
     ("cover is for shared candidates", {"vectors": OWN, "cover": [1, 2, 3], "selector": "coverage"}),
     (r"words \(5,\): they must have a row", {"words": [WORDS] * 5, "selector": "coverage"}),
     ("words .*query 0 on. must be 4, .*got 3", {"words": lambda: iter([[WORDS] * 3]), "queries": lambda: iter([ONES])}),

@@ -97,14 +97,14 @@ def make_deadly_search(deaths: Path, allowed: int, rows: Any) -> Any:
 
 
 def test_killed_actors_lose_and_repeat_no_row(ray: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_ray_run, "MAX_TRIES", 2)
+    monkeypatch.setattr(_ray_run, "MAX_RETRIES", 1)
     vectors = [np.array(v, np.float32) for v in table()["vector"].to_pylist()]
     # In the middle of a block in the middle of the run.
     vectors[110][0] = 77.0
     files, out, deaths = tmp_path / "queries.parquet", tmp_path / "sets", tmp_path / "deaths"
     pq.write_table(pa.table({"id": names(), "vector": vectors}), files)
     search = make_deadly_search(deaths, 3, corpus())
-    with pytest.raises(ChildProcessError, match=r"queries\.parquet: rows 80 to 119 killed their worker 2 times"):
+    with pytest.raises(ChildProcessError, match="kills its worker 2 times"):
         select_dataset(files, search, out=out, block_rows=40, concurrency=1, **NEAREST)
     assert deaths.stat().st_size == 2
     there = {f.name: f.stat().st_mtime_ns for f in out.glob("*.parquet")}
@@ -137,7 +137,7 @@ def test_an_error_in_an_actor_is_raised_as_it_is(ray: Any, tmp_path: Path) -> No
             raise AssertionError
 
     # If __init__ raised, Ray would start the actor again and again.
-    actor = _ray_run.PartWriter(make_settings(Unreachable()), tmp_path / "sets", 5)
+    actor = _ray_run.PartWriter(make_settings(Unreachable()), tmp_path / "sets")
     answer = actor({"number": 0, "file": "queries.parquet", "start": 0, "count": 1, "first_row": 0})
     with pytest.raises(VectorSourceError, match="no connection"):
         raise pickle.loads(answer["error"])

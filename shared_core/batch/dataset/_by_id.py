@@ -49,7 +49,7 @@ def read_vectors_by_id(
     Examples
     --------
     >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "vectors.parquet"
+    >>> path = f"{tempfile.mkdtemp()}/vectors.parquet"
     >>> pq.write_table(pa.table({"id": ["a", "b"], "vector": [[1.0, 0.0], [0.0, 2.0]]}), path)
     >>> read_vectors_by_id(path, ["b", "a"])
     array([[0., 2.],

@@ -83,8 +83,8 @@ def write_parts(
             raise
         except ray.exceptions.RayError as error:
             raise ChildProcessError(
-                f"Ray ended the run; the parts that are written are kept. A block that kills its worker {1 + MAX_RETRIES} "
-                f"times may need more memory than there is: try fewer block_rows. Ray says: {error}"
+                f"Ray ended the run, and the parts that are written are kept. A block that kills its worker "
+                f"{1 + MAX_RETRIES} times may need more memory than there is: try fewer block_rows. Ray says: {error}"
             ) from error
 
 

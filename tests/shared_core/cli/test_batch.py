@@ -140,9 +140,9 @@ def test_candidates_and_relevance_from_columns(folder: Path) -> None:
         (["--k", "0"], "--k must be at least 1"),
         (["--fetch-k", "3"], "--fetch-k must be at least --k = 4"),
         (["--id-column", "name"], "no column name (--row-numbers writes row numbers instead)"),
-        (COLUMNS[2:], "--relevance-column='scores' has a number for each candidate, so --candidates-column must name"),
+        (COLUMNS[2:], "--relevance-column has a number for each candidate, so --candidates-column must name"),
         ([*COLUMNS, "--relevance-scale", "log"], "--relevance-scale must be one of minmax, rank"),
-        (["--model", "x"], "--model 'x' embeds texts: name their column (--text-column)"),
+        (["--model", "x"], "--model embeds texts, so --text-column must name their column"),
         # A path that contains the name of an argument stays as it is.
         (["--queries", "/data/id_column/q.parquet"], "there is no file /data/id_column/q.parquet"),
     ],

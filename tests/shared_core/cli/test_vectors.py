@@ -84,7 +84,7 @@ def test_columns_of_parquet_can_have_other_names(corpus: Path) -> None:
     write_parquet("docs.parquet", list("abcd"), ROWS.tolist(), "key", "embedding")
     write_parquet("queries.parquet", ["q1", "q2"], QUERY_ROWS.tolist(), "key", "embedding")
     files = ("--vectors", "docs.parquet", "--query-vectors", "queries.parquet", "--out", "report.json")
-    assert "'key', 'embedding'" in run(*files).stderr
+    assert "(--id-column); there is key, embedding" in run(*files).stderr
     assert nearest(run(*files, "--id-column", "key", "--vector-column", "embedding")) == ["b", "d"]
 
 

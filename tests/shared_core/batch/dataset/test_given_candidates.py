@@ -251,7 +251,7 @@ def test_lists_of_every_type_are_read(of: Any, lists: Any, number: Any, index: P
     [
         ({"candidates_column": "documents"}, InvalidInputError, "no column documents"),
         ({"relevance_column": "worth"}, InvalidInputError, "no column worth; there is id, vector, hits, scores"),
-        ({"candidates_column": None}, InvalidParameterError, "relevance_column='scores'.*so candidates_column must"),
+        ({"candidates_column": None}, InvalidParameterError, "relevance_column .*so candidates_column must"),
         ({"candidates_column": "id"}, InvalidInputError, "'id' must contain lists of whole numbers, but contains int"),
         ({"candidates_column": "scores"}, InvalidInputError, "'scores' must contain lists of whole numbers, but"),
         ({"relevance_column": "names"}, InvalidInputError, "'names' must contain lists of numbers, but contains"),

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..._argument_names import argument_name
@@ -91,40 +90,31 @@ def read_vectors_by_id(
 
 
 class TextFiles:
-    """The texts of candidates by their ids, from Parquet files with the columns ``id`` and ``text``.
-
-    ``titles`` is the column of the titles; None: ``title``, in the files that have it. All texts are held in memory.
-    """
+    """The texts of candidates by id, and their titles: from a column ``titles``, or from ``title`` if a file has it."""
 
     def __init__(self, paths: Paths, titles: str | None = None) -> None:
-        tables = []
+        self._rows: dict[str, tuple[str, str]] = {}
         for file in list_files(paths):
             with open_parquet(file) as parquet:
                 schema, count = parquet.schema_arrow, parquet.metadata.num_rows
             title = titles or ("title" if "title" in schema.names and is_text(schema.field("title").type) else None)
             columns = [Column("id", is_id, "texts or whole numbers"), Column("text", is_text, "text")]
             check_columns(schema, [*columns, Column(title, is_text, "text")], str(file))
-            names = ["id", "text"] if title is None else ["id", "text", title]
-            read = read_rows(RowRange(0, str(file), 0, count, 0), names)
-            # Ids are compared as texts, which have the same type in all files.
-            table = {"id": read["id"].cast(pa.string()), "text": read["text"].cast(pa.large_string())}
-            table["title"] = pa.nulls(count, "large_string") if title is None else read[title].cast(pa.large_string())
-            tables.append(pa.table(table))
-        self._table = pa.concat_tables(tables).combine_chunks()
-        self._row: dict[str, int] = {}
-        for row, name in enumerate(self._table["id"].to_pylist()):
-            if self._row.setdefault(name, row) != row:
-                raise InvalidInputError(f"{paths}: the id {quoted(name)} occurs a second time")
+            names = list(dict.fromkeys(["id", "text", title or "text"]))
+            table = read_rows(RowRange(0, str(file), 0, count, 0), names)
+            heads = [""] * count if title is None else table[title].to_pylist()
+            for name, *row in zip(table["id"].to_pylist(), table["text"].to_pylist(), heads, strict=True):
+                # A row without an id is nobody's.
+                if name is None:
+                    continue
+                if str(name) in self._rows:
+                    raise InvalidInputError(f"{paths}: the id {quoted(str(name))} occurs a second time")
+                self._rows[str(name)] = (row[0] or "", row[1] or "")
 
     def __call__(self, ids: Sequence[Any]) -> dict[Any, str]:
         """The texts of those ids that the files have; a null is an empty text."""
-        return self._read("text", ids)
+        return {i: self._rows[str(i)][0] for i in ids if str(i) in self._rows}
 
     def titles(self, ids: Sequence[Any]) -> dict[Any, str]:
         """The titles of those ids that the files have; a null is an empty title."""
-        return self._read("title", ids)
-
-    def _read(self, column: str, ids: Sequence[Any]) -> dict[Any, str]:
-        known = {i: row for i in ids if (row := self._row.get(str(i))) is not None}
-        values = self._table[column].take(pa.array(known.values(), pa.int64())).to_pylist()
-        return {i: value or "" for i, value in zip(known, values, strict=True)}
+        return {i: self._rows[str(i)][1] for i in ids if str(i) in self._rows}

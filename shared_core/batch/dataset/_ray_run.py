@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..._libraries import import_library
 from ...errors import InvalidInputError, InvalidParameterError, SetSelectError, warn
 from ._output_folder import STAGED, OutputFolder
 from ._row_ranges import RowRange
@@ -142,15 +143,8 @@ def check_dataset(queries: Any, settings: DatasetSettings, dimension: int | None
 
 
 def _import_ray() -> Any:
-    try:
-        import ray
-        import ray.data
-    except ImportError as error:
-        raise ImportError(
-            'Ray workers and Ray Datasets need Ray: pip install "setselect[ray]" (a table in memory needs no Ray with '
-            "select_table)"
-        ) from error
-    return ray
+    import_library("ray.data", "ray")
+    return import_library("ray", "ray")
 
 
 @contextmanager

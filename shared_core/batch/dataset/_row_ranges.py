@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -84,16 +85,11 @@ def read_rows(rows: RowRange, columns: list[str]) -> Any:
 
 
 def _read(parquet: Any, start: int, end: int, columns: list[str]) -> Any:
-    groups, skipped, row = [], 0, 0
-    for group in range(parquet.num_row_groups):
-        size = parquet.metadata.row_group(group).num_rows
-        if row + size <= start:
-            skipped += size
-        elif row < end:
-            groups.append(group)
-        row += size
+    sizes = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
+    firsts = [0, *accumulate(sizes)]
+    groups = [group for group in range(len(sizes)) if firsts[group] < end and firsts[group + 1] > start]
     # A row group may be long: its rows before ``start`` are decoded in batches and dropped.
-    pieces, row = [], skipped
+    pieces, row = [], firsts[groups[0]] if groups else 0
     for piece in parquet.iter_batches(batch_size=_BATCH_ROWS, row_groups=groups, columns=columns):
         low, high = max(start - row, 0), min(end - row, len(piece))
         if low < high:

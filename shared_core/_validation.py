@@ -122,10 +122,7 @@ def id_of_text(text: str) -> str:
 
 
 def as_numeric(values: ArrayLike, what: str, kinds: str = "fiu") -> NDArray[Any]:
-    """``values`` as an array of numbers, a view where possible; ragged, masked and other arrays are refused.
-
-    ``kinds`` are numpy's letters for the kinds of numbers that are accepted.
-    """
+    """``values`` as an array of numbers whose dtype is of these ``kinds`` (numpy's letters), a view where possible."""
     # np.asarray would use the values under the mask.
     if isinstance(values, np.ma.MaskedArray):
         raise InvalidInputError(f"{what} is a masked array: fill its masked values, or drop them, first")

@@ -188,11 +188,7 @@ class BlockSelector:
         self.loop: Any = getattr(selector, "select_block", None)
 
     def select(self, block: Block, k: int) -> Selections | None:
-        """The selections of a block; None if each query needs :class:`Candidates` of its own.
-
-        None means that there is no compiled loop, that there are words, names or other parts, or that the block has an
-        error. In the last case the call for the query in error raises an error that names it.
-        """
+        """The selections of a block; None if there is no loop for it, or an error that the call of its query names."""
         # Another thread may set it to None meanwhile.
         loop = self.loop
         if loop is None or block.needs_candidates:

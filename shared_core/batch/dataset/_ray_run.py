@@ -1,9 +1,4 @@
-"""The run of :func:`select_dataset` on Ray Data (extra ``ray``).
-
-The actors get the place of each block of queries, a few numbers. An actor reads its block, selects, and writes the
-block's part under a name that depends on the block alone. If an actor dies, Ray runs its block again, so that each part
-is written once.
-"""
+"""The run of :func:`select_dataset` on Ray Data (extra ``ray``): an actor gets a range of rows, and writes its part."""
 
 from __future__ import annotations
 
@@ -110,10 +105,8 @@ def map_dataset(queries: Any, settings: DatasetSettings, concurrency: int | None
 
 
 def stage_queries(queries: Any, settings: DatasetSettings, out: Path) -> Path:
-    """The folder with a Ray Dataset's queries as Parquet files, written here unless it exists.
-
-    The order and the blocks of a Ray Dataset may change from run to run; a stopped run needs the same ones to resume.
-    """
+    """The folder with a Ray Dataset's queries as Parquet files, which is written unless it exists."""
+    # The order and the blocks of a Ray Dataset may change from run to run, and resuming needs the same ones.
     staged = out / STAGED
     if staged.is_dir():
         # Only running the Dataset would show whether it is the same as before.

@@ -173,11 +173,7 @@ def make_settings(
 
 
 def describe(value: Any) -> Any:
-    """An object as JSON values that depend on its contents: the hash of an array, the length and hash of a file.
-
-    A file is read whole. Its date may be restored after a change, and maps and network drives set it late, so an
-    unchanged date does not prove an unchanged content.
-    """
+    """An object as JSON values that depend on its contents: the hash of an array, the length and hash of a file."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -185,6 +181,7 @@ def describe(value: Any) -> Any:
     if isinstance(value, Path) and value.is_dir():
         return [describe(file) for file in sorted(value.glob("*.parquet"))]
     if isinstance(value, Path) and value.is_file():
+        # Its date proves nothing: it may be restored after a change, and maps and network drives set it late.
         with value.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             return f"{file.tell()} bytes, sha256 {digest}"

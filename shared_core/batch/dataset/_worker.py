@@ -47,11 +47,7 @@ class _Found(NamedTuple):
 
 
 class Worker:
-    """An open index, and an open model for texts, that select for one table after another.
-
-    A row with an unusable query gets an error in place of a selection. An error that concerns all rows, such as a
-    missing column or a database that does not answer, is raised.
-    """
+    """An open index and model that select for one table after another; only errors that concern all rows are raised."""
 
     def __init__(self, settings: DatasetSettings) -> None:
         self.settings = settings

@@ -122,26 +122,16 @@ NUMBERS = (0, 1, N - 1, N + 1, 1 << 20, (1 << 31) - 1, (1 << 32) - 1, 1 << 33, 1
 
 
 def damage(whole: bytes, rng: np.random.Generator) -> bytes:
-    """One or two changes: of a bit, a byte or a number, of some bytes more or less, or of the end."""
+    """One or two changes: some bytes are removed, inserted or replaced, by a number or at random, or the end is cut."""
     made = bytearray(whole)
     for _ in range(int(rng.integers(1, 3))):
         # Lengths and kinds are at the end of Parquet files.
         edge = min(300, len(made))
         place = int(rng.choice([rng.integers(len(made)), rng.integers(edge), len(made) - 1 - rng.integers(edge)]))
-        number = NUMBERS[int(rng.integers(len(NUMBERS)))]
-        match int(rng.integers(6)):
-            case 0:
-                made[place] = int(rng.integers(256))
-            case 1:
-                made[place] ^= 1 << int(rng.integers(8))
-            case 2:
-                made[place : place + 8] = number.to_bytes(8, "little")[: int(rng.choice([4, 8]))]
-            case 3:
-                del made[place : place + int(rng.integers(1, 64))]
-            case 4:
-                made[place:place] = rng.bytes(int(rng.integers(1, 64)))
-            case _:
-                del made[place:]
+        number = NUMBERS[int(rng.integers(len(NUMBERS)))].to_bytes(8, "little")[: int(rng.choice([4, 8]))]
+        new = [number, rng.bytes(1), rng.bytes(int(rng.integers(64)))][int(rng.integers(3))]
+        old = [0, len(new), int(rng.integers(64)), len(made)][int(rng.choice(4, p=[0.15, 0.55, 0.15, 0.15]))]
+        made[place : place + old] = new
         made = made or bytearray(b"\0")
     return bytes(made)
 

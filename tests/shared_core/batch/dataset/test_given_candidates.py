@@ -205,9 +205,6 @@ def test_a_bad_row_has_an_error_and_its_neighbours_have_selections(index: Path) 
     assert [row["ids"] for row in again] == [None, *[row["ids"] for row in found[1:]]]
     assert "vector" in again[0]["error"]
     assert [row["error"] for row in again[6:]] == list(errors[6:])
-    # An unusable vector comes first.
-    zero = pa.table({"id": [0], "vector": [[0.0] * D], "hits": [[N]], "scores": [[1.0]]})
-    assert "zero" in select_table(zero, index, 1, selector="similarity", **GIVEN)["error"][0].as_py()
 
 
 @pytest.mark.parametrize(

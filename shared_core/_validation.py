@@ -93,7 +93,7 @@ def check_bool(value: Any, what: str) -> bool:
 
 def check_one_of(value: Any, what: str, allowed: Sequence[str]) -> str:
     """``value`` if it is one of the ``allowed`` strings."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise InvalidParameterError(f"{argument_name(what)} must be one of {', '.join(allowed)}, got {quoted(value)}")
     return value
 

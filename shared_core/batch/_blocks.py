@@ -112,7 +112,7 @@ def read_blocks(
 ) -> tuple[Iterator[Block], int | None]:
     """The blocks in order, and the number of queries if it is known. Blocks of arrays have ``size`` queries."""
     given = {name: column for name, column in columns.items() if column is not None}
-    of_shared = {name: given.pop(name) for name in ("ids", "cover") if name in given}
+    of_shared: dict[str, Any] = {name: given.pop(name) for name in ("ids", "cover") if name in given}
     by_query = {"queries": _as_column(queries, "queries"), "vectors": _as_column(vectors, "vectors")}
     shared = None
     if not isinstance(by_query["vectors"], Iterator) and by_query["vectors"].ndim != 3:

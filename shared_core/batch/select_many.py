@@ -106,9 +106,9 @@ def select_many(
     """
     check_arguments(select_many, parameters)
     columns = {"words": words, "references": references, "cover": cover, "relevance": relevance, "quality": quality}
-    settings: dict[str, Any] = {"relevance_scale": relevance_scale, "workers": workers, "progress": progress}
-    stream = select_stream(queries, vectors, k, selector, ids=ids, **columns, **settings, **parameters)
-    return _join(list(stream))
+    settings = {"relevance_scale": relevance_scale, "workers": workers, "progress": progress}
+    arguments: dict[str, Any] = {"ids": ids, **columns, **settings, **parameters}
+    return _join(list(select_stream(queries, vectors, k, selector, **arguments)))
 
 
 def select_stream(

@@ -183,10 +183,10 @@ def as_ranks(
     >>> as_ranks(["2026-01-31", None, "2025-12-01", "2026-01-31T00:00:00Z"], 4, "prefer").tolist()
     [2, 0, 1, 2]
     """
-    given = as_names(values.tolist() if hasattr(values, "tolist") else values, n, what)
+    objects = as_names(values.tolist() if hasattr(values, "tolist") else values, n, what)
     ordered: list[Any] = []
     first = None
-    for row, value in enumerate(given):
+    for row, value in enumerate(objects):
         try:
             ordered.append(_as_ordered(value))
             last = ordered[-1]

@@ -33,12 +33,10 @@ def max_queries(size: int) -> int:
 
 @dataclass(frozen=True)
 class Block:
-    """Queries (b, d), numbered from ``start`` on, with shared candidates or with their own (b, n, d).
-
-    Questions with sub-questions have the shape (b, q, d), or are an array of b arrays (q_i, d).
-    """
+    """Queries, numbered from ``start`` on, with shared candidates or with their own (b, n, d)."""
 
     start: int
+    # (b, d); with sub-questions (b, q, d), or an array of b arrays (q_i, d).
     queries: NDArray[Any]
     shared: Candidates | None = None
     vectors: NDArray[Any] | None = None

@@ -60,7 +60,7 @@ def read_vectors_by_id(
         Column(id_column, is_id, "texts or whole numbers", f" ({argument_name('id_column')})"),
         Column(vector_column, is_floats, "lists of floats", f" ({argument_name('vector_column')})"),
     ]
-    wanted = set(ids)
+    names = set(ids)
     by_id: dict[str, NDArray[np.float32]] = {}
     first_id, dimension = None, None
     for rows in cut_into_ranges(list_files(paths), _BLOCK_ROWS):
@@ -74,7 +74,7 @@ def read_vectors_by_id(
                 continue
             name = str(value)
             first_id = first_id or name
-            if name not in wanted:
+            if name not in names:
                 continue
             problem = "the id occurs a second time" if name in by_id else problems[row]
             if problem is not None:
@@ -83,9 +83,9 @@ def read_vectors_by_id(
             dimension = vectors.shape[1]
     missing = [name for name in ids if name not in by_id]
     if missing:
-        names = ", ".join(map(quoted, missing[:3])) + (", ..." if len(missing) > 3 else "")
+        shown = ", ".join(map(quoted, missing[:3])) + (", ..." if len(missing) > 3 else "")
         held = "it has no row" if first_id is None else f"its first id is {quoted(first_id)}"
-        raise InvalidInputError(f"{paths} has no vector for {len(missing)} of {len(ids)} ids: {names}; {held}")
+        raise InvalidInputError(f"{paths} has no vector for {len(missing)} of {len(ids)} ids: {shown}; {held}")
     return np.stack([by_id[name] for name in ids])
 
 

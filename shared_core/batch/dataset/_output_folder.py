@@ -54,11 +54,11 @@ class Summary:
     first_error: str | None
 
 
+@dataclass(frozen=True)
 class OutputFolder:
     """The parts of one run. A part that exists is complete, because it is written under another name and renamed."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    path: Path
 
     @contextmanager
     def hold(self) -> Iterator[None]:

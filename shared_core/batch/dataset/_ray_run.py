@@ -30,10 +30,9 @@ _STORE_BYTES = 128 << 20
 class PartWriter:
     """An actor that writes parts."""
 
-    def __init__(self, settings: DatasetSettings, out: Path) -> None:
-        self._settings = settings
+    def __init__(self, settings: DatasetSettings, folder: OutputFolder) -> None:
+        self._settings, self._folder = settings, folder
         self._worker: Worker | None = None
-        self._folder = OutputFolder(out)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Write the part of a block; the answer holds the pickled error, if there was one."""
@@ -62,7 +61,7 @@ def write_parts(
         rows.context.raise_original_map_exception = True
         answers = rows.map(
             PartWriter,
-            fn_constructor_args=(settings, folder.path),
+            fn_constructor_args=(settings, folder),
             # A second block waits at each actor, because the way to the driver and back takes a twentieth of a block's
             # time. With more, another actor would be idle at the end.
             compute=ray.data.ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=2),

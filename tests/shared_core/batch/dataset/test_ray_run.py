@@ -22,6 +22,7 @@ import pytest
 
 from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning, VectorSourceError
 from shared_core.batch.dataset import _ray_run, select_dataset, select_table
+from shared_core.batch.dataset._output_folder import OutputFolder
 from shared_core.batch.dataset._settings import make_settings
 from tests.shared_core.batch.dataset.corpus import (
     FETCH_K,
@@ -137,7 +138,7 @@ def test_an_error_in_an_actor_is_raised_as_it_is(ray: Any, tmp_path: Path) -> No
             raise AssertionError
 
     # If __init__ raised, Ray would start the actor again and again.
-    actor = _ray_run.PartWriter(make_settings(Unreachable()), tmp_path / "sets")
+    actor = _ray_run.PartWriter(make_settings(Unreachable()), OutputFolder(tmp_path / "sets"))
     answer = actor({"number": 0, "file": "queries.parquet", "start": 0, "count": 1, "first_row": 0})
     with pytest.raises(VectorSourceError, match="no connection"):
         raise pickle.loads(answer["error"])

@@ -7,7 +7,6 @@ selector "similarity", for which an actor does not load numba.
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -22,8 +21,6 @@ import pytest
 
 from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning, VectorSourceError
 from shared_core.batch.dataset import _ray_run, select_dataset, select_table
-from shared_core.batch.dataset._output_folder import OutputFolder
-from shared_core.batch.dataset._settings import make_settings
 from tests.shared_core.batch.dataset.corpus import (
     FETCH_K,
     D,
@@ -129,19 +126,12 @@ def test_an_error_in_an_actor_is_raised_as_it_is(ray: Any, tmp_path: Path) -> No
         select_dataset(files, silent, out=tmp_path / "sets", concurrency=1, **NEAREST)
     assert type(raised.value) is VectorSourceError
 
-    class Unreachable:
-        @property
-        def dimension(self) -> int:
-            raise VectorSourceError("no connection")
+    def unreachable(vectors: Any, k: int) -> Any:
+        raise ConnectionError("no connection")
 
-        def __call__(self, vectors: Any, k: int) -> Any:
-            raise AssertionError
-
-    # If __init__ raised, Ray would start the actor again and again.
-    actor = _ray_run.PartWriter(make_settings(Unreachable()), OutputFolder(tmp_path / "sets"))
-    answer = actor({"number": 0, "file": "queries.parquet", "start": 0, "count": 1, "first_row": 0})
-    with pytest.raises(VectorSourceError, match="no connection"):
-        raise pickle.loads(answer["error"])
+    with pytest.raises(ConnectionError, match="no connection") as refused:
+        select_dataset(files, unreachable, out=tmp_path / "others", concurrency=2, block_rows=50, **NEAREST)
+    assert type(refused.value) is ConnectionError
 
 
 def test_a_dataset_comes_back_as_a_dataset(ray: Any, index: Path) -> None:

@@ -21,10 +21,7 @@ SHADOW_LOG_VERSION = 1
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> None:
-    """Write a file in one step: after a kill or a power cut it holds the old content or the new one, whole.
-
-    Text is written as UTF-8. If an OSError is raised, no part is left.
-    """
+    """Write bytes, or text as UTF-8, in one step: a kill or a power cut leaves the old content or the new, whole."""
     target = Path(path)
     aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -58,19 +55,15 @@ def named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Keep the lock file ``<path>.lock`` while the block runs, so that one run at a time writes ``path``.
+    """Keep ``<path>.lock``, or ``_lock`` in a folder, so that one run at a time writes ``path``; None: no lock.
 
-    With None nothing is locked. The lock file of a folder is ``_lock`` inside it. If another run has the lock, an
-    InvalidParameterError names its process. The operating system frees the lock when its process ends, even if that is
-    killed. Two threads of one process count as two runs.
+    The operating system frees the lock when its process ends. The InvalidParameterError of a second run names it.
     """
     if path is None:
         yield
         return
-    try:
-        import filelock
-    except ImportError as error:
-        raise ImportError('locking a file needs the package filelock: pip install "filelock>=4"') from error
+    import filelock
+
     folder = Path(path).is_dir()
     lock = Path(path, "_lock") if folder else Path(f"{os.fspath(path)}.lock")
     # filelock would create a missing folder.
@@ -119,7 +112,10 @@ class Journal:
         content = self.path.read_bytes() if self.path.exists() else b""
         *lines, torn = content.split(b"\n")
         for number, line in enumerate(lines, 1):
-            yield number, _value(line)
+            value = None
+            with contextlib.suppress(ValueError):
+                value = json.loads(line)
+            yield number, value
         start = self._start if lines or not self._header else self._header
         if torn[: len(start)] != start[: len(torn)]:
             raise self.error(len(lines) + 1)
@@ -169,13 +165,6 @@ def _read_owner(lock: Path) -> str:
 
 def _line(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record).encode() + b"\n"
-
-
-def _value(line: bytes) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError:
-        return None
 
 
 def _write(file: BinaryIO | FileIO, data: bytes) -> None:

@@ -122,10 +122,7 @@ def id_of_text(text: str) -> str:
 
 
 def as_numeric(values: ArrayLike, what: str, kinds: str = "fiu") -> NDArray[Any]:
-    """``values`` as an array of numbers, a view where possible; ragged, masked and other arrays are refused.
-
-    ``kinds`` are numpy's letters for the kinds of numbers that are accepted.
-    """
+    """``values`` as an array of numbers whose dtype is of these ``kinds`` (numpy's letters), a view where possible."""
     # np.asarray would use the values under the mask.
     if isinstance(values, np.ma.MaskedArray):
         raise InvalidInputError(f"{what} is a masked array: fill its masked values, or drop them, first")
@@ -186,10 +183,10 @@ def as_ranks(
     >>> as_ranks(["2026-01-31", None, "2025-12-01", "2026-01-31T00:00:00Z"], 4, "prefer").tolist()
     [2, 0, 1, 2]
     """
-    given = as_names(values.tolist() if hasattr(values, "tolist") else values, n, what)
+    objects = as_names(values.tolist() if hasattr(values, "tolist") else values, n, what)
     ordered: list[Any] = []
     first = None
-    for row, value in enumerate(given):
+    for row, value in enumerate(objects):
         try:
             ordered.append(_as_ordered(value))
             last = ordered[-1]

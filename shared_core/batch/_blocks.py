@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
@@ -19,6 +19,8 @@ Blocks = ArrayLike | Iterator[ArrayLike]
 Queries = Blocks | Sequence[ArrayLike] | Iterator[Sequence[ArrayLike]]
 Words = Sequence[Parts] | Iterator[Sequence[Parts]]
 Named = References | ArrayLike | Sequence[References] | Iterator[Sequence[References | ArrayLike]]
+# The arguments of select_many that hold something of each candidate.
+COLUMNS = ("words", "references", "cover", "relevance", "quality", "ids")
 # Queries' own candidates are validated in pieces of this size. A piece fits into the processor's cache, and a memory
 # map as a whole may not fit into memory.
 MAX_BYTES = 4 << 20
@@ -31,12 +33,10 @@ def max_queries(size: int) -> int:
 
 @dataclass(frozen=True)
 class Block:
-    """Queries (b, d), numbered from ``start`` on, with shared candidates or with their own (b, n, d).
-
-    Questions with sub-questions have the shape (b, q, d), or are an array of b arrays (q_i, d).
-    """
+    """Queries, numbered from ``start`` on, with shared candidates or with their own (b, n, d)."""
 
     start: int
+    # (b, d); with sub-questions (b, q, d), or an array of b arrays (q_i, d).
     queries: NDArray[Any]
     shared: Candidates | None = None
     vectors: NDArray[Any] | None = None
@@ -106,37 +106,23 @@ class Block:
 
 
 def read_blocks(
-    queries: Queries,
-    vectors: Blocks,
-    quality: Blocks | None,
-    relevance: Blocks | None,
-    words: Words | None,
-    references: Named | None,
-    cover: Any,
-    ids: Iterable[Hashable] | None,
-    size: int,
+    queries: Queries, vectors: Blocks, columns: dict[str, Any], size: int
 ) -> tuple[Iterator[Block], int | None]:
     """The blocks in order, and the number of queries if it is known. Blocks of arrays have ``size`` queries."""
-    given: dict[str, Any] = {"queries": queries, "vectors": vectors}
-    given |= {"quality": quality, "relevance": relevance, "words": words}
-    columns: dict[str, Any] = {
-        name: values if isinstance(values, Iterator) else _as_array(values, name)
-        for name, values in given.items()
-        if values is not None
-    }
+    given = {name: column for name, column in columns.items() if column is not None}
+    of_shared: dict[str, Any] = {name: given.pop(name) for name in ("ids", "cover") if name in given}
+    by_query = {"queries": _as_column(queries, "queries"), "vectors": _as_column(vectors, "vectors")}
     shared = None
-    if not isinstance(columns["vectors"], Iterator) and columns["vectors"].ndim != 3:
-        rows = columns.pop("vectors")
+    if not isinstance(by_query["vectors"], Iterator) and by_query["vectors"].ndim != 3:
+        rows = by_query.pop("vectors")
+        of_shared |= {name: given.pop(name) for name in ("quality", "references") if name in given}
         # Block.candidates replaces this query of ones by each query.
-        own: dict[str, Any] = {"quality": columns.pop("quality", None), "references": references, "cover": cover}
-        shared = Candidates(np.ones(rows.shape[-1:]), rows, **own, ids=ids, copy=False)
-    elif ids is not None or cover is not None:
-        name = "ids are" if cover is None else "cover is"
-        raise InvalidInputError(f"{name} for shared candidates: vectors of shape (n, d)")
-    elif references is not None:
-        columns["references"] = references if isinstance(references, Iterator) else _as_array(references, "references")
-    streams = {name: column for name, column in columns.items() if isinstance(column, Iterator)}
-    arrays = {name: column for name, column in columns.items() if name not in streams}
+        shared = Candidates(np.ones(rows.shape[-1:]), rows, **of_shared, copy=False)
+    elif of_shared:
+        raise InvalidInputError(f"the argument {min(of_shared)} is for shared candidates: vectors of shape (n, d)")
+    by_query |= {name: _as_column(column, name) for name, column in given.items()}
+    streams = {name: column for name, column in by_query.items() if isinstance(column, Iterator)}
+    arrays = {name: column for name, column in by_query.items() if name not in streams}
     if len({array.shape[:1] for array in arrays.values()}) > 1:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise InvalidInputError(f"{shapes}: they must have a row for each query")
@@ -148,26 +134,26 @@ def read_blocks(
     return _read(streams, arrays, shared), total
 
 
-def _as_array(values: Any, name: str, where: str = "") -> NDArray[Any]:
-    """``values`` as an array of numbers; the words of queries as an array of :class:`Parts`, names of References.
-
-    Queries in a list of arrays (q_i, d) become an array of these.
-    """
-    in_objects = isinstance(values, (list, tuple)) or getattr(values, "dtype", None) is np.dtype(object)
-    if name == "queries" and in_objects and getattr(next(iter(values), None), "ndim", 0) == 2:
-        several = np.empty(len(values), object)
-        for row, one in enumerate(values):
-            several[row] = as_numeric(one, f"queries{where}: row {row}")
-        return several
-    if name not in ("words", "references"):
+def _as_column(values: Any, name: str, where: str = "") -> Any:
+    """An iterator as it is; numbers as an array; words, references, and queries (q_i, d) as an array of objects."""
+    if isinstance(values, Iterator):
+        return values
+    if name == "queries":
+        in_objects = isinstance(values, (list, tuple)) or getattr(values, "dtype", None) is np.dtype(object)
+        if not in_objects or getattr(next(iter(values), None), "ndim", 0) != 2:
+            return as_numeric(values, name + where)
+        values = [as_numeric(rows, f"queries{where}: row {number}") for number, rows in enumerate(values)]
+    elif name not in ("words", "references"):
         return as_numeric(values, name + where)
-    if isinstance(values, (Parts, References)):
+    elif isinstance(values, (Parts, References)):
         raise InvalidInputError(f"{name}{where} must be a sequence, one for each query, got those of one query")
     array = np.empty(len(values), object)
-    for row, one in enumerate(values):
-        if name == "words" and not isinstance(one, Parts):
-            raise InvalidInputError(f"words{where}: row {row} is {quoted(one)}; match_words makes the words of a query")
-        array[row] = one
+    for row, value in enumerate(values):
+        if name == "words" and not isinstance(value, Parts):
+            raise InvalidInputError(
+                f"words{where}: row {row} is {quoted(value)}; match_words makes the words of a query"
+            )
+        array[row] = value
     return array
 
 
@@ -176,16 +162,16 @@ def _read(
 ) -> Iterator[Block]:
     """One block for each step of the iterators, with the rows of the arrays that belong to it."""
     start = 0
-    for given in zip_longest(*streams.values()):
+    for parts in zip_longest(*streams.values()):
         where = f" (the block from query {start} on)"
-        parts = {}
-        for name, part in zip(streams, given, strict=True):
+        columns = {}
+        for name, part in zip(streams, parts, strict=True):
             if part is None:
                 raise InvalidInputError(f"{name}: no block is left for the queries from {start} on")
-            parts[name] = _as_array(part, name, where)
-        length = len(np.atleast_1d(next(iter(parts.values()))))
-        parts |= {name: array[start : start + length] for name, array in arrays.items()}
-        block = Block(start, shared=shared, **parts)
+            columns[name] = _as_column(part, name, where)
+        length = len(np.atleast_1d(next(iter(columns.values()))))
+        columns |= {name: array[start : start + length] for name, array in arrays.items()}
+        block = Block(start, shared=shared, **columns)
         _check_shapes(block, where)
         yield block
         start += length

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._libraries import import_library
 from .._validation import check_bool, check_integer, check_one_of, read_only
 from ..errors import InvalidInputError, SetSelectError
 from ..scaling import SCALES, Scale
@@ -20,7 +20,7 @@ from ..selection.effects import refuse_unknown_parameters, warn_of_no_effect
 from ..selection.route import Limits, select_set
 from ..selectors.registry import DEFAULT_SELECTOR, Selector, SelectorName, resolve_selector
 from ..selectors.selection import Selections
-from ._blocks import Block, Blocks, Named, Queries, Words, read_blocks
+from ._blocks import COLUMNS, Block, Blocks, Named, Queries, Words, read_blocks
 from ._threads import one_blas_thread
 
 # The most queries between two updates of the progress bar.
@@ -101,10 +101,10 @@ def select_many(
     (5, 3)
     """
     refuse_unknown_parameters(select_many, parameters)
-    more: dict[str, Any] = {"words": words, "references": references, "cover": cover, "relevance": relevance}
-    more |= {"relevance_scale": relevance_scale, "quality": quality, "ids": ids, "workers": workers}
-    more |= {"progress": progress, **parameters}
-    return _join(list(select_stream(queries, vectors, k, selector, **more)))
+    columns = {"words": words, "references": references, "cover": cover, "relevance": relevance, "quality": quality}
+    settings = {"relevance_scale": relevance_scale, "workers": workers, "progress": progress}
+    arguments: dict[str, Any] = {"ids": ids, **columns, **settings, **parameters}
+    return _join(list(select_stream(queries, vectors, k, selector, **arguments)))
 
 
 def select_stream(
@@ -113,16 +113,10 @@ def select_stream(
     k: int,
     selector: SelectorName | str | Selector = DEFAULT_SELECTOR,
     *,
-    words: Words | None = None,
-    references: Named | None = None,
-    cover: ArrayLike | Iterable[Any] | None = None,
-    relevance: Blocks | None = None,
+    block_size: int = 1024,
     relevance_scale: Scale | None = "minmax",
-    quality: Blocks | None = None,
-    ids: Iterable[Hashable] | None = None,
     workers: int = 1,
     progress: bool = False,
-    block_size: int = 1024,
     **parameters: Any,
 ) -> Iterator[Selections]:
     """:func:`select_many` block by block, for more queries than fit into memory together with their selections.
@@ -131,8 +125,9 @@ def select_stream(
     ----------
     block_size : int
         Queries per block if no argument is an iterator. The blocks of an iterator are taken as they are.
-    **parameters
-        All others as in :func:`select_many`. Arrays must not change before the last block.
+    queries, vectors, k, selector, relevance_scale, workers, progress, **parameters
+        As in :func:`select_many`, also ``words``, ``references``, ``cover``, ``relevance``, ``quality`` and ``ids``.
+        Arrays must not change before the last block.
 
     Yields
     ------
@@ -154,24 +149,19 @@ def select_stream(
     >>> [many.indices.shape for many in select_stream(blocks, rng.normal(size=(20, 8)), k=3)]
     [(4, 3), (4, 3), (4, 3)]
     """
-    refuse_unknown_parameters(select_stream, parameters)
-    if isinstance(relevance, str) and relevance == "cosine":
-        relevance = None
+    columns = {name: parameters.pop(name, None) for name in COLUMNS}
+    refuse_unknown_parameters(select_stream, parameters, COLUMNS)
+    if isinstance(columns["relevance"], str) and columns["relevance"] == "cosine":
+        columns["relevance"] = None
     if relevance_scale is not None:
         check_one_of(relevance_scale, "relevance_scale", SCALES)
     resolved = resolve_selector(selector, parameters)
-    values = {"words": words, "references": references, "cover": cover, "relevance": relevance, "quality": quality}
-    given = [name for name, value in (values | parameters).items() if value is not None]
-    warn_of_no_effect(resolved, [*given, *(["relevance_scale"] if relevance_scale != "minmax" else [])], values)
+    given = [name for name, value in (columns | parameters).items() if value is not None]
+    warn_of_no_effect(resolved, [*given, *(["relevance_scale"] if relevance_scale != "minmax" else [])], columns)
     threads = check_integer(workers, "workers", 1)
     k, block_size = check_integer(k, "k"), check_integer(block_size, "block_size", 1)
-    tqdm: Any = None
-    if check_bool(progress, "progress"):
-        try:
-            tqdm = importlib.import_module("tqdm").tqdm
-        except ImportError as error:
-            raise ImportError('progress=True needs tqdm: pip install "setselect[batch]"') from error
-    blocks, total = read_blocks(queries, vectors, quality, relevance, words, references, cover, ids, block_size)
+    tqdm = import_library("tqdm", "batch").tqdm if check_bool(progress, "progress") else None
+    blocks, total = read_blocks(queries, vectors, columns, block_size)
     task = functools.partial(_select, resolved, BlockSelector(resolved), k, relevance_scale)
     return _stream(task, blocks, total, threads, tqdm)
 
@@ -184,11 +174,7 @@ class BlockSelector:
         self.loop: Any = getattr(selector, "select_block", None)
 
     def select(self, block: Block, k: int) -> Selections | None:
-        """The selections of a block; None if each query needs :class:`Candidates` of its own.
-
-        None means that there is no compiled loop, that there are words, references or other parts, or that the block
-        has an error. In the last case the call for the query in error raises an error that names it.
-        """
+        """The selections of a block; None if there is no loop for it, or an error that the call of its query names."""
         # Another thread may set it to None meanwhile.
         loop = self.loop
         if loop is None or block.needs_candidates:

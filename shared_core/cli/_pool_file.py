@@ -12,15 +12,12 @@ from ..evaluation.reading import json_lines
 
 
 class PoolFile(NamedTuple):
-    """The items of a pool in the order of the file.
+    """The items of a pool in the order of the file, and the lines that are left out."""
 
-    An item has the keys ``question`` and ``answer`` only. ``ids`` is None if no line has one or they are not read.
-    ``rows`` has the place of each item among the ``lines`` lines that are not blank. ``problems`` are the lines that
-    are left out.
-    """
-
+    # With the keys ``question`` and ``answer``.
     items: list[dict[str, str]]
     ids: list[str | int] | None
+    # The place of each item among the ``lines`` lines that are not blank.
     rows: list[int]
     lines: int
     problems: list[Problem]

@@ -53,10 +53,7 @@ def result_console() -> Console:
 
 
 def show_progress(say: Console) -> Track:
-    """A function that shows the progress with the items that it passes on: a bar, or lines where there is no terminal.
-
-    The lines are for logs: ``Embedding documents: 40 %``, at most one for every ten per cent.
-    """
+    """A function that passes items on and shows the progress: a bar, or without a terminal a line for every 10 %."""
 
     def bar(items: Sequence[Any], description: str) -> Iterable[Any]:
         return track(items, description, console=say)

@@ -39,16 +39,16 @@ class VectorOptions:
                 raise InvalidParameterError(
                     f"{option}: {path} is no .npy or .parquet file, nor a folder of .parquet files"
                 )
-        given = [option for option, path in files.items() if path is not None]
+        named = [option for option, path in files.items() if path is not None]
         models = [f"--{name}" for name in ("model", "embedding") if getattr(self, name) is not None]
         if len(models) == 2:
             raise InvalidParameterError("--model and --embedding both name a model: leave out one")
-        if len(given) == 2 and models:
-            raise InvalidParameterError(f"{' and '.join(given)} leave nothing to embed: leave out {models[0]}")
-        if len(given) == 1 and not models:
-            [other] = files.keys() - given
+        if len(named) == 2 and models:
+            raise InvalidParameterError(f"{' and '.join(named)} leave nothing to embed: leave out {models[0]}")
+        if len(named) == 1 and not models:
+            [other] = files.keys() - named
             raise InvalidParameterError(
-                f"{given[0]} needs {other} too, or --model or --embedding with the model that made the vectors"
+                f"{named[0]} needs {other} too, or --model or --embedding with the model that made the vectors"
             )
 
     @property
@@ -59,16 +59,14 @@ class VectorOptions:
     @property
     def name(self) -> str:
         """What the report calls the vectors: the names of the files, and the model."""
-        files = [path.name for path in (self.documents, self.queries) if path is not None]
-        return ", ".join([*files, self._model_name] if self.embeds else files)
-
-    @property
-    def _model_name(self) -> str:
-        if self.embedding is None:
-            return self.model or DEFAULT_MODEL
-        provider, _, model = self.embedding.partition(":")
-        # Of a folder only its name, so that the report does not tell where it is.
-        return f"{provider}:{Path(model).name if Path(model).expanduser().is_dir() else model}"
+        names = [path.name for path in (self.documents, self.queries) if path is not None]
+        if self.embedding is not None:
+            provider, _, model = self.embedding.partition(":")
+            # Of a folder only its name, so that the report does not tell where it is.
+            names.append(f"{provider}:{Path(model).name if Path(model).expanduser().is_dir() else model}")
+        elif self.embeds:
+            names.append(self.model or DEFAULT_MODEL)
+        return ", ".join(names)
 
     def load(self, say: Console) -> EmbeddingModel:
         """The model."""
@@ -83,8 +81,8 @@ class VectorOptions:
         """The vectors of documents and of queries, None for those without a file."""
         documents, queries = corpus.read or (ReadResult([], []), ReadResult([], []))
         return (
-            self._read(self.documents, [one.id for one in corpus.documents], documents),
-            self._read(self.queries, [one.id for one in corpus.queries], queries),
+            self._read(self.documents, [document.id for document in corpus.documents], documents),
+            self._read(self.queries, [query.id for query in corpus.queries], queries),
         )
 
     def _read(self, path: Path | None, ids: list[str], read: ReadResult[Any]) -> NDArray[Any] | None:
@@ -108,14 +106,14 @@ class VectorOptions:
 def read_rows(path: Path | str, rows: Sequence[int], lines: int, what: str) -> NDArray[Any]:
     """These rows (n, d) of a .npy file that has a row for each of the ``lines`` that are not blank."""
     try:
-        found = np.lib.format.open_memmap(path, mode="r")
+        vectors = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         raise InvalidInputError(f"{path} is not a .npy file of numbers: {quoted(str(error))}") from error
-    if found.ndim != 2 or len(found) != lines or not found.shape[1]:
+    if vectors.ndim != 2 or len(vectors) != lines or not vectors.shape[1]:
         raise InvalidInputError(
             f"{path}: vectors must have shape ({lines}, d), a row for each line of {what} that is not blank, got "
-            f"{found.shape}"
+            f"{vectors.shape}"
         )
-    return as_numeric(np.array(found[list(rows)]), f"the vectors in {path}")
+    return as_numeric(np.array(vectors[list(rows)]), f"the vectors in {path}")

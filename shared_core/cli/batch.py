@@ -104,12 +104,12 @@ def batch(
     raise typer.Exit(WITH_PROBLEMS if done.errors else FINE)
 
 
-def _parameters(given: list[str]) -> dict[str, Any]:
+def _parameters(texts: list[str]) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
-    for one in given:
-        name, equals, value = one.partition("=")
+    for text in texts:
+        name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
-            raise InvalidParameterError(f"--parameter takes name=value, got {quoted(one)}")
+            raise InvalidParameterError(f"--parameter takes name=value, got {quoted(text)}")
         if name in parameters:
             raise InvalidParameterError(f"--parameter {name} is given twice")
         try:

@@ -6,7 +6,6 @@ The rows, stores and classes are those of tests/adapters/bindings.py.
 from __future__ import annotations
 
 import asyncio
-import functools
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,16 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_setselect import SetSelectRetriever, register_vector_source
-from setselect import PAP, Candidates, PerspectiveExtractor, QueryParts, SetSelectWarning, make_selector, match_words
+from setselect import (
+    PAP,
+    Candidates,
+    PerspectiveExtractor,
+    QueryParts,
+    Selection,
+    SetSelectWarning,
+    make_selector,
+    match_words,
+)
 from shared_core.retrieval.results import sort_items
 from shared_core.scaling import rescale
 from tests.adapters.bindings import (
@@ -105,25 +113,24 @@ def brute_force(text: str, rows: list[int], settings: dict[str, Any]) -> list[in
     relevance = given.pop("relevance", None)
     if relevance is not None:
         read["relevance"] = rescale(rows, given.pop("relevance_scale"))
-    limits = {n: given.pop(n) for n in ("max_per_source", "drop_near_duplicates") if n in given}
+    constraints = {n: given.pop(n) for n in ("max_per_source", "drop_near_duplicates") if n in given}
     removed = given["perspective"] if given.get("direction") == "remove" else None
     asked = " ".join(word for query in texts for word in query.split() if word != removed)
     words = match_words(asked, [ROWS[row].text for row in rows])
-    candidates = Candidates([embed(query) for query in texts], VECTORS[rows], words=words, **read, **limits)
+    candidates = Candidates([embed(query) for query in texts], VECTORS[rows], words=words, **read, **constraints)
     pap = projection(given)
-    choose_up_to = functools.partial(
-        choose,
-        candidates if pap is None else pap.apply(candidates),
-        make_selector(name, **{n: given.pop(n) for n in PARAMETERS if n in given}),
-        budget=given.pop("budget", None),
-        score_threshold=given.pop("score_threshold", None),
-        shown=shown,
-    )
-    selection = choose_up_to(k)
+    selector = make_selector(name, **{n: given.pop(n) for n in PARAMETERS if n in given})
+    limits = Limits(given.pop("budget", None), given.pop("score_threshold", None))
+    candidates = candidates if pap is None else pap.apply(candidates)
+
+    def select_up_to(k: int | None) -> Selection:
+        return select_set(candidates, selector, k, relevance_scale=None, shown=shown, limits=limits)
+
+    selection = select_up_to(k)
     least, gains = given.pop("min_gain", -np.inf), selection.gains
     worth = np.exp(gains) if name == "coverage" else gains / gains[:1] if (gains[:1] > 0).any() else gains + np.inf
     low = [i for i in range(given.pop("min_k", 1), len(worth)) if worth[i] < least]
-    selection = choose_up_to(low[0]) if low else selection
+    selection = select_up_to(low[0]) if low else selection
     picks = [rows[i] for i in selection.indices]
     return sort_items(picks, picks if relevance is not None else selection.relevance.tolist(), order)
 

@@ -53,29 +53,19 @@ def test_pap_plus_is_the_explicit_projection_of_everything(seed: int, d: int, di
 @given(
     seeds,
     sizes,
-    st.floats(1e-3, 1e3),
-    st.sampled_from([1.0, -1.0]),
+    st.sampled_from([1e-200, -1e-30, 1e-3, -1.0, 7.3, 1e30, -1e200]),
     st.booleans(),
     st.sampled_from(["remove", "emphasize"]),
 )
 def test_length_and_sign_of_the_perspective_do_not_matter(
-    seed: int, d: int, factor: float, sign: float, corpus: bool, direction: str
+    seed: int, d: int, factor: float, corpus: bool, direction: str
 ) -> None:
     query, vectors, perspective = triple(seed, d)
     candidates = Candidates(query, vectors)
     first = PAP(perspective, corpus, direction).apply(candidates)
-    second = PAP(sign * factor * perspective, corpus, direction).apply(candidates)
+    second = PAP(factor * perspective, corpus, direction).apply(candidates)
     np.testing.assert_allclose(first.relevance, second.relevance, rtol=0, atol=1e-9)
     np.testing.assert_allclose(first.vectors, second.vectors, rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("length", [1e-30, 1e-200, 1e30, 1e200])
-def test_the_length_of_the_perspective_does_not_overflow(length: float) -> None:
-    query, vectors, perspective = triple(5, 6)
-    candidates = Candidates(query, vectors)
-    expected = PAP(perspective, corpus=True).apply(candidates).relevance
-    actual = PAP(length * perspective, corpus=True).apply(candidates).relevance
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -91,13 +81,6 @@ def test_removing_leaves_no_component_along_the_perspective(dtype: Any, corpus: 
     if corpus:
         assert np.max(np.abs(np.asarray(result.vectors, dtype=np.float64) @ p)) <= tolerance
     assert result.vectors.dtype == result.query.dtype == dtype
-
-
-def test_emphasizing_raises_the_cosine_with_the_perspective() -> None:
-    query, _, perspective = triple(7, 8)
-    before = oracles.cosine(query, perspective)
-    after = oracles.cosine(PAP(perspective, direction="emphasize").project(query), perspective)
-    assert abs(after) > abs(before)
 
 
 @settings(deadline=None, derandomize=True)
@@ -141,13 +124,8 @@ def test_other_fields_are_kept_and_the_input_is_not_changed() -> None:
     candidates = Candidates(query, vectors, quality=range(7), ids=list("abcdefg"), costs=range(7))
     before = candidates.query.tobytes(), candidates.vectors.tobytes()
     result = PAP(perspective, corpus=True).apply(candidates)
-    assert result.ids == candidates.ids
-    assert result.quality is not None
-    assert candidates.quality is not None
-    assert np.array_equal(result.quality, candidates.quality)
-    assert result.costs is not None
-    assert candidates.costs is not None
-    assert np.array_equal(result.costs, candidates.costs)
+    for name in ("ids", "quality", "costs"):
+        assert np.array_equal(getattr(result, name), getattr(candidates, name)), name
     assert (candidates.query.tobytes(), candidates.vectors.tobytes()) == before
 
 
@@ -182,19 +160,6 @@ def test_a_perspective_without_direction_or_of_another_shape_is_refused(bad: Any
         PAP(bad).project(query)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("corpus", [False, True])
-@pytest.mark.parametrize("factor", [1.0, -1.0, 0.37, 1e3])
-def test_a_perspective_parallel_to_the_query_is_rejected(dtype: Any, corpus: bool, factor: float) -> None:
-    for seed in range(20):
-        query, vectors = gaussian(seed, 4, 6, dtype)
-        pap = PAP(query * dtype(factor), corpus)
-        with pytest.raises(PerspectiveError, match="parallel"):
-            pap.apply(Candidates(query, vectors))
-        with pytest.raises(PerspectiveError, match="parallel"):
-            pap.project(query)
-
-
 def test_a_perspective_parallel_to_the_query_may_be_emphasized() -> None:
     query, vectors = gaussian(2, 4, 6)
     result = PAP(query, direction="emphasize").apply(Candidates(query, vectors))
@@ -212,7 +177,7 @@ def test_a_perspective_parallel_within_float32_rounding_is_rejected(corpus: bool
         rng = np.random.default_rng(seed)
         query = rng.normal(size=int(rng.integers(2, 1000)))
         noisy = np.float32(rng.normal()) * query.astype(np.float32)
-        for perspective in (noisy, noisy.tolist()):
+        for perspective in (noisy, noisy.tolist(), -0.37 * query, 1e3 * query.astype(np.float32)):
             pap = PAP(perspective, corpus=corpus)
             for asked in (query, query.tolist(), query.astype(np.float32), query.astype(np.float32).tolist()):
                 with pytest.raises(PerspectiveError, match="parallel"):

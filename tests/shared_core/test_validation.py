@@ -1,4 +1,4 @@
-"""How messages show a value, and which name they suggest for a misspelt one."""
+"""How messages show a value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core._validation import MAX_QUOTED, nearest_name, quoted
+from shared_core._validation import MAX_QUOTED, quoted
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,3 @@ def test_a_short_value_is_quoted_whole(value: Any, text: str) -> None:
 def test_a_long_value_is_quoted_in_few_printable_characters(value: Any) -> None:
     assert len(quoted(value)) <= MAX_QUOTED
     assert quoted(value).isprintable()
-
-
-@pytest.mark.parametrize(("name", "near"), [("fetchk", "fetch_k"), ("lambda_mul", "lambda_mult"), ("zzz", None)])
-def test_the_nearest_name(name: str, near: str | None) -> None:
-    assert nearest_name(name, ("k", "fetch_k", "lambda_mult", "lambda_b")) == near

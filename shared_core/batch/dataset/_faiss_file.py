@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._libraries import import_library
 from ..._validation import quoted
 from ...errors import InvalidInputError, VectorSourceError
 
@@ -24,18 +24,18 @@ class FaissFile:
     """A search over the index in a file, opened read-only by memory map."""
 
     def __init__(self, path: Path, threads: int = 1) -> None:
-        try:
-            faiss: Any = importlib.import_module("faiss")
-            reader = faiss.ZeroCopyIOReader
-        except (ImportError, AttributeError) as error:
-            raise ImportError(
-                'reading a FAISS index needs FAISS 1.11 or later: pip install "setselect[batch]"'
-            ) from error
+        faiss = import_library("faiss", "batch")
         self._faiss, self._threads, self._name = faiss, threads, f"the index {path}"
         # The index keeps no copy of its vectors, so the map must live as long as the index.
         self._content = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
         # IO_FLAG_MMAP_IFC also maps the file, but ends the process if the file is truncated within a number.
-        self._index = self._read(reader(faiss.swig_ptr(self._content), self._content.size))
+        try:
+            self._index = faiss.read_index(faiss.ZeroCopyIOReader(faiss.swig_ptr(self._content), self._content.size))
+        except _FAISS_ERRORS as error:
+            raise InvalidInputError(
+                f"{self._name} cannot be read by FAISS {faiss.__version__}; it is damaged or of another kind: "
+                f"{_reason(error)}"
+            ) from None
         if not self._index.ntotal:
             raise InvalidInputError(f"{self._name} is empty")
         self._searched: Any = self._index
@@ -114,19 +114,9 @@ class FaissFile:
         finally:
             self._faiss.omp_set_num_threads(before)
 
-    def _read(self, reader: Any) -> Any:
-        try:
-            return self._faiss.read_index(reader)
-        except _FAISS_ERRORS as error:
-            raise InvalidInputError(
-                f"{self._name} cannot be read by FAISS {self._faiss.__version__}; it is damaged or of another kind: "
-                f"{_reason(error)}"
-            ) from None
-
     def _check_vectors(self) -> None:
-        faiss = self._faiss
-        # This check comes before the first search, because a search of an IVF index without vectors ends the process.
-        ivf = self._ivf
+        """Refuse an index without vectors, because a search of such an IVF index ends the process."""
+        faiss, ivf = self._faiss, self._ivf
         try:
             if ivf is None:
                 self._searched.reconstruct(0)

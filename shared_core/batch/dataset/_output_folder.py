@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..._argument_names import argument_name
-from ..._files import hold_lock, named_errors, write_atomically
+from ..._files import hold_lock, write_atomically
 from ...errors import InvalidParameterError
-from ._queries import PARQUET_ERRORS, RowRange
+from ._row_ranges import PARQUET_ERRORS, RowRange
 
 # Readers of Parquet take a folder for one table and skip names that begin with an underscore or a dot.
 SETTINGS = "_settings.json"
@@ -54,11 +54,11 @@ class Summary:
     first_error: str | None
 
 
+@dataclass(frozen=True)
 class OutputFolder:
     """The parts of one run. A part that exists is complete, because it is written under another name and renamed."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    path: Path
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -80,7 +80,6 @@ class OutputFolder:
 
     def open(self, settings: dict[str, Any]) -> None:
         """Write the settings, or check that those of earlier parts are the same; the error names what differs."""
-        self.remove_temporary_files()
         file = self.path / SETTINGS
         if not file.is_file():
             write_atomically(file, json.dumps(settings, indent=1))
@@ -90,12 +89,8 @@ class OutputFolder:
         except ValueError as error:
             raise InvalidParameterError(f"{file} is damaged: {error}; name another folder") from None
         new = dict(_leaves(json.loads(json.dumps(settings))))
-        absent = "absent"
-        differing = [
-            f"{name}: {known.get(name, absent)!r} there, {new.get(name, absent)!r} now"
-            for name in new | known
-            if known.get(name, absent) != new.get(name, absent)
-        ]
+        pairs = {name: (known.get(name, "absent"), new.get(name, "absent")) for name in new | known}
+        differing = [f"{name}: {old!r} there, {now!r} now" for name, (old, now) in pairs.items() if old != now]
         if differing:
             more = [f"and {len(differing) - _SHOWN} more"] if len(differing) > _SHOWN else []
             raise InvalidParameterError(
@@ -122,22 +117,8 @@ class OutputFolder:
         pq.write_table(table, content)
         write_atomically(self.part(number), content.getvalue().to_pybytes())
 
-    def count_try(self, number: int) -> int:
-        """The number of earlier starts of a block in this run. This start counts in the next call."""
-        tries = self.path / f".part-{number:05d}.tries.tmp"
-        with named_errors(tries), tries.open("ab") as file:
-            before = file.tell()
-            file.write(b".")
-        return before
-
-    def remove_temporary_files(self) -> None:
-        """Remove what runs that were stopped or killed left behind."""
-        for file in self.path.glob(".*.tmp"):
-            if file.is_file():
-                file.unlink(missing_ok=True)
-
     def summarise(self, plan: list[RowRange], resumed: int) -> Summary:
-        """Count the rows and errors of all parts."""
+        """Count the rows and errors of all parts, and remove what killed runs and workers left behind."""
         rows = errors = 0
         first: str | None = None
         for column in map(self.read_errors, plan):
@@ -145,7 +126,9 @@ class OutputFolder:
             errors += len(column) - column.null_count
             if first is None and column.null_count < len(column):
                 first = column.drop_null()[0].as_py()
-        self.remove_temporary_files()
+        for file in self.path.glob(".*.tmp"):
+            if file.is_file():
+                file.unlink(missing_ok=True)
         return Summary(self.path, rows, errors, len(plan), resumed, first)
 
 

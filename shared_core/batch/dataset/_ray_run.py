@@ -1,9 +1,4 @@
-"""The run of :func:`select_dataset` on Ray Data (extra ``ray``).
-
-The actors get the place of each block of queries, a few numbers. An actor reads its block, selects, and writes the
-block's part under a name that depends on the block alone. If an actor dies, Ray runs its block again, so that each part
-is written once.
-"""
+"""The run of :func:`select_dataset` on Ray (extra ``ray``): an actor gets a range of rows, and writes its part."""
 
 from __future__ import annotations
 
@@ -12,20 +7,19 @@ import os
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..._libraries import import_library
 from ...errors import InvalidInputError, InvalidParameterError, SetSelectError, warn
 from ._output_folder import STAGED, OutputFolder
-from ._queries import RowRange, check_schema
+from ._row_ranges import RowRange
+from ._schema import check_schema
 from ._settings import DatasetSettings
 from ._worker import Worker
 
-# Ray runs a block whose actor died again and again. A block that always kills its actor must end the run.
-MAX_TRIES = 5
-# Errors raised on purpose, or by a disk, a network or an installation.
-_EXPECTED = (SetSelectError, OSError, ImportError)
+# How often Ray runs a block again whose actor died. A block that always kills its actor must end the run.
+MAX_RETRIES = 4
 # Only the plan and its answers are in Ray's object store, which takes 30 % of the memory by default.
 _STORE_BYTES = 128 << 20
 
@@ -33,30 +27,26 @@ _STORE_BYTES = 128 << 20
 class PartWriter:
     """An actor that writes parts."""
 
-    def __init__(self, settings: DatasetSettings, out: Path, max_tries: int) -> None:
-        self._settings = settings
+    def __init__(self, settings: DatasetSettings, folder: OutputFolder) -> None:
+        # ray.data registers the types of Arrow in which a Ray Dataset writes its arrays.
+        _import_ray()
+        self._settings, self._folder = settings, folder
         self._worker: Worker | None = None
-        self._folder = OutputFolder(out)
-        self._max_tries = max_tries
 
-    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Write the part of a block; the answer holds the pickled error, if there was one."""
-        rows = RowRange(**row)
+    def write(self, rows: RowRange | None) -> bytes | None:
+        """Write the part of a block, and return the pickled error or nothing; with None only answer None."""
+        if rows is None:
+            return None
         try:
-            # The worker is made here, because Ray restarts an actor that fails in __init__ again and again.
+            # The worker is made here, so that its error is the error of a block.
             self._worker = self._worker or Worker(self._settings)
             # Another actor may have died after it wrote the part and before it answered.
             if self._folder.read_errors(rows) is None:
-                if self._folder.count_try(rows.number) >= self._max_tries:
-                    raise ChildProcessError(
-                        f"{rows} killed their worker {self._max_tries} times, perhaps because the memory was full: try "
-                        "fewer block_rows; the parts that are written are kept"
-                    )
                 self._worker.write_part(rows, self._folder)
-        except _EXPECTED as error:
-            # The error is returned: if it were raised, Ray would print it twice, with a hundred lines of its own.
-            return {"error": pickle.dumps(error)}
-        return {"error": b""}
+        # Errors raised on purpose, or by a disk, a network or an installation. Ray would raise a class of its own.
+        except (SetSelectError, OSError, ImportError) as error:
+            return pickle.dumps(error)
+        return b""
 
 
 def write_parts(
@@ -64,36 +54,41 @@ def write_parts(
 ) -> Iterator[None]:
     """Write the parts with ``concurrency`` actors; yields after each part, raises the actors' errors."""
     ray = _import_ray()
-    actors = min(concurrency, len(plan))
-    with _ray_session(ray, actors):
-        rows = ray.data.from_items([asdict(one) for one in plan], override_num_blocks=len(plan))
-        rows.context.enable_progress_bars = False
-        rows.context.raise_original_map_exception = True
-        answers = rows.map(
-            PartWriter,
-            fn_constructor_args=(settings, folder.path, MAX_TRIES),
-            # A second block waits at each actor, because the way to the driver and back takes a twentieth of a block's
-            # time. With more, another actor would be idle at the end.
-            compute=ray.data.ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=2),
-            num_cpus=1,
-        )
+    count = min(concurrency, len(plan))
+    with _ray_session(ray, count):
+        actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=MAX_RETRIES)(PartWriter)
+        writers = [actor.remote(settings, folder) for _ in range(count)]
+        # An actor gets a block when it has answered, because some may never start: the cluster may be too small.
+        running = {writer.write.remote(None): writer for writer in writers}
+        blocks, written = iter(plan), 0
         try:
-            for answer in answers.iter_rows():
-                if answer["error"]:
-                    raise pickle.loads(answer["error"])
-                yield
+            while written < len(plan):
+                [answer], _ = ray.wait(list(running))
+                writer = running.pop(answer)
+                result = ray.get(answer)
+                if result:
+                    raise pickle.loads(result)
+                rows = next(blocks, None)
+                if rows is not None:
+                    running[writer.write.remote(rows)] = writer
+                if result is not None:
+                    written += 1
+                    yield
         except ray.exceptions.RayTaskError:
-            # An unexpected error in an actor; Ray shows the actor's own traceback.
+            # An unexpected error in an actor, with the actor's own traceback.
             raise
         except ray.exceptions.RayError as error:
-            raise ChildProcessError(f"Ray ended the run: {error}") from error
+            raise ChildProcessError(
+                f"Ray ended the run, and the parts that are written are kept. A block that kills its worker "
+                f"{1 + MAX_RETRIES} times may need more memory than there is: try fewer block_rows. Ray says: {error}"
+            ) from error
+        finally:
+            for writer in writers:
+                ray.kill(writer)
 
 
-def map_dataset(
-    queries: Any, settings: DatasetSettings, dimension: int | None, concurrency: int | None, batch_rows: int
-) -> Any:
+def map_dataset(queries: Any, settings: DatasetSettings, concurrency: int | None, batch_rows: int) -> Any:
     """A Ray Dataset of the selections of a Ray Dataset, computed lazily: each row once, in the order that Ray gives."""
-    check_dataset(queries, settings, dimension)
     ray = _import_ray()
     cpus = int(ray.cluster_resources().get("CPU", 1)) if ray.is_initialized() else os.cpu_count() or 1
     actors = concurrency or max(1, cpus - 1)
@@ -113,10 +108,8 @@ def map_dataset(
 
 
 def stage_queries(queries: Any, settings: DatasetSettings, out: Path) -> Path:
-    """The folder with a Ray Dataset's queries as Parquet files, written here unless it exists.
-
-    The order and the blocks of a Ray Dataset may change from run to run; a stopped run needs the same ones to resume.
-    """
+    """The folder with a Ray Dataset's queries as Parquet files, which is written unless it exists."""
+    # The order and the blocks of a Ray Dataset may change from run to run, and resuming needs the same ones.
     staged = out / STAGED
     if staged.is_dir():
         # Only running the Dataset would show whether it is the same as before.
@@ -146,15 +139,8 @@ def check_dataset(queries: Any, settings: DatasetSettings, dimension: int | None
 
 
 def _import_ray() -> Any:
-    try:
-        import ray
-        import ray.data
-    except ImportError as error:
-        raise ImportError(
-            'Ray workers and Ray Datasets need Ray: pip install "setselect[ray]" (a table in memory needs no Ray with '
-            "select_table)"
-        ) from error
-    return ray
+    import_library("ray.data", "ray")
+    return import_library("ray", "ray")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._argument_names import argument_name
-from ..._validation import check_integer
+from ..._validation import check_integer, check_one_of
 from ...errors import InvalidInputError, InvalidParameterError
 from ...scaling import SCALES, Scale
 from ...selection.effects import warn_of_no_effect
@@ -34,8 +34,14 @@ Texts = str | os.PathLike[str] | TextsById
 OUTPUT_COLUMNS = ("ids", "gains", "relevance", "error")
 # Written too where the names in the texts are read.
 REFERRED_BY = "referred_by"
-# The column of titles in files of texts, where they have it.
-TITLE_COLUMN = "title"
+# A setting, the setting that it needs, and for the message: why, and what that setting names.
+_NEEDED = (
+    ("relevance_column", "candidates_column", "has a number for each candidate", "the candidates"),
+    ("question_column", "texts", "is for the words of questions and candidates", "the candidates' texts"),
+    ("texts", "question_column", "are for the words of questions and candidates", "the queries' texts"),
+    ("titles", "texts", "are the names by which the candidates' texts mention each other", "these texts"),
+    ("model", "text_column", "embeds texts", "their column"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,19 +66,16 @@ class DatasetSettings:
     threads: int = 1
 
     def __post_init__(self) -> None:
-        name = argument_name
+        name, question_column = argument_name, self.question_column or self.text_column
         k = check_integer(self.k, "k", least=1)
         fetch_k = default_fetch_k(k) if self.fetch_k is None else check_integer(self.fetch_k, "fetch_k", least=1)
         check_integer(self.threads, "threads", least=1)
-        if self.relevance_scale not in (*SCALES, None):
-            raise InvalidParameterError(
-                f"{name('relevance_scale')} must be one of {', '.join(SCALES)}, none, got {self.relevance_scale!r}"
-            )
-        if self.relevance_column is not None and self.candidates_column is None:
-            raise InvalidParameterError(
-                f"{name('relevance_column')}={self.relevance_column!r} has a number for each candidate, so "
-                f"{name('candidates_column')} must name the candidates"
-            )
+        if self.relevance_scale is not None:
+            check_one_of(self.relevance_scale, "relevance_scale", SCALES)
+        for setting, needed, why, what in _NEEDED:
+            present = question_column if needed == "question_column" else getattr(self, needed)
+            if getattr(self, setting) is not None and present is None:
+                raise InvalidParameterError(f"{name(setting)} {why}, so {name(needed)} must name {what}")
         if self.relevance_column is not None and not capabilities_of(self.selector).relevance:
             raise InvalidParameterError(NO_RELEVANCE)
         if self.candidates_column is None and fetch_k < k:
@@ -82,40 +85,20 @@ class DatasetSettings:
                 f"queries are vectors ({name('vector_column')}={self.vector_column!r}) or texts "
                 f"({name('text_column')}={self.text_column!r}), not both"
             )
-        question_column = self.question_column or self.text_column
-        if self.question_column is not None and self.texts is None:
-            raise InvalidParameterError(
-                f"{name('question_column')}={self.question_column!r} is for the words of questions and candidates, so "
-                f"{name('texts')} must name the candidates' texts"
-            )
-        if self.texts is not None and question_column is None:
-            raise InvalidParameterError(
-                f"{name('texts')} are for the words of questions and candidates, so "
-                f"{name('question_column')} must name the queries' texts"
-            )
-        if isinstance(self.texts, Path) and not self.texts.exists():
-            raise InvalidInputError(f"there is no file or folder {self.texts}")
-        if self.titles is not None and self.texts is None:
-            raise InvalidParameterError(
-                f"{name('titles')} are the names by which the candidates' texts mention each other, so {name('texts')} "
-                "must name these texts"
-            )
         if isinstance(self.titles, str) and callable(self.texts):
             raise InvalidParameterError(
                 f"titles={self.titles!r} is a column of files, but texts is a function: pass a function of ids"
-            )
-        reads_words = self.texts is not None and capabilities_of(self.selector).words
-        if self.text_column is None and self.model is not None:
-            raise InvalidParameterError(
-                f"{name('model')} {self.model!r} embeds texts: name their column ({name('text_column')})"
             )
         if self.id_column in (*OUTPUT_COLUMNS, REFERRED_BY):
             raise InvalidParameterError(
                 f"{name('id_column')} is {self.id_column!r}, the name of a column that is written; rename it"
             )
+        if isinstance(self.texts, Path) and not self.texts.exists():
+            raise InvalidInputError(f"there is no file or folder {self.texts}")
         if isinstance(self.index, Path) and not self.index.is_file():
             raise InvalidInputError(f"there is no index file {self.index}")
         texts = self.text_column is not None
+        reads_words = self.texts is not None and capabilities_of(self.selector).words
         derived = {
             "fetch_k": fetch_k,
             "relevance_scale": None if self.relevance_column is None else self.relevance_scale,
@@ -171,11 +154,7 @@ def make_settings(
 
 
 def describe(value: Any) -> Any:
-    """An object as JSON values that depend on its contents: the hash of an array, the length and hash of a file.
-
-    A file is read whole. Its date may be restored after a change, and maps and network drives set it late, so an
-    unchanged date does not prove an unchanged content.
-    """
+    """An object as JSON values that depend on its contents: the hash of an array, the length and hash of a file."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -183,6 +162,7 @@ def describe(value: Any) -> Any:
     if isinstance(value, Path) and value.is_dir():
         return [describe(file) for file in sorted(value.glob("*.parquet"))]
     if isinstance(value, Path) and value.is_file():
+        # Its date proves nothing: it may be restored after a change, and maps and network drives set it late.
         with value.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             return f"{file.tell()} bytes, sha256 {digest}"

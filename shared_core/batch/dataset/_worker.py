@@ -24,18 +24,12 @@ from ...texts.words import check_strings
 from .._blocks import Block, max_queries
 from .._threads import one_blas_thread
 from ..select_many import BlockSelector, select_block
+from ._by_id import TextFiles
+from ._columns import embed_texts, read_candidates, read_vectors
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder
-from ._queries import (
-    RowRange,
-    TextFiles,
-    check_schema,
-    embed_texts,
-    output_schema,
-    read_candidates,
-    read_rows,
-    read_vectors,
-)
+from ._row_ranges import RowRange, read_rows
+from ._schema import check_schema, output_schema
 from ._settings import REFERRED_BY, DatasetSettings
 
 # Queries per search: 40 MB of candidates at fetch_k = 100 and d = 384.
@@ -53,11 +47,7 @@ class _Found(NamedTuple):
 
 
 class Worker:
-    """An open index, and an open model for texts, that select for one table after another.
-
-    A row with an unusable query gets an error in place of a selection. An error that concerns all rows, such as a
-    missing column or a database that does not answer, is raised.
-    """
+    """An open index and model that select for one table after another; only errors that concern all rows are raised."""
 
     def __init__(self, settings: DatasetSettings) -> None:
         self.settings = settings

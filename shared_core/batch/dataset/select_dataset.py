@@ -8,25 +8,22 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, overload
 
+import pyarrow.compute as pc
+
+from ..._libraries import import_library
 from ..._validation import check_integer
 from ...errors import InvalidInputError, InvalidParameterError
-from ...scaling import Scale
 from ...selection.sizes import DEFAULT_K
-from ...selectors.registry import DEFAULT_SELECTOR, Selector
+from ._columns import as_lists
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder, Summary
-from ._queries import (
-    SAMPLE,
-    RowRange,
-    check_lengths,
-    check_schema,
-    cut_into_ranges,
-    list_files,
-    open_parquet,
-    read_rows,
-)
-from ._settings import DatasetSettings, Index, Texts, TextsById, describe, make_settings
+from ._row_ranges import RowRange, cut_into_ranges, list_files, open_parquet, read_rows
+from ._schema import check_length, check_schema
+from ._settings import DatasetSettings, Index, describe, make_settings
 from ._worker import Worker
+
+# If the first SAMPLE vectors of a file all have the same length and it is not the index's, the run is refused.
+SAMPLE = 100
 
 
 def select_table(queries: Any, index: Index, k: int = DEFAULT_K, **settings: Any) -> Any:
@@ -71,24 +68,10 @@ def select_dataset(
     index: Index,
     *,
     out: str | os.PathLike[str] | None = None,
-    k: int = DEFAULT_K,
-    fetch_k: int | None = None,
-    selector: str | Selector = DEFAULT_SELECTOR,
-    id_column: str | None = "id",
-    vector_column: str | None = None,
-    text_column: str | None = None,
-    model: str | None = None,
-    candidates_column: str | None = None,
-    relevance_column: str | None = None,
-    relevance_scale: Scale | None = "minmax",
-    question_column: str | None = None,
-    texts: Texts | None = None,
-    titles: str | TextsById | None = None,
     concurrency: int | None = None,
-    threads: int = 1,
     block_rows: int = 10_000,
     progress: bool = False,
-    **parameters: Any,
+    **settings: Any,
 ) -> Summary | Any:
     """Select ``k`` of the ``fetch_k`` nearest candidates for each query of Parquet files of any length.
 
@@ -119,6 +102,17 @@ def select_dataset(
         Blocks whose parts exist are skipped, so the same call resumes a run that was stopped. On a cluster all
         machines must see the folder, the queries, the index and the texts under the same path.
         None is for a Ray Dataset alone: the result is a Ray Dataset, computed lazily.
+    concurrency : int, optional
+        The number of Ray actors. None: in this process, without Ray (for a Ray Dataset: one actor fewer than CPUs).
+    block_rows : int
+        Queries per part. It changes the written numbers in the last bit at most; ``concurrency`` does not change them.
+    progress : bool
+        Show a bar over the blocks on the error output (rich).
+    **settings
+        The parameters below.
+
+    Other Parameters
+    ----------------
     k, fetch_k : int
         The number of picks for each query, and the number of nearest candidates to select from (default: 5 k, at
         least 50). ``fetch_k`` has no effect with ``candidates_column``.
@@ -150,14 +144,8 @@ def select_dataset(
         The candidates' titles, by which the texts mention each other: their column in the files of ``texts`` (default:
         ``title``, if the files have it), or ``titles_by_id(ids) -> mapping``. The name of a text without a title is
         the one with which it begins; see :func:`shared_core.find_references`.
-    concurrency : int, optional
-        The number of Ray actors. None: in this process, without Ray (for a Ray Dataset: one actor fewer than CPUs).
     threads : int
         Threads of FAISS in each process.
-    block_rows : int
-        Queries per part. It changes the written numbers in the last bit at most; ``concurrency`` does not change them.
-    progress : bool
-        Show a bar over the blocks on the error output (rich).
 
     Returns
     -------
@@ -185,37 +173,32 @@ def select_dataset(
     ...     pq.read_table(f"{folder}/sets").to_pylist()[0]["ids"], done.rows, done.errors
     ([0, 1], 1, 0)
     """
-    settings = make_settings(
-        index, selector, k=k, fetch_k=fetch_k, id_column=id_column, vector_column=vector_column,
-        text_column=text_column, model=model, candidates_column=candidates_column, relevance_column=relevance_column,
-        relevance_scale=relevance_scale, question_column=question_column, texts=texts, titles=titles, threads=threads,
-        **parameters,
-    )  # fmt: skip
+    run = make_settings(index, **settings)
     block_rows = check_integer(block_rows, "block_rows", least=1)
     if concurrency is not None:
         concurrency = check_integer(concurrency, "concurrency", least=1)
     # The index is opened here as well as in the workers, so that an error of all rows is raised at once.
-    dimension = FaissFile(settings.index).dimension if isinstance(settings.index, Path) else None
+    dimension = FaissFile(run.index).dimension if isinstance(run.index, Path) else None
     if isinstance(queries, (str, os.PathLike, list, tuple)):
         if out is None:
             raise InvalidParameterError(
                 "out is missing: name a folder for the parts (select_table takes a table in memory and needs none)"
             )
         files = list_files(queries)
-        _check_files(files, settings, dimension)
+        _check_files(files, run, dimension)
         folder = OutputFolder(Path(out).absolute())
         with folder.hold():
-            return _fill(folder, files, settings, block_rows, concurrency, progress)
+            return _fill(folder, files, run, block_rows, concurrency, progress)
     from ._ray_run import check_dataset, map_dataset, stage_queries
 
+    check_dataset(queries, run, dimension)
     if out is None:
-        return map_dataset(queries, settings, dimension, concurrency, block_rows)
-    check_dataset(queries, settings, dimension)
+        return map_dataset(queries, run, concurrency, block_rows)
     folder = OutputFolder(Path(out).absolute())
     with folder.hold():
-        files = list_files(stage_queries(queries, settings, folder.path))
-        _check_files(files, settings, dimension)
-        return _fill(folder, files, settings, block_rows, concurrency or max(1, (os.cpu_count() or 2) - 1), progress)
+        files = list_files(stage_queries(queries, run, folder.path))
+        _check_files(files, run, dimension)
+        return _fill(folder, files, run, block_rows, concurrency or max(1, (os.cpu_count() or 2) - 1), progress)
 
 
 def _fill(
@@ -232,14 +215,18 @@ def _fill(
     folder.open({"version": 3, **described, "block_rows": block_rows, "parts": len(plan)})
     missing = [rows for rows in plan if folder.read_errors(rows) is None]
     if missing:
-        written: Iterable[None]
+        parts: Iterable[None]
         if concurrency is None:
-            written = map(functools.partial(Worker(settings).write_part, folder=folder), missing)
+            parts = map(functools.partial(Worker(settings).write_part, folder=folder), missing)
         else:
             from ._ray_run import write_parts
 
-            written = write_parts(missing, settings, folder, concurrency)
-        for _ in _track(written, len(missing), progress):
+            parts = write_parts(missing, settings, folder, concurrency)
+        if progress:
+            console = import_library("rich.console", "batch").Console(stderr=True)
+            track = import_library("rich.progress", "batch").track
+            parts = track(parts, "Selecting", total=len(missing), console=console)
+        for _ in parts:
             pass
         if _describe(files, settings) != described:
             for rows in missing:
@@ -259,25 +246,17 @@ def _check_files(files: list[Path], settings: DatasetSettings, dimension: int | 
     id_type = None
     for file in files:
         with open_parquet(file) as parquet:
-            schema, rows = parquet.schema_arrow, parquet.metadata.num_rows
+            schema, count = parquet.schema_arrow, parquet.metadata.num_rows
         check_schema(schema, settings, str(file), dimension)
-        if settings.vector_column is not None and dimension is not None:
-            name = settings.vector_column
-            first = read_rows(RowRange(0, str(file), 0, min(SAMPLE, rows), 0), [name])[name]
-            check_lengths(first, name, str(file), dimension)
+        name = settings.vector_column
+        if name is not None and dimension is not None and count >= SAMPLE:
+            first = as_lists(read_rows(RowRange(0, str(file), 0, SAMPLE, 0), [name])[name])
+            lengths = pc.unique(pc.list_value_length(first)).to_pylist()
+            # One length for all, and not that of vectors that are null or empty.
+            if len(lengths) == 1:
+                check_length(lengths[0] or None, dimension, name, str(file))
         if settings.id_column is not None:
             kind = schema.field(settings.id_column).type
             id_type = id_type or kind
             if kind != id_type:
                 raise InvalidParameterError(f"{file}: ids are {kind}, in {files[0]} {id_type}; give all files one type")
-
-
-def _track(parts: Iterable[None], total: int, progress: bool) -> Iterable[None]:
-    if not progress:
-        return parts
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ImportError as error:
-        raise ImportError('a progress bar needs rich: pip install "setselect[batch]"') from error
-    return track(parts, "Selecting", total=total, console=Console(stderr=True))

@@ -84,9 +84,6 @@ def test_the_default_reads_the_words_of_questions_and_texts(folder: Path) -> Non
     other = run(folder, "--texts", folder / "texts.parquet", "--question-column", "question", "--titles", "heading")
     assert other.exit_code == 2
     assert "titles: None there, 'heading' now" in other.stderr
-    missing = run(folder, "--question-column", "question")
-    assert missing.exit_code == 2
-    assert "--texts must name the candidates' texts" in missing.stderr
 
 
 def test_row_numbers_and_parameters_of_every_kind(folder: Path) -> None:
@@ -132,17 +129,14 @@ def test_candidates_and_relevance_from_columns(folder: Path) -> None:
         (["--selector", "best"], "best"),
         (["--parameter", "refine"], "--parameter takes name=value, got 'refine'"),
         (["--parameter", "refine=true", "--parameter", "refine=false"], "--parameter refine is given twice"),
-        (["--selector", "vrsd", "--parameter", "refine=maybe"], "refine must be"),
         (["--parameter", "lambda_mult=0.5"], "'coverage' has no parameter 'lambda_mult' (a parameter of 'mmr')"),
         (["--parameter", "out=x"], "no parameter 'out'"),
-        (["--selector", "ndpp", "--parameter", "kernel=nowhere.safetensors"], "nowhere.safetensors"),
         # Arguments of the library have the names of the command's options.
         (["--k", "0"], "--k must be at least 1"),
         (["--fetch-k", "3"], "--fetch-k must be at least --k = 4"),
         (["--id-column", "name"], "no column name (--row-numbers writes row numbers instead)"),
-        (COLUMNS[2:], "--relevance-column='scores' has a number for each candidate, so --candidates-column must name"),
-        ([*COLUMNS, "--relevance-scale", "log"], "--relevance-scale must be one of minmax, rank"),
-        (["--model", "x"], "--model 'x' embeds texts: name their column (--text-column)"),
+        (COLUMNS[2:], "--relevance-column has a number for each candidate, so --candidates-column must name"),
+        (["--model", "x"], "--model embeds texts, so --text-column must name their column"),
         # A path that contains the name of an argument stays as it is.
         (["--queries", "/data/id_column/q.parquet"], "there is no file /data/id_column/q.parquet"),
     ],

@@ -88,17 +88,11 @@ def test_files_are_read_in_order_and_rows_are_numbered_over_all_of_them(index: P
     assert written["ids"].to_pylist() == select_table(table(), index, **SETTINGS)["ids"].to_pylist()
 
 
-@pytest.mark.parametrize(
-    "kind", ["list<float>", "list<double>", "list<halffloat>", "large_list<float>", "fixed_size_list<float>[24]"]
-)
-def test_lists_of_every_float_type_are_read(kind: str, index: Path) -> None:
-    inner = {"float": pa.float32(), "double": pa.float64(), "halffloat": pa.float16()}[
-        kind.partition("<")[2].partition(">")[0]
-    ]
-    of = pa.large_list(inner) if kind[0] == "l" and "large" in kind else pa.list_(inner, D if "fixed" in kind else -1)
+@pytest.mark.parametrize("number", [pa.float16(), pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("lists", [pa.list_, pa.large_list, lambda number: pa.list_(number, D)])
+def test_lists_of_every_float_type_are_read(lists: Any, number: Any, index: Path) -> None:
     rounded = queries().astype(np.float16)
-    column = pa.array([row.astype(inner.to_pandas_dtype()) for row in rounded], of)
-    assert str(of).replace("element: ", "").replace("item: ", "") == kind
+    column = pa.array([row.astype(number.to_pandas_dtype()) for row in rounded], lists(number))
     # A slice starts in the middle of the buffers; Parquet gives chunks.
     chunked = pa.chunked_array([column.slice(0, 10), column.slice(10, 0), column.slice(10)])
     for start in (0, 5, 17):
@@ -294,18 +288,9 @@ def test_other_settings_than_those_of_the_folder_are_named(index: Path, files: P
     }.items():
         with pytest.raises(InvalidParameterError, match=differs):
             select_dataset(files, index, out=out, **{"block_rows": 100, **SETTINGS, **change})
-    other = faiss.IndexFlatIP(D)
-    other.add(-corpus())
-    faiss.write_index(other, str(index))
-    with pytest.raises(InvalidParameterError, match=r"index: '\d+ bytes"):
-        select_dataset(files, index, out=out, block_rows=100, **SETTINGS)
-    flat_index(index)
     # A file with the same content under another name and date counts as the same.
     moved = files.rename(tmp_path / "moved.parquet")
     assert select_dataset(moved, index, out=out, block_rows=100, **SETTINGS).resumed == 3
-    pq.write_table(table().slice(1), moved)
-    with pytest.raises(InvalidParameterError, match="queries"):
-        select_dataset(moved, index, out=out, block_rows=100, **SETTINGS)
     assert {f.name: f.read_bytes() for f in out.iterdir()} == before
 
 

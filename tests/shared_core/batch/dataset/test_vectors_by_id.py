@@ -46,7 +46,7 @@ def test_rows_without_an_id_are_nobodys(tmp_path: Path) -> None:
         (
             [1.5, 2.5],
             [[1.0]] * 2,
-            "column 'id' must contain ids, which are texts or whole numbers, but contains double",
+            "column 'id' must contain texts or whole numbers, but contains double",
         ),
     ],
 )
@@ -66,6 +66,6 @@ def test_a_missing_column_is_an_error_that_lists_the_columns(tmp_path: Path) -> 
     write(path, ["a"], [[1.0]], id="key")
     with pytest.raises(InvalidInputError) as error:
         read_vectors_by_id(path, ["a"])
-    assert str(error.value) == f"{path}: id_column = 'id', but the columns are 'key', 'vector'"
+    assert str(error.value) == f"{path}: no column id (id_column); there is key, vector"
     with pytest.raises(InvalidInputError, match="there are no ids"):
         read_vectors_by_id(path, [], id_column="key")

@@ -125,7 +125,7 @@ def test_what_is_missing_for_the_words_is_named(settings: dict[str, Any], messag
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"id": [1], "body": ["a"]}, "there must be one column 'text'; there is 'id', 'body'"),
+        ({"id": [1], "body": ["a"]}, "no column text; there is id, body"),
         ({"id": [1.5], "text": ["a"]}, "column 'id' must contain texts or whole numbers, but contains double"),
         ({"id": [1, 1], "text": ["a", "b"]}, "the id '1' occurs a second time"),
     ],
@@ -198,7 +198,7 @@ def test_a_row_says_which_candidate_names_each_pick(index: Path, tmp_path: Path)
     assert written(select_table(asked(), index, **settings, titles=lambda ids: by_id)) == named()
     without = select_table(asked(), index, **settings, reference_weight=0)
     assert without.column_names == ["id", "ids", "gains", "relevance", "error"]
-    with pytest.raises(InvalidInputError, match="there must be one column 'heading'; there is 'id', 'text', 'title'"):
+    with pytest.raises(InvalidInputError, match="no column heading; there is id, text, title"):
         select_table(asked(), index, **settings, titles="heading")
 
 

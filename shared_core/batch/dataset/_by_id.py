@@ -1,0 +1,120 @@
+"""Vectors and texts by id, from Parquet files with a row for each id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._argument_names import argument_name
+from ..._validation import quoted
+from ...errors import InvalidInputError
+from ._columns import read_vectors
+from ._row_ranges import Paths, RowRange, cut_into_ranges, list_files, open_parquet, read_rows
+from ._schema import Column, check_columns, is_floats, is_id, is_text
+
+# Rows that read_vectors_by_id holds at once.
+_BLOCK_ROWS = 100_000
+
+
+def read_vectors_by_id(
+    paths: Paths, ids: Sequence[str], *, id_column: str = "id", vector_column: str = "vector"
+) -> NDArray[np.float32]:
+    """The vectors of these ids, from Parquet files with a row for each id; rows with other ids are passed over.
+
+    Parameters
+    ----------
+    paths : path or paths
+        Parquet files, or a folder of them.
+    ids : sequence of str, length n
+        The ids whose vectors to read. A whole number in a file counts as its text.
+    id_column : str
+        The column of the ids: texts or whole numbers.
+    vector_column : str
+        The column of the vectors: lists of floats, all of the same length.
+
+    Returns
+    -------
+    ndarray of float32, shape (n, d)
+
+    Raises
+    ------
+    InvalidInputError
+        There are no ids; a file cannot be read or lacks a column; an id has no vector, or two; or a vector is null,
+        holds NaN or inf, or has another length. The message names the file, and the row (from 0) with its id.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
+    >>> path = f"{tempfile.mkdtemp()}/vectors.parquet"
+    >>> pq.write_table(pa.table({"id": ["a", "b"], "vector": [[1.0, 0.0], [0.0, 2.0]]}), path)
+    >>> read_vectors_by_id(path, ["b", "a"])
+    array([[0., 2.],
+           [1., 0.]], dtype=float32)
+    """
+    if not ids:
+        raise InvalidInputError("there are no ids to read vectors for")
+    columns = [
+        Column(id_column, is_id, "texts or whole numbers", f" ({argument_name('id_column')})"),
+        Column(vector_column, is_floats, "lists of floats", f" ({argument_name('vector_column')})"),
+    ]
+    names = set(ids)
+    by_id: dict[str, NDArray[np.float32]] = {}
+    first_id, dimension = None, None
+    for rows in cut_into_ranges(list_files(paths), _BLOCK_ROWS):
+        with open_parquet(rows.file) as parquet:
+            check_columns(parquet.schema_arrow, columns, rows.file)
+        table = read_rows(rows, [id_column, vector_column])
+        vectors, problems = read_vectors(table[vector_column], dimension, zero_is_problem=False)
+        for row, value in enumerate(table[id_column].to_pylist()):
+            # A row without an id is nobody's.
+            if value is None:
+                continue
+            name = str(value)
+            first_id = first_id or name
+            if name not in names:
+                continue
+            problem = "the id occurs a second time" if name in by_id else problems[row]
+            if problem is not None:
+                raise InvalidInputError(f"{rows.file}: row {rows.start + row} (id {quoted(name)}): {problem}")
+            by_id[name] = vectors[row]
+            dimension = vectors.shape[1]
+    missing = [name for name in ids if name not in by_id]
+    if missing:
+        shown = ", ".join(map(quoted, missing[:3])) + (", ..." if len(missing) > 3 else "")
+        held = "it has no row" if first_id is None else f"its first id is {quoted(first_id)}"
+        raise InvalidInputError(f"{paths} has no vector for {len(missing)} of {len(ids)} ids: {shown}; {held}")
+    return np.stack([by_id[name] for name in ids])
+
+
+class TextFiles:
+    """The texts of candidates by id, and their titles: from a column ``titles``, or from ``title`` if a file has it."""
+
+    def __init__(self, paths: Paths, titles: str | None = None) -> None:
+        self._rows: dict[str, tuple[str, str]] = {}
+        for file in list_files(paths):
+            with open_parquet(file) as parquet:
+                schema, count = parquet.schema_arrow, parquet.metadata.num_rows
+            title = titles or ("title" if "title" in schema.names and is_text(schema.field("title").type) else None)
+            columns = [Column("id", is_id, "texts or whole numbers"), Column("text", is_text, "text")]
+            check_columns(schema, [*columns, Column(title, is_text, "text")], str(file))
+            names = list(dict.fromkeys(["id", "text", title or "text"]))
+            table = read_rows(RowRange(0, str(file), 0, count, 0), names)
+            heads = [""] * count if title is None else table[title].to_pylist()
+            for name, *row in zip(table["id"].to_pylist(), table["text"].to_pylist(), heads, strict=True):
+                # A row without an id is nobody's.
+                if name is None:
+                    continue
+                if str(name) in self._rows:
+                    raise InvalidInputError(f"{paths}: the id {quoted(str(name))} occurs a second time")
+                self._rows[str(name)] = (row[0] or "", row[1] or "")
+
+    def __call__(self, ids: Sequence[Any]) -> dict[Any, str]:
+        """The texts of those ids that the files have; a null is an empty text."""
+        return {i: self._rows[str(i)][0] for i in ids if str(i) in self._rows}
+
+    def titles(self, ids: Sequence[Any]) -> dict[Any, str]:
+        """The titles of those ids that the files have; a null is an empty title."""
+        return {i: self._rows[str(i)][1] for i in ids if str(i) in self._rows}

@@ -1,0 +1,118 @@
+"""What the columns of a table of queries hold: vectors, texts to embed, candidates and their relevance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..._validation import quoted
+from ...errors import InvalidInputError
+from ._schema import list_type
+from ._settings import DatasetSettings
+
+# Float32 vectors (n, d), and for each row None or the reason why its vector is unusable.
+Rows = tuple[NDArray[np.float32], list[str | None]]
+# The ids of a query's candidates, and their relevance (m,) if it is given; or the reason why they are unusable.
+Given = tuple[list[Any], NDArray[np.float64] | None] | str
+
+
+def read_vectors(column: Any, dimension: int | None, *, zero_is_problem: bool = True) -> Rows:
+    """The vectors of a column of lists or 1-d tensors of floats; without a dimension the most common length counts."""
+    lists = as_lists(column)
+    null = lists.is_null().to_numpy(zero_copy_only=False)
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    # flatten() leaves out the values behind a null list.
+    flat = lists.flatten().to_numpy(zero_copy_only=False)
+    if dimension is None:
+        dimension = int(np.bincount(lengths[~null]).argmax()) if (~null).any() else 0
+    complete = ~null & (lengths == dimension)
+    vectors = np.zeros((len(lists), dimension), np.float32)
+    starts = np.cumsum(lengths) - lengths
+    with np.errstate(over="ignore"):
+        if complete.all():
+            vectors[:] = flat.reshape(vectors.shape)
+        else:
+            vectors[complete] = flat[starts[complete, None] + np.arange(dimension)]
+    problems = _find_problems(vectors, zero_is_problem)
+    for i in np.flatnonzero(~complete):
+        problems[i] = "the vector is null" if null[i] else f"the vector has length {lengths[i]}, not {dimension}"
+    return vectors, problems
+
+
+def embed_texts(column: Any, embed: Callable[[list[str]], NDArray[np.float32]], dimension: int | None) -> Rows:
+    """The vectors that an embedding model gives for a column of texts."""
+    texts = column.to_pylist()
+    problems: list[str | None] = [
+        "the text is null" if text is None else None if text.strip() else "the text is blank" for text in texts
+    ]
+    good = [i for i, problem in enumerate(problems) if problem is None]
+    if not good:
+        return np.zeros((len(texts), dimension or 0), np.float32), problems
+    embedded = np.asarray(embed([texts[i] for i in good]), np.float32)
+    if dimension is not None and embedded.shape[1] != dimension:
+        raise InvalidInputError(
+            f"the model's vectors have length {embedded.shape[1]}, the index's {dimension}: name the model that "
+            "embedded the index's texts"
+        )
+    vectors = np.zeros((len(texts), embedded.shape[1]), np.float32)
+    vectors[good] = embedded
+    for i, problem in zip(good, _find_problems(embedded), strict=True):
+        problems[i] = problem
+    return vectors, problems
+
+
+def _find_problems(vectors: NDArray[np.float32], zero_is_problem: bool = True) -> list[str | None]:
+    problems: list[str | None] = [None] * len(vectors)
+    for i in np.flatnonzero(~np.isfinite(vectors).all(axis=1)):
+        problems[i] = f"the vector contains {vectors[i][~np.isfinite(vectors[i])][0]} (as float32)"
+    for i in np.flatnonzero(~vectors.any(axis=1)) if zero_is_problem else ():
+        problems[i] = "the vector is zero and has no direction"
+    return problems
+
+
+def read_candidates(queries: Any, rows: Sequence[int], settings: DatasetSettings) -> list[Given]:
+    """The candidates that these ascending rows of a table name, and their relevance if the settings name its column."""
+    # A slice of a table is a view. Only the lists of its rows become Python objects.
+    part = queries.slice(rows[0], rows[-1] - rows[0] + 1)
+    ids = as_lists(part[settings.candidates_column]).to_pylist()
+    name = settings.relevance_column
+    relevance = [None] * len(part) if name is None else as_lists(part[name]).to_pylist()
+    return [_check_candidates(ids[i - rows[0]], relevance[i - rows[0]], name is not None) for i in rows]
+
+
+def _check_candidates(ids: list[Any] | None, relevance: list[Any] | None, has_relevance: bool) -> Given:
+    if not ids:
+        return "the list of candidates is null" if ids is None else "the list of candidates is empty"
+    if None in ids:
+        return f"the list of candidates contains a null at position {ids.index(None)}"
+    if len(set(ids)) < len(ids):
+        return f"candidate {quoted(next(i for i in ids if ids.count(i) > 1))} is in the list twice"
+    if not has_relevance:
+        return ids, None
+    if relevance is None:
+        return "the list of relevance is null"
+    if len(relevance) != len(ids):
+        return f"the list of relevance has length {len(relevance)}, the list of candidates {len(ids)}"
+    for i, number in zip(ids, relevance, strict=True):
+        if number is None or not math.isfinite(number):
+            return f"the relevance of candidate {quoted(i)} is {'null' if number is None else number}"
+    return ids, np.array(relevance, np.float64)
+
+
+def as_lists(column: Any) -> Any:
+    """A column that has a :func:`list_type` as one array of lists."""
+    lists = column.combine_chunks()
+    # Without chunks, combine_chunks() returns a ChunkedArray.
+    if isinstance(lists, pa.ChunkedArray):
+        lists = pa.concat_arrays(lists.chunks) if lists.num_chunks else pa.array([], list_type(column.type))
+    if isinstance(lists, pa.ExtensionArray):
+        lists = lists.storage
+        if pa.types.is_struct(lists.type):
+            lists = pc.struct_field(lists, "data")
+    return lists

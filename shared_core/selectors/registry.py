@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from .._validation import nearest_name, quoted
@@ -187,7 +187,7 @@ def make_selector(name: str, **parameters: Any) -> Selector:
     MMR(lambda_mult=0.5, lambda_b=0.95)
     """
     if not parameters:
-        kind: Hashable = _REGISTRY[_known(name)]
+        kind: Any = _REGISTRY[_known(name)]
         return _make_default(kind)
     allowed = selector_parameters(name)
     unknown = [p for p in parameters if p not in allowed]

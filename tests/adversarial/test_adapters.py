@@ -30,6 +30,7 @@ from setselect import (
 )
 from shared_core.retrieval.results import sort_items
 from shared_core.scaling import rescale
+from shared_core.selection.route import Limits, select_set
 from tests.adapters.bindings import (
     RETRIEVERS,
     ROWS,

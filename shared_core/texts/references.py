@@ -172,30 +172,33 @@ def _find_in_texts(
 ) -> Iterator[tuple[int, set[Key]]]:
     """The row of each text with the sought names that stand in it.
 
-    Names are looked up by their first word, longest first. So the time is linear in the length of the texts.
+    Names are looked up by their first two words, longest first. So the time is linear in the length of the texts.
     """
     sought = set(sought)
     lengths: dict[str, list[int]] = {}
     for length, first in sorted({(len(key), key[0]) for key in sought}, reverse=True):
         lengths.setdefault(first, []).append(length)
+    pairs = {key[:2] for key in sought}
     ordinary: set[Key] = set()
     found: dict[int, set[Key]] = {}
     for row, text in enumerate(texts):
         if row in skipped:
             continue
         words = text.words
-        as_written: list[str] = []
         named, end = set(), 0
         for start in compress(count(), map(lengths.__contains__, words)):
-            for length in lengths[words[start]] if start >= end else ():
+            first = words[start]
+            # Many texts have the first word of a name, such as "the", without its second one.
+            if start < end or ((first, *words[start + 1 : start + 2]) not in pairs and (first,) not in pairs):
+                continue
+            for length in lengths[first]:
                 # Shorter than ``length`` at the end of the text.
                 key = tuple(words[start : start + length])
                 if key not in sought:
                     continue
                 if len(key) == 1:
-                    as_written = as_written or text.spaced.split()
-                    if as_written[start] not in written[key[0]]:
-                        if as_written[start].islower():
+                    if text.written[start] not in written[key[0]]:
+                        if text.written[start].islower():
                             ordinary.add(key)
                         continue
                 named.add(key)

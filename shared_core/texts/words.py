@@ -45,14 +45,18 @@ class Text:
         self.text = text
 
     @cached_property
-    def spaced(self) -> str:
-        """The words as they are written, between spaces."""
-        return space_words(self.text)
-
-    @cached_property
     def words(self) -> list[str]:
         """The words, case-folded."""
-        return self.spaced.casefold().split()
+        return self._spaced.casefold().split()
+
+    @cached_property
+    def written(self) -> list[str]:
+        """The words as they are written."""
+        return self._spaced.split()
+
+    @cached_property
+    def _spaced(self) -> str:
+        return space_words(self.text)
 
 
 def split_words(text: str) -> list[str]:

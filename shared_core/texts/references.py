@@ -196,11 +196,10 @@ def _find_in_texts(
                 key = tuple(words[start : start + length])
                 if key not in sought:
                     continue
-                if len(key) == 1:
-                    if text.written[start] not in written[key[0]]:
-                        if text.written[start].islower():
-                            ordinary.add(key)
-                        continue
+                if len(key) == 1 and text.written[start] not in written[first]:
+                    if text.written[start].islower():
+                        ordinary.add(key)
+                    continue
                 named.add(key)
                 end = start + len(key)
                 break

@@ -57,8 +57,8 @@ def compare(
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers', 'queries': its "
-            "sub-questions, and 'scores': those of your own reranker), or .txt with one query a line. 'gold' lists the "
+            help="JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers', 'sub_questions', "
+            "and 'scores': those of your own reranker), or .txt with one query a line. 'gold' lists the "
             "right documents, ['a', 'b', 'c']; 'subtopics' says which of them answer the same part, "
             "{'reset': ['a', 'b'], 'disk': ['c']}."
         ),
@@ -339,10 +339,10 @@ def _compare(
         make = loaded().embed_queries
         return CachedEmbedding(make, name, cache, track=progress, description="Embedding queries")(texts)
 
-    if source.queries is not None and any(query.queries for query in corpus.queries):
+    if source.queries is not None and any(query.sub_questions for query in corpus.queries):
         raise InvalidParameterError(
             "--query-vectors holds no vectors of sub-questions: leave it out, so that they are embedded, or leave out "
-            "'queries'"
+            "'sub_questions'"
         )
     rows, query_rows = source.read(corpus)
     comparison = compare_methods(

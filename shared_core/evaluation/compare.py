@@ -25,7 +25,7 @@ from .corpus import Document, Query, as_document, as_query, convert_all
 from .hybrid_search import HYBRID_SEARCH, WordIndex, fuse_rankings
 from .judging import (
     BEYOND,
-    FoundCandidates,
+    SearchResult,
     JudgedQuery,
     carriers_of,
     check_documents,
@@ -86,7 +86,7 @@ def compare(
         ``max_per_source`` or ``budget``), or both mixed. The default ids are "1", "2", ...
     queries : iterable of str, mapping or Query
         Texts, or records with ``text`` and optionally ``id``, ``gold``, ``subtopics``, ``root``, ``answers``, and
-        ``queries``: the sub-questions of this one. They share ``fetch_k`` with the question, and each setting selects
+        ``sub_questions``: the sub-questions of this one. They share ``fetch_k`` with the question, and each setting selects
         one set for all of them; plain similarity and hybrid search know the question alone. Two more rows show what
         merged lists give. ``scores`` are those of your own reranker, for two more rows: see
         :func:`~shared_core.evaluation.settings.with_scores`.
@@ -166,7 +166,7 @@ def compare(
     check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
     embed_documents, embed_queries = embed if isinstance(embed, tuple) else (embed, embed)
     rows = _as_vectors(embed_documents, [document.text for document in corpus], "documents")
-    asked = [text for query in cleaned for text in (query.text, *query.queries)]
+    asked = [text for query in cleaned for text in (query.text, *query.sub_questions)]
     query_rows = _as_vectors(embed_queries, asked, "queries")
     if rows.shape[1] != query_rows.shape[1]:
         raise InvalidInputError(
@@ -176,21 +176,21 @@ def compare(
     copies = copies_of(corpus)
     row_of = {name: row for row, name in enumerate(known)}
     fetch_k = min(fetch_k, len(corpus))
-    ends = np.cumsum([1 + len(query.queries) for query in cleaned]).tolist()
-    places = {query.id: slice(end - 1 - len(query.queries), end) for query, end in zip(cleaned, ends, strict=True)}
+    ends = np.cumsum([1 + len(query.sub_questions) for query in cleaned]).tolist()
+    places = {query.id: slice(end - 1 - len(query.sub_questions), end) for query, end in zip(cleaned, ends, strict=True)}
     nearest = nearest_rows(query_rows, rows, fetch_k)
     by_words = WordIndex([document.text for document in corpus])
-    if any(query.queries for query in cleaned):
+    if any(query.sub_questions for query in cleaned):
         notes.append("Hybrid search gets the question without its sub-questions.")
 
-    def candidates_of(query: Query) -> FoundCandidates:
+    def candidates_of(query: Query) -> SearchResult:
         place = places[query.id]
-        share = share_fetch_k(fetch_k, most, 1 + len(query.queries))
+        share = share_fetch_k(fetch_k, most, 1 + len(query.sub_questions))
         found = list(dict.fromkeys(nearest[place, :share].ravel().tolist()))
         fused = fuse_rankings([nearest[place.start].tolist(), by_words.best_rows(query.text, fetch_k).tolist()])
         every = list(dict.fromkeys([*found, *fused]))
         position = {row: i for i, row in enumerate(every)}
-        return FoundCandidates(
+        return SearchResult(
             query_rows[place],
             [corpus[i] for i in every],
             rows[every],
@@ -219,7 +219,7 @@ def compare(
 
 def compare_candidates(
     queries: Iterable[str | Mapping[str, Any] | Query],
-    candidates_of: Callable[[Query], FoundCandidates],
+    candidates_of: Callable[[Query], SearchResult],
     *,
     k: int | Sequence[int] = 5,
     fetch_k: int | None = None,
@@ -239,7 +239,7 @@ def compare_candidates(
     queries : iterable of str, mapping or Query
         The questions, as in :func:`compare`.
     candidates_of : callable
-        ``candidates_of(query) -> FoundCandidates``: the query's vector, at most ``fetch_k`` documents, and their
+        ``candidates_of(query) -> SearchResult``: the query's vector, at most ``fetch_k`` documents, and their
         vectors. A query without candidates is left out, and a note says so. If the query has sub-questions, the
         vector has a row for each, shape (q, d), and the documents are those of all searches. Its ``rankings`` become
         further settings: your own hybrid search, for example.
@@ -264,7 +264,7 @@ def compare_candidates(
     Examples
     --------
     >>> documents = [Document("a", "A"), Document("b", "B"), Document("c", "C")]
-    >>> candidates = FoundCandidates([1.0, 0.9], documents, [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]])
+    >>> candidates = SearchResult([1.0, 0.9], documents, [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]])
     >>> found = compare_candidates(["both?"], lambda query: candidates, k=2)
     >>> found.recommendation.setting is None, found.queries[0].picks[0]
     (True, (0, 1))
@@ -282,7 +282,7 @@ def compare_candidates(
     given = convert_all(queries, as_query, "queries")
     check_deciding(decide_by, allowed_measures(given, any(query.subtopics or query.gold for query in given)))
     tried = _with_rows_of_scores(tried, given)
-    sub_questions = sum(len(query.queries) for query in given)
+    sub_questions = sum(len(query.sub_questions) for query in given)
     if sub_questions:
         tried = with_merged_lists(tried, fetch_k)
     selectors = [selector for _, selector in tried]

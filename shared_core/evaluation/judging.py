@@ -31,7 +31,7 @@ BEYOND = "\0beyond the candidates"
 
 
 @dataclass(frozen=True, eq=False)
-class FoundCandidates:
+class SearchResult:
     """The candidates that a search found for a query, and the rankings of other searches.
 
     Attributes
@@ -145,7 +145,7 @@ class JudgedQuery:
 
 def judge(
     query: Query,
-    found: FoundCandidates,
+    found: SearchResult,
     selectors: Sequence[Selector],
     sizes: Sequence[int],
     *,
@@ -158,10 +158,10 @@ def judge(
     view shows the first of the ``sizes``.
     """
     try:
-        if query.queries and np.shape(found.vector)[:-1] != (1 + len(query.queries),):
+        if query.sub_questions and np.shape(found.vector)[:-1] != (1 + len(query.sub_questions),):
             raise InvalidInputError(
-                f"the vector of a query with {counted(len(query.queries), 'sub-question')} must have "
-                f"{1 + len(query.queries)} rows, the question first, got shape {np.shape(found.vector)}"
+                f"the vector of a query with {counted(len(query.sub_questions), 'sub-question')} must have "
+                f"{1 + len(query.sub_questions)} rows, the question first, got shape {np.shape(found.vector)}"
             )
         searched = len(found.documents) if found.candidates is None else found.candidates
         check_documents(found.documents, selectors)
@@ -204,7 +204,7 @@ def judge(
             return everything.take(rows).with_query(
                 found.vector,
                 [scores[row] for row in rows] if scored else None,
-                match_words([query.text, *query.queries], some) if any(map(uses_words, selectors)) else None,
+                match_words([query.text, *query.sub_questions], some) if any(map(uses_words, selectors)) else None,
                 find_references(some, titles) if any(map(uses_references, selectors)) else None,
             )
 
@@ -260,7 +260,7 @@ def judge(
         parts = parts or dict(zip(query.answers, contained.T, strict=True))
         distinct = pools[False][1]
         served: dict[int, int | None] = dict.fromkeys(place[row] for row in distinct)
-        if query.queries:
+        if query.sub_questions:
             served = dict(zip(served, best_query(candidates_of(distinct, False)).tolist(), strict=True))
         shown = view_query(
             query,
@@ -292,7 +292,7 @@ def _one_of_each_text(rows: Sequence[int], place: Sequence[int]) -> tuple[int, .
     return tuple(sorted({place[row]: row for row in reversed(rows)}.values()))
 
 
-def _read_rankings(found: FoundCandidates, copies: Mapping[str, str], k: int) -> dict[str, list[int]]:
+def _read_rankings(found: SearchResult, copies: Mapping[str, str], k: int) -> dict[str, list[int]]:
     """The first ``k`` rows of each ranking; of several rows with one text the first."""
     names = [copies.get(document.id, document.id) for document in found.documents]
     read = {}

@@ -17,7 +17,7 @@ from shared_core.errors import (
     VectorSourceError,
 )
 from shared_core.evaluation.compare import compare
-from shared_core.evaluation.recommend import lines_to_paste
+from shared_core.evaluation.snippets import lines_to_paste
 from shared_core.evaluation.settings import named, sweep
 from shared_core.signals.embedding_models import load_model
 from tests.embedding import corpus, embed

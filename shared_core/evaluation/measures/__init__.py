@@ -2,14 +2,6 @@
 
 from .metrics import mean_pairwise_cosine, sum_cosine
 from .ranking import rank_measures
-from .statistics import bootstrap_interval, bootstrap_intervals, paired_test, paired_tests
+from .statistics import bootstrap_interval, paired_test
 
-__all__ = [
-    "bootstrap_interval",
-    "bootstrap_intervals",
-    "mean_pairwise_cosine",
-    "paired_test",
-    "paired_tests",
-    "rank_measures",
-    "sum_cosine",
-]
+__all__ = ["bootstrap_interval", "mean_pairwise_cosine", "paired_test", "rank_measures", "sum_cosine"]

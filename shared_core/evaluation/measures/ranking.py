@@ -1,55 +1,43 @@
-"""Rankings against judgements: recall, nDCG and every other measure of ir_measures, and three measures of subtopics.
+"""Rankings against judgements: recall, nDCG and success by ir_measures, and two measures of subtopics.
 
-The three are computed here. ir_measures computes them by ndeval, which refuses cutoffs above 20, needs a compiler on
+The two are computed here. ir_measures computes them by ndeval, which refuses cutoffs above 20, needs a compiler on
 platforms without a wheel, and returns zeros if ir_measures 0.4.3 calls it for several parameters in one run.
 """
 
 from __future__ import annotations
 
-import ast
 import heapq
 import math
-import re
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..._validation import check_integer, check_number, quoted
+from ..._validation import quoted
 from ...errors import InvalidInputError, InvalidParameterError
-from ._inputs import Floats
-
-if TYPE_CHECKING:
-    from ir_measures import Measure
-
-_NOTATION = re.compile(r"(?P<name>\w+)(\((?P<parameters>.*)\))?(@(?P<at>\d[\d.]*))?")
 
 # Keys are hashables. They are typed Any because Mapping is invariant in the type of its keys.
-_Judged = Mapping[Any, int | Mapping[Any, int]]
-_Ranked = Sequence[Hashable] | Mapping[Any, float]
-_Topics = frozenset[Hashable]
+_Judgements: TypeAlias = Mapping[Any, int | Mapping[Any, int]]
+_Topics: TypeAlias = frozenset[Hashable]
+
+_OF_DOCUMENTS = ("R", "nDCG", "Success")
+_OF_SUBTOPICS = ("StRecall", "alpha_nDCG")
+# The weight that each repetition leaves to a subtopic: 1 − α, with α = 0.5.
+_KEEP = 0.5
 
 
 def rank_measures(
-    qrels: Mapping[Any, _Judged],
-    run: Mapping[Any, _Ranked],
-    names: Sequence[str],
-) -> dict[str, Floats]:
-    """Measures of each query's ranking, in the notation of ir_measures.
+    qrels: Mapping[Any, _Judgements], run: Mapping[Any, Sequence[Hashable]], names: Sequence[str]
+) -> dict[str, NDArray[np.float64]]:
+    """Measures of each query's ranking, by the names that ir_measures gives them.
 
-    A name is ``R@5``, ``nDCG@10``, ``RR@10`` or that of another measure that ir_measures can compute on this machine,
-    or one of these measures of subtopics:
-
-    - ``alpha_nDCG@10``: a document's gain is the sum over its subtopics of (1 − α) to the power of the number of
-      earlier documents of that subtopic. Gains are discounted by log2(1 + rank), and their sum is divided by that of
-      the greedy ideal ranking (Clarke et al., SIGIR 2008). α is 0.5, or as in ``alpha_nDCG(alpha=0.9)@10``. The greedy
-      ideal is an approximation, so a value can be slightly above 1. Its ties go to the last id, as text, as in ndeval.
-    - ``ERR_IA@10``: intent-aware expected reciprocal rank (Chapelle et al., Information Retrieval 2011). All subtopics
-      are equally probable, and a relevant document satisfies the reader with probability 0.5. The value is
-      divided by that of a ranking whose every document is relevant to every subtopic, as in ndeval.
-    - ``StRecall@10``: share of the subtopics that the first ten documents cover (Zhai, Cohen and Lafferty, SIGIR 2003).
-
-    A subtopic counts if it has a relevant document. ``rel=2`` in a name counts only grades of 2 and above.
+    - ``R@5``, ``nDCG@5``, ``Success@5``: recall, discounted gain, and whether any relevant document is there.
+    - ``StRecall@5``: share of the subtopics that the first five documents cover (Zhai, Cohen and Lafferty, SIGIR 2003).
+    - ``alpha_nDCG@5``: a document's gain is the sum over its subtopics of 0.5 to the power of the number of earlier
+      documents of that subtopic. Gains are discounted by log2(1 + rank), and their sum is divided by that of the greedy
+      ideal ranking (Clarke et al., SIGIR 2008). The greedy ideal is an approximation, so a value can be slightly above
+      1. Its ties go to the last id, as text, as in ndeval.
 
     Parameters
     ----------
@@ -57,9 +45,9 @@ def rank_measures(
         For each query the grade of each judged document: an int (0 is irrelevant) or, for subtopics, a mapping from
         subtopic to grade. The other measures then use the document's highest grade.
     run : mapping
-        For each query of ``qrels`` its ids, best first, or a mapping from id to score. An empty ranking gives 0.
+        For each query of ``qrels`` its ids, best first. An empty ranking gives 0.
     names : sequence of str
-        Names of ir-measures, such as ``"nDCG@10"``.
+        Names of these measures with their cutoffs.
 
     Returns
     -------
@@ -69,10 +57,10 @@ def rank_measures(
     Raises
     ------
     InvalidInputError
-        There are no queries, ``run`` lacks one of them, a query has no relevant document, an id is ranked twice, a
-        grade is not an integer, a score is NaN, or a measure of subtopics is requested for grades without subtopics.
+        There are no queries, ``run`` lacks one of them, a query has no relevant document, an id is ranked twice, or a
+        measure of subtopics is requested for grades without subtopics.
     InvalidParameterError
-        A name is unknown, or nothing that is installed computes it.
+        A name is none of these.
     ImportError
         ir_measures is not installed.
 
@@ -82,203 +70,127 @@ def rank_measures(
     >>> rank_measures(qrels, {"q": ["d2", "d3", "d1"]}, ["R@2", "StRecall@2"])
     {'R@2': array([0.66666667]), 'StRecall@2': array([0.5])}
     """
-    measures = _parsed(names)
+    measures = {name: _parse(name) for name in names}
     if not qrels:
         raise InvalidInputError("qrels holds no queries")
-    rankings = {query: _ranking(query, run) for query in qrels}
-    values: dict[str, Floats] = {}
-    ours = {name: measure for name, measure in measures.items() if measure.NAME in _OF_SUBTOPICS}
-    theirs = {name: measure for name, measure in measures.items() if name not in ours}
-    if theirs:
-        values.update(_by_library(qrels, rankings, theirs))
-    for name, measure in ours.items():
-        values[name] = np.array([_of_query(q, qrels[q], rankings[q], measure) for q in qrels])
-    return {name: values[name] for name in names}
+    for query, judged in qrels.items():
+        _check(query, judged, run)
+    values = {}
+    for name, (kind, cutoff) in measures.items():
+        if kind in _OF_DOCUMENTS:
+            values[name] = _by_library(qrels, run, name)
+        else:
+            measure = _subtopic_recall if kind == "StRecall" else _alpha_ndcg
+            values[name] = np.array([measure(_topics(q, qrels[q]), run[q], cutoff) for q in qrels])
+    return values
 
 
-def _parsed(names: Sequence[str]) -> dict[str, Measure]:
-    try:
-        import ir_measures
-    except ImportError as error:
-        raise ImportError('measures of rankings need ir-measures: pip install "setselect[eval]"') from error
-    pipeline: Any = ir_measures.DefaultPipeline
-    measures = {name: _measure(name, ir_measures.measures.registry) for name in names}
-    for name, measure in measures.items():
-        if measure.NAME not in _OF_SUBTOPICS and not pipeline.supports(measure):
-            raise InvalidParameterError(
-                f"{quoted(name)} is known to ir_measures, but nothing installed here computes it"
-            )
-    return measures
+def _parse(name: str) -> tuple[str, int]:
+    """The name of the measure, and its cutoff."""
+    kind, _, cutoff = name.partition("@")
+    if kind not in (*_OF_DOCUMENTS, *_OF_SUBTOPICS) or not cutoff.isdecimal() or int(cutoff) < 1:
+        known = ", ".join(f"{one}@5" for one in (*_OF_DOCUMENTS, *_OF_SUBTOPICS))
+        raise InvalidParameterError(f"{quoted(name)} is no measure with a cutoff: write one of {known}")
+    return kind, int(cutoff)
 
 
-def _measure(name: str, registry: Mapping[str, Measure]) -> Measure:
-    # ir_measures' own parser needs ast.Num, which Python 3.14 removed.
-    found = _NOTATION.fullmatch(name)
-    if not found or found["name"] not in registry:
-        raise InvalidParameterError(
-            f"{quoted(name)} is not a measure of ir_measures; write R@5, nDCG@10, alpha_nDCG@10"
-        )
-    try:
-        call = ast.parse(f"_({found['parameters'] or ''})", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args:
-            raise ValueError("parameters need names")
-        parameters = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
-        kind: Any = registry[found["name"]]
-        if found["at"]:
-            parameters[kind.AT_PARAM] = ast.literal_eval(found["at"])
-        made = kind(**parameters)
-        made.validate_params()
-        measure: Measure = made
-    except (ValueError, TypeError, SyntaxError, KeyError, AssertionError) as error:
-        raise InvalidParameterError(f"{quoted(name)} is not a measure of ir_measures: {quoted(error)}") from error
-    # ir_measures accepts a cutoff of 0.
-    if "cutoff" in measure.params:
-        check_integer(measure.params["cutoff"], f"{quoted(name)}: the cutoff", 1)
-    if measure.NAME in _OF_SUBTOPICS:
-        if "cutoff" not in measure.params or measure.params.get("judged_only"):
-            raise InvalidParameterError(
-                f"{quoted(name)} needs a cutoff and counts every document: write {measure.NAME}@10"
-            )
-        if measure.NAME == "alpha_nDCG":
-            check_number(measure["alpha"], f"{quoted(name)}: alpha", 0, 1)
-    return measure
-
-
-def _ranking(query: Hashable, run: Mapping[Any, _Ranked]) -> list[Hashable]:
+def _check(query: Hashable, judged: _Judgements, run: Mapping[Any, Sequence[Hashable]]) -> None:
     if query not in run:
         raise InvalidInputError(
             f"run holds no ranking for query {quoted(query)}; pass an empty one if nothing was found"
         )
-    ranked = run[query]
-    if isinstance(ranked, Mapping):
-        if any(math.isnan(score) for score in ranked.values()):
-            raise InvalidInputError(f"run: query {quoted(query)} has a score that is NaN")
-        return sorted(ranked, key=lambda name: -ranked[name])
-    if len(set(ranked)) < len(ranked):
-        twice = next(name for name in ranked if list(ranked).count(name) > 1)
+    ranking = list(run[query])
+    if len(set(ranking)) < len(ranking):
+        twice = next(name for name in ranking if ranking.count(name) > 1)
         raise InvalidInputError(f"run: query {quoted(query)} ranks id {quoted(twice)} more than once")
-    return list(ranked)
-
-
-def _whole(grade: Any, query: Hashable, document: Hashable) -> int:
-    if isinstance(grade, (int, np.integer)):
-        return int(grade)
-    raise InvalidInputError(
-        f"qrels: query {quoted(query)}, id {quoted(document)} has grade {quoted(grade)}; grades are whole numbers"
-    )
-
-
-def _grades(query: Hashable, judged: _Judged) -> dict[Hashable, int]:
-    grades = {}
-    for document, grade in judged.items():
-        each = grade.values() if isinstance(grade, Mapping) else [grade]
-        grades[document] = max((_whole(one, query, document) for one in each), default=0)
-    if max(grades.values(), default=0) < 1:
+    if max(map(_highest, judged.values()), default=0) < 1:
         raise InvalidInputError(f"qrels: query {quoted(query)} has no relevant document, so nothing can be measured")
-    return grades
+
+
+def _highest(grade: int | Mapping[Any, int]) -> int:
+    return max(grade.values(), default=0) if isinstance(grade, Mapping) else grade
 
 
 def _by_library(
-    qrels: Mapping[Any, _Judged],
-    rankings: Mapping[Hashable, list[Hashable]],
-    measures: Mapping[str, Measure],
-) -> dict[str, Floats]:
-    # ir_measures takes ids as text. Positions replace them here, so that the ids 1 and "1" stay different.
-    import ir_measures
-
+    qrels: Mapping[Any, _Judgements], run: Mapping[Any, Sequence[Hashable]], name: str
+) -> NDArray[np.float64]:
+    try:
+        import ir_measures
+    except ImportError as error:
+        raise ImportError('measures of rankings need ir-measures: pip install "setselect[eval]"') from error
+    kind, cutoff = _parse(name)
     grades_of, scores_of = {}, {}
-    for row, (query, ranking) in enumerate(rankings.items()):
-        grades = _grades(query, qrels[query])
-        texts = {name: str(i) for i, name in enumerate(dict.fromkeys([*ranking, *grades]))}
-        grades_of[str(row)] = {texts[name]: grade for name, grade in grades.items()}
-        scores_of[str(row)] = {texts[name]: float(len(ranking) - i) for i, name in enumerate(ranking)}
+    for row, (query, judged) in enumerate(qrels.items()):
+        ranking = run[query]
+        # ir_measures takes ids as text. Positions replace them here, so that the ids 1 and "1" stay different.
+        texts = {document: str(i) for i, document in enumerate(dict.fromkeys([*ranking, *judged]))}
+        grades_of[str(row)] = {texts[document]: int(_highest(grade)) for document, grade in judged.items()}
+        scores_of[str(row)] = {texts[document]: float(len(ranking) - i) for i, document in enumerate(ranking)}
     # ir_measures can leave out a query whose ranking is empty; its value stays 0.
-    values = {name: np.zeros(len(rankings)) for name in measures}
-    for name, measure in measures.items():
-        for metric in ir_measures.iter_calc([measure], grades_of, scores_of):
-            values[name][int(metric.query_id)] = metric.value
+    values = np.zeros(len(qrels))
+    for metric in ir_measures.iter_calc([getattr(ir_measures, kind) @ cutoff], grades_of, scores_of):
+        values[int(metric.query_id)] = metric.value
     return values
 
 
-def _subtopics(query: Hashable, judged: _Judged, least: int) -> tuple[dict[Hashable, _Topics], int]:
-    """The subtopics that each document is relevant to, and the number of all subtopics."""
-    of_document: dict[Hashable, _Topics] = {}
+def _topics(query: Hashable, judged: _Judgements) -> dict[Hashable, _Topics]:
+    """The subtopics that each document is relevant to."""
     for document, grades in judged.items():
         if not isinstance(grades, Mapping):
             raise InvalidInputError(
                 f"qrels: query {quoted(query)}, id {quoted(document)} has grade {quoted(grades)}; measures of "
                 "subtopics need a mapping from subtopic to grade"
             )
-        touched = {topic for topic, grade in grades.items() if _whole(grade, query, document) >= least}
-        of_document[document] = frozenset(touched)
-    count = len(frozenset().union(*of_document.values()))
-    if not count:
-        raise InvalidInputError(f"qrels: query {quoted(query)} has no relevant document, so nothing can be measured")
-    return of_document, count
+    return {
+        document: frozenset(topic for topic, grade in grades.items() if grade > 0)  # type: ignore[union-attr]
+        for document, grades in judged.items()
+    }
 
 
-def _of_query(query: Hashable, judged: _Judged, ranking: list[Hashable], measure: Measure) -> float:
-    topics, count = _subtopics(query, judged, int(measure["rel"]))
-    first = [topics.get(name, frozenset()) for name in ranking[: int(measure["cutoff"])]]
-    return _OF_SUBTOPICS[str(measure.NAME)](first, topics, count, measure)
+def _subtopic_recall(topics: Mapping[Hashable, _Topics], ranking: Sequence[Hashable], cutoff: int) -> float:
+    covered: _Topics = frozenset().union(*(topics.get(name, ()) for name in ranking[:cutoff]))
+    return len(covered) / len(frozenset().union(*topics.values()))
 
 
-def _subtopic_recall(first: list[_Topics], topics: dict[Hashable, _Topics], count: int, measure: Measure) -> float:
-    return len(frozenset().union(*first)) / count
+def _alpha_ndcg(topics: Mapping[Hashable, _Topics], ranking: Sequence[Hashable], cutoff: int) -> float:
+    first: list[_Topics] = [topics.get(name, frozenset()) for name in ranking[:cutoff]]
+    return _discounted_gain(first) / _discounted_gain(_ideal(topics, cutoff))
 
 
-def _err_ia(first: list[_Topics], topics: dict[Hashable, _Topics], count: int, measure: Measure) -> float:
-    reached = sum(gain / rank for rank, gain in enumerate(_gains(first, 0.5), 1))
-    return reached / sum(count * 0.5 ** (rank - 1) / rank for rank in range(1, int(measure["cutoff"]) + 1))
-
-
-def _alpha_ndcg(first: list[_Topics], topics: dict[Hashable, _Topics], count: int, measure: Measure) -> float:
-    keep = 1 - float(measure["alpha"])
-    ideal = _ideal(topics, keep, int(measure["cutoff"]))
-    return _discounted(_gains(first, keep)) / _discounted(_gains(ideal, keep))
-
-
-def _ideal(topics: dict[Hashable, _Topics], keep: float, length: int) -> list[_Topics]:
+def _ideal(topics: Mapping[Hashable, _Topics], length: int) -> list[_Topics]:
     """The ranking that takes the document of the highest gain at each rank."""
     # Documents of the same subtopics have the same gain, so one comparison serves all of them.
     names: dict[_Topics, list[str]] = {}
-    for name, touched in topics.items():
-        if touched:
-            names.setdefault(touched, []).append(str(name))
-    left = {touched: sorted(heapq.nlargest(length, of)) for touched, of in names.items()}
-    weight: dict[Hashable, float] = {}
+    for name, covered in topics.items():
+        if covered:
+            names.setdefault(covered, []).append(str(name))
+    left = {covered: sorted(heapq.nlargest(length, of)) for covered, of in names.items()}
+    weights: dict[Hashable, float] = {}
     ideal: list[_Topics] = []
     while left and len(ideal) < length:
-        best = max(left, key=lambda touched: (_gain(touched, weight), left[touched][-1]))
+        best = max(left, key=lambda covered: (_gain(covered, weights), left[covered][-1]))
         ideal.append(best)
-        _spend(best, weight, keep)
+        _repeat(best, weights)
         left[best].pop()
         if not left[best]:
             del left[best]
     return ideal
 
 
-def _gains(ranking: list[_Topics], keep: float) -> list[float]:
-    """The gain of each document: each repetition of a subtopic multiplies its weight by ``keep``."""
-    weight: dict[Hashable, float] = {}
-    gains = []
-    for touched in ranking:
-        gains.append(_gain(touched, weight))
-        _spend(touched, weight, keep)
-    return gains
+def _discounted_gain(ranking: Sequence[_Topics]) -> float:
+    weights: dict[Hashable, float] = {}
+    total = 0.0
+    for rank, covered in enumerate(ranking, 1):
+        total += _gain(covered, weights) / math.log2(1 + rank)
+        _repeat(covered, weights)
+    return total
 
 
-def _gain(touched: _Topics, weight: dict[Hashable, float]) -> float:
+def _gain(covered: _Topics, weights: Mapping[Hashable, float]) -> float:
     # The order of a set differs between processes; fsum gives the same sum in every order.
-    return math.fsum(weight.get(topic, 1.0) for topic in touched)
+    return math.fsum(weights.get(topic, 1.0) for topic in covered)
 
 
-def _spend(touched: _Topics, weight: dict[Hashable, float], keep: float) -> None:
-    weight.update({topic: weight.get(topic, 1.0) * keep for topic in touched})
-
-
-def _discounted(gains: list[float]) -> float:
-    return sum(gain / math.log2(1 + rank) for rank, gain in enumerate(gains, 1))
-
-
-_OF_SUBTOPICS = {"alpha_nDCG": _alpha_ndcg, "ERR_IA": _err_ia, "StRecall": _subtopic_recall}
+def _repeat(covered: _Topics, weights: dict[Hashable, float]) -> None:
+    """Lower the weight of each covered subtopic, for the next document that covers it."""
+    weights.update({topic: weights.get(topic, 1.0) * _KEEP for topic in covered})

@@ -15,7 +15,7 @@ from shared_core.evaluation import judging as judging_module
 from shared_core.evaluation.compare import compare, compare_candidates, nearest_rows
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
-from shared_core.evaluation.judging import FoundCandidates, _find_answers
+from shared_core.evaluation.judging import SearchResult, _find_answers
 from shared_core.evaluation.results import Comparison, Difference
 from shared_core.evaluation.settings import named, sweep
 from shared_core.evaluation.view import project_to_map
@@ -212,7 +212,7 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
 
 
 def test_a_search_without_vectors_of_the_sub_questions_is_refused() -> None:
-    found = FoundCandidates(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
+    found = SearchResult(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
     with pytest.raises(InvalidInputError, match=r"query '1': the vector .* 1 sub-question must have 2 rows"):
         compare_candidates([{"text": "?", "queries": ["!"]}], lambda query: found, k=2)
 
@@ -336,7 +336,7 @@ def test_subtopics_that_no_document_has_are_explained_once() -> None:
     assert (with_gold.recommendation.measure, said in with_gold.notes[0], len(with_gold.notes)) == ("recall", True, 1)
     # A search that finds no document with the label.
     documents = [Document(str(record["id"]), str(record["text"])) for record in TINY]
-    searched = FoundCandidates(TINY_QUERY, documents, TINY_VECTORS)
+    searched = SearchResult(TINY_QUERY, documents, TINY_VECTORS)
     assert (
         said in compare_candidates([{"text": "?", "subtopics": ["x"]}], lambda query: searched, k=2).recommendation.text
     )
@@ -365,11 +365,11 @@ def test_ctrl_c_after_the_last_query_keeps_the_comparison(monkeypatch: pytest.Mo
     monkeypatch.setattr(compare_module, "VIEWS", 1)
     searched: list[str] = []
 
-    def search(query: Query) -> FoundCandidates:
+    def search(query: Query) -> SearchResult:
         if query.id in searched:
             raise KeyboardInterrupt
         searched.append(query.id)
-        return FoundCandidates(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
+        return SearchResult(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
 
     # vrsd loses a, and the view of the second query needs another search.
     queries = [{"text": "?", "gold": ["a"]}] * 2
@@ -414,10 +414,10 @@ def test_candidates_may_come_from_anywhere_in_any_order() -> None:
     documents = [Document(str(record["id"]), str(record["text"])) for record in TINY]
     order = [2, 0, 1]
 
-    def candidates_of(query: Any) -> FoundCandidates:
+    def candidates_of(query: Any) -> SearchResult:
         if query.text == "nothing?":
-            return FoundCandidates(TINY_QUERY, [], np.empty((0, 2)))
-        return FoundCandidates(TINY_QUERY, [documents[i] for i in order], [TINY_VECTORS[i] for i in order])
+            return SearchResult(TINY_QUERY, [], np.empty((0, 2)))
+        return SearchResult(TINY_QUERY, [documents[i] for i in order], [TINY_VECTORS[i] for i in order])
 
     found = compare_candidates([{"text": "?", "gold": ["b", "c"]}, "nothing?"], candidates_of, k=2)
     everywhere = tiny({"text": "?", "gold": ["b", "c"]})
@@ -560,7 +560,7 @@ def test_answers_are_whole_words_in_languages_that_separate_words(text: str, ans
 
 def test_the_subtopics_of_gold_documents_that_were_not_found_are_unknown() -> None:
     documents = [Document(name, name, ("x",)) for name in "abc"]
-    found = FoundCandidates([1.0, 0.0], documents, np.array([[1.0, 0.0], [0.9, 0.1], [0.5, 0.5]]))
+    found = SearchResult([1.0, 0.0], documents, np.array([[1.0, 0.0], [0.9, 0.1], [0.5, 0.5]]))
     there = compare_candidates([{"text": "q", "gold": ["a"]}], lambda query: found, k=1, fetch_k=3)
     beyond = compare_candidates([{"text": "q", "gold": ["a", "z"]}], lambda query: found, k=1, fetch_k=3)
     keys = [{measure.key for measure in one.measures} for one in (there, beyond)]

@@ -9,7 +9,7 @@ import pytest
 
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document
-from shared_core.evaluation.judging import FoundCandidates
+from shared_core.evaluation.judging import SearchResult
 from shared_core.evaluation.points import group_near
 from shared_core.evaluation.results import Comparison
 from shared_core.evaluation.settings import named
@@ -63,7 +63,7 @@ def test_gold_documents_that_differ_are_not_grouped() -> None:
 
 def test_gold_documents_that_a_store_did_not_find_are_one_point_that_is_missed() -> None:
     vectors = np.array([[1.0, 0.0, 0.1], [1.0, 0.0, 0.11], [0.0, 1.0, 0.1]])
-    found = FoundCandidates([1.0, 0.2, 0.0], [Document(name, name) for name in "abc"], vectors)
+    found = SearchResult([1.0, 0.2, 0.0], [Document(name, name) for name in "abc"], vectors)
     asked = {"text": "?", "gold": ["a", "b", "y", "z"]}
     compared = compare_candidates([asked], lambda query: found, k=2, decide_by="point_recall")
     assert {compared.values[i, "point_recall"].mean for i in range(len(compared.settings))} == {0.5}

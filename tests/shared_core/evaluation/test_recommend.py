@@ -18,8 +18,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from shared_core import Candidates, LowRankKernel, Selector, select
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
-from shared_core.evaluation.judging import FoundCandidates
-from shared_core.evaluation.recommend import lines_to_paste, recommend
+from shared_core.evaluation.judging import SearchResult
+from shared_core.evaluation.snippets import lines_to_paste, recommend
 from shared_core.evaluation.results import Comparison, Measure, Recommendation, Setting
 from shared_core.evaluation.settings import named, sweep, with_scores
 from shared_core.evaluation.sub_questions import with_merged_lists
@@ -52,7 +52,7 @@ def corpus(
         # Any rotation leaves all cosines as they are.
         turn = np.linalg.qr(rng.normal(size=(len(query), len(query))))[0]
         documents = [Document(f"{number}-{row}", f"document {row} of {number}") for row in range(len(rows))]
-        made[str(number)] = FoundCandidates(query @ turn, documents, rows @ turn), gold
+        made[str(number)] = SearchResult(query @ turn, documents, rows @ turn), gold
     asked = [
         Query(name, "?", gold=tuple(found.documents[row].id for row in gold)) for name, (found, gold) in made.items()
     ]

@@ -14,8 +14,8 @@ from ..errors import InvalidParameterError
 from ..selectors.base import DEFAULT_SELECTOR
 from .judging import Matrix
 from .measures import bootstrap_interval, paired_test
-from .results import Claim, Difference, Estimate, Fewer, Recommendation, Setting, counted, number, percent
-from .sentences import NEEDS, QUESTIONS, say
+from .results import Claim, Difference, Estimate, Fewer, Part, Recommendation, Setting, counted, number, percent
+from .sentences import MISSING, NEEDS, OTHER_QUESTION, QUESTIONS, SENTENCES
 from .summary import MeasureValues
 
 # The measures that can decide by default. Those that use the most specific knowledge of what is right come first.
@@ -33,8 +33,6 @@ FEWEST = 6
 ENOUGH = 50
 # A recommendation begins with "But" if the setting makes at least this share of the queries worse.
 MANY = 0.1
-# The share of similarity's relevance that a setting must keep to be the example of the trade-off.
-KEPT = 0.95
 
 
 class Decision(NamedTuple):
@@ -76,44 +74,96 @@ def recommend(
     check_deciding(decide_by, by_key)
     key = decide_by or _default_measure({key: by_key[key].values.shape[1] for key in DECIDING if key in by_key})
     if key is None:
-        return Recommendation(None, None, None, (Claim(_describe_trade_off(settings, by_key, missing)),), None, None)
+        return Recommendation(None, None, None, (Claim(_describe_trade_off(by_key, missing)),), None, None)
     measure, of_queries, names = by_key[key]
     if not of_queries.any():
-        return Recommendation(None, None, None, (Claim(say("all zero", measure=measure.name)),), None, None)
+        claim = Claim(SENTENCES["all zero"].format(measure=measure.name))
+        return Recommendation(None, None, None, (claim,), None, None)
     decision = decide(settings, of_queries)
-    setting = decision.setting
-    claims = _claim_points(settings, key, by_key, setting, repeats) if repeats is not None and key in QUESTIONS else []
-    what = "root queries" if measure.needs == "perspectives" else "queries"
-    over = f"{len(names)} {what if len(names) != 1 else what.replace('queries', 'query')}"
-    facts = {"measure": measure.name, "mean": _with_interval(values[setting, key]), "over": over}
-    if setting == 0:
-        claims += _claim_similarity(settings, decision, key, values, differences, facts)
-    else:
-        lead, label = differences[setting, key], settings[setting].label
-        p = _tested(decision.p_similarity, len(settings) - 1)
-        worst_case = _describe_worst_case(lead, of_queries[setting] - of_queries[0], what)
-        # For p-recall the worst query is the name of a root.
-        query = None if measure.needs == "perspectives" else lead.worst_query
-        claims += [
-            Claim(say("take", label=label, **facts), "values", setting),
-            Claim(say("lead", lead=_with_interval(lead), p=p), "differences", setting),
-            Claim(worst_case, "differences", setting, query),
-        ]
-        if label in NEEDS:
-            claims.append(Claim(NEEDS[label], setting=setting))
-        claims += _claim_rival(settings, decision, key, values)
+    setting, rival = decision.setting, decision.rival
     by_size = {k: one.values for k, of_size in of_sizes.items() for one in of_size if one.measure.key == key}
     fewer = _find_fewer(settings, setting, by_size) if key in COUNTED and by_size else None
+    # The facts of every sentence that may follow.
+    others = len(settings) - 1
+    what = "root queries" if measure.needs == "perspectives" else "queries"
+    lead = differences[setting, key]
+    facts: dict[str, object] = {
+        "measure": measure.name,
+        "over": f"{len(names)} {what if len(names) != 1 else what.replace('queries', 'query')}",
+        "what": what,
+        "label": settings[setting].label,
+        "mean": _with_interval(values[setting, key]),
+        "lead": _with_interval(lead),
+        "p": _tested(decision.p_similarity, others),
+        "better": percent(lead.better),
+        "worse": percent(lead.worse),
+        "loss": number(lead.loss),
+        "worst_query": quoted(lead.worst_query),
+        "worst_loss": number(lead.worst_loss),
+    }
+    claims: list[Claim] = []
+
+    def claim(case: str, shown_in: Part | None, about: int | None, query: str | None = None, **more: object) -> None:
+        claims.append(Claim(SENTENCES[case].format(**facts, **more), shown_in, about, query))
+
+    if repeats is not None and key in QUESTIONS:
+        there = decide(settings, by_key[other := OTHER_QUESTION[key]].values).setting
+        advice = f"take {settings[there].label}" if there else "similarity is enough"
+        claim(
+            "points",
+            "values",
+            None,
+            repeats=repeats,
+            ours=QUESTIONS[key],
+            theirs=QUESTIONS[other],
+            other=by_key[other].measure.name,
+            option=f"{argument_name('decide_by')}={other}",
+            advice="the advice is the same" if there == setting else advice,
+        )
+    if setting:
+        claim("take", "values", setting)
+        claim("lead", "differences", setting)
+        case = "none worse" if lead.worst_query is None else "many worse" if lead.worse >= MANY else "some worse"
+        # For p-recall the worst query is the name of a root.
+        claim(case, "differences", setting, None if measure.needs == "perspectives" else lead.worst_query)
+        if settings[setting].label in NEEDS:
+            claims.append(Claim(NEEDS[settings[setting].label], setting=setting))
+    else:
+        claim("enough", "values", 0)
+    if rival is not None:
+        mine, gap = values[rival, key], differences[rival, key]
+        above = mine.mean > values[setting, key].mean
+        case = "rival lower" if not above else "rival simpler" if setting else "rival few"
+        if above and not setting and mine.queries >= ENOUGH:
+            case = "rival chance"
+        claim(
+            case,
+            "values" if setting else "differences",
+            rival,
+            rival=settings[rival].label,
+            rival_mean=number(mine.mean),
+            gap=number(mine.mean - values[setting, key].mean) if setting else _with_interval(gap),
+            rival_p=_tested(decision.p_rival, others),
+            least=FEWEST if mine.queries < FEWEST else ENOUGH,
+        )
     if fewer is not None:
-        claims.append(Claim(_describe_fewer(settings, fewer, setting, measure.name, by_size), "sizes", fewer.setting))
+        claim(
+            "fewer",
+            "sizes",
+            fewer.setting,
+            texts=counted(fewer.k, "text"),
+            than=fewer.than,
+            fewer_label=settings[fewer.setting].label,
+            find="finds" if fewer.k == 1 else "find",
+            ours=number(by_size[fewer.k][fewer.setting].mean()),
+            theirs=number(by_size[fewer.than][0].mean()),
+            difference=_with_interval(Estimate(fewer.difference, fewer.low, fewer.high, len(names))),
+        )
+        if fewer.setting == setting:
+            claim("change the lines", None, None, k=fewer.k)
+    p_rival = decision.p_rival if rival is not None and len(names) > 1 else None
     return Recommendation(
-        setting,
-        decision.rival,
-        key,
-        tuple(claims),
-        decision.p_rival if decision.rival is not None and len(names) > 1 else None,
-        decision.p_similarity if setting else None,
-        fewer,
+        setting, rival, key, tuple(claims), p_rival, decision.p_similarity if setting else None, fewer
     )
 
 
@@ -186,132 +236,11 @@ def _find_fewer(settings: Sequence[Setting], recommended: int, by_size: Mapping[
     return Fewer(setting, k, than, float(gaps.mean()), *bootstrap_interval(gaps))
 
 
-def _claim_points(
-    settings: Sequence[Setting], key: str, by_key: Mapping[str, MeasureValues], setting: int, repeats: str
-) -> list[Claim]:
-    """Claims on the two questions that gold documents ask if many of them nearly repeat each other."""
-    other = "recall" if key == "point_recall" else "point_recall"
-    there = decide(settings, by_key[other].values).setting
-    advice = "similarity is enough" if there == 0 else f"take {settings[there].label}"
-    facts = {
-        "measure": by_key[key].measure.name,
-        "other": by_key[other].measure.name,
-        "ours": QUESTIONS[key],
-        "theirs": QUESTIONS[other],
-        "option": argument_name("decide_by"),
-        "key": other,
-        "advice": "the advice is the same" if there == setting else advice,
-    }
-    return [Claim(say("points", repeats=repeats, **facts), "values"), Claim(say("name points"))]
-
-
-def _claim_similarity(
-    settings: Sequence[Setting],
-    decision: Decision,
-    key: str,
-    values: Mapping[tuple[int, str], Estimate],
-    differences: Mapping[tuple[int, str], Difference],
-    facts: Mapping[str, str],
-) -> list[Claim]:
-    """Claims if similarity is enough: how certain that is, and the best of the other settings."""
-    rival = decision.rival
-    if rival is None:
-        return [Claim(say("enough", reserve="", **facts), "values", 0)]
-    lead, queries = differences[rival, key], values[rival, key].queries
-    reserve = ", as far as these queries can tell" if lead.mean > 0 else ""
-    case = "others too few" if queries < FEWEST else "others few" if queries < ENOUGH else "others chance"
-    of_rival = say(
-        case if lead.mean > 0 else "others lower",
-        label=settings[rival].label,
-        mean=number(values[rival, key].mean),
-        lead=_with_interval(lead),
-        p=_tested(decision.p_rival, len(settings) - 1),
-        queries=counted(queries, "query", "queries"),
-        fewest=FEWEST,
-        enough=ENOUGH,
-    )
-    return [Claim(say("enough", reserve=reserve, **facts), "values", 0), Claim(of_rival, "differences", rival)]
-
-
-def _claim_rival(
-    settings: Sequence[Setting], decision: Decision, key: str, values: Mapping[tuple[int, str], Estimate]
-) -> list[Claim]:
-    """How the recommended setting compares with the best of the other methods, or with the best of all."""
-    setting, rival, _, p = decision
-    if rival is None:
-        return []
-    ours, theirs = values[setting, key].mean, values[rival, key].mean
-    text = say(
-        "rival higher" if theirs > ours else "rival lower" if p < CHANCE else "rival chance",
-        label=settings[rival].label,
-        mean=number(theirs),
-        lead=number(theirs - ours),
-        p=_tested(p, len(settings) - 1),
-        setting=settings[setting].label,
-    )
-    return [Claim(text, "values", rival)]
-
-
-def _describe_worst_case(difference: Difference, gaps: Matrix, what: str) -> str:
-    """What the setting makes worse, and what better.
-
-    ``gaps`` (N,) are its values minus those of similarity, and ``what`` is "queries" or "root queries".
-    """
-    facts = {"what": what, "better": percent(difference.better)}
-    if difference.worst_query is None:
-        return say("none worse", **facts)
-    losing = int((gaps <= -difference.worst_loss + ROUNDING).sum())
-    most = say(
-        "one loses most" if losing == 1 else "several lose most",
-        query=quoted(difference.worst_query),
-        loss=number(difference.worst_loss),
-        count=losing,
-        what=what,
-    )
-    but = "But it" if difference.worse >= MANY else "It"
-    return say("worse", but=but, worse=percent(difference.worse), loss=number(difference.loss), most=most, **facts)
-
-
-def _describe_fewer(
-    settings: Sequence[Setting], fewer: Fewer, recommended: int, measure: str, by_size: Mapping[int, Matrix]
-) -> str:
-    difference = Estimate(fewer.difference, fewer.low, fewer.high, 0)
-    sentences = [
-        say(
-            "fewer",
-            texts=counted(fewer.k, "text"),
-            label=settings[fewer.setting].label,
-            find="finds" if fewer.k == 1 else "find",
-            than=fewer.than,
-            measure=measure.partition("@")[0],
-            ours=number(by_size[fewer.k][fewer.setting].mean()),
-            theirs=number(by_size[fewer.than][0].mean()),
-            difference=_with_interval(difference),
-        )
-    ]
-    if fewer.low < 0:
-        sentences.append(say("maybe less", less=number(-fewer.low)))
-    smaller = [k for k in by_size if k < fewer.k]
-    if smaller:
-        sentences.append(say("next smaller", k=max(smaller)))
-    if fewer.setting == recommended:
-        sentences.append(say("change the lines", k=fewer.k))
-    return " ".join(sentences)
-
-
-def _describe_trade_off(
-    settings: Sequence[Setting], by_key: Mapping[str, MeasureValues], missing: str | None
-) -> str:
-    add = "Add gold ids, subtopics or answers to at least some of the queries."
-    sentences = [say("nothing known", missing=missing or add)]
+def _describe_trade_off(by_key: Mapping[str, MeasureValues], missing: str | None) -> str:
+    sentences = [SENTENCES["nothing known"].format(missing=missing or MISSING)]
     if "redundancy" in by_key:
-        relevance, redundancy = (by_key[key].values.mean(axis=1) for key in ("relevance", "redundancy"))
-        sentences.append(say("trade-off", relevance=number(relevance[0]), redundancy=number(redundancy[0])))
-        eligible = [i for i in range(len(settings)) if i == 0 or relevance[i] >= KEPT * relevance[0]]
-        least = min(eligible, key=lambda i: (float(redundancy[i]), i))
-        if relevance[0] > 0 and least != 0:
-            figures = {"relevance": number(relevance[least]), "redundancy": number(redundancy[least])}
-            sentences.append(say("least redundant", kept=percent(KEPT), label=settings[least].label, **figures))
+        relevance, redundancy = (number(by_key[key].values[0].mean()) for key in ("relevance", "redundancy"))
+        sentences.append(SENTENCES["trade-off"].format(relevance=relevance, redundancy=redundancy))
     return " ".join(sentences)
 
 

@@ -14,6 +14,7 @@ from .._validation import quoted
 if TYPE_CHECKING:
     import pandas
 
+Part = Literal["values", "differences", "sizes", "queries"]
 Needs = Literal["nothing", "gold", "subtopics", "perspectives", "answers"]
 
 
@@ -129,7 +130,7 @@ class Claim:
     """
 
     text: str
-    shown_in: Literal["values", "differences", "sizes", "queries"] | None = None
+    shown_in: Part | None = None
     setting: int | None = None
     query: str | None = None
 

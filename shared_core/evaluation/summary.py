@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .corpus import Query
 from .judging import JudgedQuery, Matrix
-from .measures import bootstrap_intervals, rank_measures
+from .measures import bootstrap_interval, rank_measures
 from .results import Difference, Estimate, Measure, Needs
 
 # Measures of the same picks, computed in another order, differ by less than this.
@@ -130,7 +130,7 @@ def estimate(columns: Sequence[MeasureValues]) -> dict[tuple[int, str], Estimate
         rows = np.vstack([column.values for column in same])
         # The computed mean of equal numbers can differ from them in the last bit.
         means = np.where((rows == rows[:, :1]).all(axis=1), rows[:, 0], rows.mean(axis=1))
-        bounds = zip(means.tolist(), *(ends.tolist() for ends in bootstrap_intervals(rows)), strict=True)
+        bounds = zip(means.tolist(), *(ends.tolist() for ends in bootstrap_interval(rows)), strict=True)
         estimates = [Estimate(mean, min(low, mean), max(high, mean), number) for mean, low, high in bounds]
         for i, column in enumerate(same):
             found[column.measure.key] = estimates[i * len(column.values) : (i + 1) * len(column.values)]

@@ -33,7 +33,7 @@ QUERIES: list[dict[str, Any]] = [
 def test_a_store_is_compared_by_its_documents_and_vectors(store: VectorStore, embeddings: WordEmbeddings) -> None:
     texts = [text for text, _ in corpus()]
     embeddings.documents = 0
-    queries = [*QUERIES, {"text": "old engine", "queries": ["hidden northern harbour", "old bread"], "gold": ["doc-2"]}]
+    queries = [*QUERIES, {"text": "old engine", "sub_questions": ["hidden northern harbour", "old bread"], "gold": ["doc-2"]}]
     found = compare_store(store, queries, k=4, fetch_k=20, model="words", title="A store")
     documents = [{"id": f"doc-{i}", "text": text} for i, text in enumerate(texts)]
     expected = compare(documents, queries, lambda some: [embed(text) for text in some], k=4, fetch_k=20)

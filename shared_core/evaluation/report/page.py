@@ -17,9 +17,9 @@ except ImportError as error:  # pragma: no cover
     raise ImportError('the report needs jinja2: pip install "setselect[eval]"') from error
 
 from ..._files import write_atomically
-from ..snippets import lines_to_paste
 from ..recommend import p_value
 from ..results import Claim, Comparison, Measure, Needs, counted, number, percent
+from ..snippets import lines_to_paste
 from ..tables import signed, tabulate_differences, tabulate_means, tabulate_sizes
 from ._methods import METHODS, by_method, method_of
 from ._queries import changed_by, query_data

@@ -119,7 +119,7 @@ def test_every_size_is_what_a_comparison_with_that_k_finds() -> None:
         for name, estimate in size.values.items():
             assert estimate == alone.values[name], name
         for position, characters in enumerate(size.characters):
-            picked = [[view.candidates[i].text for i in view.picks[position]] for view in alone.queries]
+            picked = [[view.candidates[i].text for i in view.picks[position]] for view in alone.sub_questions]
             assert characters == np.mean([sum(map(len, texts)) for texts in picked])
     several = compare(passages(), asked, words, k=np.array([4, 30, 2]))  # type: ignore[arg-type]
     assert ([size.k for size in several.sizes], several.corpus.k, several.corpus.fetch_k) == ([2, 4, 30], 4, 60)
@@ -174,14 +174,14 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
         calls.append(asked)
         return words(asked)
 
-    queries = [{"text": texts[0], "queries": texts[1:], "gold": ["d1"]}, {"text": texts[0], "gold": ["d1"]}]
+    queries = [{"text": texts[0], "sub_questions": texts[1:], "gold": ["d1"]}, {"text": texts[0], "gold": ["d1"]}]
     found = compare(documents, queries, (vectors, embed_queries), k=4, fetch_k=20)
     assert calls == [[*texts, texts[0]]]
     view, alone = found.queries
     lists = nearest_rows(np.array(words(texts)), vectors, 7)
     assert {candidate.id for candidate in view.candidates if not candidate.beyond} == {f"d{i}" for i in lists.ravel()}
     assert sum(not candidate.beyond for candidate in alone.candidates) == 20
-    assert (view.queries, alone.queries, alone.candidates[0].serves) == (tuple(texts[1:]), (), None)
+    assert (view.sub_questions, alone.sub_questions, alone.candidates[0].serves) == (tuple(texts[1:]), (), None)
     picks = {
         setting.label: [int(view.candidates[i].id[1:]) for i in view.picks[position]]
         for position, setting in enumerate(found.settings)
@@ -214,7 +214,7 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
 def test_a_search_without_vectors_of_the_sub_questions_is_refused() -> None:
     found = SearchResult(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
     with pytest.raises(InvalidInputError, match=r"query '1': the vector .* 1 sub-question must have 2 rows"):
-        compare_candidates([{"text": "?", "queries": ["!"]}], lambda query: found, k=2)
+        compare_candidates([{"text": "?", "sub_questions": ["!"]}], lambda query: found, k=2)
 
 
 def test_the_candidates_are_those_of_the_retrievers() -> None:

@@ -100,7 +100,7 @@ def test_a_document_without_a_source_is_named() -> None:
     found = SearchResult(VECTORS[:2], [Document("a", "A"), Document("b", "B")], VECTORS[:2])
     settings = [named("similarity"), named("vrsd", max_per_source=1)]
     with pytest.raises(InvalidInputError, match="document 'a' has no source, which max_per_source needs"):
-        compare_candidates([{"text": "?", "queries": ["!"]}], lambda query: found, k=2, settings=settings)
+        compare_candidates([{"text": "?", "sub_questions": ["!"]}], lambda query: found, k=2, settings=settings)
 
 
 # --- a reranker's scores ----------------------------------------------------------------------------------------------

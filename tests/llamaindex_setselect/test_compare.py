@@ -8,8 +8,8 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llamaindex_setselect.compare import compare_index
 from shared_core.errors import InvalidParameterError
 from shared_core.evaluation.compare import compare
-from shared_core.evaluation.snippets import lines_to_paste
 from shared_core.evaluation.settings import named
+from shared_core.evaluation.snippets import lines_to_paste
 from tests.llamaindex_setselect.nodes_and_indexes import (
     QUERY,
     TEXTS,

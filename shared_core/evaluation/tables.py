@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .results import Comparison, Difference, Measure, counted, number, percent
+from .results import Comparison, Difference, Estimate, Measure, counted, number, percent
 
 
 class Cell(NamedTuple):
@@ -53,7 +53,7 @@ def tabulate_means(comparison: Comparison, measures: Sequence[Measure]) -> Table
         if counts != {comparison.corpus.queries}:
             lines.append(counted(max(counts), "query", "queries"))
         columns.append(Column(measure.name, tuple(lines)))
-        intervals = [f"{number(estimate.low)} – {number(estimate.high)}" for estimate in estimates]
+        intervals = [_interval(estimate) for estimate in estimates]
         cells.append([Cell(mean, (ends,), mean == best) for mean, ends in zip(means, intervals, strict=True)])
     return Table(columns, [Row(i, list(of_setting)) for i, of_setting in enumerate(zip(*cells, strict=True))])
 
@@ -84,7 +84,7 @@ def tabulate_sizes(comparison: Comparison, key: str, settings: Sequence[int], pr
     def cell(position: int, setting: int) -> Cell:
         size = comparison.sizes[position]
         mean = size.values[setting, key]
-        lines = [f"{number(mean.low)} – {number(mean.high)}"]
+        lines = [_interval(mean)]
         if precision is not None:
             lines.append(f"precision {number(size.values[setting, precision].mean, 2)}")
         return Cell(number(mean.mean), (*lines, f"{number(size.characters[setting], 0)} characters"))
@@ -92,6 +92,11 @@ def tabulate_sizes(comparison: Comparison, key: str, settings: Sequence[int], pr
     positions = range(len(comparison.sizes))
     rows = [Row(setting, [cell(position, setting) for position in positions]) for setting in settings]
     return Table([Column(counted(size.k, "text")) for size in comparison.sizes], rows)
+
+
+def _interval(of: Estimate) -> str:
+    # A narrow column does not break it.
+    return f"{number(of.low)} – {number(of.high)}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def signed(difference: float) -> str:

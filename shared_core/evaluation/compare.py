@@ -40,7 +40,7 @@ _OF_ALL_SIZES = ("relevance", "redundancy", "precision", "topic_precision", *COU
 VIEWS = 50
 # Queries that lose most, and as many that gain most, which the result keeps in full too.
 CHANGES = 5
-_PACKAGES = ("numpy", "setselect", "scipy", "ir_measures")
+_PACKAGES = ("numpy", "setselect", "scipy")
 
 
 def compare(
@@ -371,8 +371,8 @@ def _find_changes(
 
 
 def need_extra(*packages: str, extra: str = "eval") -> None:
-    """Raise the ImportError that names the extra if bm25s, ir_measures, scipy or one of the ``packages`` is missing."""
-    missing = [name for name in ("bm25s", "ir_measures", "scipy", *packages) if find_spec(name) is None]
+    """Raise the ImportError that names the extra if bm25s, scipy or one of the ``packages`` is missing."""
+    missing = [name for name in ("bm25s", "scipy", *packages) if find_spec(name) is None]
     if missing:
         raise ImportError(f'the comparison needs {", ".join(missing)}: pip install "setselect[{extra}]"')
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .corpus import Query
 from .judging import JudgedQuery, Matrix
-from .measures import bootstrap_interval, rank_measures
+from .measures import alpha_ndcg, bootstrap_interval, ndcg, recall, subtopic_recall, success
 from .results import Difference, Estimate, Measure, Needs
 
 # Measures of the same picks, computed in another order, differ by less than this.
@@ -32,9 +32,8 @@ _MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
     ("answers", "answers", "answers", "share of the query's answers that occur in the picked texts"),
 )
 _KEYS = tuple(key for _, key, _, _ in _MEASURES)
-# The measures of rankings, as ir_measures names them: of gold documents, and of subtopics.
-_OF_GOLD = {"recall": "R", "ndcg": "nDCG", "success": "Success"}
-_OF_SUBTOPICS = {"subtopic_recall": "StRecall", "alpha_ndcg": "alpha_nDCG"}
+
+_OfQueries: TypeAlias = dict[str, list[float]]
 
 
 class MeasureValues(NamedTuple):
@@ -61,22 +60,30 @@ def measure(outcomes: Sequence[JudgedQuery], k: int, keys: Collection[str] = _KE
     """The measures of these keys that at least one query allows, each over those queries; ``k`` is in the names."""
     with_gold = [judged for judged in outcomes if judged.query.gold]
     with_subtopics = [judged for judged in outcomes if judged.subtopics]
+
+    def score(judged_queries: Iterable[JudgedQuery], of: Callable[[JudgedQuery, list[str]], float]) -> _OfQueries:
+        return {judged.query.id: [of(judged, picked) for picked in judged.sizes[k].picks] for judged in judged_queries}
+
     # For each key the values of each query, shape (settings,); for p-recall of each root.
     found: dict[str, Mapping[str, ArrayLike]] = {
         key: {o.query.id: values for o in outcomes if (values := getattr(o.sizes[k], key)) is not None}
         for key in ("relevance", "redundancy", "sum_cosine", "answers")
     }
-    found |= _rank(with_gold, k, lambda judged: dict.fromkeys(judged.query.gold, 1), _OF_GOLD, keys)
-    found |= _rank(with_subtopics, k, _subtopic_grades, _OF_SUBTOPICS, keys)
-    found["precision"] = {o.query.id: _precision(o.sizes[k].picks, o.query.gold) for o in with_gold}
-    found["topic_precision"] = {
-        o.query.id: _precision(o.sizes[k].picks, set().union(*o.subtopics.values())) for o in with_subtopics
-    }
-    found["point_recall"] = {
-        o.query.id: [np.mean([not point.isdisjoint(picked) for point in o.points]) for picked in o.sizes[k].picks]
-        for o in outcomes
-        if o.points
-    }
+    found["recall"] = score(with_gold, lambda judged, picked: recall(picked, judged.query.gold))
+    found["success"] = score(with_gold, lambda judged, picked: success(picked, judged.query.gold))
+    found["precision"] = score(with_gold, lambda judged, picked: _precision(picked, judged.query.gold))
+    found["subtopic_recall"] = score(with_subtopics, lambda judged, picked: subtopic_recall(picked, judged.subtopics))
+    found["topic_precision"] = score(
+        with_subtopics, lambda judged, picked: _precision(picked, set().union(*judged.subtopics.values()))
+    )
+    found["point_recall"] = score(
+        (judged for judged in outcomes if judged.points),
+        lambda judged, picked: float(np.mean([not point.isdisjoint(picked) for point in judged.points])),
+    )
+    if "ndcg" in keys:
+        found["ndcg"] = score(with_gold, lambda judged, picked: ndcg(picked, judged.query.gold, k))
+    if "alpha_ndcg" in keys:
+        found["alpha_ndcg"] = score(with_subtopics, lambda judged, picked: alpha_ndcg(picked, judged.subtopics, k))
     of_root: dict[str, list[Any]] = {}
     for judged in with_gold:
         if judged.query.root is not None:
@@ -141,38 +148,5 @@ def estimate(columns: Sequence[MeasureValues]) -> dict[tuple[int, str], Estimate
     }
 
 
-def _rank(
-    outcomes: Sequence[JudgedQuery],
-    k: int,
-    grades: Callable[[JudgedQuery], dict[str, int] | dict[str, dict[str, int]]],
-    names: Mapping[str, str],
-    keys: Collection[str],
-) -> dict[str, dict[str, Matrix]]:
-    """Those of the measures ``names`` that are in ``keys``: the values of each query, shape (settings,)."""
-    if not outcomes:
-        return {}
-    qrels = {judged.query.id: grades(judged) for judged in outcomes}
-    picked = {judged.query.id: judged.sizes[k].picks for judged in outcomes}
-    wanted = {key: f"{name}@{k}" for key, name in names.items() if key in keys}
-    by_setting = [
-        rank_measures(qrels, {name: picks[setting] for name, picks in picked.items()}, [*wanted.values()])
-        for setting in range(len(outcomes[0].sizes[k].picks))
-    ]
-    return {
-        key: dict(zip(qrels, np.stack([values[name] for values in by_setting], axis=1), strict=True))
-        for key, name in wanted.items()
-    }
-
-
-def _precision(picks: Sequence[Sequence[str]], right: Iterable[str]) -> list[float]:
-    """The share of the picks of each setting that are right."""
-    known = set(right)
-    return [sum(name in known for name in picked) / max(len(picked), 1) for picked in picks]
-
-
-def _subtopic_grades(judged: JudgedQuery) -> dict[str, dict[str, int]]:
-    grades: dict[str, dict[str, int]] = {}
-    for label, ids in judged.subtopics.items():
-        for document in ids:
-            grades.setdefault(document, {})[label] = 1
-    return grades
+def _precision(picked: Sequence[str], right: Collection[str]) -> float:
+    return sum(name in right for name in picked) / max(len(picked), 1)

@@ -91,6 +91,7 @@ def recommend(
         "measure": measure.name,
         "over": f"{len(names)} {what if len(names) != 1 else what.replace('queries', 'query')}",
         "what": what,
+        "others": "other methods" if setting else "others",
         "label": settings[setting].label,
         "mean": _with_interval(values[setting, key]),
         "lead": _with_interval(lead),

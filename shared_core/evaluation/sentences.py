@@ -27,7 +27,7 @@ SENTENCES = {
     "none worse": "It makes {better} of the {what} better than similarity, and none worse.",
     "some worse": f"It {_WORSE}{_WORST}",
     "many worse": f"But it {_WORSE}{_WORST}",
-    "rival lower": "The best of the others, {rival}, has {rival_mean} ({rival_p}).",
+    "rival lower": "The best of the {others}, {rival}, has {rival_mean} (the difference: {rival_p}).",
     "rival simpler": "{rival} has {rival_mean}, which is {gap} more. That may be chance ({rival_p}), and {label} is "
     "simpler: it is earlier in the list of settings.",
     "rival few": "The best of the others, {rival}, has {rival_mean}, which is {gap} more. That may be chance "
@@ -35,7 +35,7 @@ SENTENCES = {
     "rival chance": "The best of the others, {rival}, has {rival_mean}, which is {gap} more. That may be chance "
     "({rival_p}). A comparison with more queries can decide.",
     "fewer": "{texts} of {fewer_label} {find} at least as much as {than} texts of similarity: {ours} against {theirs}, "
-    "a difference of {difference}. If the interval begins below 0, the fewer texts may find less.",
+    "a difference of {difference}.",
     "change the lines": "The lines of code select as many texts as the tables: for fewer, change the number to {k}.",
 }
 # What a setting needs that no lines of code say, by its label.

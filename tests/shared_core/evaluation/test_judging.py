@@ -161,9 +161,7 @@ def test_a_text_counts_once_and_any_copy_of_a_gold_document_is_gold(gold: str) -
     assert found.values[0, "recall"].mean == 1.0
     assert found.values[0, "ndcg"].mean == 1.0
     assert {candidate.id for candidate in found.queries[0].candidates} == {gold, "b", "c"}
-    assert any(
-        "2 of 5 candidates repeat the text of another candidate of their query. A text" in note for note in found.notes
-    )
+    assert any("2 of 5 candidates" in note for note in found.notes)
 
 
 def test_gold_copies_of_one_text_are_one_gold_document() -> None:
@@ -196,7 +194,7 @@ def test_too_few_different_texts_are_noted() -> None:
     found = copies({"gold": ["a1"]}, fetch_k=3)
     assert picked(found) == ["a1"]
     assert any("The candidates of 1 query ('1') have fewer than 2 different texts" in note for note in found.notes)
-    assert set(found.redundancy) == {None}
+    assert (0, "redundancy") not in found.values
 
 
 def test_candidates_of_a_store_are_compared_by_their_texts() -> None:
@@ -315,7 +313,6 @@ def test_a_view_has_the_rare_words_of_the_query_and_the_cosines_of_what_is_picke
     assert list(view.cosines) == [0, 1, 2]
     np.testing.assert_allclose(list(view.cosines.values()), unit[:3] @ unit[:3].T, atol=1e-6)
     assert len(view.candidates[3].text) < 200 < len(texts[3]), "neither picked nor gold"
-    assert view.map_share == pytest.approx(1, abs=0.1)
 
 
 def test_the_limits_of_recall_and_precision_are_those_of_the_best_picks() -> None:

@@ -77,13 +77,44 @@ def recommend(
         return Recommendation(None, None, None, (Claim(_describe_trade_off(by_key, missing)),), None, None)
     measure, of_queries, names = by_key[key]
     if not of_queries.any():
-        claim = Claim(SENTENCES["all zero"].format(measure=measure.name))
-        return Recommendation(None, None, None, (claim,), None, None)
+        nothing = SENTENCES["all zero"].format(measure=measure.name)
+        return Recommendation(None, None, None, (Claim(nothing),), None, None)
     decision = decide(settings, of_queries)
     setting, rival = decision.setting, decision.rival
     by_size = {k: one.values for k, of_size in of_sizes.items() for one in of_size if one.measure.key == key}
     fewer = _find_fewer(settings, setting, by_size) if key in COUNTED and by_size else None
-    # The facts of every sentence that may follow.
+    points = None
+    if repeats is not None and key in QUESTIONS:
+        other = OTHER_QUESTION[key]
+        there = decide(settings, by_key[other].values).setting
+        advice = f"take {settings[there].label}" if there else "similarity is enough"
+        points = {
+            "repeats": repeats,
+            "ours": QUESTIONS[key],
+            "theirs": QUESTIONS[other],
+            "other": by_key[other].measure.name,
+            "option": f"{argument_name('decide_by')}={other}",
+            "advice": "the advice is the same" if there == setting else advice,
+        }
+    claims = _make_claims(settings, by_key[key], decision, values, differences, points, fewer, by_size)
+    p_rival = decision.p_rival if rival is not None and len(names) > 1 else None
+    return Recommendation(setting, rival, key, claims, p_rival, decision.p_similarity if setting else None, fewer)
+
+
+def _make_claims(
+    settings: Sequence[Setting],
+    column: MeasureValues,
+    decision: Decision,
+    values: Mapping[tuple[int, str], Estimate],
+    differences: Mapping[tuple[int, str], Difference],
+    points: Mapping[str, str] | None,
+    fewer: Fewer | None,
+    by_size: Mapping[int, Matrix],
+) -> tuple[Claim, ...]:
+    """The sentences for a decision by this measure; ``points`` has the facts on gold documents that nearly repeat."""
+    measure, _, names = column
+    setting, rival, key = decision.setting, decision.rival, measure.key
+    # The facts of every sentence.
     others = len(settings) - 1
     what = "root queries" if measure.needs == "perspectives" else "queries"
     lead = differences[setting, key]
@@ -104,40 +135,28 @@ def recommend(
     }
     claims: list[Claim] = []
 
-    def claim(case: str, shown_in: Part | None, about: int | None, query: str | None = None, **more: object) -> None:
+    def add(case: str, shown_in: Part | None, about: int | None, query: str | None = None, **more: object) -> None:
         claims.append(Claim(SENTENCES[case].format(**facts, **more), shown_in, about, query))
 
-    if repeats is not None and key in QUESTIONS:
-        there = decide(settings, by_key[other := OTHER_QUESTION[key]].values).setting
-        advice = f"take {settings[there].label}" if there else "similarity is enough"
-        claim(
-            "points",
-            "values",
-            None,
-            repeats=repeats,
-            ours=QUESTIONS[key],
-            theirs=QUESTIONS[other],
-            other=by_key[other].measure.name,
-            option=f"{argument_name('decide_by')}={other}",
-            advice="the advice is the same" if there == setting else advice,
-        )
+    if points is not None:
+        add("points", "values", None, **points)
     if setting:
-        claim("take", "values", setting)
-        claim("lead", "differences", setting)
+        add("take", "values", setting)
+        add("lead", "differences", setting)
         case = "none worse" if lead.worst_query is None else "many worse" if lead.worse >= MANY else "some worse"
         # For p-recall the worst query is the name of a root.
-        claim(case, "differences", setting, None if measure.needs == "perspectives" else lead.worst_query)
+        add(case, "differences", setting, None if measure.needs == "perspectives" else lead.worst_query)
         if settings[setting].label in NEEDS:
             claims.append(Claim(NEEDS[settings[setting].label], setting=setting))
     else:
-        claim("enough", "values", 0)
+        add("enough", "values", 0)
     if rival is not None:
         mine, gap = values[rival, key], differences[rival, key]
         above = mine.mean > values[setting, key].mean
         case = "rival lower" if not above else "rival simpler" if setting else "rival few"
         if above and not setting and mine.queries >= ENOUGH:
             case = "rival chance"
-        claim(
+        add(
             case,
             "values" if setting else "differences",
             rival,
@@ -148,7 +167,7 @@ def recommend(
             least=FEWEST if mine.queries < FEWEST else ENOUGH,
         )
     if fewer is not None:
-        claim(
+        add(
             "fewer",
             "sizes",
             fewer.setting,
@@ -161,11 +180,8 @@ def recommend(
             difference=_with_interval(Estimate(fewer.difference, fewer.low, fewer.high, len(names))),
         )
         if fewer.setting == setting:
-            claim("change the lines", None, None, k=fewer.k)
-    p_rival = decision.p_rival if rival is not None and len(names) > 1 else None
-    return Recommendation(
-        setting, rival, key, tuple(claims), p_rival, decision.p_similarity if setting else None, fewer
-    )
+            add("change the lines", None, None, k=fewer.k)
+    return tuple(claims)
 
 
 def decide(settings: Sequence[Setting], of_queries: Matrix) -> Decision:

@@ -1,1 +1,1 @@
-"""What enters a selection besides vectors: words, references, quality, perspectives, and the models that some come from."""
+"""What enters a selection besides vectors: quality, perspectives, and the models that they come from."""

@@ -210,9 +210,3 @@ def with_a_pick_beyond(comparison: Comparison) -> Comparison:
     picks = view.picks | {last: (len(view.candidates), *view.picks[last][1:])}
     view = replace(view, candidates=(*view.candidates, beyond), gold=("beyond",), picks=picks)
     return replace(comparison, queries=(view, *others))
-
-
-def with_fewer_picks(comparison: Comparison) -> Comparison:
-    """vrsd picks the first two texts of similarity; the first query has no gold documents."""
-    first, *others = (replace(view, picks=view.picks | {10: view.picks[0][:2]}) for view in comparison.queries)
-    return replace(comparison, queries=(replace(first, gold=()), *others))

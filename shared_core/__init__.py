@@ -1,8 +1,7 @@
 """The numpy core of setselect: it selects the best set of k candidates. docs/choosing.md says which method to use when.
 
-To read it, start with candidates.py and selectors/base.py. Then follow selectors/vrsd.py, mmr.py and ndpp.py, each with
-one algorithm, signals/words.py and signals/references.py, which read the texts for the default, selectors/coverage.py
-(the default), and perspective.py.
+To read it, start with candidates.py and selectors/base.py. Then follow selectors/vrsd.py, mmr.py, ndpp.py,
+coverage.py, each with one algorithm, and perspective.py.
 
 Docstrings cite these papers by short names:
 

@@ -74,7 +74,7 @@ class VectorOptions:
         """The model."""
         if self.embedding is None:
             return load_model_visibly(say, self.model or DEFAULT_MODEL)
-        # The one place where the core reaches a framework: through the adapter, whose name import-linter cannot see.
+        # The core imports no framework. This command reaches LangChain through the adapter, by its name.
         adapter = import_module("langchain_setselect.compare")
         model: EmbeddingModel = adapter.load_embedding(self.embedding)
         return model

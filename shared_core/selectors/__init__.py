@@ -1,1 +1,1 @@
-"""The five selectors, their result, and the functions that call them."""
+"""The four selectors, their result, and the functions that call them."""

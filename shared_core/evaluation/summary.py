@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,7 +33,26 @@ _MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
 )
 _KEYS = tuple(key for _, key, _, _ in _MEASURES)
 
-_OfQueries: TypeAlias = dict[str, list[float]]
+
+def _precision(picked: Sequence[str], right: Collection[str], k: int) -> float:
+    return sum(name in right for name in picked) / max(len(picked), 1)
+
+
+def _point_recall(picked: Sequence[str], points: Collection[frozenset[str]], k: int) -> float:
+    return sum(not point.isdisjoint(picked) for point in points) / len(points)
+
+
+# For each measure of the ids of the picks: what a query must hold for it, and its value.
+_OF_PICKS: dict[str, tuple[Callable[[JudgedQuery], Any], Callable[[list[str], Any, int], float]]] = {
+    "recall": (lambda judged: judged.query.gold, lambda picked, gold, k: recall(picked, gold)),
+    "precision": (lambda judged: judged.query.gold, _precision),
+    "ndcg": (lambda judged: judged.query.gold, ndcg),
+    "success": (lambda judged: judged.query.gold, lambda picked, gold, k: success(picked, gold)),
+    "point_recall": (lambda judged: judged.points, _point_recall),
+    "subtopic_recall": (lambda judged: judged.subtopics, lambda picked, topics, k: subtopic_recall(picked, topics)),
+    "topic_precision": (lambda judged: set().union(*judged.subtopics.values()), _precision),
+    "alpha_ndcg": (lambda judged: judged.subtopics, alpha_ndcg),
+}
 
 
 class MeasureValues(NamedTuple):
@@ -58,47 +77,34 @@ def allowed_measures(queries: Sequence[Query], with_subtopics: bool) -> list[str
 
 def measure(outcomes: Sequence[JudgedQuery], k: int, keys: Collection[str] = _KEYS) -> list[MeasureValues]:
     """The measures of these keys that at least one query allows, each over those queries; ``k`` is in the names."""
-    with_gold = [judged for judged in outcomes if judged.query.gold]
-    with_subtopics = [judged for judged in outcomes if judged.subtopics]
-
-    def score(judged_queries: Iterable[JudgedQuery], of: Callable[[JudgedQuery, list[str]], float]) -> _OfQueries:
-        return {judged.query.id: [of(judged, picked) for picked in judged.sizes[k].picks] for judged in judged_queries}
-
     # For each key the values of each query, shape (settings,); for p-recall of each root.
-    found: dict[str, Mapping[str, ArrayLike]] = {
-        key: {o.query.id: values for o in outcomes if (values := getattr(o.sizes[k], key)) is not None}
+    values: dict[str, Mapping[str, ArrayLike]] = {
+        key: {o.query.id: of_query for o in outcomes if (of_query := getattr(o.sizes[k], key)) is not None}
         for key in ("relevance", "redundancy", "sum_cosine", "answers")
     }
-    found["recall"] = score(with_gold, lambda judged, picked: recall(picked, judged.query.gold))
-    found["success"] = score(with_gold, lambda judged, picked: success(picked, judged.query.gold))
-    found["precision"] = score(with_gold, lambda judged, picked: _precision(picked, judged.query.gold))
-    found["subtopic_recall"] = score(with_subtopics, lambda judged, picked: subtopic_recall(picked, judged.subtopics))
-    found["topic_precision"] = score(
-        with_subtopics, lambda judged, picked: _precision(picked, set().union(*judged.subtopics.values()))
-    )
-    found["point_recall"] = score(
-        (judged for judged in outcomes if judged.points),
-        lambda judged, picked: float(np.mean([not point.isdisjoint(picked) for point in judged.points])),
-    )
-    if "ndcg" in keys:
-        found["ndcg"] = score(with_gold, lambda judged, picked: ndcg(picked, judged.query.gold, k))
-    if "alpha_ndcg" in keys:
-        found["alpha_ndcg"] = score(with_subtopics, lambda judged, picked: alpha_ndcg(picked, judged.subtopics, k))
+    for key, (held, of_picks) in _OF_PICKS.items():
+        if key in (*keys, "success"):
+            values[key] = {
+                o.query.id: [of_picks(picked, right, k) for picked in o.sizes[k].picks]
+                for o in outcomes
+                if (right := held(o))
+            }
+    with_gold = [judged for judged in outcomes if judged.query.gold]
     of_root: dict[str, list[Any]] = {}
     for judged in with_gold:
         if judged.query.root is not None:
-            of_root.setdefault(judged.query.root, []).append(found["success"][judged.query.id])
-    found["p_recall"] = {root: np.mean(successes, axis=0) for root, successes in of_root.items()}
+            of_root.setdefault(judged.query.root, []).append(values["success"][judged.query.id])
+    values["p_recall"] = {root: np.mean(successes, axis=0) for root, successes in of_root.items()}
     counts = np.array([len(judged.query.gold) for judged in with_gold] or [k])
     most = {key: float(np.mean(np.minimum(counts, k) / of)) for key, of in (("precision", k), ("recall", counts))}
     return [
         MeasureValues(
             Measure(name.format(k=k), key, description, key != "redundancy", needs, most.get(key, 1.0)),
-            np.array([*found[key].values()]).T,
-            tuple(found[key]),
+            np.array([*values[key].values()]).T,
+            tuple(values[key]),
         )
         for name, key, needs, description in _MEASURES
-        if key in keys and found.get(key)
+        if key in keys and values.get(key)
     ]
 
 
@@ -146,7 +152,3 @@ def estimate(columns: Sequence[MeasureValues]) -> dict[tuple[int, str], Estimate
         for column in columns
         for setting, one in enumerate(found[column.measure.key])
     }
-
-
-def _precision(picked: Sequence[str], right: Collection[str]) -> float:
-    return sum(name in right for name in picked) / max(len(picked), 1)

@@ -54,11 +54,6 @@ def test_mean_pairwise_cosine_by_hand() -> None:
 
 
 @settings(deadline=None, derandomize=True, max_examples=40)
-@given(
-    st.integers(2, 6).flatmap(lambda k: st.lists(st.lists(reals, min_size=3, max_size=3), min_size=k, max_size=k)),
-    st.randoms(use_true_random=False),
-)
-@settings(deadline=None, derandomize=True, max_examples=40)
 @given(st.lists(st.lists(reals, min_size=3, max_size=3).filter(any), min_size=2, max_size=6))
 def test_the_length_of_the_sum_gives_the_mean_pairwise_cosine(rows: list[list[float]]) -> None:
     # |sum of k unit vectors|² = k + k(k − 1) · mean pairwise cosine.

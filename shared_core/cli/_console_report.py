@@ -67,7 +67,10 @@ def _print_table(show: Console, comparison: Comparison, table: Table, *, lines: 
         cells = []
         for cell in row.cells:
             shown = [_plain(line) for line in (cell.text, *(cell.lines if lines else ()))]
-            cells.append(Text("\n".join([*shown, *([cell.query] if cell.query else [])]), "bold" if cell.best else ""))
+            if cell.query is not None:
+                # A long id must not squeeze the figures.
+                shown.append(cell.query if len(cell.query) <= 24 else f"{cell.query[:23]}…")
+            cells.append(Text("\n".join(shown), "bold" if cell.best else ""))
         printed.add_row(Text(label, "bold" if recommended else ""), *cells)
     show.print(printed)
 

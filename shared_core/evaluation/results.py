@@ -14,7 +14,7 @@ from .._validation import quoted
 if TYPE_CHECKING:
     import pandas
 
-Part = Literal["values", "differences", "sizes", "queries"]
+Part = Literal["values", "differences", "sizes"]
 Needs = Literal["nothing", "gold", "subtopics", "perspectives", "answers"]
 
 

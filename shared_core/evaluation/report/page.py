@@ -159,8 +159,6 @@ def _links(claim: Claim, comparison: Comparison, sizes: Sizes | None) -> list[_L
         links.append(_Link("how many texts", f"sizes-{row}" if row in sizes.rows else "sizes-title"))
     places = [place for place, query in enumerate(comparison.queries) if query.id == claim.query]
     links += [_Link(f"query {clip_middle(claim.query or '', 28)}", "queries-title", place) for place in places]
-    if claim.shown_in == "queries" and not places:
-        links.append(_Link("query by query", "queries-title"))
     return links
 
 

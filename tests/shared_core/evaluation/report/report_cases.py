@@ -60,7 +60,7 @@ _ADVICE = Recommendation(
         Claim("Take vrsd: its recall@5 is 0.552, against 0.541 for mmr lambda_mult=0.5.", "values", 10),
         Claim("The difference between them may be chance; the one to plain similarity is not.", "differences", 10),
         Claim("3 texts of vrsd find what 10 of similarity find.", "sizes", 10),
-        Claim("'q4' loses most.", "queries", 10, "q4"),
+        Claim("'q4' loses most.", "differences", 10, "q4"),
     ),
     0.214,
     0.0004,
@@ -195,7 +195,7 @@ def hostile(found: Comparison) -> Comparison:
         differences={
             at: replace(one, worst_query=one.worst_query and HOSTILE) for at, one in found.differences.items()
         },
-        recommendation=replace(found.recommendation, claims=(Claim(HOSTILE, "queries", 10, HOSTILE),)),
+        recommendation=replace(found.recommendation, claims=(Claim(HOSTILE, "differences", 10, HOSTILE),)),
         queries=tuple(queries),
         changes=(change,),
         notes=(HOSTILE, "x" * 3000),

@@ -147,13 +147,13 @@ def test_each_claim_leads_to_the_row_of_its_figures() -> None:
         Claim("a", "differences", 0),
         Claim("b", "sizes", 11),
         Claim("c", "values"),
-        Claim("d", "queries", 1, "?"),
+        Claim("d", "differences", 1, "?"),
     )
     for setting, measure in ((0, "R@5"), (None, None)):
         advice = Recommendation(setting, 10, measure, claims, None, None)
         page = Page(render(replace(comparison(), recommendation=advice, changes=())))
         found = [a["href"] for a in page.all("a") if a.get("class") == "figures"]
-        assert {"#differences-title", "#table-title", "#queries-title"} <= {*found}
+        assert {"#differences-title", "#table-title"} <= {*found}
         assert {(href or "")[1:] for href in found} <= {a.get("id") for _, a in page.elements}
 
 

@@ -246,7 +246,7 @@ def test_a_query_that_loses_shows_the_gold_that_is_left_out_and_what_took_its_pl
 
 def test_a_claim_leads_to_its_row_by_keyboard(opened: Open) -> None:
     page = opened(width=360, scheme="dark")
-    link = page.locator(".claims a", has_text="better and worse")
+    link = page.locator(".claims a", has_text="better and worse").first
     plain = page.locator("#differences-9 td").first.evaluate("e => getComputedStyle(e).backgroundColor")
     link.focus()
     page.keyboard.press("Enter")

@@ -44,7 +44,7 @@ _LAZY_OF = {
     "shared_core.evaluation.corpus": ("read_documents", "read_queries"),
     "shared_core.evaluation.demo": ("demo_corpus",),
     "shared_core.evaluation.qrels": ("beir_files", "read_judged"),
-    "shared_core.evaluation.recommend": ("lines_to_paste",),
+    "shared_core.evaluation.snippets": ("lines_to_paste",),
     "shared_core.evaluation.report": ("write_report",),
     "shared_core.evaluation.results": ("Comparison",),
     "shared_core.evaluation.settings": ("named",),

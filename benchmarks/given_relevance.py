@@ -8,7 +8,7 @@ development half of the queries, split as in benchmarks/regimes.py.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +22,13 @@ from benchmarks.models import MINILM, embed
 from benchmarks.regimes_methods import FETCH_K, Method, Search, by_texts, objective, reciprocal_ranks
 from benchmarks.regimes_tasks import is_development
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK, rescale
-from shared_core.evaluation.measures import mean_pairwise_cosine, rank_measures
+from shared_core.evaluation.measures import (
+    alpha_ndcg,
+    mean_pairwise_cosine,
+    ndcg,
+    recall,
+    subtopic_recall,
+)
 from shared_core.scaling import Scale
 
 PAGE = "given_relevance.md"
@@ -49,7 +55,7 @@ class Task(NamedTuple):
     texts: list[str]
     queries: list[str]
     right: list[dict[int, dict[object, int]]]
-    measures: dict[str, str]  # heading of a column: name of the measure without its cutoff
+    measures: tuple[str, ...]
 
 
 def scifact() -> Task:
@@ -60,7 +66,7 @@ def scifact() -> Task:
         [f"{document['title']} {' '.join(document['abstract'])}" for document in corpus],
         [claim["claim"] for claim in claims],
         [{row_of[name]: {name: 1} for name in claim["cited_doc_ids"]} for claim in claims],
-        {"recall": "R", "nDCG": "nDCG"},
+        ("recall", "nDCG"),
     )
 
 
@@ -78,7 +84,7 @@ def hotpotqa() -> Task:
         texts,
         [question["question"] for question in questions],
         [{row: {gold: 1} for gold in question["gold"] for row in windows[gold]} for question in questions],
-        {"paragraphs found": "StRecall", "α-nDCG": "alpha_nDCG"},
+        ("paragraphs found", "α-nDCG"),
     )
 
 
@@ -97,7 +103,7 @@ def perspectrum() -> Task:
         [perspective["text"] for perspective in pool],
         [claim["claim"] for claim in claims],
         right,
-        {"meanings found": "StRecall", "α-nDCG": "alpha_nDCG"},
+        ("meanings found", "α-nDCG"),
     )
 
 
@@ -140,6 +146,20 @@ def rankings_of(task: Task, k: int) -> dict[str, list[list[int]]]:
     return found
 
 
+def score(measure: str, rows: list[int], right: Mapping[int, Mapping[object, int]], k: int) -> float:
+    """The value of a measure for the rows that one query got."""
+    if measure == "recall":
+        return recall(rows, right)
+    if measure == "nDCG":
+        return ndcg(rows, right, k)
+    subtopics: dict[str, list[str]] = {}
+    for row, covered in right.items():
+        for subtopic in covered:
+            subtopics.setdefault(str(subtopic), []).append(str(row))
+    ranking = [*map(str, rows)]
+    return alpha_ndcg(ranking, subtopics, k) if measure == "α-nDCG" else subtopic_recall(ranking, subtopics)
+
+
 def difference(ours: np.ndarray, theirs: np.ndarray) -> str:
     """The mean paired difference in points and its 95 % interval, bold if the interval excludes 0."""
     return with_interval(100 * (ours - theirs), 1, bold="all")
@@ -147,9 +167,12 @@ def difference(ours: np.ndarray, theirs: np.ndarray) -> str:
 
 def measured(title: str, task: Task, k: int) -> tuple[str, list[str]]:
     """The table of a task, and the row of :func:`decision`."""
-    qrels, vectors, rankings = dict(enumerate(task.right)), embed(task.texts, MINILM), rankings_of(task, k)
+    vectors, rankings = embed(task.texts, MINILM), rankings_of(task, k)
     columns = {
-        method: rank_measures(qrels, dict(enumerate(ranked)), [f"{name}@{k}" for name in task.measures.values()])
+        method: {
+            name: np.array([score(name, rows, right, k) for rows, right in zip(ranked, task.right, strict=True)])
+            for name in task.measures
+        }
         for method, ranked in rankings.items()
     }
     rows = []

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.evaluation.compare import check_options, compare_candidates
 from shared_core.evaluation.corpus import Query
-from shared_core.evaluation.judging import FoundCandidates, found_documents
+from shared_core.evaluation.judging import SearchResult, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.names import read_title
@@ -88,8 +88,8 @@ def compare_store(
 
     reader = reader_of(store)
 
-    def candidates_of(query: Query) -> FoundCandidates:
-        texts = [query.text, *query.queries]
+    def candidates_of(query: Query) -> SearchResult:
+        texts = [query.text, *query.sub_questions]
         vectors = as_embeddings(list(map(embedding.embed_query, texts)), texts, type(embedding).__name__)
         each = share_fetch_k(fetch_k, max(sizes), len(texts))
         searches = []
@@ -101,8 +101,8 @@ def compare_store(
             (None if i is None else str(i), d.page_content, read_title(d.metadata), d.metadata)
             for i, d in zip(found.ids, found.items, strict=True)
         ]
-        return FoundCandidates(
-            vectors if query.queries else vectors[0], found_documents(rows), np.asarray(found.vectors)
+        return SearchResult(
+            vectors if query.sub_questions else vectors[0], found_documents(rows), np.asarray(found.vectors)
         )
 
     name = model or _model_name(embedding)

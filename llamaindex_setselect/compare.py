@@ -13,7 +13,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from shared_core.evaluation.compare import check_options, compare_candidates
 from shared_core.evaluation.corpus import Query
-from shared_core.evaluation.judging import FoundCandidates, found_documents
+from shared_core.evaluation.judging import SearchResult, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.names import read_title
@@ -82,8 +82,8 @@ def compare_index(
     retriever = SetSelectIndexRetriever(index, top_n=most, fetch_k=fetch_k, filters=filters, embed_model=embed_model)
     embedding = retriever._settings._vectors.need_model("the queries")
 
-    def candidates_of(query: Query) -> FoundCandidates:
-        texts = [query.text, *query.queries]
+    def candidates_of(query: Query) -> SearchResult:
+        texts = [query.text, *query.sub_questions]
         vectors = [retriever._check_length(embedding.get_agg_embedding_from_queries([text])) for text in texts]
         searching = retriever._retriever(share_fetch_k(fetch_k, most, len(texts)))
         searches = []
@@ -100,8 +100,8 @@ def compare_index(
             )
             for n in found.items
         ]
-        return FoundCandidates(
-            vectors if query.queries else vectors[0],
+        return SearchResult(
+            vectors if query.sub_questions else vectors[0],
             found_documents(rows),
             np.array(found.vectors),
             texts=list(map(found.text, found.items)),

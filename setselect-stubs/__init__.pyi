@@ -13,12 +13,12 @@ from shared_core.evaluation.corpus import read_queries as read_queries
 from shared_core.evaluation.demo import demo_corpus as demo_corpus
 from shared_core.evaluation.qrels import beir_files as beir_files
 from shared_core.evaluation.qrels import read_judged as read_judged
-from shared_core.evaluation.recommend import lines_to_paste as lines_to_paste
 from shared_core.evaluation.report import write_report as write_report
 from shared_core.evaluation.results import Comparison as Comparison
 from shared_core.evaluation.settings import named as named
 from shared_core.evaluation.shadow_log import compare_log as compare_log
 from shared_core.evaluation.shadow_log import read_log as read_log
+from shared_core.evaluation.snippets import lines_to_paste as lines_to_paste
 from shared_core.learning import CoverageFeedback as CoverageFeedback
 from shared_core.learning import Feedback as Feedback
 from shared_core.learning import FitSettings as FitSettings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -10,9 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from numpy.typing import ArrayLike
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from .._files import write_atomically
@@ -23,12 +20,11 @@ from ..evaluation.compare import compare as compare_methods
 from ..evaluation.corpus import read_documents, read_queries
 from ..evaluation.demo import demo_corpus
 from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
-from ..evaluation.recommend import lines_to_paste
-from ..evaluation.results import Comparison, Measure, counted, percent
+from ..evaluation.results import Comparison, counted
 from ..evaluation.settings import distinct, parse_setting, sweep
 from ..evaluation.shadow_log import compare_log, read_log
-from ..selectors.registry import DEFAULT_SELECTOR
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
+from ._console_report import show_comparison
 from ._terminal import (
     FINE,
     WITH_PROBLEMS,
@@ -57,8 +53,8 @@ def compare(
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers', 'queries': its "
-            "sub-questions, and 'scores': those of your own reranker), or .txt with one query a line. 'gold' lists the "
+            help="JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers', 'sub_questions', "
+            "and 'scores': those of your own reranker), or .txt with one query a line. 'gold' lists the "
             "right documents, ['a', 'b', 'c']; 'subtopics' says which of them answer the same part, "
             "{'reset': ['a', 'b'], 'disk': ['c']}."
         ),
@@ -139,7 +135,7 @@ def compare(
         Path | None,
         typer.Option(
             help="In place of documents, the file of the logger setselect.shadow (shadow=True): how the selection "
-            "would change the results of a running system. With --queries also what both find."
+            "would change the results of a running system."
         ),
     ] = None,
     decide_by: Annotated[
@@ -166,8 +162,8 @@ def compare(
     Only texts are needed. If queries have gold (ids of the right documents), subtopics or answers, the result
     recommends a setting, or says that similarity is enough, and tells which queries each setting makes worse.
 
-    A running system with shadow=True writes a log. --log compares what the system returned with what the selection
-    would have returned.
+    A running system with shadow=True writes a log. --log says how often and how much the selection would change what
+    the system returned.
 
     Exit code 1 means that some lines could not be read, or that the run was interrupted and the report is partial.
     """
@@ -178,9 +174,7 @@ def compare(
         report = _check_out(out)
         if log is not None:
             _check_options_of_log(context)
-            keys = {"query_key": query_key, "query_id_key": query_id_key, "gold_key": gold_key}
-            need_extra(*report)
-            raise typer.Exit(_compare_log(say, log, queries, keys, decide_by, out))
+            raise typer.Exit(_compare_log(say, log))
         tried = distinct([*sweep(), *map(parse_setting, setting or ())])
         keys = {
             "text_key": text_key,
@@ -214,25 +208,18 @@ def compare(
 
 def _check_options_of_log(context: typer.Context) -> None:
     """Refuse an option that was given, but has no effect with ``--log``."""
-    taken = ("log", "queries", "query_key", "query_id_key", "gold_key", "decide_by", "out")
     for option in context.command.params:
         source = context.get_parameter_source(option.name or "")
-        if option.name not in taken and source is not None and source.name == "COMMANDLINE":
+        if option.name != "log" and source is not None and source.name == "COMMANDLINE":
             raise InvalidParameterError(f"the log has the picks and their cosines: leave out {option.opts[0]}")
 
 
-def _compare_log(
-    say: Console, log: Path, queries: Path | None, keys: dict[str, str | None], decide_by: str | None, out: Path | None
-) -> int:
-    """Compare on a log of shadow mode; returns the exit code."""
+def _compare_log(say: Console, log: Path) -> int:
+    """Say what a log of shadow mode has; returns the exit code."""
     read = read_log(log)
-    problems, asked = [*read.problems], None
-    if queries is not None:
-        asked = read_queries(queries, **keys)
-        problems += asked.problems
-    report_problems(say, problems)
-    _hand_over(compare_log(read, None if asked is None else asked.items, decide_by=decide_by), out)
-    return WITH_PROBLEMS if problems or read.failures else FINE
+    report_problems(say, read.problems)
+    result_console().print(Text(str(compare_log(read))))
+    return WITH_PROBLEMS if read.problems or read.failures else FINE
 
 
 def _hand_over(comparison: Comparison, out: Path | None) -> None:
@@ -243,7 +230,7 @@ def _hand_over(comparison: Comparison, out: Path | None) -> None:
         if out is not None:
             _write(comparison, out)
     finally:
-        _show(show, comparison)
+        show_comparison(show, comparison)
     if out is not None:
         show.print(Text(f"\nWritten: {out}"), soft_wrap=True)
 
@@ -339,10 +326,10 @@ def _compare(
         make = loaded().embed_queries
         return CachedEmbedding(make, name, cache, track=progress, description="Embedding queries")(texts)
 
-    if source.queries is not None and any(query.queries for query in corpus.queries):
+    if source.queries is not None and any(query.sub_questions for query in corpus.queries):
         raise InvalidParameterError(
             "--query-vectors holds no vectors of sub-questions: leave it out, so that they are embedded, or leave out "
-            "'queries'"
+            "'sub_questions'"
         )
     rows, query_rows = source.read(corpus)
     comparison = compare_methods(
@@ -367,127 +354,3 @@ def _compare(
             "passages."
         )
     return replace(comparison, notes=(*notes, *comparison.notes))
-
-
-def _show(show: Console, comparison: Comparison) -> None:
-    facts = comparison.corpus
-    documents = "" if facts.documents is None else f"{counted(facts.documents, 'document')}, "
-    interrupted = f" of {facts.planned_queries}, interrupted" if comparison.partial else ""
-    show.print(
-        Text(
-            f"{comparison.title}: {documents}{counted(facts.queries, 'query', 'queries')}{interrupted}; "
-            f"{facts.k} of the {facts.fetch_k} nearest; {facts.model}"
-        )
-    )
-    _show_means(show, comparison)
-    _show_differences(show, comparison)
-    _show_sizes(show, comparison)
-    _show_changes(show, comparison)
-    show.print(Text(f"\n{comparison.recommendation.text}"))
-    for note in comparison.notes:
-        show.print(Text(f"Note: {note}"))
-    taken = comparison.recommendation.setting
-    if taken is not None:
-        code = lines_to_paste(comparison.settings[taken], facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates)
-        for name, lines in code.items():
-            show.print(Text(f"\n# {name}\n{lines}"), soft_wrap=True)
-
-
-def _label(comparison: Comparison, setting: int) -> Text:
-    """The label of a setting; the recommended one has an arrow, and is bold."""
-    recommended = setting == comparison.recommendation.setting
-    return Text(f"{'→ ' if recommended else '  '}{comparison.settings[setting].label}", "bold" if recommended else "")
-
-
-def _show_means(show: Console, comparison: Comparison) -> None:
-    """The settings by the measures, in as many tables as the width needs."""
-    labels = [_label(comparison, i) for i in range(len(comparison.settings))]
-    for measures in _fit(comparison.measures, show.width - max(map(len, labels)) - 3):
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        table.add_column("setting", no_wrap=True)
-        columns = []
-        for measure in measures:
-            table.add_column(measure.name, justify="right")
-            means = [f"{comparison.values[i, measure.key].mean + 0.0:.3f}" for i in range(len(labels))]
-            best = (max if measure.higher_is_better else min)(means, key=float)
-            columns.append([Text(mean, "bold" if mean == best else "") for mean in means])
-        for row in zip(labels, *columns, strict=True):
-            table.add_row(*row)
-        show.print(table)
-
-
-def _fit(measures: Sequence[Measure], width: int) -> Iterator[list[Measure]]:
-    """The measures in groups whose columns fit into the width; the words of a name stand below each other."""
-    group: list[Measure] = []
-    left = width
-    for measure in measures:
-        needed = max(5, *map(len, measure.name.split())) + 3
-        if group and needed > left:
-            yield group
-            group, left = [], width
-        group.append(measure)
-        left -= needed
-    yield group
-
-
-def _show_differences(show: Console, comparison: Comparison) -> None:
-    """What each setting gains and loses against similarity by the measure that decides; nothing if none decides."""
-    deciding = next((one for one in comparison.measures if one.key == comparison.recommendation.measure), None)
-    if deciding is None or len(comparison.settings) == 1:
-        return
-    # The names of the settings may take two lines, so that a terminal of 80 columns cuts no figure.
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("setting", min_width=17)
-    for name in ("mean", "95 % interval", "better", "worse", "loss", "most"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("query", no_wrap=True, overflow="ellipsis", max_width=24)
-    for i in range(1, len(comparison.settings)):
-        to = comparison.differences[i, deciding.key]
-        table.add_row(
-            _label(comparison, i),
-            f"{to.mean:+.3f}",
-            f"{to.low:+.3f} to {to.high:+.3f}",
-            percent(to.better),
-            percent(to.worse),
-            "" if to.worst_query is None else f"{to.loss:.3f}",
-            "" if to.worst_query is None else f"{to.worst_loss:.3f}",
-            Text(to.worst_query or ""),
-        )
-    show.print(
-        Text(
-            f"\n{deciding.name} against similarity, per setting: mean difference, % of queries better, % worse, "
-            "average loss, largest loss, and where"
-        )
-    )
-    show.print(table)
-
-
-def _show_sizes(show: Console, comparison: Comparison) -> None:
-    """What similarity, the recommended setting and the default find with each number of picks."""
-    key = comparison.recommendation.measure
-    sizes = [size for size in comparison.sizes if (0, key) in size.values]
-    if key is None or len(sizes) < 2:
-        return
-    default = [i for i, setting in enumerate(comparison.settings) if setting.label == DEFAULT_SELECTOR]
-    name = next(one.name.partition("@")[0] for one in comparison.measures if one.key == key)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column(f"{name}, texts picked:", no_wrap=True)
-    for size in sizes:
-        table.add_column(str(size.k), justify="right")
-    for i in dict.fromkeys([0, comparison.recommendation.best_other or 0, *default]):
-        table.add_row(_label(comparison, i), *(f"{size.values[i, key].mean:.3f}" for size in sizes))
-    show.print()
-    show.print(table)
-
-
-def _show_changes(show: Console, comparison: Comparison) -> None:
-    """A line with the queries that lose most, and one with those that gain most."""
-    if not comparison.changes:
-        return
-    show.print()
-    label = comparison.settings[comparison.recommendation.best_other or 0].label
-    gaps = [(one.query, one.setting - one.similarity) for one in comparison.changes]
-    for what, some in (("lose", [g for g in gaps if g[1] < 0]), ("gain", [g for g in gaps if g[1] > 0])):
-        if some:
-            listed = ", ".join(f"{quoted(query)} {gap:+.3f}" for query, gap in some)
-            show.print(Text(f"Queries that {what} most with {label}: {listed}"))

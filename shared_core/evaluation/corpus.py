@@ -24,7 +24,9 @@ TEXT_KEYS = ("text", "query", "question")
 _DOCUMENT_IDS = ("id", "_id")
 _QUERY_IDS = ("id", "_id", "query_id", "topic_id")
 # Columns of a CSV file whose cells hold several values.
-_SEVERAL = ("gold", "subtopics", "answers", "queries", "scores")
+_SEVERAL = ("gold", "subtopics", "answers", "sub_questions", "scores")
+# Keys that mean a key that is spelt otherwise.
+_OTHER_NAMES = {"queries": "sub_questions"}
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ class Query:
         What the query is about without its perspective: queries of one root count as one (PIR paper, p-recall).
     answers : tuple of str
         Strings that the picked texts should contain.
-    queries : tuple of str
-        Its sub-questions, which are searched for too.
+    sub_questions : tuple of str
+        Parts of the question that are searched for too.
     scores : mapping
         What your own reranker says, from ids of documents to numbers; higher is better.
     """
@@ -76,7 +78,7 @@ class Query:
     subtopics: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     root: str | None = None
     answers: tuple[str, ...] = ()
-    queries: tuple[str, ...] = ()
+    sub_questions: tuple[str, ...] = ()
     scores: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -171,8 +173,8 @@ def read_queries(
     The text is under ``text``, ``query`` or ``question``, the id under ``id``, ``_id``, ``query_id`` or ``topic_id``
     (by default the line's number). Each of the following is optional and allows more measures: ``gold`` (ids of the
     right documents), ``subtopics`` (labels that the documents carry, or an object from labels to ids), ``root`` (what
-    the query is about without its perspective), ``answers`` (strings that the picked texts should contain). ``queries``
-    are its sub-questions, which are searched for too. ``scores`` are those of your own reranker: an object from ids of
+    the query is about without its perspective), ``answers`` (strings that the picked texts should contain).
+    ``sub_questions`` are searched for too. ``scores`` are those of your own reranker: an object from ids of
     documents to numbers. Other keys are ignored. A line is a problem if it has a key that is nearly one of these
     (``golden``), and not that one.
 
@@ -254,7 +256,7 @@ def as_query(
         return record
     record = _as_record(record)
     # "answer" is no misspelt "answers": many data sets have a text for people under this key.
-    _check_spelling(record, (gold_key or "gold", "subtopics", "queries", scores_key or "scores", "root"))
+    _check_spelling(record, (gold_key or "gold", "subtopics", "sub_questions", scores_key or "scores", "root"))
     subtopics = record.get("subtopics")
     if isinstance(subtopics, Mapping):
         covered = {str(label): _read_names(subtopics, label) for label in subtopics}
@@ -268,7 +270,7 @@ def as_query(
         covered,
         None if root is None else _as_name(root, "root"),
         _read_names(record, "answers"),
-        _read_names(record, "queries"),
+        _read_names(record, "sub_questions"),
         _read_scores(record, scores_key or "scores"),
     )
 
@@ -345,10 +347,13 @@ def _with_title(record: Mapping[str, Any], text_key: str) -> Mapping[str, Any]:
 def _check_spelling(record: Mapping[str, Any], known: Sequence[str]) -> None:
     """Refuse a key that is nearly one of the ``known`` keys, if that one is missing; other keys are not read."""
     for key in record:
-        near = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.8) if isinstance(key, str) else []
-        if near and near[0] not in record:
+        if not isinstance(key, str):
+            continue
+        close = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.8)
+        near = _OTHER_NAMES.get(key, close[0] if close else key)
+        if near != key and near not in record:
             raise InvalidInputError(
-                f"{quoted(key)} is nearly {quoted(near[0])}, which is missing: rename it, or leave it out if it means "
+                f"{quoted(key)} is nearly {quoted(near)}, which is missing: rename it, or leave it out if it means "
                 "something else"
             )
 

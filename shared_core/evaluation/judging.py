@@ -30,7 +30,7 @@ BEYOND = "\0beyond the candidates"
 
 
 @dataclass(frozen=True, eq=False)
-class FoundCandidates:
+class SearchResult:
     """The candidates that a search found for a query, and the rankings of other searches.
 
     Attributes
@@ -148,7 +148,7 @@ class JudgedQuery:
 
 def judge(
     query: Query,
-    found: FoundCandidates,
+    found: SearchResult,
     selectors: Sequence[Selector],
     sizes: Sequence[int],
     *,
@@ -214,7 +214,7 @@ class _Pool:
 
     @property
     def question(self) -> list[str]:
-        return [self.query.text, *self.query.queries]
+        return [self.query.text, *self.query.sub_questions]
 
     @functools.cached_property
     def candidates(self) -> Candidates:
@@ -247,13 +247,13 @@ class _Pool:
 
 
 def _make_pool(
-    query: Query, found: FoundCandidates, selectors: Sequence[Selector], most: int, drop_duplicates: bool
+    query: Query, found: SearchResult, selectors: Sequence[Selector], most: int, drop_duplicates: bool
 ) -> _Pool:
     """The candidates of a query, checked; rankings are read up to ``most`` picks."""
-    if query.queries and np.shape(found.vector)[:-1] != (1 + len(query.queries),):
+    if query.sub_questions and np.shape(found.vector)[:-1] != (1 + len(query.sub_questions),):
         raise InvalidInputError(
-            f"the vector of a query with {counted(len(query.queries), 'sub-question')} must have "
-            f"{1 + len(query.queries)} rows, the question first, got shape {np.shape(found.vector)}"
+            f"the vector of a query with {counted(len(query.sub_questions), 'sub-question')} must have "
+            f"{1 + len(query.sub_questions)} rows, the question first, got shape {np.shape(found.vector)}"
         )
     settings = list(map(as_adapted, selectors))
     searched = len(found.documents) if found.candidates is None else found.candidates
@@ -348,7 +348,7 @@ def _view(pool: _Pool, measured: _Measures, picks: list[tuple[list[int], list[in
     # The nearest row of each text.
     distinct = sorted({pool.place[row]: row for row in sorted(pool.rows, reverse=True)}.values())
     served: dict[int, int | None] = dict.fromkeys(pool.place[row] for row in distinct)
-    if pool.query.queries:
+    if pool.query.sub_questions:
         served = dict(zip(served, best_question(pool.everything.take(distinct)).tolist(), strict=True))
     return view_query(
         pool.query,
@@ -361,7 +361,7 @@ def _view(pool: _Pool, measured: _Measures, picks: list[tuple[list[int], list[in
     )
 
 
-def _read_rankings(found: FoundCandidates, copies: Mapping[str, str], k: int) -> dict[str, list[int]]:
+def _read_rankings(found: SearchResult, copies: Mapping[str, str], k: int) -> dict[str, list[int]]:
     """The first ``k`` rows of each ranking; of several rows with one text the first."""
     names = [copies.get(document.id, document.id) for document in found.documents]
     read = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +14,7 @@ from .._validation import quoted
 if TYPE_CHECKING:
     import pandas
 
+Part = Literal["values", "differences", "sizes"]
 Needs = Literal["nothing", "gold", "subtopics", "perspectives", "answers"]
 
 
@@ -128,7 +130,7 @@ class Claim:
     """
 
     text: str
-    shown_in: Literal["values", "differences", "sizes", "queries"] | None = None
+    shown_in: Part | None = None
     setting: int | None = None
     query: str | None = None
 
@@ -156,7 +158,7 @@ class Recommendation:
     ``setting`` and ``runner_up`` are positions in ``Comparison.settings``, ``measure`` is the key that decided. All are
     None if no query says what is right. ``claims`` are whole sentences. ``p_runner_up`` and ``p_similarity`` are p
     values of paired tests of the setting against the runner-up and against plain similarity, which allow for the number
-    of settings (:func:`~shared_core.evaluation.measures.paired_tests`). Both are None if there is only one query,
+    of settings (:func:`~shared_core.evaluation.measures.paired_test`). Both are None if there is only one query,
     ``p_similarity`` also if the setting is similarity itself. ``fewer`` says how many picks are enough; None if no
     number of picks that was tried finds as much.
     """
@@ -187,7 +189,7 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class CandidateView:
-    """A candidate of a query: an excerpt of its text, its cosine with the query, and its place ``x, y`` on the map.
+    """A candidate of a query: an excerpt of its text, and its cosine with the query.
 
     ``name`` is its title or the name that its text begins with, by which other texts call it; empty if it has none.
     ``serves`` is the number of the sub-question that it serves best, from 1; 0 is the question. None if there are none.
@@ -199,8 +201,6 @@ class CandidateView:
     id: str
     text: str
     cosine: float
-    x: float
-    y: float
     name: str = ""
     serves: int | None = None
     beyond: bool = False
@@ -214,27 +214,22 @@ class QueryView:
 
     ``picks`` maps a position in ``Comparison.settings`` to positions in ``candidates``, in the order of the picks.
     ``referred_by`` maps it to the position of the earlier pick that names each pick and brought it a bonus, or -1.
-    ``gold`` holds the ids that are known to be right; they need not be among the candidates. ``x, y`` is the query's
-    place on the map, which shows the first two principal components of the candidates and the query, with the share
-    ``map_share`` of their variance. ``queries`` are its sub-questions, and ``parts`` what it asks for: the labels of
-    its subtopics, else its answers. ``words`` are the words of the query that at most half of the candidates have, the
-    rarest first. ``cosines`` maps each candidate that is gold or picked to its cosines with all of these,
-    in the order of the keys.
+    ``gold`` holds the ids that are known to be right; they need not be among the candidates. ``parts`` is what the
+    query asks for: the labels of its subtopics, else its answers. ``words`` are the words of the query that at most
+    half of the candidates have, the rarest first. ``cosines`` maps each candidate that is gold or picked to its cosines
+    with all of these, in the order of the keys.
     """
 
     id: str
     text: str
     gold: tuple[str, ...]
-    x: float
-    y: float
     candidates: tuple[CandidateView, ...]
     picks: dict[int, tuple[int, ...]]
     referred_by: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    queries: tuple[str, ...] = ()
+    sub_questions: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     cosines: dict[int, tuple[float, ...]] = field(default_factory=dict)
-    map_share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -279,11 +274,8 @@ class Comparison:
         A :class:`Difference` to similarity for each of these pairs; all 0 for similarity itself.
     recommendation : Recommendation
         The setting to use, and the reason.
-    relevance, redundancy : tuple of float or None, one per setting
-        Mean cosine of the picks with their query; mean cosine between the picks of a query. Every ``redundancy`` is
-        None if each query has one pick.
     queries : tuple of QueryView
-        The first queries in full, for the report, and those of ``changes``; none for a log of shadow mode.
+        The first queries in full, for the report, and those of ``changes``.
     changes : tuple of QueryChange
         The queries that the recommended setting makes worse or better than similarity by most, those that lose most
         first; up to five of each. If similarity is recommended, they are about the runner-up.
@@ -311,8 +303,6 @@ class Comparison:
     values: dict[tuple[int, str], Estimate]
     differences: dict[tuple[int, str], Difference]
     recommendation: Recommendation
-    relevance: tuple[float, ...]
-    redundancy: tuple[float | None, ...]
     queries: tuple[QueryView, ...]
     changes: tuple[QueryChange, ...] = ()
     sizes: tuple[Size, ...] = ()
@@ -390,6 +380,18 @@ class Comparison:
 
 def _as_rows(figures: Mapping[tuple[int, str], Estimate | Difference]) -> list[dict[str, Any]]:
     return [{"setting": setting, "measure": measure, **asdict(one)} for (setting, measure), one in figures.items()]
+
+
+def number(value: float, digits: int = 3) -> str:
+    """``value`` with ``digits`` decimals and a real minus; a dash for NaN and inf.
+
+    >>> number(0.4821), number(-0.05, 2), number(-0.0001), number(float("nan")), number(2315.2, 0)
+    ('0.482', '−0.05', '0.000', '–', '2,315')
+    """
+    if not math.isfinite(value):
+        return "–"
+    # Adding 0.0 turns -0.0 into 0.0.
+    return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "−")
 
 
 def percent(share: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .corpus import Query
 from .judging import JudgedQuery, Matrix
-from .measures import bootstrap_intervals, rank_measures
+from .measures import alpha_ndcg, bootstrap_interval, ndcg, recall, subtopic_recall, success
 from .results import Difference, Estimate, Measure, Needs
 
 # Measures of the same picks, computed in another order, differ by less than this.
@@ -32,9 +32,27 @@ _MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
     ("answers", "answers", "answers", "share of the query's answers that occur in the picked texts"),
 )
 _KEYS = tuple(key for _, key, _, _ in _MEASURES)
-# The measures of rankings, as ir_measures names them: of gold documents, and of subtopics.
-_OF_GOLD = {"recall": "R", "ndcg": "nDCG", "success": "Success"}
-_OF_SUBTOPICS = {"subtopic_recall": "StRecall", "alpha_ndcg": "alpha_nDCG"}
+
+
+def _precision(picked: Sequence[str], right: Collection[str], k: int) -> float:
+    return sum(name in right for name in picked) / max(len(picked), 1)
+
+
+def _point_recall(picked: Sequence[str], points: Collection[frozenset[str]], k: int) -> float:
+    return sum(not point.isdisjoint(picked) for point in points) / len(points)
+
+
+# For each measure of the ids of the picks: what a query must hold for it, and its value.
+_OF_PICKS: dict[str, tuple[Callable[[JudgedQuery], Any], Callable[[list[str], Any, int], float]]] = {
+    "recall": (lambda judged: judged.query.gold, lambda picked, gold, k: recall(picked, gold)),
+    "precision": (lambda judged: judged.query.gold, _precision),
+    "ndcg": (lambda judged: judged.query.gold, ndcg),
+    "success": (lambda judged: judged.query.gold, lambda picked, gold, k: success(picked, gold)),
+    "point_recall": (lambda judged: judged.points, _point_recall),
+    "subtopic_recall": (lambda judged: judged.subtopics, lambda picked, topics, k: subtopic_recall(picked, topics)),
+    "topic_precision": (lambda judged: set().union(*judged.subtopics.values()), _precision),
+    "alpha_ndcg": (lambda judged: judged.subtopics, alpha_ndcg),
+}
 
 
 class MeasureValues(NamedTuple):
@@ -59,39 +77,34 @@ def allowed_measures(queries: Sequence[Query], with_subtopics: bool) -> list[str
 
 def measure(outcomes: Sequence[JudgedQuery], k: int, keys: Collection[str] = _KEYS) -> list[MeasureValues]:
     """The measures of these keys that at least one query allows, each over those queries; ``k`` is in the names."""
-    with_gold = [judged for judged in outcomes if judged.query.gold]
-    with_subtopics = [judged for judged in outcomes if judged.subtopics]
     # For each key the values of each query, shape (settings,); for p-recall of each root.
-    found: dict[str, Mapping[str, ArrayLike]] = {
-        key: {o.query.id: values for o in outcomes if (values := getattr(o.sizes[k], key)) is not None}
+    values: dict[str, Mapping[str, ArrayLike]] = {
+        key: {o.query.id: of_query for o in outcomes if (of_query := getattr(o.sizes[k], key)) is not None}
         for key in ("relevance", "redundancy", "sum_cosine", "answers")
     }
-    found |= _rank(with_gold, k, lambda judged: dict.fromkeys(judged.query.gold, 1), _OF_GOLD, keys)
-    found |= _rank(with_subtopics, k, _subtopic_grades, _OF_SUBTOPICS, keys)
-    found["precision"] = {o.query.id: _precision(o.sizes[k].picks, o.query.gold) for o in with_gold}
-    found["topic_precision"] = {
-        o.query.id: _precision(o.sizes[k].picks, set().union(*o.subtopics.values())) for o in with_subtopics
-    }
-    found["point_recall"] = {
-        o.query.id: [np.mean([not point.isdisjoint(picked) for point in o.points]) for picked in o.sizes[k].picks]
-        for o in outcomes
-        if o.points
-    }
+    for key, (held, of_picks) in _OF_PICKS.items():
+        if key in (*keys, "success"):
+            values[key] = {
+                o.query.id: [of_picks(picked, right, k) for picked in o.sizes[k].picks]
+                for o in outcomes
+                if (right := held(o))
+            }
+    with_gold = [judged for judged in outcomes if judged.query.gold]
     of_root: dict[str, list[Any]] = {}
     for judged in with_gold:
         if judged.query.root is not None:
-            of_root.setdefault(judged.query.root, []).append(found["success"][judged.query.id])
-    found["p_recall"] = {root: np.mean(successes, axis=0) for root, successes in of_root.items()}
+            of_root.setdefault(judged.query.root, []).append(values["success"][judged.query.id])
+    values["p_recall"] = {root: np.mean(successes, axis=0) for root, successes in of_root.items()}
     counts = np.array([len(judged.query.gold) for judged in with_gold] or [k])
     most = {key: float(np.mean(np.minimum(counts, k) / of)) for key, of in (("precision", k), ("recall", counts))}
     return [
         MeasureValues(
             Measure(name.format(k=k), key, description, key != "redundancy", needs, most.get(key, 1.0)),
-            np.array([*found[key].values()]).T,
-            tuple(found[key]),
+            np.array([*values[key].values()]).T,
+            tuple(values[key]),
         )
         for name, key, needs, description in _MEASURES
-        if key in keys and found.get(key)
+        if key in keys and values.get(key)
     ]
 
 
@@ -130,7 +143,7 @@ def estimate(columns: Sequence[MeasureValues]) -> dict[tuple[int, str], Estimate
         rows = np.vstack([column.values for column in same])
         # The computed mean of equal numbers can differ from them in the last bit.
         means = np.where((rows == rows[:, :1]).all(axis=1), rows[:, 0], rows.mean(axis=1))
-        bounds = zip(means.tolist(), *(ends.tolist() for ends in bootstrap_intervals(rows)), strict=True)
+        bounds = zip(means.tolist(), *(ends.tolist() for ends in bootstrap_interval(rows)), strict=True)
         estimates = [Estimate(mean, min(low, mean), max(high, mean), number) for mean, low, high in bounds]
         for i, column in enumerate(same):
             found[column.measure.key] = estimates[i * len(column.values) : (i + 1) * len(column.values)]
@@ -139,40 +152,3 @@ def estimate(columns: Sequence[MeasureValues]) -> dict[tuple[int, str], Estimate
         for column in columns
         for setting, one in enumerate(found[column.measure.key])
     }
-
-
-def _rank(
-    outcomes: Sequence[JudgedQuery],
-    k: int,
-    grades: Callable[[JudgedQuery], dict[str, int] | dict[str, dict[str, int]]],
-    names: Mapping[str, str],
-    keys: Collection[str],
-) -> dict[str, dict[str, Matrix]]:
-    """Those of the measures ``names`` that are in ``keys``: the values of each query, shape (settings,)."""
-    if not outcomes:
-        return {}
-    qrels = {judged.query.id: grades(judged) for judged in outcomes}
-    picked = {judged.query.id: judged.sizes[k].picks for judged in outcomes}
-    wanted = {key: f"{name}@{k}" for key, name in names.items() if key in keys}
-    by_setting = [
-        rank_measures(qrels, {name: picks[setting] for name, picks in picked.items()}, [*wanted.values()])
-        for setting in range(len(outcomes[0].sizes[k].picks))
-    ]
-    return {
-        key: dict(zip(qrels, np.stack([values[name] for values in by_setting], axis=1), strict=True))
-        for key, name in wanted.items()
-    }
-
-
-def _precision(picks: Sequence[Sequence[str]], right: Iterable[str]) -> list[float]:
-    """The share of the picks of each setting that are right."""
-    known = set(right)
-    return [sum(name in known for name in picked) / max(len(picked), 1) for picked in picks]
-
-
-def _subtopic_grades(judged: JudgedQuery) -> dict[str, dict[str, int]]:
-    grades: dict[str, dict[str, int]] = {}
-    for label, ids in judged.subtopics.items():
-        for document in ids:
-            grades.setdefault(document, {})[label] = 1
-    return grades

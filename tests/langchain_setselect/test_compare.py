@@ -17,8 +17,8 @@ from shared_core.errors import (
     VectorSourceError,
 )
 from shared_core.evaluation.compare import compare
-from shared_core.evaluation.recommend import lines_to_paste
 from shared_core.evaluation.settings import named, sweep
+from shared_core.evaluation.snippets import lines_to_paste
 from shared_core.signals.embedding_models import load_model
 from tests.embedding import corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
@@ -33,7 +33,10 @@ QUERIES: list[dict[str, Any]] = [
 def test_a_store_is_compared_by_its_documents_and_vectors(store: VectorStore, embeddings: WordEmbeddings) -> None:
     texts = [text for text, _ in corpus()]
     embeddings.documents = 0
-    queries = [*QUERIES, {"text": "old engine", "queries": ["hidden northern harbour", "old bread"], "gold": ["doc-2"]}]
+    queries = [
+        *QUERIES,
+        {"text": "old engine", "sub_questions": ["hidden northern harbour", "old bread"], "gold": ["doc-2"]},
+    ]
     found = compare_store(store, queries, k=4, fetch_k=20, model="words", title="A store")
     documents = [{"id": f"doc-{i}", "text": text} for i, text in enumerate(texts)]
     expected = compare(documents, queries, lambda some: [embed(text) for text in some], k=4, fetch_k=20)

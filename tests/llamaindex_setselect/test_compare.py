@@ -8,8 +8,8 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llamaindex_setselect.compare import compare_index
 from shared_core.errors import InvalidParameterError
 from shared_core.evaluation.compare import compare
-from shared_core.evaluation.recommend import lines_to_paste
 from shared_core.evaluation.settings import named
+from shared_core.evaluation.snippets import lines_to_paste
 from tests.llamaindex_setselect.nodes_and_indexes import (
     QUERY,
     TEXTS,
@@ -31,7 +31,7 @@ def test_an_index_is_compared_by_its_nodes_and_vectors(kind: str, model: Countin
     ]
     # One of the questions has the others as its sub-questions.
     first = queries.pop(0)
-    queries = [first | {"queries": [query["text"] for query in queries]}]
+    queries = [first | {"sub_questions": [query["text"] for query in queries]}]
     found = compare_index(index, queries, k=4, fetch_k=20, title="An index")
     documents = [{"id": node.node_id, "text": node.text} for node in make_nodes()]
     expected = compare(documents, queries, lambda texts: [embedding(text) for text in texts], k=4, fetch_k=20)

@@ -1,15 +1,17 @@
 """The papers' measures of selections, measures of rankings, and statistics over queries."""
 
 from .metrics import mean_pairwise_cosine, sum_cosine
-from .ranking import rank_measures
-from .statistics import bootstrap_interval, bootstrap_intervals, paired_test, paired_tests
+from .ranking import alpha_ndcg, ndcg, recall, subtopic_recall, success
+from .statistics import bootstrap_interval, paired_test
 
 __all__ = [
+    "alpha_ndcg",
     "bootstrap_interval",
-    "bootstrap_intervals",
     "mean_pairwise_cosine",
+    "ndcg",
     "paired_test",
-    "paired_tests",
-    "rank_measures",
+    "recall",
+    "subtopic_recall",
+    "success",
     "sum_cosine",
 ]

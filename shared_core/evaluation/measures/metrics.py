@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from ...candidates import as_unit_vector
+from ..._validation import as_numeric
+from ...candidates import as_unit_rows, as_unit_vector
 from ...errors import InvalidInputError
-from ._inputs import as_unit_matrix
 
 # If a sum of k unit rows is shorter than k times this, only rounding is left and the sum has no direction.
 _CANCELLED = 4 * float(np.finfo(np.float64).eps)
@@ -40,7 +40,7 @@ def sum_cosine(query: ArrayLike, vectors: ArrayLike) -> float:
     >>> sum_cosine([1, 1], [[1, 0], [-1, 0]])
     0.0
     """
-    rows = as_unit_matrix(vectors)
+    rows = _as_unit_matrix(vectors)
     unit = as_unit_vector(query, rows.shape, rows.dtype)
     total = rows.sum(axis=0)
     length = float(np.linalg.norm(total))
@@ -67,9 +67,18 @@ def mean_pairwise_cosine(vectors: ArrayLike) -> float:
     >>> mean_pairwise_cosine([[1, 0], [0, 1], [2, 0]]) == 1 / 3
     True
     """
-    rows = as_unit_matrix(vectors)
+    rows = _as_unit_matrix(vectors)
     k = len(rows)
     if k < 2:
         raise InvalidInputError("vectors holds one vector: a cosine between pairs needs at least two")
     above = (rows @ rows.T)[np.triu_indices(k, 1)]
     return float(np.clip(above.mean(), -1, 1))
+
+
+def _as_unit_matrix(vectors: ArrayLike) -> NDArray[np.float64]:
+    """``vectors`` (n, d) as float64 rows of length 1; a zero row stays zero."""
+    matrix = as_numeric(vectors, "vectors")
+    if matrix.ndim != 2:
+        raise InvalidInputError(f"vectors must have shape (n, d), one row for each vector, got {matrix.shape}")
+    rows: NDArray[np.float64] = as_unit_rows(matrix.astype(np.float64)).astype(np.float64, copy=False)
+    return rows

@@ -5,23 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..results import Comparison, QueryView
-from ._table import by_method, method_of
-from ._text import clip, clip_middle, number
+from ..results import Comparison, number
+from ._methods import by_method, method_of
+from ._text import clip, clip_middle
 
 _BYTES = 1_150_000  # the limit for this data, so that the whole file stays below 1.5 MB
-_EXCERPTS = (
-    1200,
-    900,
-    600,
-    400,
-    280,
-    200,
-    140,
-    100,
-    70,
-    40,
-)  # characters of a candidate's text; the first that fits is used
+# Characters of a candidate's text; the first that fits is used.
+_EXCERPTS = (1200, 900, 600, 400, 280, 200, 140, 100, 70, 40)
 _ID, _QUERY = 120, 2000  # the most characters of an id or name, and of a query's text
 
 
@@ -46,19 +36,17 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
     queries = []
     for query in comparison.queries:
         gold = set(query.gold)
-        place, *places = _places(query)
         candidates = []
-        for candidate, at in zip(query.candidates, places, strict=True):
+        for candidate in query.candidates:
             document = (clip_middle(candidate.id, _ID), clip(candidate.text, excerpt), clip(candidate.name, _ID))
             index = documents.setdefault(document, len(documents))
             served = [] if candidate.serves is None else [candidate.serves]
-            candidates.append([index, round(candidate.cosine, 4), *at, *served])
+            candidates.append([index, round(candidate.cosine, 4), *served])
         queries.append(
             {
                 "id": clip_middle(query.id, _ID),
                 "text": clip(query.text, _QUERY),
-                "queries": [clip(text, _QUERY) for text in query.queries],
-                "place": place,
+                "subQuestions": [clip(text, _QUERY) for text in query.sub_questions],
                 "candidates": candidates,
                 "parts": [clip(part, _ID) for part in query.parts],
                 "covers": {str(i): view.parts for i, view in enumerate(query.candidates) if view.parts},
@@ -68,7 +56,6 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
                 },
                 # In hundredths, to save bytes.
                 "near": {str(i): [round(100 * cosine) for cosine in row] for i, row in query.cosines.items()},
-                "mapShare": round(query.map_share, 2),
                 "gold": [i for i, candidate in enumerate(query.candidates) if candidate.id in gold],
                 "goldTotal": len(gold),
                 "beyond": [i for i, candidate in enumerate(query.candidates) if candidate.beyond],
@@ -102,12 +89,3 @@ def _first_settings(comparison: Comparison) -> list[int]:
     advice = comparison.recommendation
     wanted = [0, advice.setting, advice.runner_up, *(positions[0] for positions in by_method(comparison).values())]
     return list(dict.fromkeys(position for position in wanted if position is not None))[:3]
-
-
-def _places(query: QueryView) -> list[tuple[float, float]]:
-    """The places of the query and the candidates on a map whose longer side is 1."""
-    xs = [query.x, *(candidate.x for candidate in query.candidates)]
-    ys = [query.y, *(candidate.y for candidate in query.candidates)]
-    left, bottom = min(xs), min(ys)
-    side = max(max(xs) - left, max(ys) - bottom) or 1.0
-    return [(round((x - left) / side, 4), round((y - bottom) / side, 4)) for x, y in zip(xs, ys, strict=True)]

@@ -1,20 +1,6 @@
-"""Numbers and texts as the report prints them."""
+"""Long texts as the report cuts them."""
 
 from __future__ import annotations
-
-import math
-
-
-def number(value: float, digits: int = 3) -> str:
-    """``value`` with ``digits`` decimals and a real minus; a dash for NaN and inf.
-
-    >>> number(0.4821), number(-0.05, 2), number(-0.0001), number(float("nan")), number(2315.2, 0)
-    ('0.482', '−0.05', '0.000', '–', '2,315')
-    """
-    if not math.isfinite(value):
-        return "–"
-    # Adding 0.0 turns -0.0 into 0.0.
-    return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "−")
 
 
 def clip(text: str, limit: int) -> str:

@@ -17,24 +17,32 @@ except ImportError as error:  # pragma: no cover
     raise ImportError('the report needs jinja2: pip install "setselect[eval]"') from error
 
 from ..._files import write_atomically
-from ..recommend import lines_to_paste, p_value
-from ..results import Claim, Comparison, Needs, counted, percent
-from ._chart import draw_chart
+from ..recommend import p_value
+from ..results import Claim, Comparison, Measure, Needs, counted, number, percent
+from ..snippets import lines_to_paste
+from ..tables import signed, tabulate_differences, tabulate_means, tabulate_sizes
+from ._methods import METHODS, by_method, method_of
 from ._queries import changed_by, query_data
-from ._sizes import Sizes, show_sizes
-from ._table import METHODS, TITLES, by_method, compared_measures, make_column, method_of, shown_measures, signed
-from ._text import clip, clip_middle, number
+from ._sizes import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Sizes, show_sizes
+from ._text import clip, clip_middle
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_CHART_SIZES = (("wide", 1040, 520), ("narrow", 340, 400))
+_PLOT = {"width": WIDTH, "height": HEIGHT, "left": LEFT, "top": TOP, "right": RIGHT, "bottom": BOTTOM}
+_TITLES: dict[Needs, str] = {
+    "nothing": "From the vectors alone",
+    "gold": "Against gold documents",
+    "subtopics": "Against subtopics",
+    "perspectives": "Against perspectives",
+    "answers": "Against answers",
+}
 
 
 def render(comparison: Comparison) -> str:
     """The report as the text of one HTML page; the same comparison gives the same page.
 
     The page loads nothing: style, script and data are inside, and its Content-Security-Policy forbids everything else.
-    Everything that comes from the comparison is shown as text, markup included. The table, the chart and the
-    recommendation need no script; the view of single queries does.
+    Everything that comes from the comparison is shown as text, markup included. The tables, the charts and
+    the recommendation need no script; the view of single queries does.
 
     Parameters
     ----------
@@ -54,11 +62,13 @@ def render(comparison: Comparison) -> str:
     True
     """
     advice, facts = comparison.recommendation.setting, comparison.corpus
-    sizes, shown = show_sizes(comparison), shown_measures(comparison)
+    sizes, shown = show_sizes(comparison), _shown_measures(comparison)
+    sizes_table = None if sizes is None else tabulate_sizes(comparison, sizes.measure.key, sizes.rows, sizes.precision)
     return _template().render(
         comparison=comparison,
         claims=[(claim, _links(claim, comparison, sizes)) for claim in comparison.recommendation.claims],
         sizes=sizes,
+        sizes_table=sizes_table,
         rankings=[setting.label for setting in comparison.settings if setting.method == "ranking"],
         given=_given(comparison),
         deciding=next((one for one in comparison.measures if one.key == comparison.recommendation.measure), None),
@@ -67,17 +77,17 @@ def render(comparison: Comparison) -> str:
         worse=_worse(comparison),
         losing=[one for one in comparison.changes if one.setting < one.similarity],
         gaining=[one for one in comparison.changes if one.setting > one.similarity],
-        charts=[chart for size in _CHART_SIZES if (chart := draw_chart(comparison, *size)) is not None],
-        columns=[make_column(comparison, measure) for measure in shown],
-        spans=[(TITLES[needs], len(list(run))) for needs, run in groupby(shown, lambda one: one.needs)],
+        measures=shown,
+        means=tabulate_means(comparison, shown),
+        spans=[(_TITLES[needs], len(list(run))) for needs, run in groupby(shown, lambda one: one.needs)],
         methods=by_method(comparison),
-        compared=compared_measures(comparison),
+        compared=[(measure, tabulate_differences(comparison, measure)) for measure in _compared_measures(comparison)],
         code=None
         if advice is None
         else lines_to_paste(comparison.settings[advice], facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates),
         shown_queries={query.id: place for place, query in enumerate(comparison.queries)},
         # query_data() leaves no "<" in the text, so the text cannot end its script element.
-        data=Markup(query_data(comparison)) if comparison.queries else None,
+        data=Markup(query_data(comparison)),
         **_fixed_parts(),
     )
 
@@ -91,6 +101,24 @@ def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
         The file cannot be written; an existing one is kept.
     """
     write_atomically(path, render(comparison))
+
+
+def _shown_measures(comparison: Comparison) -> list[Measure]:
+    """The measures in the order of the table: the one that decides, those with the same needs, the others."""
+    deciding = comparison.recommendation.measure
+    needs = next((one.needs for one in comparison.measures if one.key == deciding), None)
+    return sorted(comparison.measures, key=lambda one: (one.needs != needs, one.key != deciding))
+
+
+def _compared_measures(comparison: Comparison) -> list[Measure]:
+    """The measures by which settings are compared with similarity: the one that decides, the others, those by cosine.
+
+    There are none if similarity is the only setting.
+    """
+    if len(comparison.settings) == 1:
+        return []
+    deciding = comparison.recommendation.measure
+    return sorted(comparison.measures, key=lambda one: (one.key != deciding, one.needs == "nothing"))
 
 
 def _given(comparison: Comparison) -> dict[str, int]:
@@ -124,15 +152,13 @@ def _links(claim: Claim, comparison: Comparison, sizes: Sizes | None) -> list[_L
     row, deciding = claim.setting, comparison.recommendation.measure
     if claim.shown_in == "values":
         links.append(_Link("all settings", "table-title" if row is None else f"values-{row}"))
-    elif claim.shown_in == "differences" and compared_measures(comparison):
+    elif claim.shown_in == "differences" and _compared_measures(comparison):
         # Similarity has no row there.
         links.append(_Link("better and worse", f"differences-{row}" if row and deciding else "differences-title"))
     elif claim.shown_in == "sizes" and sizes is not None:
         links.append(_Link("how many texts", f"sizes-{row}" if row in sizes.rows else "sizes-title"))
     places = [place for place, query in enumerate(comparison.queries) if query.id == claim.query]
     links += [_Link(f"query {clip_middle(claim.query or '', 28)}", "queries-title", place) for place in places]
-    if claim.shown_in == "queries" and not places:
-        links.append(_Link("query by query", "queries-title"))
     return links
 
 
@@ -148,13 +174,13 @@ def _template() -> Template:
     environment.filters.update(
         number=number,
         signed=signed,
-        share=_share,
+        percent=percent,
         breakable=_breakable,
         p_value=p_value,
         clip=clip,
         clip_middle=clip_middle,
     )
-    environment.globals.update(counted=counted, meanings=METHODS, method_of=method_of)
+    environment.globals.update(counted=counted, meanings=METHODS, method_of=method_of, plot=_PLOT)
     return environment.get_template("report.html.jinja")
 
 
@@ -170,10 +196,6 @@ def _fixed_parts() -> dict[str, Any]:
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     return {"style": Markup(style), "script": Markup(script), "policy": Markup(policy)}
-
-
-def _share(value: float) -> str:
-    return percent(value).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _breakable(label: str) -> Markup:

@@ -108,7 +108,7 @@ def test_queries_may_be_embedded_where_the_documents_have_vectors(
 
 
 def test_vectors_of_queries_without_those_of_sub_questions_are_refused(corpus: Path) -> None:
-    write("queries.jsonl", [{"id": "q1", "text": "?", "queries": ["!"]}, {"id": "q2", "text": "?"}])
+    write("queries.jsonl", [{"id": "q1", "text": "?", "sub_questions": ["!"]}, {"id": "q2", "text": "?"}])
     result = run("--vectors", "docs.npy", "--query-vectors", "queries.npy")
     assert (result.exit_code, "--query-vectors holds no vectors of sub-questions" in result.stderr) == (2, True)
 

@@ -12,13 +12,14 @@ from shared_core import MMR, NDPP, VRSD, Candidates, TopK, make_selector, select
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation import judging as judging_module
-from shared_core.evaluation.compare import compare, compare_candidates, nearest_rows
+from shared_core.evaluation import nearest as nearest_module
+from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
-from shared_core.evaluation.judging import FoundCandidates, _find_answers
+from shared_core.evaluation.judging import SearchResult, _find_answers
+from shared_core.evaluation.nearest import nearest_rows
 from shared_core.evaluation.results import Comparison, Difference
 from shared_core.evaluation.settings import named, sweep
-from shared_core.evaluation.view import project_to_map
 from shared_core.selectors.registry import DEFAULT_SELECTOR
 from shared_core.texts.words import match_words
 from tests.embedding import corpus, embed
@@ -61,8 +62,6 @@ def test_queries_without_answers_allow_the_measures_from_the_vectors() -> None:
     # Unit b plus unit c.
     x, y = 1 / math.sqrt(1.01), 0.1 / math.sqrt(1.01) + 1
     assert mean(found, "vrsd", "sum_cosine") == pytest.approx((x + 0.9 * y) / math.hypot(x, y) / math.sqrt(1.81))
-    assert found.relevance[0] == pytest.approx((A + B) / 2)
-    assert found.redundancy[0] == pytest.approx(1 / math.sqrt(1.01))
 
 
 def test_gold_gives_recall_ndcg_and_success() -> None:
@@ -174,14 +173,14 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
         calls.append(asked)
         return words(asked)
 
-    queries = [{"text": texts[0], "queries": texts[1:], "gold": ["d1"]}, {"text": texts[0], "gold": ["d1"]}]
+    queries = [{"text": texts[0], "sub_questions": texts[1:], "gold": ["d1"]}, {"text": texts[0], "gold": ["d1"]}]
     found = compare(documents, queries, (vectors, embed_queries), k=4, fetch_k=20)
     assert calls == [[*texts, texts[0]]]
     view, alone = found.queries
     lists = nearest_rows(np.array(words(texts)), vectors, 7)
     assert {candidate.id for candidate in view.candidates if not candidate.beyond} == {f"d{i}" for i in lists.ravel()}
     assert sum(not candidate.beyond for candidate in alone.candidates) == 20
-    assert (view.queries, alone.queries, alone.candidates[0].serves) == (tuple(texts[1:]), (), None)
+    assert (view.sub_questions, alone.sub_questions, alone.candidates[0].serves) == (tuple(texts[1:]), (), None)
     picks = {
         setting.label: [int(view.candidates[i].id[1:]) for i in view.picks[position]]
         for position, setting in enumerate(found.settings)
@@ -200,8 +199,7 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
         assert served == one.serves.tolist()  # type: ignore[union-attr]
     vrsd = VRSD().select(Candidates(embed(texts[0]), vectors[rows]), 4)
     assert picks["vrsd"] == [rows[i] for i in vrsd.indices]
-    assert "The question without its sub-questions is the query of similarity, vrsd." in found.notes
-    assert "Hybrid search gets the question without its sub-questions." in found.notes
+    assert any("similarity, vrsd" in note for note in found.notes)
     assert [setting.label for setting in found.settings[-2:]] == ["RRF over the queries", "hybrid search"]
     assert found.corpus.sub_questions == 2
     # Without sub-questions nothing is merged.
@@ -209,17 +207,6 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
         if setting.method in ("rrf", "highest cosine"):
             assert alone.picks[position] == alone.picks[0]
     assert compare(documents, queries[1:], (vectors, embed_queries), k=4).corpus.sub_questions == 0
-
-
-def test_a_search_without_vectors_of_the_sub_questions_is_refused() -> None:
-    found = FoundCandidates(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
-    with pytest.raises(InvalidInputError, match=r"query '1': the vector .* 1 sub-question must have 2 rows"):
-        compare_candidates([{"text": "?", "queries": ["!"]}], lambda query: found, k=2)
-
-
-def test_the_candidates_are_those_of_the_retrievers() -> None:
-    for k, fetch_k in ((4, 50), (11, 55), (20, 60)):
-        assert compare(passages(), ["old bread"], words, k=k).corpus.fetch_k == fetch_k
 
 
 def test_words_find_what_vectors_do_not_and_are_matched_once_for_all_settings(
@@ -246,10 +233,9 @@ def test_words_find_what_vectors_do_not_and_are_matched_once_for_all_settings(
 
 
 def test_a_query_whose_words_help_nowhere_is_noted_if_a_setting_reads_words() -> None:
-    note = "The words of 1 query ('2') tell none of the candidates from another, so only the vectors count there."
     queries = [{"text": "a dog"}, {"text": "какая река?"}]
-    assert note in tiny(*queries).notes
-    assert note not in tiny(*queries, settings=[named("similarity"), named("ndpp")]).notes
+    assert any("1 query ('2')" in note for note in tiny(*queries).notes)
+    assert tiny(*queries, settings=[named("similarity"), named("ndpp")]).notes == ()
 
 
 def test_the_labels_of_the_default_settings_are_what_a_user_types() -> None:
@@ -271,21 +257,6 @@ def test_the_labels_of_the_default_settings_are_what_a_user_types() -> None:
         TopK(),
     ):
         assert expected in selectors
-
-
-@pytest.mark.parametrize(
-    ("parameters", "label", "parameter"),
-    [
-        ({"lambda_mult": 0.25}, "mmr lambda_mult=0.25", 0.25),
-        ({"lambda_mult": np.float64(1)}, "mmr lambda_mult=1", 1.0),
-        ({"lambda_mult": 0.5, "lambda_b": 1}, "mmr lambda_mult=0.5 lambda_b=1", None),
-    ],
-)
-def test_a_setting_with_one_number_is_a_point_of_a_sweep(
-    parameters: dict[str, Any], label: str, parameter: float | None
-) -> None:
-    setting = named("mmr", **parameters)[0]
-    assert (setting.method, setting.label, setting.parameter) == ("mmr", label, parameter)
 
 
 def test_the_same_input_gives_the_same_result_as_json() -> None:
@@ -311,32 +282,31 @@ def test_the_deciding_measure_can_be_given() -> None:
 def test_without_gold_subtopics_or_answers_there_is_no_winner() -> None:
     told = tiny({"text": "?"}).recommendation
     assert (told.setting, told.runner_up, told.measure, told.p_runner_up, told.p_similarity) == (None,) * 5
-    assert "mean cosine of 0.775 with the query and of 0.995 with each other" in told.text
+    assert all(figure in told.text for figure in ("0.775", "0.995"))
 
 
 def test_labels_of_documents_alone_do_not_tell_what_a_query_asks_for_and_a_single_pick_repeats_nothing() -> None:
     documents = [{**record, "subtopics": ["x"]} for record in TINY]
     found = compare(documents, ["?"], (TINY_VECTORS, [TINY_QUERY]), k=1)
     assert [m.key for m in found.measures] == ["relevance", "sum_cosine"]
-    assert set(found.redundancy) == {None}
-    assert found.recommendation.text.startswith("No winner can be named")
-    assert "no query asks for one" in found.recommendation.text
-    assert any(
-        "no query asks for one" in note
-        for note in compare(documents, [{"text": "?", "answers": ["42"]}], (TINY_VECTORS, [TINY_QUERY]), k=2).notes
-    )
+    # What is missing stands in the recommendation, or in a note if another measure decides.
+    assert found.recommendation.setting is None
+    lacking = '{"subtopics": ["reset", "disk"]}'
+    assert lacking in found.recommendation.text
+    by_answers = compare(documents, [{"text": "?", "answers": ["42"]}], (TINY_VECTORS, [TINY_QUERY]), k=2)
+    assert any(lacking in note for note in by_answers.notes)
 
 
 def test_subtopics_that_no_document_has_are_explained_once() -> None:
     found = tiny({"text": "a dog", "subtopics": ["x"]})
-    said = 'Write the ids of these documents into the query, {"subtopics": {"reset": ["a", "b"], "disk": ["c"]}}'
+    said = '{"subtopics": {"reset": ["a", "b"], "disk": ["c"]}}'
     assert said in found.recommendation.text
     assert found.notes == ()
     with_gold = tiny({"text": "a dog", "subtopics": ["x"], "gold": ["c"]})
     assert (with_gold.recommendation.measure, said in with_gold.notes[0], len(with_gold.notes)) == ("recall", True, 1)
     # A search that finds no document with the label.
     documents = [Document(str(record["id"]), str(record["text"])) for record in TINY]
-    searched = FoundCandidates(TINY_QUERY, documents, TINY_VECTORS)
+    searched = SearchResult(TINY_QUERY, documents, TINY_VECTORS)
     assert (
         said in compare_candidates([{"text": "?", "subtopics": ["x"]}], lambda query: searched, k=2).recommendation.text
     )
@@ -365,11 +335,11 @@ def test_ctrl_c_after_the_last_query_keeps_the_comparison(monkeypatch: pytest.Mo
     monkeypatch.setattr(compare_module, "VIEWS", 1)
     searched: list[str] = []
 
-    def search(query: Query) -> FoundCandidates:
+    def search(query: Query) -> SearchResult:
         if query.id in searched:
             raise KeyboardInterrupt
         searched.append(query.id)
-        return FoundCandidates(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
+        return SearchResult(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
 
     # vrsd loses a, and the view of the second query needs another search.
     queries = [{"text": "?", "gold": ["a"]}] * 2
@@ -382,8 +352,8 @@ def test_ids_that_no_document_has_are_noted_and_left_out() -> None:
     found = tiny({"text": "?", "gold": ["b", "gone"], "subtopics": {"x": ["gone"], "y": ["c"]}})
     assert mean(found, "similarity", "recall") == 1.0
     assert mean(found, "similarity", "subtopic_recall") == 0.0
-    assert "No document has 1 of the 2 gold ids ('gone')." in found.notes
-    assert "No document has 1 of the 2 ids under subtopics ('gone')." in found.notes
+    notes = [note for note in found.notes if "1 of the 2" in note and "'gone'" in note]
+    assert ["subtopics" in note for note in notes] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -406,41 +376,28 @@ def refuse_to_embed(texts: list[str]) -> Any:
 
 def test_what_cannot_be_reached_is_noted() -> None:
     found = tiny({"text": "?", "gold": ["b", "c"], "subtopics": {"x": [], "y": ["b"]}}, fetch_k=2)
-    assert any("No document covers 1 subtopic ('x')" in note for note in found.notes)
-    assert any("hold 50.0% of the gold documents" in note for note in found.notes)
+    assert any("1 subtopic ('x')" in note for note in found.notes)
+    assert any("50.0%" in note for note in found.notes)
+    # Then no gold document at all.
+    [note] = [note for note in tiny({"text": "?", "gold": ["c"]}, k=1, fetch_k=1).notes if "'c'" in note]
+    assert "'b'" in note
 
 
 def test_candidates_may_come_from_anywhere_in_any_order() -> None:
     documents = [Document(str(record["id"]), str(record["text"])) for record in TINY]
     order = [2, 0, 1]
 
-    def candidates_of(query: Any) -> FoundCandidates:
+    def candidates_of(query: Any) -> SearchResult:
         if query.text == "nothing?":
-            return FoundCandidates(TINY_QUERY, [], np.empty((0, 2)))
-        return FoundCandidates(TINY_QUERY, [documents[i] for i in order], [TINY_VECTORS[i] for i in order])
+            return SearchResult(TINY_QUERY, [], np.empty((0, 2)))
+        return SearchResult(TINY_QUERY, [documents[i] for i in order], [TINY_VECTORS[i] for i in order])
 
     found = compare_candidates([{"text": "?", "gold": ["b", "c"]}, "nothing?"], candidates_of, k=2)
     everywhere = tiny({"text": "?", "gold": ["b", "c"]})
     assert found.values == {at: everywhere.values[at] for at in found.values}
-    assert "No candidates were found for 1 query ('2')." in found.notes
+    assert any("1 query ('2')" in note for note in found.notes)
     with pytest.raises(InvalidInputError, match="no candidates were found for any of 1 query"):
         compare_candidates(["nothing?"], candidates_of, k=2)
-
-
-def test_the_map_keeps_distances_and_does_not_depend_on_signs() -> None:
-    rng = np.random.default_rng(0)
-    flat = rng.normal(size=(20, 2))
-    turned = flat @ np.linalg.qr(rng.normal(size=(7, 7)))[0][:2]
-    places = project_to_map(turned)
-
-    def distances(points: np.ndarray) -> np.ndarray:
-        return np.linalg.norm(points[:, None] - points[None, :], axis=2)
-
-    np.testing.assert_allclose(distances(places), distances(flat), atol=1e-9)
-    assert (places[0] >= 0).all()
-    np.testing.assert_allclose(project_to_map(-turned), places, atol=1e-9)
-    assert project_to_map(np.ones((3, 4))).tolist() == [[0.0, 0.0]] * 3
-    np.testing.assert_allclose(project_to_map(np.array([[1.0], [3.0]])), [[1.0, 0.0], [-1.0, 0.0]], atol=1e-9)
 
 
 def test_search_is_exact_in_one_block_and_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -448,7 +405,7 @@ def test_search_is_exact_in_one_block_and_in_several(monkeypatch: pytest.MonkeyP
     rows, queries = rng.normal(size=(300, 8)) * rng.uniform(0.1, 1e6, size=(300, 1)), rng.normal(size=(11, 8))
     expected = [np.argsort(-(rows @ q / np.linalg.norm(rows, axis=1)), kind="stable")[:7].tolist() for q in queries]
     assert nearest_rows(queries, rows, 7).tolist() == expected
-    monkeypatch.setattr(compare_module, "_BLOCK", 1000)
+    monkeypatch.setattr(nearest_module, "_BLOCK", 1000)
     assert nearest_rows(queries, rows, 7).tolist() == expected
     # Of rows that tie for the last place, the lower ones are found.
     repeated = np.eye(3)[rng.integers(3, size=300)]
@@ -504,6 +461,12 @@ def test_invalid_vectors_are_refused(vectors: Any, query: list[float], message: 
         compare(TINY, ["?"], (vectors, [query]), k=2)
 
 
+def test_a_search_without_vectors_of_the_sub_questions_is_refused() -> None:
+    found = SearchResult(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
+    with pytest.raises(InvalidInputError, match=r"query '1': .* 2 rows"):
+        compare_candidates([{"text": "?", "sub_questions": ["!"]}], lambda query: found, k=2)
+
+
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compare_module, "find_spec", lambda package: None)
     with pytest.raises(ImportError, match=r"scipy.*setselect\[eval\]"):
@@ -529,17 +492,12 @@ def compared(queries: list[dict[str, Any]], **options: Any) -> Any:
     return compare(texts, queries, (VECTORS, RNG.standard_normal((len(queries), 8))), k=3, fetch_k=8, **options)
 
 
-def test_a_measure_that_one_query_allows_does_not_decide_for_all() -> None:
+def test_a_measure_that_one_query_allows_or_that_is_0_for_all_does_not_decide() -> None:
     queries: list[dict[str, Any]] = [{"text": f"q{i}", "gold": [f"d{i}"]} for i in range(10)]
     queries[0]["answers"] = ["text"]
     assert compared(queries).recommendation.measure == "recall"
     assert compared(queries, decide_by="answers").recommendation.measure == "answers"
-
-
-def test_nothing_is_recommended_if_every_setting_misses_everything() -> None:
-    advice = compared([{"text": "q", "answers": ["nowhere to be found"]}]).recommendation
-    assert advice.setting is None
-    assert "No setting can be named" in advice.text
+    assert compared([{"text": "q", "answers": ["nowhere to be found"]}]).recommendation.setting is None
 
 
 @pytest.mark.parametrize(
@@ -560,7 +518,7 @@ def test_answers_are_whole_words_in_languages_that_separate_words(text: str, ans
 
 def test_the_subtopics_of_gold_documents_that_were_not_found_are_unknown() -> None:
     documents = [Document(name, name, ("x",)) for name in "abc"]
-    found = FoundCandidates([1.0, 0.0], documents, np.array([[1.0, 0.0], [0.9, 0.1], [0.5, 0.5]]))
+    found = SearchResult([1.0, 0.0], documents, np.array([[1.0, 0.0], [0.9, 0.1], [0.5, 0.5]]))
     there = compare_candidates([{"text": "q", "gold": ["a"]}], lambda query: found, k=1, fetch_k=3)
     beyond = compare_candidates([{"text": "q", "gold": ["a", "z"]}], lambda query: found, k=1, fetch_k=3)
     keys = [{measure.key for measure in one.measures} for one in (there, beyond)]

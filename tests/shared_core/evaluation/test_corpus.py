@@ -137,22 +137,22 @@ def test_texts_from_lines_and_folders(tmp_path: Path) -> None:
 
 def test_queries_in_every_shape(tmp_path: Path) -> None:
     records: list[dict[str, Any]] = [
-        {"query": "A?", "gold": [1, "b"], "answers": ["forty-two"], "queries": ["A1?", "A2?", "A1?"]},
+        {"query": "A?", "gold": [1, "b"], "answers": ["forty-two"], "sub_questions": ["A1?", "A2?", "A1?"]},
         {"id": "q", "question": "B?", "subtopics": ["x", "y"], "root": "b"},
         {"_id": "r", "text": "C?", "subtopics": {"x": [1, "2"], "y": "3"}, "root_query": "c", "gold": ["a", "b"]},
     ]
     expected = [
-        Query("1", "A?", ("1", "b"), answers=("forty-two",), queries=("A1?", "A2?")),
+        Query("1", "A?", ("1", "b"), answers=("forty-two",), sub_questions=("A1?", "A2?")),
         Query("q", "B?", subtopics={"x": (), "y": ()}, root="b"),
         Query("r", "C?", ("a", "b"), {"x": ("1", "2"), "y": ("3",)}, "c"),
     ]
     assert convert_all(records, as_query, "queries") == expected
     path = tmp_path / "queries.csv"
-    path.write_text('query,subtopics,gold,queries\nA?,"{""x"": [""a""]}", b;c,A1?;A2?\n', encoding="utf-8")
-    assert read_queries(path).items == [Query("1", "A?", ("b", "c"), {"x": ("a",)}, queries=("A1?", "A2?"))]
+    path.write_text('query,subtopics,gold,sub_questions\nA?,"{""x"": [""a""]}", b;c,A1?;A2?\n', encoding="utf-8")
+    assert read_queries(path).items == [Query("1", "A?", ("b", "c"), {"x": ("a",)}, sub_questions=("A1?", "A2?"))]
     path = tmp_path / "queries.jsonl"
-    path.write_text('{"text": "A?"}\n{"text": "B?", "queries": ["B1?", 1.5]}\n', encoding="utf-8")
-    assert str(read_queries(path).problems[0]).startswith(f"{path}:2: 'queries' must be a string")
+    path.write_text('{"text": "A?"}\n{"text": "B?", "sub_questions": ["B1?", 1.5]}\n', encoding="utf-8")
+    assert str(read_queries(path).problems[0]).startswith(f"{path}:2: 'sub_questions' must be a string")
 
 
 def test_ids_and_titles_are_read_as_benchmarks_write_them() -> None:
@@ -244,8 +244,9 @@ def test_queries_of_another_shape_are_read_by_their_own_keys(tmp_path: Path) -> 
 
 
 def test_a_misspelt_key_of_a_query_is_a_problem_and_metadata_is_not() -> None:
-    for key in ("golden", "Gold", "subtopic", "score"):
-        with pytest.raises(InvalidInputError, match=f"'{key}' is nearly '.*', which is missing: rename it"):
+    keys = {"golden": "gold", "Gold": "gold", "subtopic": "subtopics", "score": "scores", "queries": "sub_questions"}
+    for key, near in keys.items():
+        with pytest.raises(InvalidInputError, match=f"'{key}' .* '{near}'"):
             as_query({"text": "?", key: ["a"]}, "1")
     kept = as_query({"text": "?", "gold": ["a"], "golden": "x", "answer": "a text", "language": "en", 7: 8}, "1")
     assert kept == Query("1", "?", ("a",))

@@ -13,7 +13,7 @@ from shared_core.errors import InvalidInputError
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.hybrid_search import WordIndex, fuse_rankings
-from shared_core.evaluation.judging import FoundCandidates, judge
+from shared_core.evaluation.judging import SearchResult, judge
 from shared_core.evaluation.results import Comparison
 from shared_core.evaluation.settings import named
 from tests.embedding import corpus, embed
@@ -131,8 +131,8 @@ RANKED = [Document(name, name) for name in "abcd"]
 NEAR = [[1.0, 0.0], [1.0, 0.1], [0.5, 1.0], [0.0, 1.0]]
 
 
-def ranking(**rankings: Any) -> FoundCandidates:
-    return FoundCandidates([1.0, 0.0], RANKED, NEAR, rankings=rankings, candidates=3)
+def ranking(**rankings: Any) -> SearchResult:
+    return SearchResult([1.0, 0.0], RANKED, NEAR, rankings=rankings, candidates=3)
 
 
 def test_a_ranking_of_ones_own_is_a_setting() -> None:
@@ -146,7 +146,7 @@ def test_a_ranking_of_ones_own_is_a_setting() -> None:
     assert found.settings[-1].label == "mine"
     assert all(max(picks) == 2 for picks in list(found.queries[0].picks.values())[:-1])
     plain = compare_candidates(
-        ["?"], lambda query: FoundCandidates([1.0, 0.0], RANKED[:3], NEAR[:3]), k=3, settings=[named("similarity")]
+        ["?"], lambda query: SearchResult([1.0, 0.0], RANKED[:3], NEAR[:3]), k=3, settings=[named("similarity")]
     )
     assert found.values[0, "relevance"] == plain.values[0, "relevance"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document
-from shared_core.evaluation.judging import FoundCandidates
+from shared_core.evaluation.judging import SearchResult
 from shared_core.evaluation.points import group_near
 from shared_core.evaluation.results import Comparison
 from shared_core.evaluation.settings import named
@@ -38,17 +38,15 @@ def test_gold_documents_in_versions_lead_to_the_same_advice_as_subtopics(shift: 
     for setting in range(len(SETTINGS)):
         ours, theirs = (one.values[setting, str(one.recommendation.measure)].mean for one in (gold, subtopics))
         assert ours == pytest.approx(theirs, abs=0.03)
-    first, second, *_ = gold.recommendation.claims
-    assert "of the gold documents nearly repeat another gold document of their query, such as 'norvik-" in first.text
-    assert "If you need every copy, recall@5 decides (decide_by=recall): then" in first.text
-    assert '{"subtopics": {"reset": ["a", "b"], "disk": ["c"]}}' in second.text
-    assert not any("nearly repeat" in claim.text for claim in subtopics.recommendation.claims)
+    first = gold.recommendation.claims[0].text
+    assert all(fact in first for fact in ("'norvik-", "recall@5", "decide_by=recall", '{"subtopics": {"reset": '))
+    assert not any("'norvik-" in claim.text for claim in subtopics.recommendation.claims[:2])
 
 
 def test_the_question_for_every_copy_can_be_asked() -> None:
     found = compared("gold", decide_by="recall")
     assert found.recommendation.measure == "recall"
-    assert "If you need each point once, point recall@5" in found.recommendation.text
+    assert "decide_by=point_recall" in found.recommendation.text
 
 
 def test_gold_documents_that_differ_are_not_grouped() -> None:
@@ -57,13 +55,13 @@ def test_gold_documents_that_differ_are_not_grouped() -> None:
     ]
     found = compare(CORPUS.documents, one_of_each, (VECTORS, QUERY_VECTORS), settings=SETTINGS)
     assert found.recommendation.measure == "recall"
-    assert "nearly repeat" not in found.recommendation.text
+    assert "decide_by" not in found.recommendation.text
     assert "point_recall" not in {measure.key for measure in found.measures}
 
 
 def test_gold_documents_that_a_store_did_not_find_are_one_point_that_is_missed() -> None:
     vectors = np.array([[1.0, 0.0, 0.1], [1.0, 0.0, 0.11], [0.0, 1.0, 0.1]])
-    found = FoundCandidates([1.0, 0.2, 0.0], [Document(name, name) for name in "abc"], vectors)
+    found = SearchResult([1.0, 0.2, 0.0], [Document(name, name) for name in "abc"], vectors)
     asked = {"text": "?", "gold": ["a", "b", "y", "z"]}
     compared = compare_candidates([asked], lambda query: found, k=2, decide_by="point_recall")
     assert {compared.values[i, "point_recall"].mean for i in range(len(compared.settings))} == {0.5}

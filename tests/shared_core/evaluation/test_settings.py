@@ -10,7 +10,7 @@ from shared_core import Coverage, select
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document
-from shared_core.evaluation.judging import FoundCandidates
+from shared_core.evaluation.judging import SearchResult
 from shared_core.evaluation.results import Comparison
 from shared_core.evaluation.settings import Adapted, named, parse_setting
 from tests.embedding import corpus, embed
@@ -97,10 +97,10 @@ def test_a_document_without_a_source_is_named() -> None:
     with pytest.raises(InvalidInputError, match="document 'd7' has no source, which max_per_source needs"):
         compared("vrsd max_per_source=1", documents=documents)
     # VRSD gets the question without its sub-questions.
-    found = FoundCandidates(VECTORS[:2], [Document("a", "A"), Document("b", "B")], VECTORS[:2])
+    found = SearchResult(VECTORS[:2], [Document("a", "A"), Document("b", "B")], VECTORS[:2])
     settings = [named("similarity"), named("vrsd", max_per_source=1)]
     with pytest.raises(InvalidInputError, match="document 'a' has no source, which max_per_source needs"):
-        compare_candidates([{"text": "?", "queries": ["!"]}], lambda query: found, k=2, settings=settings)
+        compare_candidates([{"text": "?", "sub_questions": ["!"]}], lambda query: found, k=2, settings=settings)
 
 
 # --- a reranker's scores ----------------------------------------------------------------------------------------------

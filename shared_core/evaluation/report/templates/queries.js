@@ -1,4 +1,4 @@
-// One query: the picks of up to three settings, and a map of the candidates.
+// One query: the picks of up to three settings.
 (() => {
   const source = document.getElementById("data");
   if (!source) return;
@@ -30,28 +30,14 @@
   const counted = (count, noun, plural) => `${count} ${count === 1 ? noun : plural}`;
   const cut = (text, most) => (text.length > most ? `${[...text].slice(0, most).join("").trimEnd()}…` : text);
 
-  // The outline of a slot: a circle, a square, a diamond, in growing size, so that all three can mark one candidate.
-  function outline(slot, x, y, small) {
-    const r = small ? 7 : [8, 10.5, 17][slot];
-    const shape = slot === 0 ? draw("circle", { cx: x, cy: y, r })
-      : slot === 1 ? draw("rect", { x: x - r, y: y - r, width: 2 * r, height: 2 * r })
-        : draw("path", { d: `M${x} ${y - r}l${r} ${r}l${-r} ${r}l${-r} ${-r}Z` });
+  // The mark of a slot: a circle, a square, a diamond.
+  function key(slot) {
+    const r = 7, c = 10;
+    const shape = slot === 0 ? draw("circle", { cx: c, cy: c, r })
+      : slot === 1 ? draw("rect", { x: c - r, y: c - r, width: 2 * r, height: 2 * r })
+        : draw("path", { d: `M${c} ${c - r}l${r} ${r}l${-r} ${r}l${-r} ${-r}Z` });
     shape.setAttribute("class", `outline s${slot}`);
-    return shape;
-  }
-
-  function star(x, y, r) {
-    const corner = (i) => {
-      const angle = (Math.PI * i) / 5, reach = i % 2 ? r * 0.45 : r;
-      return `${(x + reach * Math.sin(angle)).toFixed(1)} ${(y - reach * Math.cos(angle)).toFixed(1)}`;
-    };
-    return draw("path", { class: "gold-star", d: `M${Array.from({ length: 10 }, (_, i) => corner(i)).join("L")}Z` });
-  }
-
-  const cross = (x, y) => draw("path", { class: "cross", d: `M${x - 7} ${y}h14M${x} ${y - 7}v14` });
-
-  function key(...shapes) {
-    return draw("svg", { class: "key", width: 20, height: 20, viewBox: "0 0 20 20", "aria-hidden": "true" }, ...shapes);
+    return draw("svg", { class: "key", width: 20, height: 20, viewBox: "0 0 20 20", "aria-hidden": "true" }, shape);
   }
 
   const slots = [...document.querySelectorAll(".slot-field select")];
@@ -85,7 +71,7 @@
       group.append(new Option(cut(setting.label, 60), i));
     });
     select.value = data.start[slot] === undefined ? "" : String(data.start[slot]);
-    select.previousElementSibling?.append(" ", key(outline(slot, 10, 10, true)));
+    select.previousElementSibling?.append(" ", key(slot));
   });
 
   // The parts of the query (its subtopics or answers) that a candidate covers, or a setting.
@@ -137,13 +123,12 @@
   }
 
   function pick(query, one, rank, index, all) {
-    const [document_, cosine, , , serves] = query.candidates[index];
+    const [document_, cosine, serves] = query.candidates[index];
     const [id, text] = data.documents[document_];
     const fresh = freshWords(query, one.picks, rank);
     const others = all.filter((other) => other !== one);
     const also = others.filter((other) => other.picks.includes(index));
     const item = make("li", "pick");
-    item.dataset.candidate = index;
     const tags = make("div", "tags");
     if (others.length && also.length < others.length) {
       item.classList.add("apart");
@@ -196,7 +181,7 @@
   }
 
   function column(query, one, all) {
-    const heading = make("h3", "", key(outline(one.slot, 10, 10, true)), bidi("span", "", label(one.setting)));
+    const heading = make("h3", "", key(one.slot), bidi("span", "", label(one.setting)));
     const list = make("ol", "", ...one.picks.map((index, rank) => pick(query, one, rank, index, all)));
     return make("section", "column", heading, one.picks.length ? list : make("p", "hint", "Nothing was picked."));
   }
@@ -264,57 +249,6 @@
     });
   }
 
-  const area = byId("map");
-  const frame = area.closest("figure");
-
-  function map(query, all) {
-    const width = Math.max(240, area.clientWidth - 2), pad = 30;
-    const places = [query.place, ...query.candidates.map((candidate) => candidate.slice(2, 4))];
-    const [right, top] = [0, 1].map((axis) => Math.max(...places.map((place) => place[axis]), 0.2));
-    const scale = Math.min((width - 2 * pad) / right, (width < 500 ? 420 : 460) / top);
-    const height = top * scale + 2 * pad, indent = (width - right * scale) / 2;
-    const at = ([x, y]) => [indent + x * scale, height - pad - y * scale].map((value) => Math.round(value * 10) / 10);
-    const spots = query.candidates.map((candidate, index) => {
-      const [x, y] = at(candidate.slice(2));
-      const [id, text] = data.documents[candidate[0]];
-      const by = all.filter((one) => one.picks.includes(index));
-      const gold = query.gold.includes(index);
-      const who = by.map((one) => `${label(one.setting)} (pick ${one.picks.indexOf(index) + 1})`).join(", ");
-      const lines = [id, `cosine ${figure(candidate[1])}${gold ? ", gold" : ""}`];
-      if (who) lines.push(`picked by ${who}`);
-      const spot = draw("g", { class: "spot", role: "img", tabindex: index ? -1 : 0, "aria-label": lines.join("; ") },
-        draw("circle", { class: "target", cx: x, cy: y, r: by.length > 2 ? 19 : 13 }),
-        ...by.map((one) => outline(one.slot, x, y)),
-        gold ? star(x, y, 7) : draw("circle", { class: by.length ? "dot picked" : "dot", cx: x, cy: y, r: 3.5 }));
-      spot.dataset.tip = [...lines, line(text, 110)].join("\n");
-      spot.dataset.candidate = index;
-      return spot;
-    });
-    const [x, y] = at(query.place);
-    const turned = x > width - 70;
-    const side = { x: x + (turned ? -11 : 11), "text-anchor": turned ? "end" : "start" };
-    const here = draw("text", { class: "map-text", y: y + 4, ...side }, "query");
-    // Picks are drawn last, so that nothing covers them. The arrow keys follow the order of the cosines.
-    const order = [...spots].sort((a, b) => a.querySelectorAll(".outline").length - b.querySelectorAll(".outline").length);
-    const name = `Map of ${counted(spots.length, "candidate", "candidates")}; the lists above hold the picks`;
-    area.replaceChildren(draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "group", "aria-label": name },
-      ...order, draw("g", { "aria-hidden": "true" }, cross(x, y), here)));
-    return spots;
-  }
-
-  let spots = [];
-  let redraw = () => {};
-  const tips = Tipped.wire(frame, () => spots);
-
-  function keys(query, all) {
-    const items = all.map((one) => {
-      return make("li", "", key(outline(one.slot, 10, 10, true)), bidi("span", "", label(one.setting)));
-    });
-    if (query.gold.length) items.push(make("li", "", key(star(10, 10, 7)), "gold"));
-    items.push(make("li", "", key(draw("circle", { class: "dot", cx: 10, cy: 10, r: 3.5 })), "other candidate"));
-    byId("keys").replaceChildren(...items, make("li", "", key(cross(10, 10)), "query"));
-  }
-
   function show() {
     const query = data.queries[Number(querySelect.value)];
     const all = selected().map((one) => ({ ...one, picks: query.picks[one.setting] ?? [] }));
@@ -323,18 +257,11 @@
       for (const option of select.options) option.disabled = option.value !== "" && taken.has(option.value);
     }
     byId("query-text").textContent = query.text;
-    byId("sub-questions").replaceChildren(...query.queries.map((text) => bidi("li", "", text)));
-    byId("sub-questions").hidden = !query.queries.length;
+    byId("sub-questions").replaceChildren(...query.subQuestions.map((text) => bidi("li", "", text)));
+    byId("sub-questions").hidden = !query.subQuestions.length;
     byId("summary").textContent = summary(query, all);
     byId("reasons").replaceChildren(...reasons(query, all));
     byId("columns").replaceChildren(...all.map((one) => column(query, one, all)));
-    byId("map-share").textContent = `They show ${Math.round(100 * query.mapShare)} % of the variance.`;
-    keys(query, all);
-    redraw = () => {
-      tips.hide();
-      spots = map(query, all);
-    };
-    redraw();
   }
 
   function step(by) {
@@ -387,28 +314,14 @@
     });
   }
 
-  // A pick and its place on the map are highlighted together.
-  function light(event) {
-    const over = event.type === "pointerover" ? event.target.closest?.("[data-candidate]") : null;
-    for (const element of byId("explorer").querySelectorAll("[data-candidate]")) {
-      element.classList.toggle("lit", over !== null && element.dataset.candidate === over?.dataset.candidate);
-    }
-  }
-
   for (const select of [querySelect, ...slots]) select.addEventListener("change", () => choose());
   byId("apart")?.addEventListener("change", (event) => byId("columns").classList.toggle("only-apart", event.target.checked));
   byId("before").addEventListener("click", () => step(-1));
   byId("after").addEventListener("click", () => step(1));
   for (const id of ["before", "after"]) byId(id).hidden = data.queries.length === 1;
-  byId("explorer").addEventListener("pointerover", light);
-  byId("explorer").addEventListener("pointerout", light);
   byId("explorer").hidden = false;
   querySelect.value = "0";
   show();
   follow();
   addEventListener("hashchange", follow);
-  let seen = area.clientWidth;
-  new ResizeObserver(() => {
-    if (area.clientWidth !== seen) { seen = area.clientWidth; redraw(); }
-  }).observe(area);
 })();

@@ -1,8 +1,6 @@
 "use strict";
-// Tooltips and arrow keys for the chart and the map.
-const Tipped = (() => {
-  const unseen = (element) => !element || element.getClientRects().length === 0;
-
+// Tooltips and arrow keys for the charts.
+(() => {
   function place(figure, tip, item) {
     const frame = figure.getBoundingClientRect();
     const spot = item.querySelector(".target").getBoundingClientRect();
@@ -13,8 +11,10 @@ const Tipped = (() => {
     tip.style.top = `${spot.top < tip.offsetHeight + 8 ? spot.bottom - frame.top + 6 : above}px`;
   }
 
-  // items: a function that returns the elements of the figure in the order of the arrow keys.
-  function wire(figure, items) {
+  for (const figure of document.querySelectorAll("figure.tipped")) {
+    const points = [...figure.querySelectorAll(".point")];
+    // The tooltip of the browser would cover this one.
+    for (const point of points) point.querySelector("title").remove();
     const tip = figure.querySelector(".tip");
     const hide = () => { tip.hidden = true; };
     const show = (item) => {
@@ -45,28 +45,16 @@ const Tipped = (() => {
       if (event.key === "Escape") { hide(); return; }
       const item = of(event);
       if (!item) return;
-      const all = items().filter((other) => !unseen(other));
-      const at = all.indexOf(item);
+      const at = points.indexOf(item);
       const to = {
-        ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: all.length - 1,
+        ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: points.length - 1,
       }[event.key];
       if (to === undefined) return;
       event.preventDefault();
-      const next = all[(to + all.length) % all.length];
-      for (const other of all) other.setAttribute("tabindex", "-1");
+      const next = points[(to + points.length) % points.length];
+      for (const other of points) other.setAttribute("tabindex", "-1");
       next.setAttribute("tabindex", "0");
       next.focus();
     });
-    return { hide };
   }
-
-  for (const figure of document.querySelectorAll("figure.tipped:not(.map)")) {
-    const points = [...figure.querySelectorAll(".point")];
-    for (const point of points) {
-      // The tooltip of the browser would cover this one.
-      point.querySelector("title").remove();
-    }
-    wire(figure, () => points);
-  }
-  return { wire };
 })();

@@ -31,11 +31,6 @@ def test_sum_cosine_by_hand() -> None:
     assert close(sum_cosine([0, 2], [[3, 4], [7, 0]]), 1 / math.sqrt(5))
 
 
-def test_sum_cosine_gives_every_vector_the_same_weight() -> None:
-    # Without normalisation the sum would have the direction of the long row (1, 0), and the cosine would be near 0.
-    assert close(sum_cosine([0, 1], [[1e200, 0], [0, 1e-200]]), 1 / math.sqrt(2))
-
-
 def test_sum_cosine_is_the_objective_that_vrsd_reports() -> None:
     rng = np.random.default_rng(3)
     query, vectors = rng.normal(size=16), rng.normal(size=(40, 16))
@@ -56,24 +51,6 @@ def test_mean_pairwise_cosine_by_hand() -> None:
     # Pairs of (1, 0), (3/5, 4/5), (0, 1): cosines 3/5, 0 and 4/5.
     assert close(mean_pairwise_cosine([[2, 0], [3, 4], [0, 9]]), (F(3, 5) + 0 + F(4, 5)) / 3)
     assert close(mean_pairwise_cosine([[1, 2], [-2, -4]]), -1)
-
-
-@settings(deadline=None, derandomize=True, max_examples=40)
-@given(
-    st.integers(2, 6).flatmap(lambda k: st.lists(st.lists(reals, min_size=3, max_size=3), min_size=k, max_size=k)),
-    st.randoms(use_true_random=False),
-)
-def test_order_and_lengths_of_the_vectors_do_not_matter(rows: list[list[float]], random: Any) -> None:
-    vectors = np.array(rows)
-    mixed = vectors[random.sample(range(len(rows)), len(rows))] * 4.0
-    query = [1.0, -2.0, 0.5]
-    assert -1 <= sum_cosine(query, vectors) <= 1
-    assert -1 <= mean_pairwise_cosine(vectors) <= 1
-    assert mean_pairwise_cosine(mixed) == pytest.approx(mean_pairwise_cosine(vectors), abs=1e-12)
-    # The direction of a sum that is almost zero is rounding error.
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
-    if np.linalg.norm(unit.sum(axis=0)) > 1e-3:
-        assert sum_cosine(query, mixed) == pytest.approx(sum_cosine(query, vectors), abs=1e-9)
 
 
 @settings(deadline=None, derandomize=True, max_examples=40)

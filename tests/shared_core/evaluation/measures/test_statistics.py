@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.evaluation.measures import bootstrap_interval, bootstrap_intervals, paired_test, paired_tests
+from shared_core.evaluation.measures import bootstrap_interval, paired_test
 
 NAN = float("nan")
 few = settings(deadline=None, derandomize=True, max_examples=15)
@@ -25,14 +25,6 @@ def test_the_interval_agrees_with_the_enumeration_of_all_resamples() -> None:
     # times 0.996. So the 1 % and 10 % points of the mean are 0, the 90 % point is 2/4, and the 99 % point is 3/4.
     assert bootstrap_interval([0, 0, 0, 1], confidence=0.8) == (0.0, 0.5)
     assert bootstrap_interval([0, 0, 0, 1], confidence=0.98) == (0.0, 0.75)
-
-
-def test_the_interval_agrees_with_the_binomial_for_zeros_and_ones() -> None:
-    values = np.repeat([0.0, 1.0], [60, 40])
-    low, high = bootstrap_interval(values)
-    expected = stats.binom(100, 0.4).ppf([0.025, 0.975]) / 100
-    # The tolerance is one step of 1/100, because the draws are random.
-    assert [low, high] == pytest.approx(expected, abs=0.0101)
 
 
 @pytest.mark.parametrize("values", [[0.1], [0.1] * 7, [True, True], [0, 0, 0]])
@@ -92,7 +84,7 @@ def test_p_values_at_the_ends() -> None:
     assert paired_test([0.9], [0.1]) == 1.0
     # 9,999 draws and the observed one.
     assert paired_test(theirs + 1, theirs) == pytest.approx(1 / 10_000)
-    assert paired_tests([theirs + 1, theirs], theirs) == pytest.approx([1 / 10_000, 1.0])
+    assert paired_test([theirs + 1, theirs], theirs) == pytest.approx([1 / 10_000, 1.0])
 
 
 def adjusted_by_enumeration(rows: list[list[float]]) -> list[float]:
@@ -112,12 +104,12 @@ def adjusted_by_enumeration(rows: list[list[float]]) -> list[float]:
 @given(st.lists(st.lists(st.integers(-6, 6), min_size=6, max_size=6), min_size=1, max_size=4))
 def test_p_values_of_several_methods_are_exact_for_few_queries(rows: list[list[int]]) -> None:
     theirs = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0])
-    found = paired_tests(theirs + rows, theirs)
+    found = paired_test(theirs + rows, theirs)
     assert found == pytest.approx(adjusted_by_enumeration([[float(v) for v in row] for row in rows]))
     alone = [paired_test(theirs + row, theirs) for row in rows]
     # More methods never make a difference more certain.
     assert (found >= np.array(alone) - 1e-9).all()
-    assert paired_tests([theirs + rows[0]], theirs) == pytest.approx(alone[:1])
+    assert paired_test([theirs + rows[0]], theirs) == pytest.approx(alone[:1])
 
 
 def test_the_same_method_twice_counts_as_one_and_unlike_methods_count_as_several() -> None:
@@ -126,9 +118,9 @@ def test_the_same_method_twice_counts_as_one_and_unlike_methods_count_as_several
     ours = theirs + rng.normal(0.5, 1, size=60)
     unlike = [theirs + rng.normal(0, 1, size=60) for _ in range(11)]
     alone = paired_test(ours, theirs)
-    assert paired_tests([ours] * 12, theirs) == pytest.approx([alone] * 12, abs=0.01)
+    assert paired_test([ours] * 12, theirs) == pytest.approx([alone] * 12, abs=0.01)
     assert alone < 0.1
-    among = paired_tests([ours, *unlike], theirs)[0]
+    among = paired_test([ours, *unlike], theirs)[0]
     # Independent methods: 1 - (1 - p)^12, which Bonferroni's 12 p is slightly above.
     assert among == pytest.approx(1 - (1 - alone) ** 12, abs=0.05)
     assert among > 5 * alone
@@ -142,7 +134,7 @@ def test_the_best_of_many_methods_that_do_not_differ_is_rarely_called_better() -
         shared = rng.normal(size=10)
         # Ten settings whose differences are half their own and half shared, as those of a sweep are.
         ours = theirs + shared + rng.normal(size=(10, 10))
-        false_alarms += bool(paired_tests(ours, theirs).min() < 0.05)
+        false_alarms += bool(paired_test(ours, theirs).min() < 0.05)
     # At most 5 % of 100, and three standard errors.
     assert false_alarms <= 5 + 3 * 2.2
 
@@ -150,31 +142,22 @@ def test_the_best_of_many_methods_that_do_not_differ_is_rarely_called_better() -
 def test_intervals_of_several_methods_are_those_of_each() -> None:
     rows = np.random.default_rng(8).uniform(size=(3, 40))
     rows[1] = 0.1
-    low, high = bootstrap_intervals(rows, seed=3)
+    low, high = bootstrap_interval(rows, seed=3)
     for row, *bounds in zip(rows, low, high, strict=True):
         assert bounds == pytest.approx(bootstrap_interval(row, seed=3))
     assert (low[1], high[1]) == (0.1, 0.1)
 
 
-def test_the_seed_decides_the_draws() -> None:
-    rng = np.random.default_rng(4)
-    ours, theirs = rng.uniform(size=40), rng.uniform(size=40)
-    assert paired_test(ours, theirs, seed=7) == paired_test(ours, theirs, seed=7)
-    assert len({paired_test(ours, theirs, seed=seed) for seed in range(4)}) > 1
-    assert len({bootstrap_interval(ours, seed=seed) for seed in range(4)}) > 1
-
-
 @pytest.mark.parametrize(
     ("call", "error", "word"),
     [
-        (lambda: bootstrap_interval([]), InvalidInputError, "non-empty"),
-        (lambda: bootstrap_interval([[1, 2]]), InvalidInputError, "shape"),
-        (lambda: bootstrap_interval([1, NAN]), InvalidInputError, "values: position 1"),
-        (lambda: paired_test([1, 2], [1]), InvalidInputError, "theirs 1"),
-        (lambda: paired_test([1, 2], [1, NAN]), InvalidInputError, "theirs: position 1"),
-        (lambda: bootstrap_intervals([0.5, 1.0]), InvalidInputError, "methods, queries"),
-        (lambda: bootstrap_intervals([[0.5, 1.0], [NAN, 1.0]]), InvalidInputError, "values: row 1"),
-        (lambda: paired_tests([[1, 2]], [1]), InvalidInputError, "theirs 1"),
+        (lambda: bootstrap_interval([]), InvalidInputError, "values"),
+        (lambda: bootstrap_interval([[[1, 2]]]), InvalidInputError, "shape"),
+        (lambda: bootstrap_interval([1, NAN]), InvalidInputError, "values: row 0, query 1"),
+        (lambda: bootstrap_interval([[0.5, 1.0], [NAN, 1.0]]), InvalidInputError, "values: row 1, query 0"),
+        (lambda: paired_test([1, 2], [1]), InvalidInputError, "theirs"),
+        (lambda: paired_test([[1, 2]], [[1, 2], [3, 4]]), InvalidInputError, "theirs"),
+        (lambda: paired_test([1, 2], [1, NAN]), InvalidInputError, "theirs: row 0, query 1"),
         (lambda: bootstrap_interval([1, 2], confidence=95), InvalidParameterError, "confidence"),
         (lambda: bootstrap_interval([1, 2], confidence=0), InvalidParameterError, "confidence"),
         (lambda: bootstrap_interval([1, 2], seed=-1), InvalidParameterError, "seed"),

@@ -1,0 +1,99 @@
+"""A comparison on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as ConsoleTable
+from rich.text import Text
+
+from .._validation import quoted
+from ..evaluation.results import Comparison, Measure, counted
+from ..evaluation.snippets import lines_to_paste
+from ..evaluation.tables import Table, signed, tabulate_differences, tabulate_means, tabulate_sizes
+from ..selectors.registry import DEFAULT_SELECTOR
+
+
+def show_comparison(show: Console, comparison: Comparison) -> None:
+    """Print the tables, the recommendation and the lines to paste."""
+    facts, advice = comparison.corpus, comparison.recommendation
+    documents = "" if facts.documents is None else f"{counted(facts.documents, 'document')}, "
+    interrupted = f" of {facts.planned_queries}, interrupted" if comparison.partial else ""
+    queries = f"{counted(facts.queries, 'query', 'queries')}{interrupted}"
+    _print(show, f"{comparison.title}: {documents}{queries}; {facts.k} of the {facts.fetch_k} nearest; {facts.model}")
+    labels = max(len(setting.label) for setting in comparison.settings) + 2
+    for measures in _fit(comparison.measures, show.width - labels - 3):
+        _print_table(show, comparison, tabulate_means(comparison, measures), lines=False)
+    deciding = next((one for one in comparison.measures if one.key == advice.measure), None)
+    if deciding is not None and len(comparison.settings) > 1:
+        _print(show, f"\n{deciding.name} against similarity:")
+        _print_table(show, comparison, tabulate_differences(comparison, deciding))
+    if deciding is not None and len(comparison.sizes) > 1 and (0, deciding.key) in comparison.sizes[0].values:
+        default = [i for i, setting in enumerate(comparison.settings) if setting.label == DEFAULT_SELECTOR]
+        settings = list(dict.fromkeys([0, advice.best_other or 0, *default]))
+        _print(show, f"\n{deciding.name.partition('@')[0]} by the number of texts:")
+        _print_table(show, comparison, tabulate_sizes(comparison, deciding.key, settings), lines=False)
+    _print_changes(show, comparison)
+    _print(show, f"\n{advice.text}")
+    for note in comparison.notes:
+        _print(show, f"Note: {note}")
+    if advice.setting is not None:
+        setting = comparison.settings[advice.setting]
+        code = lines_to_paste(setting, facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates)
+        for name, lines in code.items():
+            show.print(Text(f"\n# {name}\n{lines}"), soft_wrap=True)
+
+
+def _print(show: Console, text: str) -> None:
+    show.print(Text(_plain(text)))
+
+
+def _plain(text: str) -> str:
+    """The text with a minus that every encoding has."""
+    return text.replace("−", "-")
+
+
+def _print_table(show: Console, comparison: Comparison, table: Table, *, lines: bool = True) -> None:
+    """The table, with the smaller lines of its cells if asked; the recommended setting has an arrow, and is bold."""
+    printed = ConsoleTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    printed.add_column("setting", no_wrap=not lines)
+    for column in table.columns:
+        printed.add_column(column.name, justify="right")
+    for row in table.rows:
+        recommended = row.setting == comparison.recommendation.setting
+        label = f"{'→ ' if recommended else '  '}{comparison.settings[row.setting].label}"
+        cells = []
+        for cell in row.cells:
+            shown = [_plain(line) for line in (cell.text, *(cell.lines if lines else ()))]
+            if cell.query is not None:
+                # A long id must not squeeze the figures.
+                shown.append(cell.query if len(cell.query) <= 24 else f"{cell.query[:23]}…")
+            cells.append(Text("\n".join(shown), "bold" if cell.best else ""))
+        printed.add_row(Text(label, "bold" if recommended else ""), *cells)
+    show.print(printed)
+
+
+def _fit(measures: tuple[Measure, ...], width: int) -> Iterator[list[Measure]]:
+    """The measures in groups whose columns fit into the width; the words of a name stand below each other."""
+    group: list[Measure] = []
+    left = width
+    for measure in measures:
+        needed = max(5, *map(len, measure.name.split())) + 3
+        if group and needed > left:
+            yield group
+            group, left = [], width
+        group.append(measure)
+        left -= needed
+    yield group
+
+
+def _print_changes(show: Console, comparison: Comparison) -> None:
+    """A line with the queries that lose most, and one with those that gain most."""
+    label = comparison.settings[comparison.recommendation.best_other or 0].label
+    gaps = [(change.query, change.setting - change.similarity) for change in comparison.changes]
+    for verb, of_verb in (("lose", [gap for gap in gaps if gap[1] < 0]), ("gain", [gap for gap in gaps if gap[1] > 0])):
+        if of_verb:
+            listed = ", ".join(f"{quoted(query)} {signed(gap)}" for query, gap in of_verb)
+            _print(show, f"\nQueries that {verb} most with {label}: {listed}")

@@ -1,0 +1,47 @@
+"""Vectors of documents and queries: their check, and exact search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._validation import as_numeric
+from ..candidates import as_unit_rows
+from ..errors import InvalidInputError
+
+# Cosines that exact search holds in memory together: 64 MB.
+_BLOCK = 16_000_000
+
+
+def as_vectors(
+    embed: Callable[[list[str]], ArrayLike] | ArrayLike, texts: list[str], what: str
+) -> NDArray[np.floating]:
+    """One vector for each text, shape (n, d): made by ``embed``, or ``embed`` itself after a check."""
+    array = as_numeric(embed(texts) if callable(embed) else embed, f"vectors of {what}")
+    if array.ndim != 2 or len(array) != len(texts) or not array.shape[1]:
+        raise InvalidInputError(f"vectors of {what} must have shape ({len(texts)}, d), got {array.shape}")
+    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+    if len(bad):
+        raise InvalidInputError(f"vectors of {what}: row {bad[0]} holds NaN or inf")
+    rows: NDArray[np.floating] = array if array.dtype.kind == "f" else array.astype(np.float64)
+    return rows
+
+
+def nearest_rows(queries: NDArray[np.floating], rows: NDArray[np.floating], fetch_k: int) -> NDArray[np.intp]:
+    """(Q, fetch_k): the rows of the highest cosine, best first; equal cosines go to the lower row."""
+    # A zero query gets the first rows here. judge() refuses it later, and names its id.
+    unit, unit_queries = (as_unit_rows(each, copy=False).astype(np.float32, copy=False) for each in (rows, queries))
+    blocks = []
+    step = max(1, _BLOCK // len(unit))
+    for start in range(0, len(unit_queries), step):
+        cosines = unit_queries[start : start + step] @ unit.T
+        # A partition alone would take any of the rows that tie for the last place.
+        last = np.partition(cosines, -fetch_k, axis=1)[:, -fetch_k, None]
+        above, tied = cosines > last, cosines == last
+        taken = above | (tied & (tied.cumsum(axis=1) <= fetch_k - above.sum(axis=1, keepdims=True)))
+        near = np.nonzero(taken)[1].reshape(len(cosines), fetch_k)
+        order = np.argsort(-np.take_along_axis(cosines, near, axis=1), axis=1, kind="stable")
+        blocks.append(np.take_along_axis(near, order, axis=1))
+    return np.concatenate(blocks)

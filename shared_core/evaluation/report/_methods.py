@@ -1,0 +1,35 @@
+"""The methods of a comparison: their settings, and what they do in a sentence."""
+
+from __future__ import annotations
+
+from ..hybrid_search import HYBRID_SEARCH
+from ..results import Comparison, Setting
+
+# For readers who have not met the methods.
+METHODS = {
+    "similarity": "The texts that are nearest to the query.",
+    "coverage": "A set of texts that are relevant, cover the words of the query together, and do not repeat each "
+    "other. A text that an earlier pick mentions by its title gets a bonus.",
+    "ndpp": "A set of texts that are relevant and do not repeat each other.",
+    "vrsd": "Texts whose sum points in the direction of the query.",
+    "mmr": "Text by text: relevant, and not similar to those before it. A lower lambda_mult weighs repetition more.",
+    HYBRID_SEARCH: "Two searches over all documents, one by the words (BM25) and one by the vectors. Reciprocal rank "
+    "fusion joins their rankings. It is another search, which needs an index of the words, and selects nothing: there "
+    "are no lines of code to paste.",
+    "reranker": "The texts with the highest scores of your reranker.",
+    "rrf": "The ranks of a text for the sub-questions, added up.",
+    "highest cosine": "The texts that are nearest to the query or to one of its sub-questions.",
+}
+
+
+def method_of(setting: Setting) -> str:
+    """The name of the method. Each ranking, such as hybrid search, is a method of its own."""
+    return setting.label if setting.method == "ranking" else setting.method
+
+
+def by_method(comparison: Comparison) -> dict[str, list[int]]:
+    """For each method the positions of its settings, methods in the order of their first setting."""
+    methods: dict[str, list[int]] = {}
+    for position, setting in enumerate(comparison.settings):
+        methods.setdefault(method_of(setting), []).append(position)
+    return methods

@@ -1,0 +1,109 @@
+"""The tables of a comparison as text, for the terminal and for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .results import Comparison, Difference, Estimate, Measure, counted, number, percent
+
+
+class Cell(NamedTuple):
+    """A figure, smaller lines below it, and the id of a query if the figure is about one."""
+
+    text: str
+    lines: tuple[str, ...] = ()
+    best: bool = False
+    query: str | None = None
+
+
+class Column(NamedTuple):
+    """A heading, and smaller lines below it."""
+
+    name: str
+    lines: tuple[str, ...] = ()
+
+
+class Row(NamedTuple):
+    """A setting by its position, and a cell for each column."""
+
+    setting: int
+    cells: list[Cell]
+
+
+class Table(NamedTuple):
+    """Settings by columns."""
+
+    columns: list[Column]
+    rows: list[Row]
+
+
+def tabulate_means(comparison: Comparison, measures: Sequence[Measure]) -> Table:
+    """The mean of each setting by each measure, with its interval."""
+    columns, cells = [], []
+    for measure in measures:
+        estimates = [comparison.values[i, measure.key] for i in range(len(comparison.settings))]
+        means = [number(estimate.mean) for estimate in estimates]
+        # The printed digits decide what is best: of two equal figures, both are marked.
+        best = number((max if measure.higher_is_better else min)(estimate.mean for estimate in estimates))
+        lines = [f"{'↑ higher' if measure.higher_is_better else '↓ lower'} is better"]
+        if measure.most < 1:
+            lines.append(f"at most {number(measure.most)}")
+        counts = {estimate.queries for estimate in estimates}
+        if counts != {comparison.corpus.queries}:
+            lines.append(counted(max(counts), "query", "queries"))
+        columns.append(Column(measure.name, tuple(lines)))
+        intervals = [_interval(estimate) for estimate in estimates]
+        cells.append([Cell(mean, (ends,), mean == best) for mean, ends in zip(means, intervals, strict=True)])
+    return Table(columns, [Row(i, list(of_setting)) for i, of_setting in enumerate(zip(*cells, strict=True))])
+
+
+def tabulate_differences(comparison: Comparison, measure: Measure) -> Table:
+    """What each setting gains and loses against similarity by a measure."""
+    names = ("Difference", "Worse", "Worst query")
+    rows = [
+        Row(i, _difference_cells(comparison.differences[i, measure.key], measure.higher_is_better))
+        for i in range(1, len(comparison.settings))
+    ]
+    return Table([Column(name) for name in names], rows)
+
+
+def _difference_cells(to: Difference, higher_is_better: bool) -> list[Cell]:
+    better = f"better: {percent(to.better)}"
+    mean = Cell(signed(to.mean), (f"{signed(to.low)} to {signed(to.high)}",))
+    if to.worst_query is None:
+        return [mean, Cell(percent(to.worse), (better,)), Cell("–")]
+    loss = -to.worst_loss if higher_is_better else to.worst_loss
+    worse = Cell(percent(to.worse), (f"by {number(to.loss)}", better))
+    return [mean, worse, Cell(signed(loss), query=to.worst_query)]
+
+
+def tabulate_sizes(comparison: Comparison, key: str, settings: Sequence[int], precision: str | None = None) -> Table:
+    """What each of these settings finds with each number of picks; ``precision`` is the key of a second measure."""
+
+    def cell(position: int, setting: int) -> Cell:
+        size = comparison.sizes[position]
+        mean = size.values[setting, key]
+        lines = [_interval(mean)]
+        if precision is not None:
+            lines.append(f"precision {number(size.values[setting, precision].mean, 2)}")
+        return Cell(number(mean.mean), (*lines, f"{number(size.characters[setting], 0)} characters"))
+
+    positions = range(len(comparison.sizes))
+    rows = [Row(setting, [cell(position, setting) for position in positions]) for setting in settings]
+    return Table([Column(counted(size.k, "text")) for size in comparison.sizes], rows)
+
+
+def _interval(of: Estimate) -> str:
+    # A narrow column does not break it.
+    return f"{number(of.low)} – {number(of.high)}".replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def signed(difference: float) -> str:
+    """A difference with its sign: ``+0.031``, ``−0.020``; ``0.000`` has none.
+
+    >>> signed(0.031), signed(-0.02), signed(0.0001)
+    ('+0.031', '−0.020', '0.000')
+    """
+    text = number(difference)
+    return text if text.strip("−0.") == "" or text.startswith("−") else f"+{text}"

@@ -62,7 +62,7 @@ def draw_case(seed: int) -> Case:
     rows = _draw_rows(rng)
     searches_all = rng.random() < 0.5
     scores = {row.id: float(score) for row, score in zip(rows, rng.normal(size=len(rows)), strict=True)}
-    queries = [Query(text, text, queries=parts, scores=scores) for text, parts in QUESTIONS.items()]
+    queries = [Query(text, text, sub_questions=parts, scores=scores) for text, parts in QUESTIONS.items()]
     settings = [{"name": "similarity"}, *(_draw_setting(rng, limited=searches_all) for _ in range(SETTINGS))]
     # The questions share it.
     fetch_k = 3 * len(rows) + 1 if searches_all else int(rng.integers(18, len(rows)))
@@ -135,7 +135,7 @@ def compared(adapter: str, seed: int) -> Comparison:
     case = draw_case(seed)
     if adapter == "texts":
         documents = [_as_document(row) for row in case.rows]
-        asked = [embed(text) for query in case.queries for text in (query.text, *query.queries)]
+        asked = [embed(text) for query in case.queries for text in (query.text, *query.sub_questions)]
         return compare(documents, case.queries, ([row.vector for row in case.rows], asked), **case.options)
     function: Callable[..., Comparison] = compare_index if adapter == "LlamaIndex" else compare_store
     return function(opened(adapter, seed), case.queries, **case.options)
@@ -164,7 +164,7 @@ def returned(subject: Subject, seed: int, query: Query, setting: dict[str, Any])
     """The ids of what a class returns for a query with a setting of ``named``."""
     case = draw_case(seed)
     given: dict[str, Any] = {"selector" if key == "name" else key: value for key, value in setting.items()}
-    given |= {"k": case.k, "drop_duplicates": case.drop_duplicates, "queries": [*query.queries]}
+    given |= {"k": case.k, "drop_duplicates": case.drop_duplicates, "queries": [*query.sub_questions]}
     if "relevance" in given:
         given["relevance"] = query.scores
     if "max_per_source" in given:
@@ -179,7 +179,7 @@ def returned(subject: Subject, seed: int, query: Query, setting: dict[str, Any])
 
 def _found(case: Case, query: Query) -> list[Row]:
     """What a search for the question and each sub-question finds."""
-    texts = [query.text, *query.queries]
+    texts = [query.text, *query.sub_questions]
     share = share_fetch_k(case.fetch_k, case.k, len(texts))
     vectors = np.array([row.vector for row in case.rows])
     searches = [np.argsort(-(vectors @ embed(text)), kind="stable")[:share] for text in texts]
@@ -196,7 +196,7 @@ def label_of(setting: dict[str, Any], query: Query) -> str:
     """The label under which a comparison selects by a setting for a question and its sub-questions."""
     label = named(**setting)[0].label
     # Plain similarity gets the question alone.
-    return "highest cosine" if label == "similarity" and query.queries else label
+    return "highest cosine" if label == "similarity" and query.sub_questions else label
 
 
 @over(SUBJECTS)
@@ -207,7 +207,7 @@ def test_a_class_returns_what_compare_picks(subject: Subject, seed: int) -> None
     for query in case.queries:
         for setting in case.settings:
             # VRSD takes one question. Examples name each other only if a setting says so.
-            if setting["name"] == "vrsd" and query.queries:
+            if setting["name"] == "vrsd" and query.sub_questions:
                 continue
             if setting["name"] == "coverage" and "reference_weight" not in setting and subject in EXAMPLES:
                 continue

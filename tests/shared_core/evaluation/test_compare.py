@@ -11,7 +11,6 @@ import pytest
 from shared_core import MMR, NDPP, VRSD, Candidates, TopK, make_selector, select
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation import compare as compare_module
-from shared_core.evaluation import judging as judging_module
 from shared_core.evaluation import nearest as nearest_module
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
@@ -21,7 +20,6 @@ from shared_core.evaluation.nearest import nearest_rows
 from shared_core.evaluation.results import Comparison, Difference
 from shared_core.evaluation.settings import named, sweep
 from shared_core.selectors.registry import DEFAULT_SELECTOR
-from shared_core.texts.words import match_words
 from tests.embedding import corpus, embed
 
 # By hand: similarity picks b, a; vrsd picks b, c, whose sum has almost the direction of the query.
@@ -155,7 +153,9 @@ def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
         titles = [documents[i]["title"] for i in near]
         texts = [f"{documents[i]['title']} {documents[i]['text']}" for i in near]
         for index, (setting, selector) in enumerate(sweep()):
-            read: Any = {"question": text, "texts": texts, "titles": titles} if setting.reads_words else {}
+            read: Any = {"question": text, "texts": texts} if setting.reads_words else {}
+            if selector.capabilities.references:
+                read["titles"] = titles
             one = select(query, vectors[near], 4, selector, **read)
             assert list(view.picks[index]) == one.indices.tolist()
             assert list(view.referred_by[index]) == ([-1] * 4 if one.referred_by is None else one.referred_by.tolist())
@@ -209,27 +209,13 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
     assert compare(documents, queries[1:], (vectors, embed_queries), k=4).corpus.sub_questions == 0
 
 
-def test_words_find_what_vectors_do_not_and_are_matched_once_for_all_settings(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    matched = []
-
-    def match(question: list[str], texts: list[str]) -> Any:
-        matched.append(question)
-        return match_words(question, texts)
-
-    monkeypatch.setattr(judging_module, "match_words", match)
+def test_words_find_what_vectors_do_not() -> None:
     # All vectors are alike, and only the last document has the word.
     documents = [{"id": str(i), "text": f"text {i}"} for i in range(9)] + [{"id": "it", "text": "rfft2"}]
     vectors = np.ones((10, 4)) + np.linspace(0.1, 0, 10)[:, None] * np.eye(4)[0]
     queries = [{"text": text, "gold": ["it"]} for text in ("Rfft2?", "What is rfft2")]
-    embedded = vectors, np.ones((2, 4)) + 0.2 * np.eye(4)[0]
-    found = compare(documents, queries, embedded, k=1)
+    found = compare(documents, queries, (vectors, np.ones((2, 4)) + 0.2 * np.eye(4)[0]), k=1)
     assert [mean(found, label, "recall") for label in ("similarity", "ndpp", "coverage")] == [0, 0, 1]
-    assert matched == [[query["text"]] for query in queries]
-    matched.clear()
-    compare(documents, queries, embedded, k=1, settings=[named("similarity"), named("ndpp")])
-    assert matched == []
 
 
 def test_a_query_whose_words_help_nowhere_is_noted_if_a_setting_reads_words() -> None:

@@ -214,17 +214,18 @@ class NDPP:
                         f"candidate, got {quoted(learned)}"
                     )
                 return 2 * log_r, exact
-        # With several queries the highest cosine counts.
+        is_linear, temperature = self.relevance_mapping == "linear", self.temperature
+        if not is_linear and not isinstance(temperature, float):
+            log_r2, noise = log_relevance(*standard_relevance(candidates), temperature_of(candidates))
+            return log_r2, exact + noise
+        # With sub-questions the highest cosine counts.
         relevance = candidates.relevance.astype(np.float64) if given else cosines_with_queries(candidates).max(axis=0)
-        if self.relevance_mapping == "linear":
-            r: Matrix = np.maximum(relevance, LINEAR_FLOOR)
-            # The rounding error of a cosine weighs more in the log of a small one. The floor is exact.
-            known = given | (relevance <= LINEAR_FLOOR)
-            return 2 * np.log(r), np.where(known, 0.0, 2 * FLOAT64_TIE / r)
-        if isinstance(self.temperature, float):
-            return 2 * log_exponential(relevance, self.temperature), exact
-        log_r2, noise = log_relevance(*standard_relevance(candidates), temperature_of(candidates))
-        return log_r2, exact + noise
+        if not is_linear and isinstance(temperature, float):
+            return 2 * log_exponential(relevance, temperature), exact
+        r: Matrix = np.maximum(relevance, LINEAR_FLOOR)
+        # The rounding error of a cosine weighs more in the log of a small one. The floor is exact.
+        known = given | (relevance <= LINEAR_FLOOR)
+        return 2 * np.log(r), np.where(known, 0.0, 2 * FLOAT64_TIE / r)
 
 
 def standard_relevance(candidates: Candidates | CandidateBlock) -> tuple[Matrix, Matrix]:

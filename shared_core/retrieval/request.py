@@ -142,10 +142,11 @@ class Request:
     def _read_texts(self, pool: Pool) -> Texts | None:
         """The texts by which copies are found, with what the selector reads in them."""
         items, settings, view = pool.items, self.settings, self.view
-        if not (self.capabilities.words or settings.drop_duplicates):
+        reads = self.capabilities.words or self.reads_references
+        if not (reads or settings.drop_duplicates):
             return None
         bodies = list(map(pool.body, items))
-        if not self.capabilities.words:
+        if not reads:
             return Texts(bodies, refer=False)
         texts = bodies if pool.text is pool.body else list(map(pool.text, items))
         links = settings.links if self.reads_references else None

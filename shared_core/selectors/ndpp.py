@@ -237,7 +237,7 @@ def standard_relevance(candidates: Candidates | CandidateBlock) -> tuple[Matrix,
         z, per_sigma = standardise(candidates.relevance.astype(np.float64), None)
         return z, 0.0 * per_sigma
     z, per_sigma = standardise(cosines_with_queries(candidates), candidates.vectors.dtype)
-    return z.max(axis=0), per_sigma.max(axis=0)
+    return (z[0], per_sigma[0]) if len(z) == 1 else (z.max(axis=0), per_sigma.max(axis=0))
 
 
 def temperature_of(candidates: Candidates | CandidateBlock) -> float:

@@ -226,25 +226,28 @@ class SetSelectIndexRetriever(BaseRetriever):
         return nodes, [node.node_id for node in nodes]
 
     def _select(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[ItemSelection]:
-        vectors, retriever = settings._vectors, cache(self._retriever)
-
         def embed() -> Flow[list[EmbeddedQuery]]:
             queries = yield from embed_queries(settings, request, bundle)
             self._check_length(queries[0].search_vector)
             return queries
 
-        def search(query: EmbeddedQuery, fetch_k: int) -> Flow[Pool]:
-            searched = QueryBundle(query.text, embedding=query.search_vector)
-            return self._search(retriever(fetch_k), searched, vectors, fetch_k)
+        return search_and_select(request, settings, embed(), self._store(settings))
 
-        store = Store(
+    def _store(self, settings: SelectionSettings) -> Store:
+        vectors, retriever = settings._vectors, cache(self._retriever)
+
+        def search(query: EmbeddedQuery, fetch_k: int) -> Flow[Pool]:
+            bundle, searching = QueryBundle(query.text, embedding=query.search_vector), retriever(fetch_k)
+            nodes = yield Step(partial(searching._retrieve, bundle), partial(searching._aretrieve, bundle))
+            return (yield from read_vectors(vectors, nodes, embed_unknown=False, fetch_k=fetch_k))
+
+        return Store(
             search,
             partial(vectors.embed, purpose="the names to follow"),
             partial(self._fetch, vectors),
             None if vectors.reader is None else vectors.reader.widest,
             lambda: vectors.words,
         )
-        return search_and_select(request, settings, embed(), store)
 
     def _check_length(self, query: list[float]) -> list[float]:
         """``query`` if it is as long as the stored vectors, where their length is known before the search."""
@@ -256,12 +259,6 @@ class SetSelectIndexRetriever(BaseRetriever):
                 "they most likely come from different embedding models"
             )
         return query
-
-    def _search(
-        self, retriever: VectorIndexRetriever, bundle: QueryBundle, vectors: NodeVectors, fetch_k: int
-    ) -> Flow[Pool]:
-        nodes = yield Step(partial(retriever._retrieve, bundle), partial(retriever._aretrieve, bundle))
-        return (yield from read_vectors(vectors, nodes, embed_unknown=False, fetch_k=fetch_k))
 
     def _fetch(self, vectors: NodeVectors, ids: list[str]) -> Flow[Pool]:
         """The nodes with these ids; none if the search is filtered, because a look-up would ignore the filter."""

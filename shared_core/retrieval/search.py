@@ -27,11 +27,14 @@ if TYPE_CHECKING:
 FOLLOWED, FOLLOW_K = 20, 2
 
 
+# The items nearest to a query, and how many.
+Search = Callable[[EmbeddedQuery, int], Flow[Pool]]
+
+
 class Store(NamedTuple):
     """What an adapter gives of a vector store and its embedding model."""
 
-    # The items nearest to a query.
-    search: Callable[[EmbeddedQuery, int], Flow[Pool]]
+    search: Search
     # The vectors of names (n, d).
     embed: Callable[[list[str]], Flow[Any]]
     # The items with some ids, without those that the store does not have.
@@ -52,8 +55,9 @@ def search_and_select(
     if len(queries) == 1:
         warn_if_all_are_selected(request, owner, request.fetch_k - len(request.shown), "Raise fetch_k")
     fetch_k: int | None = request.fetch_k
+    least = None if request.k is None else request.k + len(request.shown)
     while fetch_k is not None:
-        pool = yield from _search(request, queries, store, fetch_k)
+        pool = yield from search_together(queries, store.search, fetch_k, least)
         selected: ItemSelection = yield Step(partial(request.select, pool, queries))
         fetch_k = _wider(selected, store.widest) if selected.cut_short else None
     if request.settings.follow and request.reads_references:
@@ -61,13 +65,12 @@ def search_and_select(
     return timed(request, selected, started, store.vector_source)
 
 
-def _search(request: Request, queries: Sequence[EmbeddedQuery], store: Store, fetch_k: int) -> Flow[Pool]:
-    """What the queries find, united; ``fetch_k`` is shared out among them."""
+def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: int, least: int | None) -> Flow[Pool]:
+    """What the queries find, united; ``fetch_k`` is shared out among them, at least ``least`` for each."""
     if len(queries) == 1:
-        return (yield from store.search(queries[0], fetch_k))
-    least = None if request.k is None else request.k + len(request.shown)
+        return (yield from search(queries[0], fetch_k))
     each = share_fetch_k(fetch_k, least, len(queries))
-    first, *others = yield from together([store.search(query, each) for query in queries])
+    first, *others = yield from together([search(query, each) for query in queries])
     united, _ = unite(first, others)
     return united._replace(fetch_k=fetch_k, exhausted=all(pool.exhausted for pool in (first, *others)))
 

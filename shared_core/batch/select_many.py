@@ -218,9 +218,9 @@ def _select(selector: Selector, at_once: BlockSelector, k: int, scale: Scale | N
 def select_block(at_once: BlockSelector, k: int, scale: Scale | None, block: Block) -> Selections | None:
     """The selections of a block by the compiled loop, with the relevance as it was given; None if it cannot be used."""
     selections = at_once.select(block.scaled(scale), k)
-    if selections is None or block.relevance is None:
+    if selections is None or "relevance" not in block.columns:
         return selections
-    given = np.take_along_axis(block.relevance, selections.indices, axis=1).astype(np.float64)
+    given = np.take_along_axis(block.columns["relevance"], selections.indices, axis=1).astype(np.float64)
     return replace(selections, relevance=read_only(given))
 
 

@@ -202,10 +202,10 @@ class Worker:
                 # The loop for blocks reads no texts.
                 if self._blocks.loop is not None and self._texts_by_id is None:
                     own_vectors = np.stack([members[i].vectors for i in piece])
-                    relevance = None
+                    columns = {}
                     if self.settings.relevance_column is not None:
-                        relevance = np.array([members[i].relevance for i in piece])
-                    block = Block(0, queries[piece], vectors=own_vectors, relevance=relevance)
+                        columns["relevance"] = np.array([members[i].relevance for i in piece])
+                    block = Block(0, queries[piece], vectors=own_vectors, columns=columns)
                     many = select_block(self._blocks, k, self.settings.relevance_scale, block)
                 for place, i in enumerate(piece):
                     selections[i] = self._select_one(queries[i], members[i], k) if many is None else many[place]

@@ -136,10 +136,7 @@ class NamedEmbedding:
 
 
 def load_embedding(name: str) -> NamedEmbedding:
-    """Load ``provider:model`` with LangChain's ``init_embeddings``; the provider reads its key from the environment.
-
-    The name is "openai:text-embedding-3-small", "ollama:nomic-embed-text", "huggingface:FOLDER", ...
-    """
+    """Load ``provider:model`` with LangChain's ``init_embeddings``; the provider reads its key from the environment."""
     provider, colon, model = name.partition(":")
     if not colon or not provider or not model:
         raise InvalidParameterError(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.schema import MetadataMode
+from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from shared_core.evaluation.compare import check_options, compare_candidates
@@ -81,7 +81,7 @@ def compare_index(
     retriever = SetSelectIndexRetriever(index, top_n=most, fetch_k=fetch_k, filters=filters, embed_model=embed_model)
     embedding = retriever._settings._vectors.need_model("the queries")
 
-    search = retriever._store(retriever._settings).search
+    search = retriever._store(retriever._settings, QueryBundle("")).search
 
     def candidates_of(query: Query) -> FoundCandidates:
         texts = [query.text, *query.queries]

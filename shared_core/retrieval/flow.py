@@ -43,11 +43,18 @@ class _End(NamedTuple):
 
 def run_flow(flow: Flow[T]) -> T:
     """The result of ``flow``. An exception of a step is raised in the flow, at the line that yielded the step."""
-    step = _advance(flow)
-    while isinstance(step, Step):
-        step = _run(flow, step)
-    result: T = step.result
-    return result
+    try:
+        step = next(flow)
+        while True:
+            try:
+                answer = step.run()
+            except Exception as error:
+                step = flow.throw(error)
+            else:
+                step = flow.send(answer)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
 
 
 async def run_flow_async(flow: Flow[T]) -> T:
@@ -93,16 +100,13 @@ async def _arun(flow: Flow[T]) -> T:
 def _run_sync_steps(flow: Flow[Any], step: Step) -> Step | _End:
     following: Step | _End = step
     while isinstance(following, Step) and following.arun is None:
-        following = _run(flow, following)
+        try:
+            answer = following.run()
+        except Exception as error:
+            following = _advance(flow, error=error)
+        else:
+            following = _advance(flow, answer)
     return following
-
-
-def _run(flow: Flow[Any], step: Step) -> Step | _End:
-    try:
-        answer = step.run()
-    except Exception as error:
-        return _advance(flow, error=error)
-    return _advance(flow, answer)
 
 
 def _advance(flow: Flow[Any], answer: Any = None, error: Exception | None = None) -> Step | _End:

@@ -1,24 +1,23 @@
 """setselect for LangChain: the best set of documents, not the k nearest ones."""
 
+from typing import TYPE_CHECKING, Any
+
 try:
     import langchain_core  # noqa: F401
 except ImportError as error:
     raise ImportError('langchain_setselect needs LangChain: pip install "setselect[langchain]"') from error
 
-try:
-    from shared_core import SetSelectError as _ours  # noqa: F401
-except ImportError:
-    # If another shared_core is found first, this raises the error that names it.
-    import setselect  # noqa: F401
+# If another shared_core is found first, this raises the error that names it.
+import setselect  # noqa: F401
 
-    raise
-
-from .compare import compare_store
 from .compressor import SetSelectCompressor
 from .example_selector import SetSelectExampleSelector
 from .perspective import extractor_from_chat_model
 from .retriever import SetSelectRetriever
 from .vectors import register_vector_source
+
+if TYPE_CHECKING:
+    from .compare import compare_store
 
 __all__ = [
     "SetSelectCompressor",
@@ -28,3 +27,16 @@ __all__ = [
     "extractor_from_chat_model",
     "register_vector_source",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "compare_store":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # A comparison needs packages and time that a retriever does not need.
+    from .compare import compare_store
+
+    return compare_store
+
+
+def __dir__() -> list[str]:
+    return __all__

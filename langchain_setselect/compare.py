@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,8 @@ from shared_core.evaluation.judging import SearchResult, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.names import read_title
-from shared_core.retrieval.pool import unite
 from shared_core.retrieval.question import EmbeddedQuery
-from shared_core.selection.sizes import share_fetch_k
+from shared_core.retrieval.search import search_together
 from shared_core.signals.embedding_models import as_embeddings, fingerprint
 
 from .retriever import search_store
@@ -86,23 +86,19 @@ def compare_store(
             "that filled the store"
         )
 
-    reader = reader_of(store)
+    search = partial(search_store, store, reader_of(store), embedding, dict(search_kwargs or {}))
 
     def candidates_of(query: Query) -> SearchResult:
         texts = [query.text, *query.sub_questions]
         vectors = as_embeddings(list(map(embedding.embed_query, texts)), texts, type(embedding).__name__)
-        each = share_fetch_k(fetch_k, max(sizes), len(texts))
-        searches = []
-        for text, vector in zip(texts, vectors, strict=True):
-            embedded = EmbeddedQuery(vector, None, vector.tolist(), text)
-            searches.append(run_flow(search_store(store, reader, embedding, dict(search_kwargs or {}), embedded, each)))
-        found, _ = unite(searches[0], searches[1:])
+        queries = [EmbeddedQuery(v, None, v.tolist(), text) for v, text in zip(vectors, texts, strict=True)]
+        pool = run_flow(search_together(queries, search, fetch_k, max(sizes)))
         rows = [
             (None if i is None else str(i), d.page_content, read_title(d.metadata), d.metadata)
-            for i, d in zip(found.ids, found.items, strict=True)
+            for i, d in zip(pool.ids, pool.items, strict=True)
         ]
         return SearchResult(
-            vectors if query.sub_questions else vectors[0], found_documents(rows), np.asarray(found.vectors)
+            vectors if query.sub_questions else vectors[0], found_documents(rows), np.asarray(pool.vectors)
         )
 
     name = model or _model_name(embedding)
@@ -140,10 +136,7 @@ class NamedEmbedding:
 
 
 def load_embedding(name: str) -> NamedEmbedding:
-    """Load ``provider:model`` with LangChain's ``init_embeddings``; the provider reads its key from the environment.
-
-    The name is "openai:text-embedding-3-small", "ollama:nomic-embed-text", "huggingface:FOLDER", ...
-    """
+    """Load ``provider:model`` with LangChain's ``init_embeddings``; the provider reads its key from the environment."""
     provider, colon, model = name.partition(":")
     if not colon or not provider or not model:
         raise InvalidParameterError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Real
@@ -12,23 +11,16 @@ from uuid import uuid4
 
 from langchain_core.callbacks import AsyncCallbackManager, CallbackManager, Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
-from shared_core import InvalidParameterError, VectorSourceError
+from shared_core import InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.pool import ItemSelection, Pool
+from shared_core.retrieval.pool import Pool
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
-from shared_core.retrieval.shadow import as_they_came, in_shadow
-from shared_core.retrieval.telling import (
-    describe,
-    timed,
-    warn_if_all_are_selected,
-    warn_of_ignored_scores,
-    warn_of_unused_perspective,
-)
+from shared_core.retrieval.search import select_among
+from shared_core.retrieval.telling import describe, warn_of_ignored_scores, warn_of_unused_perspective
 
 from ._settings import SelectionSettings
 from .retriever import EVENT, embed_queries, read_ids, text_of, with_scores
@@ -87,7 +79,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
     @property
     def vector_source(self) -> str:
         """Where the documents' vectors will come from, in words."""
-        embedding = describe_embedding(self._embeddings())
+        embedding = describe_embedding(self._embeddings)
         reader = reader_of(self.vectorstore)
         if reader is None or (reader.fetch is None and reader.afetch is None):
             return embedding
@@ -110,29 +102,24 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         documents = list(documents)
         if not documents:
             return []
-        ids = read_ids(self.vectorstore, reader_of(self.vectorstore), documents)
-        selecting = self._select(request, documents, ids, query, callbacks)
-        if request.settings.shadow:
-            selecting = in_shadow(request, query, as_they_came(documents, ids), selecting)
-        selected = yield from selecting
+        store, embeddings = self.vectorstore, self._embeddings
+        ids = read_ids(store, reader_of(store), documents)
+        reranked = next((key for d in documents for key in d.metadata if str(key).endswith(RERANKED)), RERANKED[0])
+
+        def read() -> Flow[Pool]:
+            known = _drop_ambiguous(ids, documents)
+            vectors = yield from fetch_or_embed(store, embeddings, documents, known, SetSelectCompressor)
+            scores = _rerank_scores(documents, reranked) if request.settings.relevance is None else None
+            return Pool(documents, known, text_of, text_of, vectors, scores=scores)
+
+        embedding = embed_queries(request, embeddings, store, query, callbacks)
+        selected = yield from select_among(
+            request, self, query, (documents, ids), embedding, read(), REMEDY, lambda: self.vector_source
+        )
+        warn_of_ignored_scores(request, self, selected, reranked)
         data = {"k": request.k, "vector_source": self.vector_source, **describe(request, selected)}
         yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
         return arrange(request, selected, with_scores)
-
-    def _select(
-        self, request: Request, documents: list[Document], ids: list[str | None], query: str, callbacks: Callbacks
-    ) -> Flow[ItemSelection]:
-        started = time.perf_counter()
-        warn_if_all_are_selected(request, self, len(documents), REMEDY)
-        queries = yield from embed_queries(request, self._embeddings(), query, callbacks)
-        ids = _drop_ambiguous(ids, documents)
-        vectors = yield from fetch_or_embed(self.vectorstore, self._embeddings(), documents, ids, SetSelectCompressor)
-        reranked = next((key for d in documents for key in d.metadata if str(key).endswith(RERANKED)), RERANKED[0])
-        scores = _rerank_scores(documents, reranked) if request.settings.relevance is None else None
-        pool = Pool(documents, ids, text_of, text_of, vectors, scores=scores)
-        selected: ItemSelection = yield Step(partial(request.select, pool, queries))
-        warn_of_ignored_scores(request, self, selected, reranked)
-        return timed(request, selected, started, lambda: self.vector_source)
 
     @override
     def _configure(self, kwargs: Mapping[str, Any], *, told: Sequence[str]) -> tuple[Request, dict[str, Any]]:
@@ -146,13 +133,10 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         warn_of_unused_perspective(request)
         return request, for_store
 
-    def _embeddings(self) -> Embeddings:
-        embeddings = self.embeddings or (None if self.vectorstore is None else self.vectorstore.embeddings)
-        if embeddings is None:
-            raise VectorSourceError(
-                f"{type(self.vectorstore).__name__} has no embeddings: pass SetSelectCompressor(..., embeddings=...)"
-            )
-        return embeddings
+    @property
+    def _embeddings(self) -> Any:
+        """The embedding model; None if neither the compressor nor the store has one."""
+        return self.embeddings or (None if self.vectorstore is None else self.vectorstore.embeddings)
 
 
 def _drop_ambiguous(ids: Sequence[str | None], documents: Sequence[Document]) -> list[str | None]:

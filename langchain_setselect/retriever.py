@@ -31,9 +31,7 @@ from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Fetching
-from shared_core.retrieval.shadow import in_shadow
 from shared_core.retrieval.telling import describe
-from shared_core.selection.sizes import DEFAULT_K
 from shared_core.selectors.registry import SelectorName
 
 from ._settings import SelectionSettings
@@ -44,7 +42,7 @@ EVENT = "setselect"
 
 
 def embed_queries(
-    request: Request, embeddings: Embeddings, question: str, callbacks: Callbacks
+    request: Request, embeddings: Embeddings | None, store: VectorStore | None, question: str, callbacks: Callbacks
 ) -> Flow[list[EmbeddedQuery]]:
     """Embed the question, its sub-questions, and the text that its perspective needs.
 
@@ -52,6 +50,10 @@ def embed_queries(
     """
 
     def embed(queries: list[str], text: str | None) -> Flow[tuple[Any, Any, None]]:
+        if embeddings is None:
+            raise VectorSourceError(
+                f"{type(store).__name__} has no embeddings: pass embeddings= with the model that filled the store"
+            )
         texts = queries if text is None else [*queries, text]
         # The base class would embed each text in a thread of its own, side by side. Not every local model allows that.
         waits = type(embeddings).aembed_query is not Embeddings.aembed_query
@@ -154,39 +156,26 @@ class SearchSettings(SelectionSettings, Fetching):
     def _search(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Flow[ItemSelection]:
+        store, reader = self.vectorstore, reader_of(self.vectorstore)
+        embeddings: Any = self.embeddings or store.embeddings
         store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
-        selecting = self._select(request, question, store_kwargs, callbacks)
-        if not request.settings.shadow:
-            return selecting
-        return in_shadow(request, question, self._search_as_before(request, question, store_kwargs), selecting)
 
-    def _search_as_before(
-        self, request: Request, query: str, store_kwargs: dict[str, Any]
-    ) -> Flow[tuple[list[Document], list[str | None]]]:
-        """What ``as_retriever`` of the store returns, and the ids."""
-        store, k = self.vectorstore, request.k or DEFAULT_K
-        arguments = {**store_kwargs, "k": k}
-        documents = yield Step(
-            partial(store.similarity_search, query, **arguments), partial(store.asimilarity_search, query, **arguments)
-        )
-        return documents, read_ids(store, reader_of(store), documents)
-
-    def _select(
-        self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks
-    ) -> Flow[ItemSelection]:
-        store, embeddings = self.vectorstore, self.embeddings or self.vectorstore.embeddings
-        if embeddings is None:
-            raise VectorSourceError(
-                f"{type(store).__name__} has no embeddings: pass {type(self).__name__}(..., embeddings=...) with "
-                "the model that filled the store"
+        def before(k: int) -> Flow[tuple[list[Document], list[str | None]]]:
+            arguments = {**store_kwargs, "k": k}
+            documents = yield Step(
+                partial(store.similarity_search, question, **arguments),
+                partial(store.asimilarity_search, question, **arguments),
             )
-        reader = reader_of(store)
+            return documents, read_ids(store, reader, documents)
+
         selected = yield from search_and_select(
             request,
             self,
-            embed_queries(request, embeddings, question, callbacks),
+            question,
+            embed_queries(request, embeddings, store, question, callbacks),
             Store(
                 partial(search_store, store, reader, embeddings, store_kwargs),
+                before,
                 partial(embed_texts, embeddings),
                 partial(fetch_documents, store, embeddings, filtered=bool(store_kwargs)),
                 None if reader is None else reader.widest,

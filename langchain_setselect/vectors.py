@@ -178,12 +178,14 @@ def _warn_once(embeddings: Embeddings, texts: list[str], key: Hashable, message:
         warn(message, EmbeddingFallbackWarning)
 
 
-def describe_embedding(embeddings: Embeddings) -> str:
+def describe_embedding(embeddings: Embeddings | None) -> str:
     """Where the vectors of texts come from, for ``vector_source``."""
+    if embeddings is None:
+        return "nowhere: there are no embeddings"
     name = type(embeddings).__name__
-    if _is_cache(embeddings):
-        return f"the cache of {name}, else embedding with it"
-    return f"embedding the texts with {name}"
+    return (
+        f"the cache of {name}, else embedding with it" if _is_cache(embeddings) else f"embedding the texts with {name}"
+    )
 
 
 def _is_cache(embeddings: Embeddings) -> bool:

@@ -1,24 +1,23 @@
 """setselect for LlamaIndex: the best set of nodes, not the k nearest ones."""
 
+from typing import TYPE_CHECKING, Any
+
 try:
     import llama_index.core  # noqa: F401
 except ImportError as error:
     raise ImportError('llamaindex_setselect needs LlamaIndex: pip install "setselect[llamaindex]"') from error
 
-try:
-    from shared_core import SetSelectError as _ours  # noqa: F401
-except ImportError:
-    # If another shared_core is found first, this raises the error that names it.
-    import setselect  # noqa: F401
+# If another shared_core is found first, this raises the error that names it.
+import setselect  # noqa: F401
 
-    raise
-
-from .compare import compare_index
 from .example_selector import SetSelectExampleSelector
 from .perspective import extractor_from_llm
 from .postprocessor import SetSelectPostprocessor
 from .retriever import SetSelectIndexRetriever
 from .vectors import register_vector_source
+
+if TYPE_CHECKING:
+    from .compare import compare_index
 
 __all__ = [
     "SetSelectExampleSelector",
@@ -28,3 +27,16 @@ __all__ = [
     "extractor_from_llm",
     "register_vector_source",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "compare_index":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # A comparison needs packages and time that a retriever does not need.
+    from .compare import compare_index
+
+    return compare_index
+
+
+def __dir__() -> list[str]:
+    return __all__

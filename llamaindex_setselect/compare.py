@@ -17,10 +17,9 @@ from shared_core.evaluation.judging import SearchResult, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.names import read_title
-from shared_core.retrieval.pool import unite
-from shared_core.selection.sizes import share_fetch_k
+from shared_core.retrieval.question import EmbeddedQuery
+from shared_core.retrieval.search import search_together
 
-from ._settings import read_vectors
 from .retriever import SetSelectIndexRetriever
 
 
@@ -82,15 +81,13 @@ def compare_index(
     retriever = SetSelectIndexRetriever(index, top_n=most, fetch_k=fetch_k, filters=filters, embed_model=embed_model)
     embedding = retriever._settings._vectors.need_model("the queries")
 
+    search = retriever._store(retriever._settings, QueryBundle("")).search
+
     def candidates_of(query: Query) -> SearchResult:
         texts = [query.text, *query.sub_questions]
         vectors = [retriever._check_length(embedding.get_agg_embedding_from_queries([text])) for text in texts]
-        searching = retriever._retriever(share_fetch_k(fetch_k, most, len(texts)))
-        searches = []
-        for text, vector in zip(texts, vectors, strict=True):
-            nodes = searching._retrieve(QueryBundle(text, embedding=vector))
-            searches.append(run_flow(read_vectors(retriever._settings._vectors, nodes, embed_unknown=False)))
-        found, _ = unite(searches[0], searches[1:])
+        queries = [EmbeddedQuery(np.asarray(v), None, v, text) for v, text in zip(vectors, texts, strict=True)]
+        pool = run_flow(search_together(queries, search, fetch_k, most))
         rows = [
             (
                 n.node_id,
@@ -98,14 +95,14 @@ def compare_index(
                 read_title(n.metadata),
                 {"source": n.node.ref_doc_id or n.node_id} | n.metadata,
             )
-            for n in found.items
+            for n in pool.items
         ]
         return SearchResult(
             vectors if query.sub_questions else vectors[0],
             found_documents(rows),
-            np.array(found.vectors),
-            texts=list(map(found.text, found.items)),
-            bodies=list(map(found.body, found.items)),
+            np.array(pool.vectors),
+            texts=list(map(pool.text, pool.items)),
+            bodies=list(map(pool.body, pool.items)),
         )
 
     name = model or embedding.model_name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Self, TypeVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -54,10 +54,6 @@ class ExampleSettings(RetrieverSettings):
         return super()._over(index)
 
 
-class _ExampleRetriever(SetSelectIndexRetriever):
-    _fields = ExampleSettings
-
-
 def _takes_examples_and_fields_of(
     model: Callable[P, Any],
 ) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, Sequence[dict[str, Any]], BaseEmbedding, P], T]]:
@@ -65,7 +61,7 @@ def _takes_examples_and_fields_of(
     return lambda function: function
 
 
-class SetSelectExampleSelector:
+class SetSelectExampleSelector(SetSelectIndexRetriever):
     """Selects the best *set* of examples for a prompt; a function for a prompt template's ``function_mappings``.
 
     ``PromptTemplate("{examples}\\n\\nQ: {query_str}\\nA:", function_mappings={"examples": selector})`` calls it with
@@ -102,33 +98,16 @@ class SetSelectExampleSelector:
     [False, True]
     """
 
-    @takes_fields_of(ExampleSettings)
-    def __init__(self, index: VectorStoreIndex, **options: Any) -> None:
-        self._index = index
-        self._retriever = _ExampleRetriever(index, **options)
+    _fields = ExampleSettings
 
-    # A setting can be changed between calls, as in the other classes.
     if TYPE_CHECKING:
         template: str
         separator: str
         input_variable: str
         input_keys: Sequence[str] | None
-        top_n: int | None
-        shown: Iterable[str]
-    else:
 
-        def __setattr__(self, name: str, value: Any) -> None:
-            if not name.startswith("_"):
-                # A new object, because copies of the selector share the current one.
-                retriever = copy.copy(self._retriever)
-                setattr(retriever, name, value)
-                name, value = "_retriever", retriever
-            super().__setattr__(name, value)
-
-        def __getattr__(self, name: str) -> Any:
-            if name in ExampleSettings.model_fields:
-                return getattr(self._retriever, name)
-            raise AttributeError(f"{type(self).__name__} has no {name}")
+        @takes_fields_of(ExampleSettings)
+        def __init__(self, index: VectorStoreIndex, **options: Any) -> None: ...
 
     @classmethod
     @_takes_examples_and_fields_of(ExampleSettings)
@@ -172,11 +151,11 @@ class SetSelectExampleSelector:
 
     def select_examples(self, query: str) -> list[dict[str, Any]]:
         """The examples for a query, in the selector's ``order``."""
-        return self._examples(self._retriever.retrieve(query))
+        return [dict(scored.node.metadata) for scored in self.retrieve(query)]
 
     async def aselect_examples(self, query: str) -> list[dict[str, Any]]:
         """The async version of :meth:`select_examples`."""
-        return self._examples(await self._retriever.aretrieve(query))
+        return [dict(scored.node.metadata) for scored in await self.aretrieve(query)]
 
     def __call__(self, **variables: Any) -> str:
         """The examples as text, for ``function_mappings``; an empty text if the variable is empty.
@@ -205,14 +184,6 @@ class SetSelectExampleSelector:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         # PromptTemplate.partial_format copies its functions. A deep copy would copy all examples and vectors per query.
         return copy.copy(self)
-
-    @property
-    def vector_source(self) -> str:
-        """Where the examples' vectors will come from, in words."""
-        return self._retriever.vector_source
-
-    def _examples(self, found: Sequence[NodeWithScore]) -> list[dict[str, Any]]:
-        return [dict(scored.node.metadata) for scored in found]
 
 
 def _node(example: dict[str, Any], input_keys: Sequence[str]) -> TextNode:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -18,17 +16,13 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError, Selector, make_selector, selector_names
-from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.pool import ItemSelection
+from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.shadow import as_they_came, in_shadow
+from shared_core.retrieval.search import select_among
 from shared_core.retrieval.sub_questions import is_splitter
-from shared_core.retrieval.telling import (
-    timed,
-    warn_if_all_are_selected,
-    warn_of_ignored_scores,
-    warn_of_unused_perspective,
-)
+from shared_core.retrieval.telling import warn_of_ignored_scores, warn_of_unused_perspective
 from shared_core.selectors.registry import DEFAULT_SELECTOR
 
 from ._settings import SelectionSettings, dispatcher, embed_queries, finish, is_heard, read_vectors
@@ -139,31 +133,30 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         return finish(self, request, await run_flow_async(self._flow(request, nodes, query_bundle)))
 
     def _flow(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[ItemSelection]:
-        selecting = self._select(request, nodes, bundle)
-        if not request.settings.shadow:
-            return selecting
-        question = "" if bundle is None else bundle.query_str
-        return in_shadow(request, question, as_they_came(nodes, [node.node_id for node in nodes]), selecting)
+        def embed() -> Flow[list[EmbeddedQuery]]:
+            if bundle is None:
+                raise InvalidInputError(
+                    "there is no query to select for: pass postprocess_nodes(nodes, query_bundle=...) or query_str=..."
+                )
+            if is_heard():
+                top_n, name = len(nodes) if request.k is None else request.k, repr(request.selector)
+                dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
+            return (yield from embed_queries(self, request, bundle)) if nodes else []
 
-    def _select(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[ItemSelection]:
-        started = time.perf_counter()
-        if bundle is None:
-            raise InvalidInputError(
-                "there is no query to select for: pass postprocess_nodes(nodes, query_bundle=...) or query_str=..."
-            )
-        if is_heard():
-            top_n, name = len(nodes) if request.k is None else request.k, repr(request.selector)
-            dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
-        if not nodes:
-            return ItemSelection.nothing()
-        warn_if_all_are_selected(request, self, len(nodes), f"{REMEDY}, or lower top_n")
-        queries = yield from embed_queries(self, request, bundle)
-        pool = yield from read_vectors(self._vectors, nodes, embed_unknown=True)
-        selected: ItemSelection = yield Step(partial(request.select, pool, queries))
+        selected = yield from select_among(
+            request,
+            self,
+            "" if bundle is None else bundle.query_str,
+            (nodes, [node.node_id for node in nodes]),
+            embed(),
+            read_vectors(self._vectors, nodes, embed_unknown=True),
+            f"{REMEDY}, or lower top_n",
+            lambda: self.vector_source,
+        )
         # With sub-questions the scores are of one of them, or of a fusion, which the selection replaces.
-        if len(queries) == 1:
+        if len(selected.queries) == 1:
             warn_of_ignored_scores(request, self, selected, "score")
-        return timed(request, selected, started, lambda: self.vector_source)
+        return selected
 
     @override
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
@@ -180,18 +173,17 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         name, parameters = _as_name_and_parameters(
             self.selector or DEFAULT_SELECTOR, {**self.selector_kwargs, **kernel}
         )
-        for what in ("costs", "cover", "links", "prefer", "quality", "relevance", "source", "title"):
-            if callable(getattr(self, what)):
-                raise InvalidParameterError(f"to_dict cannot write {what}, a function: use a metadata key")
-        if callable(self.perspective):
-            raise InvalidParameterError(
-                f"to_dict cannot write perspective={self.perspective!r}, a function or an extractor: use a text or a "
-                "vector, or leave it out and pass it to from_dict"
-            )
-        if is_splitter(self.queries):
-            raise InvalidParameterError(
-                f"to_dict cannot write queries={self.queries!r}, a function: leave it out and pass it to from_dict"
-            )
+        names = "costs", "cover", "links", "prefer", "quality", "relevance", "source", "title"
+        remedies = dict.fromkeys(names, "use a metadata key") | {
+            "perspective": "use a text or a vector, or leave it out and pass it to from_dict",
+            "queries": "leave it out and pass it to from_dict",
+        }
+        for what, remedy in remedies.items():
+            value = getattr(self, what)
+            if callable(value) or (what == "queries" and is_splitter(value)):
+                raise InvalidParameterError(
+                    f"to_dict cannot write {what}={value!r}, a function or an extractor: {remedy}"
+                )
         data = super().to_dict(**kwargs)
         plain: dict[str, Any] = {"selector": name, "selector_kwargs": parameters, "shown": list(self.shown)}
         if self.queries is not None:

@@ -25,8 +25,6 @@ from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Fetching
-from shared_core.retrieval.shadow import in_shadow
-from shared_core.selection.sizes import DEFAULT_K
 
 from ._settings import SelectionSettings, embed_queries, finish, read_vectors
 from .stores.faiss import takes_node_ids
@@ -214,37 +212,33 @@ class SetSelectIndexRetriever(BaseRetriever):
         return finish(settings, request, await run_flow_async(self._flow(settings, request, query_bundle)))
 
     def _flow(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[ItemSelection]:
-        selecting = self._select(settings, request, bundle)
-        if not request.settings.shadow:
-            return selecting
-        return in_shadow(request, bundle.query_str, self._search_as_before(request, bundle), selecting)
-
-    def _search_as_before(self, request: Request, bundle: QueryBundle) -> Flow[tuple[list[NodeWithScore], list[str]]]:
-        """What ``as_retriever`` of the index returns, and the ids."""
-        retriever = self._retriever(request.k or DEFAULT_K)
-        nodes = yield Step(partial(retriever._retrieve, bundle), partial(retriever._aretrieve, bundle))
-        return nodes, [node.node_id for node in nodes]
-
-    def _select(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[ItemSelection]:
-        vectors, retriever = settings._vectors, cache(self._retriever)
-
         def embed() -> Flow[list[EmbeddedQuery]]:
             queries = yield from embed_queries(settings, request, bundle)
             self._check_length(queries[0].search_vector)
             return queries
 
-        def search(query: EmbeddedQuery, fetch_k: int) -> Flow[Pool]:
-            searched = QueryBundle(query.text, embedding=query.search_vector)
-            return self._search(retriever(fetch_k), searched, vectors, fetch_k)
+        return search_and_select(request, settings, bundle.query_str, embed(), self._store(settings, bundle))
 
-        store = Store(
+    def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
+        vectors, retriever = settings._vectors, cache(self._retriever)
+
+        def before(k: int) -> Flow[tuple[list[NodeWithScore], list[str]]]:
+            nodes = yield Step(partial(retriever(k)._retrieve, asked), partial(retriever(k)._aretrieve, asked))
+            return nodes, [node.node_id for node in nodes]
+
+        def search(query: EmbeddedQuery, fetch_k: int) -> Flow[Pool]:
+            bundle, searching = QueryBundle(query.text, embedding=query.search_vector), retriever(fetch_k)
+            nodes = yield Step(partial(searching._retrieve, bundle), partial(searching._aretrieve, bundle))
+            return (yield from read_vectors(vectors, nodes, embed_unknown=False, fetch_k=fetch_k))
+
+        return Store(
             search,
+            before,
             partial(vectors.embed, purpose="the names to follow"),
             partial(self._fetch, vectors),
             None if vectors.reader is None else vectors.reader.widest,
             lambda: vectors.words,
         )
-        return search_and_select(request, settings, embed(), store)
 
     def _check_length(self, query: list[float]) -> list[float]:
         """``query`` if it is as long as the stored vectors, where their length is known before the search."""
@@ -256,12 +250,6 @@ class SetSelectIndexRetriever(BaseRetriever):
                 "they most likely come from different embedding models"
             )
         return query
-
-    def _search(
-        self, retriever: VectorIndexRetriever, bundle: QueryBundle, vectors: NodeVectors, fetch_k: int
-    ) -> Flow[Pool]:
-        nodes = yield Step(partial(retriever._retrieve, bundle), partial(retriever._aretrieve, bundle))
-        return (yield from read_vectors(vectors, nodes, embed_unknown=False, fetch_k=fetch_k))
 
     def _fetch(self, vectors: NodeVectors, ids: list[str]) -> Flow[Pool]:
         """The nodes with these ids; none if the search is filtered, because a look-up would ignore the filter."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.schema import MetadataMode, NodeWithScore
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llama_index.core.settings import Settings
 from numpy.typing import ArrayLike
 
@@ -133,66 +133,58 @@ class NodeVectors:
     ) -> Flow[tuple[Sequence[NodeWithScore], list[str], Any]]:
         """The nodes, each id once, with their ids and their vectors, row by row.
 
-        Nodes that the store does not know are embedded, or left out with a warning. ``embed_unknown`` is True for
-        nodes of any retriever, which the store may never have held. It is False after the store's own search: a node
-        without a vector has been deleted since, and is left out.
+        ``embed_unknown``: nodes of any retriever, which the store may never have held, are embedded. After the store's
+        own search, a node without a vector has been deleted since. It is left out with a warning.
         """
-        first: dict[str, NodeWithScore] = {}
+        by_id: dict[str, NodeWithScore] = {}
         for scored in nodes:
-            first.setdefault(scored.node.node_id, scored)
-        nodes, ids = [*first.values()], [*first]
-        found: dict[str, ArrayLike] = {}
-        reader, wanted = self.reader, ids
-        if reader is not None and reader.on_node:
-            wanted = [scored.node.node_id for scored in nodes if scored.node.embedding is None]
-        if reader is not None and wanted:
-            arguments = self.store, wanted, self.index
-            stored = yield Step(
-                partial(reader.fetch, *arguments),
-                None if reader.afetch is None else partial(reader.afetch, *arguments),
-            )
+            by_id.setdefault(scored.node.node_id, scored)
+        ids, reader = [*by_id], self.reader
+        vectors: dict[str, ArrayLike] = {}
+        if reader is not None and ids:
+            wanted = [i for i in ids if by_id[i].node.embedding is None] if reader.on_node else ids
+            stored = (yield from self._look_up(reader, wanted)) if wanted else {}
             if isinstance(stored, np.ndarray):
-                if len(stored) != len(wanted):
-                    raise VectorSourceError(
-                        f"the vector reader of {type(self.store).__name__} returned {len(stored)} vectors for "
-                        f"{len(wanted)} nodes: an array needs one row for each id; return a mapping if the store does "
-                        "not know all of them"
-                    )
                 if wanted is ids:
-                    return nodes, ids, stored
+                    return [*by_id.values()], ids, stored
                 stored = zip(wanted, stored, strict=True)
-            if stored is None:
-                name = type(self.store).__name__
-                raise VectorSourceError(f"the vector reader of {name} returned None in place of vectors by id")
-            found = dict(stored)
-        found = yield from self._complete(nodes, ids, found, embed_unknown=embed_unknown)
-        if len(found) < len(ids):
-            nodes = [scored for scored, name in zip(nodes, ids, strict=True) if name in found]
-            ids = [name for name in ids if name in found]
-        return nodes, ids, [found[name] for name in ids]
-
-    def _complete(
-        self, nodes: Sequence[NodeWithScore], ids: Sequence[str], found: dict[str, ArrayLike], *, embed_unknown: bool
-    ) -> Flow[dict[str, ArrayLike]]:
-        """``found``, and vectors of the other nodes: those on the nodes, and embeddings of the texts of the rest."""
-        unknown = [scored.node for scored, name in zip(nodes, ids, strict=True) if name not in found]
-        found |= {node.node_id: node.embedding for node in unknown if node.embedding is not None}
-        missing = [node for node in unknown if node.embedding is None]
-        if not missing:
-            return found
-        if self.reader is not None and not (embed_unknown and self.model is not None):
+            vectors = dict(stored)
+        missing: list[BaseNode] = []
+        for name in ids:
+            if name not in vectors:
+                node = by_id[name].node
+                if node.embedding is None:
+                    missing.append(node)
+                else:
+                    vectors[name] = node.embedding
+        if missing and (reader is None or (embed_unknown and self.model is not None)):
+            purpose = f"the texts of {len(missing)} nodes that have no stored vector"
+            self._warn_once(self.need_model(purpose), len(missing))
+            texts = [node.get_content(metadata_mode=MetadataMode.EMBED) for node in missing]
+            vectors |= zip((node.node_id for node in missing), (yield from self.embed(texts, purpose)), strict=True)
+        elif missing:
             warn(
-                f"{type(self.store).__name__} has no vector for {len(missing)} of {len(nodes)} nodes: they were "
+                f"{type(self.store).__name__} has no vector for {len(missing)} of {len(ids)} nodes: they were "
                 "deleted since the search, or come from another index. They are left out: "
                 f"{', '.join(repr(node.node_id) for node in missing)}"
             )
-            return found
-        purpose = f"the texts of {len(missing)} nodes that have no stored vector"
-        self._warn_once(self.need_model(purpose), len(missing))
-        texts = [node.get_content(metadata_mode=MetadataMode.EMBED) for node in missing]
-        vectors = yield from self.embed(texts, purpose)
-        found.update(zip((node.node_id for node in missing), vectors, strict=True))
-        return found
+            ids = [name for name in ids if name in vectors]
+        return [by_id[name] for name in ids], ids, [vectors[name] for name in ids]
+
+    def _look_up(self, reader: VectorReader, ids: Sequence[str]) -> Flow[Any]:
+        """What the vector reader returns: vectors by id, or an array with one row for each id."""
+        arguments, name = (self.store, ids, self.index), type(self.store).__name__
+        stored = yield Step(
+            partial(reader.fetch, *arguments), None if reader.afetch is None else partial(reader.afetch, *arguments)
+        )
+        if stored is None:
+            raise VectorSourceError(f"the vector reader of {name} returned None in place of vectors by id")
+        if isinstance(stored, np.ndarray) and len(stored) != len(ids):
+            raise VectorSourceError(
+                f"the vector reader of {name} returned {len(stored)} vectors for {len(ids)} nodes: an array needs one "
+                "row for each id; return a mapping if the store does not know all of them"
+            )
+        return stored
 
     def _warn_once(self, model: BaseEmbedding, number: int) -> None:
         kind = None if self.store is None else type(self.store)

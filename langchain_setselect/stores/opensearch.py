@@ -18,11 +18,7 @@ _FIELD = "vector_field"
 
 
 def _search(store: Any, query: list[float], fetch_k: int, *, metadata_field: str = "metadata", **more: Any) -> Hits:
-    """The store's own top ``fetch_k`` with their vectors; its ``similarity_search_by_vector`` gets ``more``.
-
-    One call is enough, because the store receives the vectors with the hits. Its hybrid search omits the vectors, so a
-    second call reads them.
-    """
+    """The store's own top ``fetch_k`` with their vectors; a hybrid search omits them, so a second call reads them."""
     # "*" returns all indexed fields in place of the metadata.
     found = store.similarity_search_by_vector(query, fetch_k, metadata_field="*", **more)
     sources: list[dict[str, Any]] = [document.metadata for document in found]

@@ -1,7 +1,4 @@
-"""Vector readers for LlamaIndex stores: a table of their classes, and the few stores that need code of their own.
-
-No store's client is imported here.
-"""
+"""Vector readers for LlamaIndex stores: a table of their classes. No store's client is imported here."""
 
 from __future__ import annotations
 

@@ -40,10 +40,7 @@ def _read(store: Any, node_ids: Sequence[str], labels: Sequence[str | int | None
 
 
 def takes_node_ids(store: Any) -> bool:
-    """Whether a search of this store can be restricted to given nodes; a search of FAISS cannot.
-
-    FAISS needs no restriction: LlamaIndex's own search raises an error for a label that the index does not know.
-    """
+    """Whether a search of this store can be restricted to given nodes; a search of FAISS cannot, and needs not."""
     return not any(f"{cls.__module__}.{cls.__qualname__}" in READERS for cls in type(store).__mro__)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -40,10 +40,8 @@ class Block:
     queries: NDArray[Any]
     shared: Candidates | None = None
     vectors: NDArray[Any] | None = None
-    quality: NDArray[Any] | None = None
-    relevance: NDArray[Any] | None = None
-    words: NDArray[Any] | None = None
-    references: NDArray[Any] | None = None
+    # Quality, relevance, words and references: a row for each query.
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -60,17 +58,19 @@ class Block:
         return [self._take(slice(i, i + length)) for i in range(0, len(self), length)]
 
     def _take(self, part: slice) -> Block:
-        columns = (self.vectors, self.quality, self.relevance, self.words, self.references)
-        own = (None if column is None else column[part] for column in columns)
-        return Block(self.start + part.start, self.queries[part], self.shared, *own)
+        vectors = None if self.vectors is None else self.vectors[part]
+        columns = {name: column[part] for name, column in self.columns.items()}
+        return Block(self.start + part.start, self.queries[part], self.shared, vectors, columns)
 
     def scaled(self, scale: Scale | None) -> Block:
         """The block with its given relevance scaled, query by query."""
-        if self.relevance is None:
+        if "relevance" not in self.columns:
             return self
-        relevance = as_float64(self.relevance, "relevance")
+        relevance = as_float64(self.columns["relevance"], "relevance")
         # Numbers that are not finite are left as they are. The selection of their query refuses them and names it.
-        return replace(self, relevance=rescale(relevance, scale)) if np.isfinite(relevance).all() else self
+        if not np.isfinite(relevance).all():
+            return self
+        return replace(self, columns={**self.columns, "relevance": rescale(relevance, scale)})
 
     @property
     def has_several(self) -> bool:
@@ -81,28 +81,23 @@ class Block:
     def needs_candidates(self) -> bool:
         """Whether there is what a :class:`CandidateBlock` does not hold: words, references, parts, or sub-questions."""
         shared = self.shared is not None and not (self.shared.cover is None and self.shared.references is None)
-        return shared or self.words is not None or self.references is not None or self.has_several
+        return shared or self.has_several or not self.columns.keys().isdisjoint(("words", "references"))
 
     def validate(self) -> CandidateBlock:
         """The whole block for a compiled loop. If any part is wrong, an InvalidInputError is raised."""
+        quality, relevance = self.columns.get("quality"), self.columns.get("relevance")
         if self.shared is not None:
-            rows, quality = self.shared.vectors[None], self.shared.quality
-        else:
-            assert self.vectors is not None
-            rows, quality = as_unit_rows(self.vectors, copy=False), self.quality
-        return CandidateBlock.validate(self.queries, rows, quality, self.relevance)
+            return CandidateBlock.validate(self.queries, self.shared.vectors[None], self.shared.quality, relevance)
+        assert self.vectors is not None
+        return CandidateBlock.validate(self.queries, as_unit_rows(self.vectors, copy=False), quality, relevance)
 
     def candidates(self, i: int) -> Candidates:
         """The candidates of query ``start + i``."""
-        relevance = None if self.relevance is None else self.relevance[i]
-        words = None if self.words is None else self.words[i]
+        own: dict[str, Any] = {name: column[i] for name, column in self.columns.items()}
         if self.shared is not None:
-            return self.shared.with_query(self.queries[i], relevance, words)
+            return self.shared.with_query(self.queries[i], own.get("relevance"), own.get("words"))
         assert self.vectors is not None
-        quality = None if self.quality is None else self.quality[i]
-        references = None if self.references is None else self.references[i]
-        own: dict[str, Any] = {"quality": quality, "words": words, "references": references}
-        return Candidates(self.queries[i], self.vectors[i], relevance=relevance, **own, copy=False)
+        return Candidates(self.queries[i], self.vectors[i], **own, copy=False)
 
 
 def read_blocks(
@@ -171,7 +166,7 @@ def _read(
             columns[name] = _as_column(part, name, where)
         length = len(np.atleast_1d(next(iter(columns.values()))))
         columns |= {name: array[start : start + length] for name, array in arrays.items()}
-        block = Block(start, shared=shared, **columns)
+        block = Block(start, columns.pop("queries"), shared, columns.pop("vectors", None), columns)
         _check_shapes(block, where)
         yield block
         start += length
@@ -197,11 +192,10 @@ def _check_shapes(block: Block, where: str) -> None:
         raise InvalidInputError(
             f"vectors{where} must have shape ({len(queries)}, n, d), one set for each query, got {vectors.shape}"
         )
-    for name in ("words", "references"):
-        column = getattr(block, name)
-        if column is not None and len(column) != len(queries):
-            raise InvalidInputError(f"{name}{where} must be {len(queries)}, one for each query, got {len(column)}")
     n = len(block.shared or ()) if vectors is None else vectors.shape[1]
-    for name, column in (("quality", block.quality), ("relevance", block.relevance)):
-        if column is not None and column.shape != (len(queries), n):
+    for name, column in block.columns.items():
+        if name in ("words", "references"):
+            if len(column) != len(queries):
+                raise InvalidInputError(f"{name}{where} must be {len(queries)}, one for each query, got {len(column)}")
+        elif column.shape != (len(queries), n):
             raise InvalidInputError(f"{name}{where} must have shape {(len(queries), n)}, got {column.shape}")

@@ -162,16 +162,17 @@ def select_stream(
     k, block_size = check_integer(k, "k"), check_integer(block_size, "block_size", 1)
     tqdm = import_library("tqdm", "batch").tqdm if check_bool(progress, "progress") else None
     blocks, total = read_blocks(queries, vectors, columns, block_size)
-    task = functools.partial(_select, resolved, BlockSelector(resolved), k, relevance_scale)
+    task = functools.partial(_select, resolved, BlockSelector(resolved, relevance_scale), k)
     return _stream(task, blocks, total, threads, tqdm)
 
 
 class BlockSelector:
-    """A selector's compiled loop for whole blocks of queries, if it has one."""
+    """A selector's compiled loop for whole blocks of queries, if it has one; ``scale`` is that of a given relevance."""
 
-    def __init__(self, selector: Selector) -> None:
+    def __init__(self, selector: Selector, scale: Scale | None) -> None:
         # None means that each query needs a call of its own.
         self.loop: Any = getattr(selector, "select_block", None)
+        self.scale = scale
 
     def select(self, block: Block, k: int) -> Selections | None:
         """The selections of a block; None if there is no loop for it, or an error that the call of its query names."""
@@ -180,14 +181,17 @@ class BlockSelector:
         if loop is None or block.needs_candidates:
             return None
         try:
-            validated = block.validate()
+            validated = block.scaled(self.scale).validate()
         except InvalidInputError:
             return None
-        found: Selections | None = loop(validated, k)
-        if found is None:
+        selections: Selections | None = loop(validated, k)
+        if selections is None:
             # Numba is missing, for example. Further blocks need no validation.
             self.loop = None
-        return found
+        elif "relevance" in block.columns:
+            given = np.take_along_axis(block.columns["relevance"], selections.indices, axis=1).astype(np.float64)
+            return replace(selections, relevance=read_only(given))
+        return selections
 
 
 def _stream(
@@ -210,25 +214,16 @@ def _stream(
             yield _join(parts)
 
 
-def _select(selector: Selector, at_once: BlockSelector, k: int, scale: Scale | None, block: Block) -> Selections:
-    selections = select_block(at_once, k, scale, block)
-    return _select_each(selector, k, scale, block) if selections is None else selections
-
-
-def select_block(at_once: BlockSelector, k: int, scale: Scale | None, block: Block) -> Selections | None:
-    """The selections of a block by the compiled loop, with the relevance as it was given; None if it cannot be used."""
-    selections = at_once.select(block.scaled(scale), k)
-    if selections is None or block.relevance is None:
-        return selections
-    given = np.take_along_axis(block.relevance, selections.indices, axis=1).astype(np.float64)
-    return replace(selections, relevance=read_only(given))
-
-
-def _select_each(selector: Selector, k: int, scale: Scale | None, block: Block) -> Selections:
+def _select(selector: Selector, at_once: BlockSelector, k: int, block: Block) -> Selections:
+    many = at_once.select(block, k)
+    if many is not None:
+        return many
     selections = []
     for i in range(len(block)):
         try:
-            selections.append(select_set(block.candidates(i), selector, k, relevance_scale=scale, limits=_EXACTLY_K))
+            selections.append(
+                select_set(block.candidates(i), selector, k, relevance_scale=at_once.scale, limits=_EXACTLY_K)
+            )
         except SetSelectError as error:
             raise type(error)(f"query {block.start + i}: {error}") from error
     columns: dict[str, Any] = {

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..errors import warn
-from ..selection.sizes import share_fetch_k
+from ..selection.sizes import DEFAULT_K, share_fetch_k
 from ..texts.names import HEAD, as_key, find_names, read_name
 from .flow import Flow, Step, together
 from .names import read_keys, read_links, read_titles
 from .pool import ItemSelection, Pool, unite
 from .question import EmbeddedQuery
 from .request import Request
+from .shadow import in_shadow
 from .telling import timed, warn_if_all_are_selected
 
 if TYPE_CHECKING:
@@ -27,11 +28,16 @@ if TYPE_CHECKING:
 FOLLOWED, FOLLOW_K = 20, 2
 
 
+# The items nearest to a query, and how many.
+Search = Callable[[EmbeddedQuery, int], Flow[Pool]]
+
+
 class Store(NamedTuple):
     """What an adapter gives of a vector store and its embedding model."""
 
-    # The items nearest to a query.
-    search: Callable[[EmbeddedQuery, int], Flow[Pool]]
+    search: Search
+    # What the user had before, of k items, and their ids: the answer in shadow.
+    before: Callable[[int], Flow[tuple[Sequence[Any], Sequence[Hashable]]]]
     # The vectors of names (n, d).
     embed: Callable[[list[str]], Flow[Any]]
     # The items with some ids, without those that the store does not have.
@@ -44,16 +50,55 @@ class Store(NamedTuple):
 
 
 def search_and_select(
-    request: Request, owner: Settings, embedding: Flow[list[EmbeddedQuery]], store: Store
+    request: Request, owner: Settings, question: str, embedding: Flow[list[EmbeddedQuery]], store: Store
 ) -> Flow[ItemSelection]:
     """The set for the queries that ``embedding`` gives. A warning that comes once comes once for each ``owner``."""
+    selecting = _search_and_select(request, owner, embedding, store)
+    if not request.settings.shadow:
+        return selecting
+    return in_shadow(request, question, store.before(request.k or DEFAULT_K), selecting)
+
+
+def select_among(
+    request: Request,
+    owner: Settings,
+    question: str,
+    found: tuple[Sequence[Any], Sequence[Hashable]],
+    embedding: Flow[list[EmbeddedQuery]],
+    reading: Flow[Pool],
+    remedy: str,
+    vector_source: Callable[[], str],
+) -> Flow[ItemSelection]:
+    """The set among items that another search ``found``, with their ids; ``reading`` gives the items with vectors."""
+
+    def select() -> Flow[ItemSelection]:
+        started = time.perf_counter()
+        queries = yield from embedding
+        if not found[0]:
+            return ItemSelection.nothing()
+        warn_if_all_are_selected(request, owner, len(found[0]), remedy)
+        pool = yield from reading
+        selected: ItemSelection = yield Step(partial(request.select, pool, queries))
+        return timed(request, selected, started, vector_source)
+
+    def before() -> Flow[tuple[Sequence[Any], Sequence[Hashable]]]:
+        yield from ()
+        return found
+
+    return in_shadow(request, question, before(), select()) if request.settings.shadow else select()
+
+
+def _search_and_select(
+    request: Request, owner: Settings, embedding: Flow[list[EmbeddedQuery]], store: Store
+) -> Flow[ItemSelection]:
     started = time.perf_counter()
     queries = yield from embedding
     if len(queries) == 1:
         warn_if_all_are_selected(request, owner, request.fetch_k - len(request.shown), "Raise fetch_k")
     fetch_k: int | None = request.fetch_k
+    least = None if request.k is None else request.k + len(request.shown)
     while fetch_k is not None:
-        pool = yield from _search(request, queries, store, fetch_k)
+        pool = yield from search_together(queries, store.search, fetch_k, least)
         selected: ItemSelection = yield Step(partial(request.select, pool, queries))
         fetch_k = _wider(selected, store.widest) if selected.cut_short else None
     if request.settings.follow and request.reads_references:
@@ -61,13 +106,12 @@ def search_and_select(
     return timed(request, selected, started, store.vector_source)
 
 
-def _search(request: Request, queries: Sequence[EmbeddedQuery], store: Store, fetch_k: int) -> Flow[Pool]:
-    """What the queries find, united; ``fetch_k`` is shared out among them."""
+def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: int, least: int | None) -> Flow[Pool]:
+    """What the queries find, united; ``fetch_k`` is shared out among them, at least ``least`` for each."""
     if len(queries) == 1:
-        return (yield from store.search(queries[0], fetch_k))
-    least = None if request.k is None else request.k + len(request.shown)
+        return (yield from search(queries[0], fetch_k))
     each = share_fetch_k(fetch_k, least, len(queries))
-    first, *others = yield from together([store.search(query, each) for query in queries])
+    first, *others = yield from together([search(query, each) for query in queries])
     united, _ = unite(first, others)
     return united._replace(fetch_k=fetch_k, exhausted=all(pool.exhausted for pool in (first, *others)))
 

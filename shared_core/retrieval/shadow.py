@@ -53,12 +53,6 @@ def in_shadow(
     return selected._replace(returned=[*returned], returned_ids=ids)
 
 
-def as_they_came(items: Sequence[Any], ids: Sequence[Hashable]) -> Flow[tuple[Sequence[Any], Sequence[Hashable]]]:
-    """What was there before a selection that does not search."""
-    yield from ()
-    return items, ids
-
-
 def _compare(
     request: Request, selected: ItemSelection, returned: Sequence[Any], ids: Sequence[Hashable]
 ) -> dict[str, Any]:

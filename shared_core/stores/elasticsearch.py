@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import VectorSourceError
-from .rows import Row, Vectors, as_row, rows_by_id, stack_rows
+from .rows import Calls, Row, TwoWays, Vectors, as_row, rows_by_id, stack_rows
 
 CustomQuery = Callable[[dict[str, Any], str | None], dict[str, Any]]
 
@@ -20,22 +20,48 @@ WIDEST = 10_000
 CANDIDATES = 50
 
 
+@TwoWays
 def search_with_vectors(
-    store: Any, query: Sequence[float], k: int, **arguments: Any
-) -> tuple[list[dict[str, Any]], Vectors]:
-    """Search a ``helpers.vectorstore.VectorStore`` whose strategy searches by vector only.
+    store: Any,
+    query: Sequence[float],
+    k: int,
+    *,
+    filter: Any = None,
+    custom_query: CustomQuery | None = None,
+) -> Calls[tuple[list[dict[str, Any]], Vectors]]:
+    """Search a ``helpers.vectorstore.VectorStore`` or ``AsyncVectorStore`` whose strategy searches by vector only.
 
     A hybrid strategy, and hits none of which has a vector, raise a :class:`VectorSourceError`. As in the store's own
     search, 50 candidates per shard are considered. For more than 50 hits it is 1.5 × k, at most 10 000.
     """
-    return _split(store.search(**_search_request(store, query, k, **arguments)), store)
+    if getattr(store.retrieval_strategy, "hybrid", False):
+        raise VectorSourceError(
+            "a hybrid Elasticsearch store searches by text and vector, and setselect searches by vector only: "
+            "use a strategy that is not hybrid"
+        )
+
+    def add_vector_field(body: dict[str, Any], text: str | None) -> dict[str, Any]:
+        body = custom_query(body, text) if custom_query else body
+        return {**body, "fields": [*body.get("fields", ()), store.vector_field]}
+
+    hits = yield store.search(
+        query_vector=query,
+        k=k,
+        num_candidates=CANDIDATES if k <= CANDIDATES else min(k * 3 // 2, WIDEST),
+        filter=filter,
+        custom_query=add_vector_field,
+    )
+    rows = []
+    for hit in hits:
+        fields = hit.get("fields", {})
+        rows.append(_vector(fields.pop(store.vector_field, None)))
+        if not fields:
+            # A hit must look like one of a plain search, because a function of the user's may make documents from it.
+            hit.pop("fields", None)
+    return hits, stack_hits(rows, store.index, store.vector_field)
 
 
-async def asearch_with_vectors(
-    store: Any, query: Sequence[float], k: int, **arguments: Any
-) -> tuple[list[dict[str, Any]], Vectors]:
-    """Await what :func:`search_with_vectors` returns, from an ``AsyncVectorStore``."""
-    return _split(await store.search(**_search_request(store, query, k, **arguments)), store)
+asearch_with_vectors = search_with_vectors.awaited
 
 
 async def avectors_by_id(client: Any, index: str, field: str, ids: Sequence[str]) -> dict[str, Row]:
@@ -57,39 +83,6 @@ def stack_hits(rows: Sequence[Row | None], index: str, field: str) -> Vectors:
             "the vectors are in another field, or the index does not keep its _source"
         )
     return stack_rows(rows)
-
-
-def _search_request(
-    store: Any, query: Sequence[float], k: int, *, filter: Any = None, custom_query: CustomQuery | None = None
-) -> dict[str, Any]:
-    if getattr(store.retrieval_strategy, "hybrid", False):
-        raise VectorSourceError(
-            "a hybrid Elasticsearch store searches by text and vector, and setselect searches by vector only: "
-            "use a strategy that is not hybrid"
-        )
-
-    def add_vector_field(body: dict[str, Any], text: str | None) -> dict[str, Any]:
-        body = custom_query(body, text) if custom_query else body
-        return {**body, "fields": [*body.get("fields", ()), store.vector_field]}
-
-    return {
-        "query_vector": query,
-        "k": k,
-        "num_candidates": CANDIDATES if k <= CANDIDATES else min(k * 3 // 2, WIDEST),
-        "filter": filter,
-        "custom_query": add_vector_field,
-    }
-
-
-def _split(hits: list[dict[str, Any]], store: Any) -> tuple[list[dict[str, Any]], Vectors]:
-    rows = []
-    for hit in hits:
-        fields = hit.get("fields", {})
-        rows.append(_vector(fields.pop(store.vector_field, None)))
-        if not fields:
-            # A hit must look like one of a plain search, because a function of the user's may make documents from it.
-            hit.pop("fields", None)
-    return hits, stack_hits(rows, store.index, store.vector_field)
 
 
 def _vector(stored: Any) -> Row | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInputError, VectorSourceError
-from .rows import Id, Row, Vectors, rows_by_id
+from .rows import Calls, Id, Row, TwoWays, Vectors, rows_by_id
 
 # The most hits of one search, the server's limit.
 WIDEST = 16_384
@@ -17,74 +17,33 @@ WIDEST = 16_384
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
 
 
+@TwoWays
 def search_with_vectors(
-    client: Any, collection: str, query: Sequence[float], k: int, *, field: str, **arguments: Any
-) -> tuple[list[Mapping[str, Any]], Vectors]:
-    """Search the vectors of a ``MilvusClient``'s field, and return the client's hits with their ``output_fields``.
+    client: Any,
+    collection: str,
+    query: Sequence[float],
+    k: int,
+    *,
+    field: str,
+    output_fields: Sequence[str] = (),
+    **arguments: Any,
+) -> Calls[tuple[list[Mapping[str, Any]], Vectors]]:
+    """Search the vectors of a field, with a ``MilvusClient`` or ``AsyncMilvusClient``.
 
-    Fields of binary or sparse vectors raise a :class:`VectorSourceError`, and a query of another length an
-    :class:`InvalidInputError` if Milvus gives no reason.
+    The rows are the client's hits with their ``output_fields``. Fields of binary or sparse vectors raise a
+    :class:`VectorSourceError`, and a query of another length an :class:`InvalidInputError` if Milvus gives no reason.
     """
     from pymilvus import MilvusException  # type: ignore[import-not-found,unused-ignore]
 
+    request = {"data": [query], "limit": k, "anns_field": field, "output_fields": [*output_fields, field]}
     try:
-        found = client.search(collection, **_search_request(query, k, field, **arguments))
+        found = yield client.search(collection, **request, **arguments)
     except MilvusException as error:
-        if _has_no_reason(error):
-            _check_length(query, field, client.describe_collection(collection))
+        # Milvus Lite's indexes fail with an empty message if the query and their vectors differ in length.
+        if getattr(error, "message", None) == "":
+            description = yield client.describe_collection(collection)
+            _check_length(query, field, description)
         raise
-    return _split(found, field)
-
-
-async def asearch_with_vectors(
-    client: Any, collection: str, query: Sequence[float], k: int, *, field: str, **arguments: Any
-) -> tuple[list[Mapping[str, Any]], Vectors]:
-    """Await what :func:`search_with_vectors` returns, from an ``AsyncMilvusClient``."""
-    from pymilvus import MilvusException  # type: ignore[import-not-found,unused-ignore]
-
-    try:
-        found = await client.search(collection, **_search_request(query, k, field, **arguments))
-    except MilvusException as error:
-        if _has_no_reason(error):
-            _check_length(query, field, await client.describe_collection(collection))
-        raise
-    return _split(found, field)
-
-
-def vectors_by_id(
-    client: Any, collection: str, ids: Sequence[Id], *, field: str, id_field: str = "id"
-) -> dict[Id, Row]:
-    """Look vectors up by primary key, a string or an integer. Integers may be given as strings."""
-    found = client.query(collection, **_lookup(ids, field, id_field)) if ids else None
-    return _by_id(found, ids, field, id_field)
-
-
-async def avectors_by_id(
-    client: Any, collection: str, ids: Sequence[Id], *, field: str, id_field: str = "id"
-) -> dict[Id, Row]:
-    """Await what :func:`vectors_by_id` returns, from an ``AsyncMilvusClient``."""
-    found = await client.query(collection, **_lookup(ids, field, id_field)) if ids else None
-    return _by_id(found, ids, field, id_field)
-
-
-def _search_request(
-    query: Sequence[float], k: int, field: str, output_fields: Sequence[str] = (), **arguments: Any
-) -> dict[str, Any]:
-    return dict(data=[query], limit=k, anns_field=field, output_fields=[*output_fields, field], **arguments)
-
-
-def _lookup(ids: Sequence[Any], field: str, id_field: str) -> dict[str, Any]:
-    request: dict[str, Any] = {"output_fields": [id_field, field]}
-    words = [str(one) for one in ids]
-    if all(word.removeprefix("-").isdecimal() for word in words):
-        # The client knows whether the primary field needs quotes around numbers.
-        return {**request, "ids": words}
-    # The client does not escape ids, so a quote or a backslash in one would break or change the filter.
-    literals = ", ".join(f'"{word.translate(_ESCAPES)}"' for word in words)
-    return {**request, "filter": f"{id_field} in [{literals}]"}
-
-
-def _split(found: Any, field: str) -> tuple[list[Mapping[str, Any]], Vectors]:
     if not found or not len(found[0]):
         return [], np.empty((0, 0), dtype=np.float32)
     hits = found[0]
@@ -94,26 +53,38 @@ def _split(found: Any, field: str) -> tuple[list[Mapping[str, Any]], Vectors]:
     return list(hits), _vectors(column)
 
 
-def _has_no_reason(error: Exception) -> bool:
-    # Milvus Lite's indexes fail with an empty message if the query and their vectors differ in length.
-    return getattr(error, "message", None) == ""
+@TwoWays
+def vectors_by_id(
+    client: Any, collection: str, ids: Sequence[Id], *, field: str, id_field: str = "id"
+) -> Calls[dict[Id, Row]]:
+    """Look vectors up by primary key, a string or an integer. Integers may be given as strings."""
+    if not ids:
+        return {}
+    given = {str(name): name for name in ids}
+    request: dict[str, Any]
+    if all(word.removeprefix("-").isdecimal() for word in given):
+        # The client knows whether the primary field needs quotes around numbers.
+        request = {"ids": list(given)}
+    else:
+        # The client does not escape ids, so a quote or a backslash in one would break or change the filter.
+        literals = ", ".join(f'"{word.translate(_ESCAPES)}"' for word in given)
+        request = {"filter": f"{id_field} in [{literals}]"}
+    found = yield client.query(collection, output_fields=[id_field, field], **request)
+    column = next((one for one in found._lazy_field_data if one.field_name == field), None)
+    if column is None:
+        return {}
+    found._lazy_field_data.remove(column)
+    rows = ((str(row[id_field]), vector) for row, vector in zip(found, _vectors(column), strict=True))
+    return rows_by_id((given[name], vector) for name, vector in rows if name in given)
+
+
+asearch_with_vectors, avectors_by_id = search_with_vectors.awaited, vectors_by_id.awaited
 
 
 def _check_length(query: Sequence[float], field: str, description: Mapping[str, Any]) -> None:
     dimension = next((one["params"].get("dim") for one in description["fields"] if one["name"] == field), None)
     if dimension is not None and len(query) != dimension:
         raise InvalidInputError(f"the query has {len(query)} dimensions, and Milvus's field {field!r} has {dimension}")
-
-
-def _by_id(found: Any, ids: Sequence[Id], field: str, id_field: str) -> dict[Id, Row]:
-    columns = [] if found is None else found._lazy_field_data
-    column = next((one for one in columns if one.field_name == field), None)
-    if column is None:
-        return {}
-    columns.remove(column)
-    given = {str(name): name for name in ids}
-    rows = ((str(row[id_field]), vector) for row, vector in zip(found, _vectors(column), strict=True))
-    return rows_by_id((given[name], vector) for name, vector in rows if name in given)
 
 
 def _vectors(column: Any) -> Vectors:

@@ -11,37 +11,35 @@ from typing import Any
 
 import numpy as np
 
-from .rows import Row, Vectors, rows_by_id, stack_rows
+from .rows import Calls, Row, TwoWays, Vectors, rows_by_id, stack_rows
 
 
+@TwoWays
 def search_with_vectors(
     connection: Any, statement: Any, parameters: Mapping[str, Any] | None = None
-) -> tuple[list[tuple[Any, ...]], Vectors]:
+) -> Calls[tuple[list[tuple[Any, ...]], Vectors]]:
     """Run a ``sqlalchemy.Select`` whose last column is the vector, and return the other columns as tuples.
 
     No two columns may have the same name. ``parameters`` are the values of the statement's bound parameters.
     """
-    return _split(connection.execute(_as_bytes(statement), parameters).all())
+    answer = yield connection.execute(_as_bytes(statement), parameters)
+    rows = answer.all()
+    return [tuple(row[:-1]) for row in rows], stack_rows([_vector(row) for row in rows])
 
 
-async def asearch_with_vectors(
-    connection: Any, statement: Any, parameters: Mapping[str, Any] | None = None
-) -> tuple[list[tuple[Any, ...]], Vectors]:
-    """Await what :func:`search_with_vectors` returns, from an ``AsyncConnection`` or ``AsyncSession``."""
-    return _split((await connection.execute(_as_bytes(statement), parameters)).all())
-
-
-def vectors_by_id(connection: Any, statement: Any, ids: Sequence[Any]) -> dict[str, Row]:
+@TwoWays
+def vectors_by_id(connection: Any, statement: Any, ids: Sequence[Any]) -> Calls[dict[str, Row]]:
     """Look vectors up with a statement of two columns, an id and a vector, restricted to these ids.
 
     If an id occurs more than once, the last row counts.
     """
-    return _by_id(connection.execute(_as_bytes(_among(statement, ids))).all()) if len(ids) else {}
+    if not len(ids):
+        return {}
+    answer = yield connection.execute(_as_bytes(statement.where(statement.selected_columns[0].in_(ids))))
+    return rows_by_id((str(row[0]), _vector(row)) for row in answer.all())
 
 
-async def avectors_by_id(connection: Any, statement: Any, ids: Sequence[Any]) -> dict[str, Row]:
-    """Await what :func:`vectors_by_id` returns, from an ``AsyncConnection`` or ``AsyncSession``."""
-    return _by_id((await connection.execute(_as_bytes(_among(statement, ids)))).all()) if len(ids) else {}
+asearch_with_vectors, avectors_by_id = search_with_vectors.awaited, vectors_by_id.awaited
 
 
 def from_bytes(sent: bytes | memoryview) -> Row:
@@ -54,10 +52,6 @@ def from_bytes(sent: bytes | memoryview) -> Row:
     return np.frombuffer(sent, dtype=">f4", offset=4).astype(np.float32)
 
 
-def _among(statement: Any, ids: Sequence[Any]) -> Any:
-    return statement.where(statement.selected_columns[0].in_(ids))
-
-
 def _as_bytes(statement: Any) -> Any:
     from sqlalchemy import func, literal_column, select
 
@@ -65,14 +59,6 @@ def _as_bytes(statement: Any) -> Any:
     # query has no ORDER BY, because that would undo the store's own order if an index scans in relaxed order.
     *others, vector = statement.subquery().c
     return select(*others, func.vector_send(vector.op("::")(literal_column("vector"))))
-
-
-def _split(found: Sequence[Any]) -> tuple[list[tuple[Any, ...]], Vectors]:
-    return [tuple(row[:-1]) for row in found], stack_rows([_vector(row) for row in found])
-
-
-def _by_id(found: Sequence[Any]) -> dict[str, Row]:
-    return rows_by_id((str(row[0]), _vector(row)) for row in found)
 
 
 def _vector(row: Any) -> Row | None:

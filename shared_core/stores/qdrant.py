@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from .rows import Row, Vectors, as_row, rows_by_id, stack_rows
+from .rows import Calls, Row, TwoWays, Vectors, as_row, rows_by_id, stack_rows
 
 
 def search_with_vectors(
@@ -26,44 +26,35 @@ def search_with_vectors(
     return points, stack_rows(rows, len(query))
 
 
-def vectors_by_id(client: Any, collection: str, ids: Sequence[str], names: Sequence[str] = ("",)) -> dict[str, Row]:
-    """Look vectors up by UUID, in any spelling, or by number.
+@TwoWays
+def vectors_by_id(
+    client: Any, collection: str, ids: Sequence[str], names: Sequence[str] = ("",)
+) -> Calls[dict[str, Row]]:
+    """Look vectors up by UUID, in any spelling, or by number, with a ``QdrantClient`` or ``AsyncQdrantClient``.
 
     ``names``: the possible names of the dense vector, the most likely first. With one name only that vector is
     transferred, otherwise all vectors of the points.
     """
-    spellings = _spellings_by_point(ids)
-    records = client.retrieve(**_request(collection, spellings, names)) if spellings else []
-    return _read(records, spellings, names)
-
-
-async def avectors_by_id(
-    client: Any, collection: str, ids: Sequence[str], names: Sequence[str] = ("",)
-) -> dict[str, Row]:
-    """Await what :func:`vectors_by_id` returns, from an ``AsyncQdrantClient``."""
-    spellings = _spellings_by_point(ids)
-    records = await client.retrieve(**_request(collection, spellings, names)) if spellings else []
-    return _read(records, spellings, names)
-
-
-def _request(collection: str, points: Iterable[int | str], names: Sequence[str]) -> dict[str, Any]:
-    return {
-        "collection_name": collection,
-        "ids": list(points),
-        "with_payload": False,
-        # A server refuses a name that the collection does not have.
-        "with_vectors": list(names) if len(names) == 1 else True,
-    }
-
-
-def _spellings_by_point(ids: Sequence[str]) -> dict[int | str, list[str]]:
-    """Qdrant's form of each id, with the spellings in which it was given."""
+    # Qdrant's form of each id, with the spellings in which it was given.
     spellings: dict[int | str, list[str]] = {}
     for name in ids:
         point = _as_point_id(name)
         if point is not None:
             spellings.setdefault(point, []).append(name)
-    return spellings
+    if not spellings:
+        return {}
+    records = yield client.retrieve(
+        collection_name=collection,
+        ids=list(spellings),
+        with_payload=False,
+        # A server refuses a name that the collection does not have.
+        with_vectors=list(names) if len(names) == 1 else True,
+    )
+    rows = ((record.id, _dense_vector(record.vector, names)) for record in records)
+    return rows_by_id((name, row) for point, row in rows for name in spellings[point])
+
+
+avectors_by_id = vectors_by_id.awaited
 
 
 def _as_point_id(name: str) -> int | str | None:
@@ -73,11 +64,6 @@ def _as_point_id(name: str) -> int | str | None:
         # If one id cannot be an id of Qdrant, a server refuses the whole request. Its numbers have at most 20 digits.
         number = int(name) if name.isdecimal() and len(name) <= 20 else -1
         return number if str(number) == name and number < 2**64 else None
-
-
-def _read(records: Iterable[Any], spellings: Mapping[int | str, list[str]], names: Sequence[str]) -> dict[str, Row]:
-    rows = ((record.id, _dense_vector(record.vector, names)) for record in records)
-    return rows_by_id((name, row) for point, row in rows for name in spellings[point])
 
 
 def _dense_vector(vector: Any, names: Sequence[str]) -> Row | None:

@@ -1,17 +1,61 @@
-"""Arrays out of the vectors that a store's client returns."""
+"""What the modules of stores share: arrays out of a client's vectors, and one function for its sync and async form."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import update_wrapper
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+P = ParamSpec("P")
+T = TypeVar("T")
+Id = TypeVar("Id")
 Row = NDArray[np.float32]
 # An array of shape (m, d). If a row has no vector: a list of m rows, with None for that row.
 Vectors = Row | list[Row | None]
-Id = TypeVar("Id")
+# A function that yields what each call of a client gives, and gets the client's answer back.
+Calls = Generator[Any, Any, T]
+
+
+class TwoWays(Generic[P, T]):
+    """A function of :data:`Calls` for a store's sync client; ``awaited`` is the same for its async client."""
+
+    def __init__(self, calls: Callable[P, Calls[T]]) -> None:
+        self._calls = calls
+        update_wrapper(self, calls)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # type: ignore[attr-defined,no-any-return]
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run each call."""
+        calls = self._calls(*args, **kwargs)
+        try:
+            answer = next(calls)
+            while True:
+                answer = calls.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def awaited(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Await each call."""
+        calls = self._calls(*args, **kwargs)
+        try:
+            call = next(calls)
+            while True:
+                try:
+                    answer = await call
+                # The function gets the error at its line, as in sync code.
+                except Exception as error:
+                    call = calls.throw(error)
+                else:
+                    call = calls.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
 
 def as_row(stored: Any) -> Row | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from langchain_setselect.stores.duckdb import READER
+from langchain_setselect.stores.clients import DUCKDB as READER
 from shared_core.stores.duckdb import vectors_by_id
 from tests.stores.cases import duckdb as duckdb_cases
 from tests.stores.cases.duckdb import own_search

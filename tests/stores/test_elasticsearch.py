@@ -10,7 +10,7 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_setselect import SetSelectRetriever
-from langchain_setselect.stores.elasticsearch import READER
+from langchain_setselect.stores.clients import ELASTICSEARCH as READER
 from shared_core.errors import VectorSourceError
 from tests.stores.cases import elasticsearch as cases
 from tests.stores.harness import BY_ID, BY_TEXT, QUERIES, ROWS, TableEmbeddings, afill, fetch_nodes, fill, needs, nodes

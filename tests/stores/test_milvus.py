@@ -13,7 +13,7 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_setselect import SetSelectRetriever
-from langchain_setselect.stores.milvus import READER
+from langchain_setselect.stores.clients import MILVUS as READER
 from shared_core.errors import InvalidInputError, InvalidParameterError, VectorSourceError
 from shared_core.stores.milvus import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
 from tests.stores.cases.milvus import database, langchain_store, llamaindex_store, seal

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.vectorstores import VectorStore
 
 from langchain_setselect import SetSelectRetriever
-from langchain_setselect.stores.pinecone import READER
+from langchain_setselect.stores.clients import PINECONE as READER
 from llamaindex_setselect import SetSelectIndexRetriever
 from shared_core.stores.pinecone import avectors_by_id
 from tests.stores.cases.pinecone import alangchain_over, client, langchain_over, llamaindex_over

@@ -14,7 +14,7 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import QueryBundle
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
-from langchain_setselect.stores.qdrant import READER
+from langchain_setselect.stores.clients import QDRANT as READER
 from llamaindex_setselect import SetSelectIndexRetriever
 from shared_core import SetSelectWarning, VectorSourceError
 from shared_core.stores.qdrant import search_with_vectors, vectors_by_id

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from langchain_setselect import SetSelectRetriever
-from langchain_setselect.stores.sqlite_vec import READER
+from langchain_setselect.stores.clients import SQLITE_VEC as READER
 from tests.stores.cases import sqlite_vec as sqlite_vec_cases
 from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, K, TableEmbeddings, stored
 

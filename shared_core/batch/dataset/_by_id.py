@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ...errors import InvalidInputError
 from ._columns import read_vectors
 from ._row_ranges import Paths, RowRange, cut_into_ranges, list_files, open_parquet, read_rows
 from ._schema import Column, check_columns, is_floats, is_id, is_text
+from ._settings import TextsById
 
 # Rows that read_vectors_by_id holds at once.
 _BLOCK_ROWS = 100_000
@@ -89,32 +91,31 @@ def read_vectors_by_id(
     return np.stack([by_id[name] for name in ids])
 
 
-class TextFiles:
-    """The texts of candidates by id, and their titles: from a column ``titles``, or from ``title`` if a file has it."""
+def read_texts(paths: Paths, titles: str | None = None) -> tuple[TextsById, TextsById]:
+    """Functions that give the texts of ids and their titles (column ``titles``; else ``title`` if there is one).
 
-    def __init__(self, paths: Paths, titles: str | None = None) -> None:
-        self._rows: dict[str, tuple[str, str]] = {}
-        for file in list_files(paths):
-            with open_parquet(file) as parquet:
-                schema, count = parquet.schema_arrow, parquet.metadata.num_rows
-            title = titles or ("title" if "title" in schema.names and is_text(schema.field("title").type) else None)
-            columns = [Column("id", is_id, "texts or whole numbers"), Column("text", is_text, "text")]
-            check_columns(schema, [*columns, Column(title, is_text, "text")], str(file))
-            names = list(dict.fromkeys(["id", "text", title or "text"]))
-            table = read_rows(RowRange(0, str(file), 0, count, 0), names)
-            heads = [""] * count if title is None else table[title].to_pylist()
-            for name, *row in zip(table["id"].to_pylist(), table["text"].to_pylist(), heads, strict=True):
-                # A row without an id is nobody's.
-                if name is None:
-                    continue
-                if str(name) in self._rows:
-                    raise InvalidInputError(f"{paths}: the id {quoted(str(name))} occurs a second time")
-                self._rows[str(name)] = (row[0] or "", row[1] or "")
+    The functions leave out ids that the files do not have. A null is an empty text.
+    """
+    texts: dict[str, str] = {}
+    heads: dict[str, str] = {}
+    for file in list_files(paths):
+        with open_parquet(file) as parquet:
+            schema, count = parquet.schema_arrow, parquet.metadata.num_rows
+        title = titles or ("title" if "title" in schema.names and is_text(schema.field("title").type) else None)
+        columns = [Column("id", is_id, "texts or whole numbers"), Column("text", is_text, "text")]
+        check_columns(schema, [*columns, Column(title, is_text, "text")], str(file))
+        names = list(dict.fromkeys(["id", "text", title or "text"]))
+        table = read_rows(RowRange(0, str(file), 0, count, 0), names)
+        of_file = [""] * count if title is None else table[title].to_pylist()
+        for name, text, head in zip(table["id"].to_pylist(), table["text"].to_pylist(), of_file, strict=True):
+            # A row without an id is nobody's.
+            if name is None:
+                continue
+            if str(name) in texts:
+                raise InvalidInputError(f"{paths}: the id {quoted(str(name))} occurs a second time")
+            texts[str(name)], heads[str(name)] = text or "", head or ""
+    return partial(_look_up, texts), partial(_look_up, heads)
 
-    def __call__(self, ids: Sequence[Any]) -> dict[Any, str]:
-        """The texts of those ids that the files have; a null is an empty text."""
-        return {i: self._rows[str(i)][0] for i in ids if str(i) in self._rows}
 
-    def titles(self, ids: Sequence[Any]) -> dict[Any, str]:
-        """The titles of those ids that the files have; a null is an empty title."""
-        return {i: self._rows[str(i)][1] for i in ids if str(i) in self._rows}
+def _look_up(texts: dict[str, str], ids: Sequence[Any]) -> dict[Any, str]:
+    return {i: texts[str(i)] for i in ids if str(i) in texts}

@@ -23,8 +23,8 @@ from ...texts import Texts
 from ...texts.words import check_strings
 from .._blocks import Block, max_queries
 from .._threads import one_blas_thread
-from ..select_many import BlockSelector, select_block
-from ._by_id import TextFiles
+from ..select_many import BlockSelector
+from ._by_id import read_texts
 from ._columns import embed_texts, read_candidates, read_vectors
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder
@@ -59,15 +59,15 @@ class Worker:
         self._dimension: int | None = getattr(self._index, "dimension", None)
         self._texts_by_id: Callable[..., Any] | None = None
         self._titles_by_id: Callable[..., Any] | None = None
-        if callable(settings.texts):
-            assert not isinstance(settings.titles, str)
-            self._texts_by_id, self._titles_by_id = settings.texts, settings.titles
+        if isinstance(settings.texts, Path):
+            column = settings.titles if isinstance(settings.titles, str) else None
+            self._texts_by_id, self._titles_by_id = read_texts(settings.texts, column)
         elif settings.texts is not None:
-            files = TextFiles(settings.texts, settings.titles if isinstance(settings.titles, str) else None)
-            self._texts_by_id = files
-            self._titles_by_id = settings.titles if callable(settings.titles) else files.titles
+            self._texts_by_id = settings.texts
+        if callable(settings.titles):
+            self._titles_by_id = settings.titles
         self._embed = None if settings.model is None else load_model(settings.model).embed_queries
-        self._blocks = BlockSelector(settings.selector)
+        self._blocks = BlockSelector(settings.selector, settings.relevance_scale)
         # A kernel may have a row for each id, so it needs the candidates' ids.
         self._needs_ids = getattr(settings.selector, "kernel", None) is not None
 
@@ -202,11 +202,11 @@ class Worker:
                 # The loop for blocks reads no texts.
                 if self._blocks.loop is not None and self._texts_by_id is None:
                     own_vectors = np.stack([members[i].vectors for i in piece])
-                    relevance = None
+                    columns = {}
                     if self.settings.relevance_column is not None:
-                        relevance = np.array([members[i].relevance for i in piece])
-                    block = Block(0, queries[piece], vectors=own_vectors, relevance=relevance)
-                    many = select_block(self._blocks, k, self.settings.relevance_scale, block)
+                        columns["relevance"] = np.array([members[i].relevance for i in piece])
+                    block = Block(0, queries[piece], vectors=own_vectors, columns=columns)
+                    many = self._blocks.select(block, k)
                 for place, i in enumerate(piece):
                     selections[i] = self._select_one(queries[i], members[i], k) if many is None else many[place]
         return selections

@@ -1,0 +1,289 @@
+"""Vector readers for the stores whose client is all that the functions of :mod:`shared_core.stores` need."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.runnables.config import run_in_executor
+
+from shared_core.errors import InvalidParameterError, VectorSourceError
+from shared_core.retrieval.lookup import refuse_unknown
+from shared_core.stores import azure_search, chroma, duckdb, elasticsearch, milvus, pinecone, qdrant, sqlite_vec
+
+from .reader import Hits, read_with_client
+
+
+# Azure AI Search, of langchain-azure-ai and langchain-community.
+def _azure_module(store: Any) -> Any:
+    """The module of the store's class, which holds the names of the index's fields."""
+    modules = (cls.__module__ for cls in type(store).__mro__)
+    return sys.modules[next(name for name in modules if name.endswith(".vectorstores.azuresearch"))]
+
+
+def _azure_request(
+    store: Any, *, filters: str | None = None, search_type: str = "similarity", **more: Any
+) -> dict[str, Any]:
+    if search_type != "similarity":
+        raise InvalidParameterError(
+            f"setselect searches by vector, which AzureSearch calls 'similarity'; got search_type={search_type!r}"
+        )
+    refuse_unknown("AzureSearch", [name for name in more if name == "filter"], ["filters"])
+    return {"field": _azure_module(store).FIELDS_CONTENT_VECTOR, "filter": filters, **more}
+
+
+def _azure_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
+    return [_azure_module(store)._result_to_document(row) for row in rows], vectors
+
+
+def _azure_lookup(store: Any, ids: Sequence[str]) -> dict[str, Any]:
+    return {"ids": ids, "key": _azure_module(store).FIELDS_ID, "field": _azure_module(store).FIELDS_CONTENT_VECTOR}
+
+
+def _azure_id_of(store: Any, document: Document) -> str | None:
+    return document.metadata.get(_azure_module(store).FIELDS_ID)
+
+
+AZURE_SEARCH = read_with_client(
+    azure_search,
+    attrgetter("client"),
+    _azure_request,
+    _azure_hits,
+    aclient=attrgetter("async_client"),
+    lookup=_azure_lookup,
+    id_of=_azure_id_of,
+)
+
+
+def _chroma_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
+    # Rows without text are left out, as in the store's own search.
+    kept = [place for place, (_, text, _) in enumerate(rows) if text is not None]
+    documents = [Document(id=rows[i][0], page_content=rows[i][1], metadata=dict(rows[i][2])) for i in kept]
+    return documents, vectors[kept] if len(kept) < len(rows) else vectors
+
+
+CHROMA = read_with_client(
+    chroma,
+    attrgetter("_collection"),
+    lambda store, *, filter=None, **more: {"where": filter, **more},
+    _chroma_hits,
+    lookup=lambda store, ids: {"ids": ids},
+)
+
+
+# DuckDB of langchain-community, whose documents have no ids to look vectors up by.
+def _duckdb_request(store: Any, **unknown: Any) -> dict[str, Any]:
+    refuse_unknown("DuckDB", unknown, ())
+    return {"relation": store._table, "vector_column": store._vector_key}
+
+
+def _duckdb_hits(store: Any, columns: Any, vectors: Any, more: dict[str, Any]) -> Hits:
+    ids, texts = columns[store._id_key], columns[store._text_key]
+    documents = [
+        Document(
+            # Only documents without a vector get an id, for the warning that they are left out.
+            id=ids[i] if vectors[i] is None else None,
+            page_content=texts[i],
+            metadata={**json.loads(metadata), "_similarity_score": similarity} if metadata else {},
+        )
+        for i, (metadata, similarity) in enumerate(zip(columns["metadata"], columns["similarity_score"], strict=True))
+    ]
+    return documents, vectors
+
+
+DUCKDB = read_with_client(duckdb, attrgetter("_connection"), _duckdb_request, _duckdb_hits)
+
+
+# The two stores of langchain-elasticsearch, whose documents have no ids.
+def _elastic_request(
+    store: Any, *, filter: Any = None, custom_query: Any = None, doc_builder: Any = None, **unknown: Any
+) -> dict[str, Any]:
+    refuse_unknown(type(store).__name__, unknown, ["filter", "custom_query", "doc_builder"])
+    return {"filter": filter, "custom_query": custom_query}
+
+
+def _elastic_hits(store: Any, hits: Any, vectors: Any, more: dict[str, Any]) -> Hits:
+    if more.get("doc_builder") is not None:
+        return [more["doc_builder"](hit) for hit in hits], vectors
+    sources = [hit["_source"] for hit in hits]
+    documents = [Document(page_content=s.get(store.query_field, ""), metadata=s.get("metadata", {})) for s in sources]
+    return documents, vectors
+
+
+def _elastic_refuse_sync(store: Any) -> Any:
+    raise VectorSourceError(f"{type(store).__name__} is asynchronous: use ainvoke, or an ElasticsearchStore")
+
+
+ELASTICSEARCH = read_with_client(elasticsearch, attrgetter("_store"), _elastic_request, _elastic_hits)
+ASYNC_ELASTICSEARCH = read_with_client(
+    elasticsearch, _elastic_refuse_sync, _elastic_request, _elastic_hits, aclient=attrgetter("_store")
+)
+
+
+def _milvus_request(
+    store: Any,
+    *,
+    param: Mapping[str, Any] | None = None,
+    expr: str | None = None,
+    timeout: float | None = None,
+    anns_field: str | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """Arguments of the core's search; ``anns_field`` names the field to search, ``client.search`` gets ``more``."""
+    field = anns_field or _milvus_find_dense_field(store)
+    if param is None:
+        # The store keeps one entry per vector field, in the order of the fields.
+        param = dict(zip(store.vector_fields, store._as_list(store.search_params), strict=False)).get(field)
+    arguments = {
+        "collection": store.collection_name,
+        "field": field,
+        "output_fields": store._get_output_fields(),
+        "search_params": param,
+        "filter": expr,
+        "timeout": store.timeout or timeout,
+    }
+    refuse_unknown("Milvus", [name for name in more if name in arguments], ["param", "expr", "timeout", "anns_field"])
+    return {**arguments, **more}
+
+
+def _milvus_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
+    return [document for document, _ in store._parse_documents_from_search_results([rows])], vectors
+
+
+def _milvus_lookup(store: Any, ids: Sequence[str]) -> dict[str, Any]:
+    fields = _milvus_dense_fields(store)
+    # Milvus refuses ids that are not numbers if its keys are numbers. Such ids belong to documents of another store.
+    possible = [name for name in ids if name.isdecimal()] if store.auto_id else ids
+    return {
+        "collection": store.collection_name,
+        # With several fields of dense vectors, no vector is the document's.
+        "ids": possible if len(fields) == 1 else [],
+        "field": fields[0] if fields else "",
+        "id_field": store._primary_field,
+    }
+
+
+def _milvus_id_of(store: Any, document: Document) -> str | None:
+    """The primary key, a string or a number, which the store's documents have in their metadata."""
+    # A store with one field for all metadata leaves the key out, and a key of that name is then the user's.
+    if document.id is not None or store._metadata_field:
+        return document.id
+    key = document.metadata.get(store._primary_field)
+    return None if key is None else str(key)
+
+
+def _milvus_dense_fields(store: Any) -> list[str]:
+    if not store._is_multi_vector:
+        return [store._vector_field]
+    models = zip(store._vector_fields_from_embedding, store._as_list(store.embedding_func), strict=True)
+    return [field for field, model in models if not store._is_sparse_embedding(model)]
+
+
+def _milvus_find_dense_field(store: Any) -> str:
+    # A store with several fields searches all of them by the query's text. A search by vector uses one field.
+    fields = _milvus_dense_fields(store)
+    if len(fields) == 1:
+        return fields[0]
+    raise InvalidParameterError(
+        f"embeddings fill {len(fields)} of Milvus's vector fields {', '.join(map(repr, store.vector_fields))} with "
+        "dense vectors: pass anns_field= to name the field to search, and embeddings= with the model that filled it"
+    )
+
+
+MILVUS = read_with_client(
+    milvus,
+    # A store without a collection has nothing to search.
+    lambda store: None if store.col is None else store.client,
+    _milvus_request,
+    _milvus_hits,
+    aclient=lambda store: None if store.col is None else store.aclient,
+    lookup=_milvus_lookup,
+    id_of=_milvus_id_of,
+)
+
+
+def _pinecone_open_asyncio_client(store: Any) -> Any:
+    """The asyncio client that the caller gave the store, or that ``async with store`` opened; else None."""
+    # Otherwise the store would open a client and a connection per search, and close the client while other searches use
+    # it. The store's sync client keeps its connections, and threads can share it.
+    return store._async_index if store._async_index_provided or store._async_index_context_open else None
+
+
+def _pinecone_request(
+    store: Any, *, filter: Any = None, namespace: str | None = None, **unknown: Any
+) -> dict[str, Any]:
+    refuse_unknown("PineconeVectorStore", unknown, ["filter", "namespace"])
+    return {"filter": filter, "namespace": store._namespace if namespace is None else namespace}
+
+
+def _pinecone_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
+    # Records without text are left out, as in the store's own search.
+    kept = [i for i, (_, metadata) in enumerate(rows) if store._text_key in metadata]
+    documents = [
+        Document(id=rows[i][0], page_content=rows[i][1].pop(store._text_key), metadata=rows[i][1]) for i in kept
+    ]
+    return documents, [vectors[i] for i in kept] if len(kept) < len(rows) else vectors
+
+
+PINECONE = read_with_client(
+    pinecone,
+    attrgetter("index"),
+    _pinecone_request,
+    _pinecone_hits,
+    aclient=_pinecone_open_asyncio_client,
+    lookup=lambda store, ids: {"ids": ids, "namespace": store._namespace},
+)
+
+
+# langchain-qdrant, whose store has no async client.
+def _qdrant_hits(store: Any, points: Any, vectors: Any, more: dict[str, Any]) -> Hits:
+    keys = store.collection_name, store.content_payload_key, store.metadata_payload_key
+    return [store._document_from_point(point, *keys) for point in points], vectors
+
+
+def _qdrant_id_of(store: Any, document: Document) -> str | None:
+    found = document.metadata.get("_id") if document.id is None else document.id
+    return None if found is None else str(found)
+
+
+QDRANT = read_with_client(
+    qdrant,
+    attrgetter("client"),
+    lambda store, *, filter=None, **more: {
+        "collection": store.collection_name,
+        "name": store.vector_name,
+        "query_filter": filter,
+        **more,
+    },
+    _qdrant_hits,
+    lookup=lambda store, ids: {"collection": store.collection_name, "ids": ids, "names": [store.vector_name]},
+    id_of=_qdrant_id_of,
+)
+
+
+# sqlite-vec of langchain-community, whose documents have no ids.
+def _sqlite_request(store: Any, **unknown: Any) -> dict[str, Any]:
+    refuse_unknown("SQLiteVec", unknown, ())
+    return {"table": store._table}
+
+
+def _sqlite_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
+    return [Document(page_content=text, metadata=json.loads(metadata) or {}) for _, text, metadata in rows], vectors
+
+
+async def _sqlite_asearch(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
+    """Search in another thread if the connection allows it, otherwise in the caller's."""
+    try:
+        return await run_in_executor(None, SQLITE_VEC.search, store, query, fetch_k, **more)
+    except sqlite3.ProgrammingError:
+        return SQLITE_VEC.search(store, query, fetch_k, **more)
+
+
+SQLITE_VEC = read_with_client(sqlite_vec, attrgetter("_connection"), _sqlite_request, _sqlite_hits)._replace(
+    asearch=_sqlite_asearch
+)

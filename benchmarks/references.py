@@ -212,7 +212,9 @@ def reach_table(corpora: dict[str, Corpus], gold: dict[str, list[set[int]]], typ
             near = [set(corpus.search(number, n).rows.tolist()) for n in (50, 200)]
             some = [*wanted, *sorted(near[0] - wanted)]
             names = corpus.regime.names or []
-            strength = find_references([corpus.regime.texts[row] for row in some], [names[row] for row in some]).strength
+            strength = find_references(
+                [corpus.regime.texts[row] for row in some], [names[row] for row in some]
+            ).strength
             connected = (strength + strength.T)[: len(wanted), : len(wanted)].any(axis=1)
             reached.append([wanted <= near[0], wanted <= near[1], connected.all()])
         share, kinds = 100 * np.array(reached, float), np.array(types[name])

@@ -1,8 +1,9 @@
 """Questions of two steps: what references and following find, how far they can reach, and where names may mislead.
 
-A text to which an earlier pick refers gets a bonus. The corpora are those of benchmarks/regimes.py whose texts have titles.
-The figures are from the half of the questions on which nothing was chosen. Most columns use the selectors on arrays.
-The rows of the public API use the retrievers of both frameworks, on a FAISS index that is filled with the same vectors.
+A text to which an earlier pick refers gets a bonus. The corpora are those of benchmarks/regimes.py whose texts have
+titles. The figures are from the half of the questions on which nothing was chosen. Most columns use the selectors on
+arrays. The rows of the public API use the retrievers of both frameworks, on a FAISS index that is filled with the same
+vectors.
 
 The first run embeds the names that are followed, and keeps them in .cache/ like all other vectors.
 """
@@ -25,9 +26,9 @@ from llama_index.vector_stores.faiss import FaissVectorStore
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.references_corpora import MISLEADING
 from benchmarks.common import Block, facts, holds, parser, publish, records, require, say, table
 from benchmarks.models import MINILM, embed
+from benchmarks.references_corpora import MISLEADING
 from benchmarks.regimes import Figures, interval
 from benchmarks.regimes_methods import Method, Search, by_texts, by_vectors, search_for
 from benchmarks.regimes_tasks import REGIMES, SEED, Case, Picks, Regime, embed_regime, steps, test_half

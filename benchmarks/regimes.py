@@ -262,7 +262,7 @@ def answer_table(cells: Sequence[Cell]) -> str:
 
 
 def harm_table(cells: Sequence[Cell]) -> str:
-    """The regimes with one kind of vectors where the words or the references harm, or the default loses to similarity."""
+    """The regimes with one kind of vectors where words or references harm, or the default loses to similarity."""
     rows = []
     for cell in sorted(cells, key=lambda cell: gain([cell], DEFAULT, "NDPP()")[0].mean()):
         words, references, total = gain([cell], WORDS, "NDPP()"), gain([cell], DEFAULT, WORDS), gain([cell], DEFAULT)

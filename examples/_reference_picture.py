@@ -1,4 +1,4 @@
-"""Draws docs/assets/reference.svg and reference-dark.svg: a question of two steps of HotpotQA, and what both methods select.
+"""Draws docs/assets/reference.svg and reference-dark.svg: a question of two steps, and what both methods select.
 
 .venv/bin/python examples/_reference_picture.py
 """

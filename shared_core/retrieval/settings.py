@@ -104,8 +104,8 @@ class Settings(BaseModel):
 
     reference_weight: NotNegative | None = None
     """For ``"coverage"``, at least 0: the weight of the bonus for a document to which an earlier pick refers, 1 by
-    default; 0 switches it off. Example selectors look for references only if this, ``title``, ``links`` or ``follow`` is
-    set."""
+    default; 0 switches it off. Example selectors look for references only if this, ``title``, ``links`` or ``follow``
+    is set."""
 
     title: Name = None
     """The name under which other documents mention a document: a metadata key, a function, or names by id. By default

@@ -65,8 +65,8 @@ from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 # The most microseconds that an adapter may add.
 WITH_NUMBA, NUMPY = "with numba", "numpy alone"
 BOUNDS = {WITH_NUMBA: 600, NUMPY: 900}
-# The rows of the default, on texts without names and on texts that name each other.
-WORDS = "LangChain, `SetSelectRetriever.invoke`, the default without names"
+# The rows of the default, on texts without references and on texts that refer to each other.
+WORDS = "LangChain, `SetSelectRetriever.invoke`, the default without references"
 NAMES = "LangChain, `SetSelectRetriever.invoke`, the default"
 # In texts with names, one word in this many is followed by the name of another text.
 WORDS_PER_NAME = 12

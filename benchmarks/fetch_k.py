@@ -66,7 +66,7 @@ class Found(NamedTuple):
 
 
 def select_by_default(question: str, query: np.ndarray, vectors: np.ndarray, texts: list[str], k: int) -> Picks:
-    """What a user gets who names no selector; without names, because ``bridges.py`` measures what they add."""
+    """What a user gets who names no selector; without references, because ``references.py`` measures what they add."""
     picks: Picks = select(query, vectors, k, question=question, texts=texts, reference_weight=0).indices.tolist()
     return picks
 

@@ -38,7 +38,7 @@ from shared_core.texts.words import split_words
 PAGE = "regimes.md"
 VECTORS = (MINILM, MPNET, E5)
 MOST_TEXTS = 6200  # different texts of a corpus that E5 embeds
-LEAST_MEAN, MOST_LOSS, MOST_LOSS_BY_BRIDGES = 4.0, 1.0, 0.5  # what is asked of the default, in points
+LEAST_MEAN, MOST_LOSS, MOST_LOSS_BY_REFERENCES = 4.0, 1.0, 0.5  # what is asked of the default, in points
 CURVE = range(1, 11)
 RESAMPLES = 2000
 
@@ -174,8 +174,8 @@ def verdict(cells: Sequence[Cell]) -> str:
     means = {method: float(np.mean(list(mean_gains(cells, method).values()))) for method in SHOWN}
     gains = mean_gains(cells, DEFAULT)
     worst = min(gains, key=gains.__getitem__)
-    bridges = {name: gain(some, DEFAULT, WORDS)[0].mean() for name, some in by_regime(cells).items()}
-    most_harmed = min(bridges, key=bridges.__getitem__)
+    of_references = {name: gain(some, DEFAULT, WORDS)[0].mean() for name, some in by_regime(cells).items()}
+    most_harmed = min(of_references, key=of_references.__getitem__)
     cell = min(cells, key=lambda cell: gain([cell], DEFAULT)[0].mean())
     lowest = gain([cell], DEFAULT)[0].mean()
     regimes = by_regime(cells).values()
@@ -187,10 +187,10 @@ def verdict(cells: Sequence[Cell]) -> str:
         f"task, as the mean over the kinds of vectors. Its lowest figure: {gains[worst]:+.1f}, {worst}.",
         f"- {holds(lowest >= -MOST_LOSS)}: the same with each kind of vectors alone. Its lowest figure: "
         f"{interval([gain([cell], DEFAULT)])}, {cell.regime} with {cell.vectors}.",
-        f"- {holds(bridges[most_harmed] >= -MOST_LOSS_BY_BRIDGES)}: the bridges lose at most "
-        f"{MOST_LOSS_BY_BRIDGES:.1f} points to the words alone in any task. They add "
+        f"- {holds(of_references[most_harmed] >= -MOST_LOSS_BY_REFERENCES)}: the references lose at most "
+        f"{MOST_LOSS_BY_REFERENCES:.1f} points to the words alone in any task. They add "
         f"{interval([gain(some, DEFAULT, WORDS) for some in regimes])}. The lowest figure: "
-        f"{bridges[most_harmed]:+.1f}, {most_harmed}.",
+        f"{of_references[most_harmed]:+.1f}, {most_harmed}.",
         f"- {holds(all(means[DEFAULT] > means[method] for method in others))}: the mean of {DEFAULT} is above hybrid "
         "search and every MMR. The differences: "
         + "; ".join(f"{method} {interval([gain(some, DEFAULT, method) for some in regimes])}" for method in others)
@@ -262,16 +262,16 @@ def answer_table(cells: Sequence[Cell]) -> str:
 
 
 def harm_table(cells: Sequence[Cell]) -> str:
-    """The regimes with one kind of vectors where the words or the bridges harm, or the default loses to similarity."""
+    """The regimes with one kind of vectors where words or references harm, or the default loses to similarity."""
     rows = []
     for cell in sorted(cells, key=lambda cell: gain([cell], DEFAULT, "NDPP()")[0].mean()):
-        words, bridges, total = gain([cell], WORDS, "NDPP()"), gain([cell], DEFAULT, WORDS), gain([cell], DEFAULT)
-        if min(words[0].mean(), bridges[0].mean(), total[0].mean()) < 0:
+        words, references, total = gain([cell], WORDS, "NDPP()"), gain([cell], DEFAULT, WORDS), gain([cell], DEFAULT)
+        if min(words[0].mean(), references[0].mean(), total[0].mean()) < 0:
             without = f"{gain([cell], 'NDPP()')[0].mean():+.1f}"
             rows.append(
-                [f"{cell.regime}, {cell.vectors}", without, *(interval([one]) for one in (words, bridges, total))]
+                [f"{cell.regime}, {cell.vectors}", without, *(interval([one]) for one in (words, references, total))]
             )
-    minus = ["NDPP() minus similarity", "what the words add", "what the bridges add", f"{DEFAULT} minus similarity"]
+    minus = ["NDPP() minus similarity", "what the words add", "what the references add", f"{DEFAULT} minus similarity"]
     return table(["regime and vectors", *minus], rows)
 
 

@@ -44,7 +44,7 @@ class Search:
 
     @cached_property
     def references(self) -> References:
-        """Which text names which."""
+        """Which text refers to which."""
         return find_references(self.texts, self.names)
 
     @cached_property
@@ -185,7 +185,7 @@ def objective(w: float = COVERED, h: float = WORDS_IN_RELEVANCE, b: float = REFE
     return select
 
 
-SIMILARITY, HYBRID, DEFAULT, WORDS = "similarity", "hybrid search", "setselect", "… without bridges"
+SIMILARITY, HYBRID, DEFAULT, WORDS = "similarity", "hybrid search", "setselect", "… without references"
 METHODS: dict[str, Method] = {
     SIMILARITY: by_vectors(TopK()),
     "MMR λ 0.5": by_vectors(MMR(lambda_mult=0.5)),

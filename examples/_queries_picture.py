@@ -12,9 +12,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 import _picture
-from _bridge_picture import shorten
 from _hotpotqa import WIKI, read_set, what_is_missing
 from _picture import ASSETS, PANEL, Palette, chip, frame, head, verdict
+from _reference_picture import shorten
 from langchain_classic.retrievers import EnsembleRetriever
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever

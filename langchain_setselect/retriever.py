@@ -196,14 +196,14 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
     """Fetches ``fetch_k`` candidates from a vector store and returns the best *set* of ``k`` documents.
 
     By default the documents are relevant, repeat little, together cover the words of the question, and lead to each
-    other: a document that another one names is preferred (:class:`Coverage`).
+    other: a document to which another one refers is preferred (:class:`Coverage`).
     ``SetSelectRetriever(vectorstore=store)`` replaces ``store.as_retriever()``, and
     ``SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={...})`` replaces
     ``store.as_retriever(search_type="mmr", search_kwargs={...})``.
 
     If a constraint or repeated texts leave fewer than ``k`` documents, a wider search follows, provided that the store
-    returns its vectors. With ``follow=True`` documents that the selected ones name, and that the search did not find,
-    are searched for by their names. With ``queries`` the documents are one set for the question and its sub-questions.
+    returns its vectors. With ``follow=True`` documents to which the selected ones refer, and that the search did not
+    find, are searched for. With ``queries`` the documents are one set for the question and its sub-questions.
     With ``shadow=True`` the result is that of ``store.as_retriever()``, and the log says what would have been selected.
 
     Parameters

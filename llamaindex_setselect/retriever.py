@@ -125,13 +125,13 @@ class SetSelectIndexRetriever(BaseRetriever):
 
     The query is embedded once. The store is searched with this vector, or with its projection under a perspective, and
     the selection uses the vectors that the store keeps. By default the nodes are relevant, repeat little, together
-    cover the words of the question, and lead to each other: a node that another one names is preferred
-    (:class:`Coverage`).
+    cover the words of the question, and lead to each other: a node to which another one refers is
+    preferred (:class:`Coverage`).
 
     If a constraint or repeated texts leave fewer than ``top_n`` nodes, a wider search follows, provided that the store
-    returns its vectors. With ``follow=True`` nodes that the selected ones name, and that the search did not find, are
-    searched for by their names. With ``queries`` the nodes are one set for the question and its sub-questions. The
-    event ``ReRankEndEvent`` holds the gains, under ``tags["setselect"]``.
+    returns its vectors. With ``follow=True`` nodes to which the selected ones refer, and that the search did not find,
+    are searched for. With ``queries`` the nodes are one set for the question and its sub-questions. The event
+    ``ReRankEndEvent`` holds the gains, under ``tags["setselect"]``.
 
     Parameters
     ----------

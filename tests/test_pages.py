@@ -93,7 +93,7 @@ def test_the_summary_is_that_of_the_regimes(page: str) -> None:
         ("docs/when-diversity-hurts.md", 5, REGIMES, "regime | similarity"),
         ("docs/start/few-shot.md", 3, REGIMES, "regime | similarity"),
         ("docs/start/migration.md", 5, REGIMES, "setselect minus"),
-        ("docs/two-steps.md", 5, "benchmarks/results/bridges.md", "everything found among 5 / 10 texts"),
+        ("docs/two-steps.md", 5, "benchmarks/results/references.md", "everything found among 5 / 10 texts"),
         ("docs/several-questions.md", 5, SEVERAL, "everything found among 5 / 10 texts"),
         ("docs/several-questions.md", 5, SEVERAL, "stored three times"),
     ],

@@ -63,7 +63,7 @@ def batch(
     ] = None,
     titles: Annotated[
         str | None,
-        typer.Option(help="Column of titles in the files of texts, by which texts name each other. Default: title."),
+        typer.Option(help="Column of titles in the files of texts, by which texts refer to others. Default: title."),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes. Two or more run on Ray.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="Run a single worker on Ray too.")] = False,

@@ -103,8 +103,9 @@ class Settings(BaseModel):
     """For ``"coverage"`` with ``cover``, at least 0: how much its values count, 1 by default."""
 
     reference_weight: NotNegative | None = None
-    """For ``"coverage"``, at least 0: the weight of the bonus for a document that an earlier pick names, 1 by default;
-    0 switches it off. Example selectors look for names only if this, ``title``, ``links`` or ``follow`` is set."""
+    """For ``"coverage"``, at least 0: the weight of the bonus for a document to which an earlier pick refers, 1 by
+    default; 0 switches it off. Example selectors look for references only if this, ``title``, ``links`` or ``follow``
+    is set."""
 
     title: Name = None
     """The name under which other documents mention a document: a metadata key, a function, or names by id. By default
@@ -112,13 +113,13 @@ class Settings(BaseModel):
     ``"Header 1"``, the first heading of ``"header_path"``, or a file name that reads like a title (``"file_name"``,
     ``"filename"``, or a path or URL in ``"source"``). The name of a document without a title is its heading, or the
     name with which its text begins (see :func:`read_name`). Documents with the same title count as parts of one
-    document, and never name each other."""
+    document, and never refer to each other."""
 
     links: Values = None
     """Which other documents a document links to: a metadata key, a function, or values by id. A value is an id, a
     title, or the URL that another document has as ``"source"`` or ``"url"``, or a list of them. A document with a list
-    names the documents that its links lead to, and no others. If the value is None or missing, its text is searched for
-    names."""
+    refers to the documents that its links lead to, and to no others. If the value is None or missing, its text is
+    searched for names."""
 
     lambda_mult: Weight | None = None
     """For ``"mmr"``, in [0, 1]: the weight of relevance against novelty, 0.5 by default."""

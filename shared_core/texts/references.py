@@ -1,7 +1,7 @@
 """Which candidates refer to each other: by their titles, by the names with which their texts begin, or by links.
 
 A question of two steps needs two texts, and the second one does not resemble the question. Often the first
-one names it.
+one refers to it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def find_references(
     each place of a text the longest name counts: a text about New York City does not name New York. A name of several
     words may be written in upper or lower case. A name of one word counts only with the capitals that it has. It does
     not count if it is an ordinary word: if it is in lower case, without digits or underscores, or if a text has it in
-    lower case. Candidates with the same name are parts of one document and never name each other.
+    lower case. Candidates with the same name are parts of one document and never refer to each other.
 
     A name that stands in many texts says little. Let n' candidates have other names, and let m of them contain the
     name. Then it weighs log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1. The weight is 1 for a name

@@ -43,7 +43,7 @@ def test_every_method_selects_k_different_candidates() -> None:
 def test_the_objective_of_the_search_is_that_of_the_selectors() -> None:
     found = search()
     assert regimes_methods.objective()(found, 10) == METHODS["setselect"](found, 10)
-    assert regimes_methods.objective(b=0)(found, 10) == METHODS["… without bridges"](found, 10)
+    assert regimes_methods.objective(b=0)(found, 10) == METHODS["… without references"](found, 10)
     assert regimes_methods.objective(b=0)(found, 10) != regimes_methods.objective()(found, 10)
     assert regimes_methods.objective(w=0, h=0, b=0)(found, 10) == METHODS["NDPP()"](found, 10)
 

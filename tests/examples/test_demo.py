@@ -24,7 +24,7 @@ def demo() -> Iterator[ModuleType]:
     sys.path.insert(0, str(EXAMPLES))
     yield importlib.import_module("demo")
     sys.path.remove(str(EXAMPLES))
-    for name in ("demo", "_minilm", "_picture", "_hotpotqa", "_bridge_picture", "_queries_picture", "_bar_pictures"):
+    for name in ("demo", "_minilm", "_picture", "_hotpotqa", "_reference_picture", "_queries_picture", "_bar_pictures"):
         sys.modules.pop(name, None)
 
 
@@ -183,8 +183,8 @@ def test_the_pictures_show_what_the_demo_picks(demo: ModuleType, docs: Any, both
 
 
 @pytest.mark.usefixtures("demo")
-def test_the_pictures_of_a_bridge_show_what_setselect_selects() -> None:
-    picture = importlib.import_module("_bridge_picture")
+def test_the_pictures_of_a_reference_show_what_setselect_selects() -> None:
+    picture = importlib.import_module("_reference_picture")
     if picture.MISSING:
         pytest.skip(picture.MISSING)
     nearest, best = shown = picture.panels()

@@ -1,4 +1,4 @@
-"""benchmarks/bridges.py on a corpus made up here."""
+"""benchmarks/references.py on a corpus made up here."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from benchmarks import bridges
-from benchmarks.bridges import ARRAYS, Corpus, from_arrays, with_langchain
-from benchmarks.bridges_corpora import MISLEADING
+from benchmarks import references
+from benchmarks.references import ARRAYS, Corpus, from_arrays, with_langchain
+from benchmarks.references_corpora import MISLEADING
 from benchmarks.regimes_tasks import Regime, complete, share
 
 NAMES = ["Forbidden Ground", "Ann Lee", "Perth", "Old Harbour", "Ann Lee Street"]
@@ -34,18 +34,18 @@ def embed(texts: Sequence[str], model: str) -> np.ndarray:
 
 @pytest.fixture
 def corpus(monkeypatch: pytest.MonkeyPatch) -> Corpus:
-    monkeypatch.setattr(bridges, "embed", embed)
-    monkeypatch.setattr(bridges, "KS", (2, 5))
+    monkeypatch.setattr(references, "embed", embed)
+    monkeypatch.setattr(references, "KS", (2, 5))
     case = complete(share(QUESTION, [frozenset([row]) for row in range(5)], frozenset([0, 1])))
     regime = Regime(TEXTS, [case], "everything found", names=NAMES)
     return Corpus(regime, embed(TEXTS, ""), [case], embed([QUESTION], ""))
 
 
-def test_a_bridge_is_found_on_arrays_and_through_both_frameworks(corpus: Corpus) -> None:
-    assert from_arrays(corpus, "bridges")(0, 2) == with_langchain(corpus, fetch_k=5)(0, 2) == [0, 1]
-    assert bridges.with_llamaindex(corpus, fetch_k=5)(0, 2) == [0, 1]
-    found = {name: bridges.measure(corpus, from_arrays(corpus, name))[0].tolist() for name in ARRAYS}
-    assert found["bridges"] == found["bridges, 200"] == [100, 100]
+def test_a_reference_is_followed_on_arrays_and_through_both_frameworks(corpus: Corpus) -> None:
+    assert from_arrays(corpus, "references")(0, 2) == with_langchain(corpus, fetch_k=5)(0, 2) == [0, 1]
+    assert references.with_llamaindex(corpus, fetch_k=5)(0, 2) == [0, 1]
+    found = {name: references.measure(corpus, from_arrays(corpus, name))[0].tolist() for name in ARRAYS}
+    assert found["references"] == found["references, 200"] == [100, 100]
 
 
 @pytest.mark.parametrize("name", MISLEADING)

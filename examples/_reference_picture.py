@@ -1,6 +1,6 @@
-"""Draws docs/assets/bridge.svg and bridge-dark.svg: a question of two steps of HotpotQA, and what both methods select.
+"""Draws docs/assets/reference.svg and reference-dark.svg: a question of two steps, and what both methods select.
 
-.venv/bin/python examples/_bridge_picture.py
+.venv/bin/python examples/_reference_picture.py
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 QUESTION = "Where does Yannick Ferreira Carrasco play home games?"
 K, HEIGHT, WIDEST = 5, 332, 26
-FILES = {name.replace("effect", "bridge"): palette for name, palette in _picture.FILES.items()}
+FILES = {name.replace("effect", "reference"): palette for name, palette in _picture.FILES.items()}
 
 
 @dataclass(frozen=True)
 class Panel:
-    """The titles of one method's picks, whether the answer needs each, and the row of the pick that names it."""
+    """The titles of one method's picks, whether the answer needs each, and the row of the pick that refers to it."""
 
     heading: str
     what: str
@@ -84,7 +84,7 @@ def shorten(title: str) -> str:
 
 
 def _panel(panel: Panel, palette: Palette) -> list[str]:
-    """Heading, picks from top to bottom with an arrow to each that another one names, and how many are needed."""
+    """Heading, picks from top to bottom with an arrow to each to which another one refers, and how many are needed."""
     lines = head(panel.heading, panel.what, HEIGHT - 72, palette)
     blue, orange = palette.parts
     for i, (title, needed) in enumerate(zip(panel.titles, panel.needed, strict=True)):

@@ -1,8 +1,9 @@
-"""Questions of two steps: what bridges and following find, how far they can reach, and where names may mislead.
+"""Questions of two steps: what references and following find, how far they can reach, and where names may mislead.
 
-A *bridge* is a text that an earlier pick names. The corpora are those of benchmarks/regimes.py whose texts have titles.
-The figures are from the half of the questions on which nothing was chosen. Most columns use the selectors on arrays.
-The rows of the public API use the retrievers of both frameworks, on a FAISS index that is filled with the same vectors.
+A text to which an earlier pick refers gets a bonus. The corpora are those of benchmarks/regimes.py whose texts have
+titles. The figures are from the half of the questions on which nothing was chosen. Most columns use the selectors on
+arrays. The rows of the public API use the retrievers of both frameworks, on a FAISS index that is filled with the same
+vectors.
 
 The first run embeds the names that are followed, and keeps them in .cache/ like all other vectors.
 """
@@ -25,9 +26,9 @@ from llama_index.vector_stores.faiss import FaissVectorStore
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.bridges_corpora import MISLEADING
 from benchmarks.common import Block, facts, holds, parser, publish, records, require, say, table
 from benchmarks.models import MINILM, embed
+from benchmarks.references_corpora import MISLEADING
 from benchmarks.regimes import Figures, interval
 from benchmarks.regimes_methods import Method, Search, by_texts, by_vectors, search_for
 from benchmarks.regimes_tasks import REGIMES, SEED, Case, Picks, Regime, embed_regime, steps, test_half
@@ -41,15 +42,15 @@ with warnings.catch_warnings():
     from langchain_community.docstore.in_memory import InMemoryDocstore
     from langchain_community.vectorstores import FAISS
 
-PAGE = "bridges.md"
+PAGE = "references.md"
 KS = (5, 10)
 FOLDERS = {"HotpotQA": "hotpotqa", "HotpotQA dev": "hotpotqa_dev", "2WikiMultihopQA": "2wiki"}
 FILES = [f"{folder}/{name}.jsonl" for folder in FOLDERS.values() for name in ("passages", "questions")]
 ONE_CORPUS = "all passages in one corpus"
 # What is asked of these columns, in percent of the questions, with 5 and 10 texts.
 ASKED = {
-    ("HotpotQA dev, paragraphs", "bridges"): (82, 90),
-    ("2WikiMultihopQA, paragraphs", "bridges"): (46, 49),
+    ("HotpotQA dev, paragraphs", "references"): (82, 90),
+    ("2WikiMultihopQA, paragraphs", "references"): (46, 49),
     ("HotpotQA dev, paragraphs", "follow"): (86, 92),
     ("2WikiMultihopQA, paragraphs", "follow"): (78, 84),
 }
@@ -81,10 +82,10 @@ Select = Callable[[int, int], Picks]
 ARRAYS: dict[str, tuple[Method, int, bool]] = {
     "similarity": (by_vectors(TopK()), 50, True),
     "words": (by_texts(Coverage(reference_weight=0)), 50, True),
-    "bridges": (by_texts(Coverage()), 50, True),
-    "bridges, names read from the texts": (by_texts(Coverage()), 50, False),
+    "references": (by_texts(Coverage()), 50, True),
+    "references, names read from the texts": (by_texts(Coverage()), 50, False),
     "words, 200": (by_texts(Coverage(reference_weight=0)), 200, True),
-    "bridges, 200": (by_texts(Coverage()), 200, True),
+    "references, 200": (by_texts(Coverage()), 200, True),
 }
 SHOWN = [*ARRAYS, "follow"]
 API: dict[str, tuple[str, dict[str, Any]]] = {
@@ -193,7 +194,7 @@ def verdict(found: Found) -> str:
 
 
 def type_table(found: Found, types: dict[str, list[str]]) -> str:
-    columns = ("similarity", "words", "bridges", "bridges, 200", "follow")
+    columns = ("similarity", "words", "references", "references, 200", "follow")
     rows = []
     for name, kinds in types.items():
         for kind in sorted(set(kinds)):
@@ -204,7 +205,7 @@ def type_table(found: Found, types: dict[str, list[str]]) -> str:
 
 
 def reach_table(corpora: dict[str, Corpus], gold: dict[str, list[set[int]]], types: dict[str, list[str]]) -> str:
-    """How many questions have their texts among the candidates, and how many have texts that name each other."""
+    """How many questions have their texts among the candidates, and how many have texts that refer to each other."""
     rows = []
     for name, corpus in corpora.items():
         reached = []
@@ -212,18 +213,20 @@ def reach_table(corpora: dict[str, Corpus], gold: dict[str, list[set[int]]], typ
             near = [set(corpus.search(number, n).rows.tolist()) for n in (50, 200)]
             some = [*wanted, *sorted(near[0] - wanted)]
             names = corpus.regime.names or []
-            named = find_references([corpus.regime.texts[row] for row in some], [names[row] for row in some]).strength
-            linked = (named + named.T)[: len(wanted), : len(wanted)].any(axis=1)
-            reached.append([wanted <= near[0], wanted <= near[1], linked.all()])
+            strength = find_references(
+                [corpus.regime.texts[row] for row in some], [names[row] for row in some]
+            ).strength
+            connected = (strength + strength.T)[: len(wanted), : len(wanted)].any(axis=1)
+            reached.append([wanted <= near[0], wanted <= near[1], connected.all()])
         share, kinds = 100 * np.array(reached, float), np.array(types[name])
         kept_of = {"all questions": np.ones(len(kinds), bool)} | {kind: kinds == kind for kind in sorted(set(kinds))}
         for kind, kept in kept_of.items():
             rows.append([f"{name}: {kind}", str(kept.sum()), *(f"{value:.1f}" for value in share[kept].mean(axis=0))])
-    return table(["percent of the questions", "questions", "all among 50", "all among 200", "all linked"], rows)
+    return table(["percent of the questions", "questions", "all among 50", "all among 200", "all connected"], rows)
 
 
 def harm_table() -> str:
-    """Corpora where names may mislead: what the words alone find, and what the words with bridges find."""
+    """Corpora where names may mislead: what the words alone find, and what the words with references find."""
     rows = []
     for name, make in MISLEADING.items():
         regime, is_on_topic = make()
@@ -231,14 +234,14 @@ def harm_table() -> str:
         corpus = Corpus(regime, vectors, regime.cases, queries)
         for k in KS:
             shown = []
-            for method in ("similarity", "words", "bridges"):
+            for method in ("similarity", "words", "references"):
                 picks = [from_arrays(corpus, method)(number, k) for number in range(len(queries))]
                 worth = [case.worth(some) for case, some in zip(regime.cases, picks, strict=True)]
                 on_topic = [is_on_topic(number, row) for number, some in enumerate(picks) for row in some]
                 copies = [near_copies(vectors[some]) for some in picks]
                 shown.append(f"{100 * np.mean(worth):.0f} / {100 * np.mean(on_topic):.0f} / {np.mean(copies):.1f}")
             rows.append([name, str(k), str(len(queries)), *shown])
-    return table(["corpus", "k", "questions", "similarity", "words", "bridges"], rows)
+    return table(["corpus", "k", "questions", "similarity", "words", "references"], rows)
 
 
 def near_copies(vectors: np.ndarray) -> int:

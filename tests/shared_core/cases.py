@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Parts, Selection, TopK
 from shared_core.candidates import References
-from shared_core.selectors import _greedy
 from shared_core.selectors.coverage import COVERED, REFERRED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 from tests import oracles
+from tests.shared_core.selectors.loops import available_loops, use_loops
 
 
 @dataclass(frozen=True)
@@ -122,24 +120,6 @@ def grids(draw_: st.DrawFn, *, n_max: int = 9, d_max: int = 4) -> Grid:
     query = draw_(hnp.arrays(np.float64, d, elements=quarters).filter(np.any))
     vectors = draw_(hnp.arrays(np.float64, (n, d), elements=quarters))
     return query, vectors, draw_(st.integers(1, n))
-
-
-def available_loops() -> tuple[str, ...]:
-    """The loops that this environment has: numpy's, and numba's where it is installed and switched on."""
-    if _greedy.compiled_loops() is not None:
-        return "numpy", "compiled"
-    if "numba" in os.environ.get("SETSELECT_REQUIRE", "").split():
-        pytest.fail("numba is not installed or is switched off")
-    return ("numpy",)
-
-
-@contextmanager
-def use_loops(way: str) -> Iterator[None]:
-    """Let the selectors use the loops of numpy, or the compiled ones (see :func:`available_loops`)."""
-    with pytest.MonkeyPatch.context() as patch:
-        if way == "numpy":
-            patch.setattr(_greedy, "compiled_loops", lambda: None)
-        yield
 
 
 def quality_of(vectors: ArrayLike) -> NDArray[np.float64]:

@@ -73,8 +73,8 @@ SELECT = Interface(
     lambda **given: select(QUERY, VECTORS, 2, **given),
     {
         **WEIGHTS, **WORDS, "relevance_scale": "rank", "relevance": NUMBERS, "quality": NUMBERS, "cover": TEXTS,
-        "references": np.eye(11), "titles": TEXTS, "costs": NUMBERS, "budget": 99, "sources": TEXTS, "max_per_source": 9,
-        "prefer": NUMBERS, "drop_near_duplicates": 0.9, "min_k": 3, "min_gain": 0.5,
+        "references": np.eye(11), "titles": TEXTS, "costs": NUMBERS, "budget": 99, "sources": TEXTS,
+        "max_per_source": 9, "prefer": NUMBERS, "drop_near_duplicates": 0.9, "min_k": 3, "min_gain": 0.5,
     },
     {"question": WORDS, "texts": WORDS, "titles": WORDS},
 )  # fmt: skip

@@ -20,7 +20,8 @@ from shared_core import (
 from shared_core.selection.route import Limits, select_set
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
-from tests.shared_core.cases import available_loops, draw_relevance, gaussian, random_cases, use_loops
+from tests.shared_core.cases import draw_relevance, gaussian, random_cases
+from tests.shared_core.selectors.loops import available_loops, use_loops
 
 Factors = tuple[NDArray[np.float64], NDArray[np.float64] | None, NDArray[np.float64] | None]
 
@@ -101,17 +102,6 @@ def test_a_ridge_beside_a_kernel_and_shown_candidates(way: str) -> None:
             oracles.assert_agrees(actual, expected, f"skew rank {skew_rank}, shown {shown}")
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_after_the_rank_picks_are_filled_in_by_a_given_relevance(dtype: Any) -> None:
-    # All rows have one direction, so each pick after the first is filled in. A difference of 1e-9 decides, and equal
-    # values go to the lower index.
-    query, row = np.random.default_rng(4).normal(size=(2, 6)).astype(dtype)
-    relevance = [-0.2, 0.3, 0.3 + 1e-9, -0.2, 5.0, -0.2 + 1e-9]
-    selection = NDPP(ridge=0).select(Candidates(query, np.tile(row, (6, 1)), relevance=relevance), 6)
-    assert selection.filled_from == 1
-    assert selection.indices.tolist() == [4, 2, 1, 5, 0, 3]
-
-
 def test_of_copies_of_any_length_almost_at_right_angles_to_the_query_the_first_is_picked() -> None:
     # Lengths that are no powers of two change the last bits of a direction. A small cosine enlarges that.
     rng = np.random.default_rng(10)
@@ -121,17 +111,6 @@ def test_of_copies_of_any_length_almost_at_right_angles_to_the_query_the_first_i
         vectors = np.outer(rng.uniform(1, 1e6, size=5), row)
         for relevance in ("linear", "exponential"):
             assert NDPP(relevance_mapping=relevance).select(Candidates(query, vectors), 1).indices.tolist() == [0]
-
-
-def test_a_given_relevance_is_the_r_of_the_paper() -> None:
-    # L is the identity, so a gain is r_i². Relevance below 1e-6 counts as 1e-6.
-    relevance = [0.5, 3.0, -8.0, 0.25]
-    candidates = Candidates([1.0] * 4, np.eye(4), relevance=relevance)
-    linear = NDPP(relevance_mapping="linear", ridge=0).select(candidates, 4)
-    assert linear.indices.tolist() == [1, 0, 3, 2]
-    np.testing.assert_allclose(linear.gains, [9.0, 0.25, 0.0625, 1e-12], rtol=1e-12)
-    exponential = NDPP(relevance_mapping="exponential", temperature=2.0, ridge=0).select(candidates, 4)
-    np.testing.assert_allclose(exponential.gains, np.exp([0.0, -1.25, -1.375, -5.5]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("way", available_loops())
@@ -182,22 +161,6 @@ def test_shown_candidates_with_a_zero_pivot_and_a_regular_block() -> None:
         oracles.assert_agrees(actual, oracles.ndpp_greedy(query, vectors, 3, kernel=dense, shown=shown))
 
 
-def test_gains_may_rise_under_a_nonsymmetric_kernel() -> None:
-    # The skew part makes the determinant of the pair larger than the product of the two single ones.
-    kernel = LowRankKernel(0.1 * np.eye(2), np.eye(2), [[0, 1], [-1, 0]])
-    selection = NDPP(kernel).select(Candidates([1.0, 0.0], [[1.0, 0.1], [1.0, -0.1]]), 2)
-    assert selection.gains[1] > selection.gains[0]
-
-
-def test_a_low_temperature_selects_by_relevance_and_a_high_one_by_diversity() -> None:
-    query, vectors = gaussian(9, 30, 20)
-    cold = NDPP(relevance_mapping="exponential", temperature=1e-3).select(Candidates(query, vectors), 5)
-    oracles.assert_same_picks(cold, oracles.top_k(query, vectors, 5))
-    hot = NDPP(relevance_mapping="exponential", temperature=1e6, ridge=0).select(Candidates(query, vectors), 5)
-    kernel = oracles.ndpp_dense(oracles.unit_rows(vectors))
-    assert hot.objective == pytest.approx(oracles.ndpp_determinant(kernel, hot.indices.tolist()), rel=1e-4)
-
-
 def auto_log_r(relevance: Any) -> NDArray[np.float64]:
     T = oracles.auto_temperature(relevance, AUTO_TEMPERATURE)
     return np.array([(x - max(relevance)) / (2 * T) for x in relevance])
@@ -242,15 +205,6 @@ def test_with_equal_relevance_the_kernel_decides_alone(given: float | None, dtyp
     plain = oracles.ndpp_greedy(query, rows, 3, kernel=oracles.ndpp_dense(V), relevance=np.ones(12))
     oracles.assert_same_picks(found, plain)
     np.testing.assert_allclose(found.gains, plain.gains, rtol=1e-9)
-
-
-def test_one_candidate_and_two() -> None:
-    assert NDPP(ridge=0).select(Candidates([1.0, 0.5], [[3.0, 4.0]]), 1).gains.tolist() == [pytest.approx(1)]
-    for second in (0.9, 0.999999, -0.4):
-        candidates = Candidates([1.0, 0.0], np.eye(2), relevance=[1.0, second])
-        # log r² of the second is (second - 1) / T, and T is c·σ = c·(1 - second) / 2.
-        gains = NDPP(ridge=0).select(candidates, 2).gains
-        np.testing.assert_allclose(gains, [1, math.exp(-2 / AUTO_TEMPERATURE)], rtol=1e-6)
 
 
 def test_shown_candidates_count_in_the_temperature_and_dropped_ones_do_not() -> None:

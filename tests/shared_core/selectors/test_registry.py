@@ -9,8 +9,18 @@ import numpy as np
 import pytest
 
 from setselect import (
-    MMR, NDPP, VRSD, Capabilities, Coverage, InvalidParameterError, LowRankKernel, SetSelectWarning, TopK, make_selector,
-    register_selector, selector_names,
+    MMR,
+    NDPP,
+    VRSD,
+    Capabilities,
+    Coverage,
+    InvalidParameterError,
+    LowRankKernel,
+    SetSelectWarning,
+    TopK,
+    make_selector,
+    register_selector,
+    selector_names,
 )  # fmt: skip
 
 KINDS = {"similarity": TopK, "vrsd": VRSD, "mmr": MMR, "ndpp": NDPP, "coverage": Coverage}

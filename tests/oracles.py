@@ -274,12 +274,7 @@ def _greedy(
 
 
 def top_k(
-    query: ArrayLike,
-    vectors: ArrayLike,
-    k: int | None = None,
-    *,
-    relevance: ArrayLike | None = None,
-    **conditions: Any,
+    query: ArrayLike, vectors: ArrayLike, k: int | None = None, *, relevance: ArrayLike | None = None, **conditions: Any
 ) -> Reference:
     """Candidates in the order of their relevance: what is given, to the last bit, else their cosine with the query."""
     worth = worth_of(query, vectors, relevance)
@@ -323,12 +318,7 @@ def _sum_slack(total: Floats, before: float = 0.0) -> float:
 
 
 def vrsd(
-    query: ArrayLike,
-    vectors: ArrayLike,
-    k: int | None = None,
-    *,
-    shown: Sequence[int] = (),
-    **conditions: Any,
+    query: ArrayLike, vectors: ArrayLike, k: int | None = None, *, shown: Sequence[int] = (), **conditions: Any
 ) -> Reference:
     """VRSD paper, Algorithm 1, lines 3-16, on unit vectors. S holds the shown candidates from the start."""
     q, rows = unit(query), unit_rows(vectors)
@@ -419,12 +409,7 @@ def best_exchange(
 
 
 def vrsd_refined(
-    query: ArrayLike,
-    vectors: ArrayLike,
-    k: int | None = None,
-    *,
-    shown: Sequence[int] = (),
-    **conditions: Any,
+    query: ArrayLike, vectors: ArrayLike, k: int | None = None, *, shown: Sequence[int] = (), **conditions: Any
 ) -> Reference:
     """VRSD paper, Algorithm 1, then the best exchange, repeated while it improves the cosine by more than 1e-9."""
     q, rows = unit(query), unit_rows(vectors)
@@ -997,12 +982,7 @@ def assert_agrees(actual: SelectionLike, expected: Reference, about: Any = "") -
 
 
 def assert_refined(
-    actual: SelectionLike,
-    expected: Reference,
-    query: ArrayLike,
-    vectors: ArrayLike,
-    about: Any = "",
-    **conditions: Any,
+    actual: SelectionLike, expected: Reference, query: ArrayLike, vectors: ArrayLike, about: Any = "", **conditions: Any
 ) -> None:
     """As `assert_agrees` for float64. In float32 other exchanges may lead to another set that is equally good."""
     picks = [int(i) for i in actual.indices]

@@ -279,10 +279,7 @@ def test_lengths_at_the_ends_of_the_range_give_finite_unit_rows(dtype: Any) -> N
             expected = oracles.unit_rows(vectors)
             candidates = Candidates(row, vectors)
             block = CandidateBlock.validate(row[None], as_unit_rows(vectors[None]))
-            for rows, relevance in (
-                (candidates.vectors, candidates.relevance),
-                (block.vectors[0], block.relevance[0]),
-            ):
+            for rows, relevance in ((candidates.vectors, candidates.relevance), (block.vectors[0], block.relevance[0])):
                 np.testing.assert_allclose(rows, expected, rtol=0, atol=1e-6)
                 np.testing.assert_allclose(relevance, expected @ expected[0], rtol=0, atol=1e-6)
 

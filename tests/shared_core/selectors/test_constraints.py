@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import (
-    InvalidInputError,
-    select,
-)
+from shared_core import InvalidInputError, select
 from tests.shared_core.cases import PAIRS, VRSD_REFINED, Pair, gaussian, names
 
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)

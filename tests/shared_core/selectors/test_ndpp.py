@@ -8,15 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shared_core import (
-    NDPP,
-    Candidates,
-    InvalidParameterError,
-    KernelError,
-    LinearKernel,
-    LowRankKernel,
-    select,
-)
+from shared_core import NDPP, Candidates, InvalidParameterError, KernelError, LinearKernel, LowRankKernel, select
 from shared_core.selection.route import Limits, select_set
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles

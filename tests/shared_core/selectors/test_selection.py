@@ -23,7 +23,7 @@ def table_of(selection: Selection) -> tuple[list[list[str | None]], str]:
 
 @pytest.mark.parametrize(("picks", "gains"), [([0, 11], [1.0, 1.0]), ([-1], [1.0]), ([0, 1], [1.0])])
 def test_picks_that_are_no_rows_make_no_selection(picks: list[int], gains: list[float]) -> None:
-    with pytest.raises(InvalidInputError, match="^picks "):
+    with pytest.raises(InvalidInputError, match=r"^picks "):
         make_selection(Candidates(QUERY, VECTORS), picks, gains)
 
 

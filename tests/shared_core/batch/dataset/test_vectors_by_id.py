@@ -43,11 +43,7 @@ def test_rows_without_an_id_are_nobodys(tmp_path: Path) -> None:
         (["a", "b", "c"], [[1.0, 2.0], [1.0], [1.0, 2.0]], "row 1 (id 'b'): the vector has length 1, not 2"),
         (["a", "x"], [[1.0]] * 2, "has no vector for 1 of 2 ids: 'b'; its first id is 'a'"),
         (["a", "b"], [1.0, 2.0], "column 'vector' must contain lists of floats, but contains double"),
-        (
-            [1.5, 2.5],
-            [[1.0]] * 2,
-            "column 'id' must contain texts or whole numbers, but contains double",
-        ),
+        ([1.5, 2.5], [[1.0]] * 2, "column 'id' must contain texts or whole numbers, but contains double"),
     ],
 )
 def test_vectors_that_cannot_be_used_are_an_error_that_names_row_and_id(

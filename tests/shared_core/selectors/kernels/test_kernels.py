@@ -39,10 +39,7 @@ every_kernel = pytest.mark.parametrize("name", KERNELS)
 
 
 def candidates_for(name: str) -> Candidates:
-    ids: dict[str, list[Any]] = {
-        "low rank, names": list("abcdefghi"),
-        "low rank, numbers": [10 * i for i in range(9)],
-    }
+    ids: dict[str, list[Any]] = {"low rank, names": list("abcdefghi"), "low rank, numbers": [10 * i for i in range(9)]}
     return Candidates(QUERY, VECTORS, ids=ids.get(name))
 
 

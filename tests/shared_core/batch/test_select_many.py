@@ -153,11 +153,6 @@ def test_quality_ids_and_parameters_are_passed_on() -> None:
         assert kernels.indices[row].tolist() == other.indices.tolist()
 
 
-def test_filled_from_is_minus_one_where_nothing_was_filled() -> None:
-    vectors = np.stack([np.random.default_rng(10).normal(size=(6, 4)), np.ones((6, 4))])
-    assert select_many(np.ones((2, 4)), vectors, 3, "ndpp", ridge=0).filled_from.tolist() == [-1, 1]
-
-
 def words(rng: np.random.Generator, shared: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     texts = [[" ".join(rng.choice(list("abcdefg"), size=4)) for _ in range(20)] for _ in range(1 if shared else 9)] * 9
     questions = [" ".join(rng.choice(list("abcdefg"), size=3)) for _ in range(9)]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -390,42 +389,6 @@ def test_the_relevant_part_of_the_vectors_is_learned_and_serves_later_queries() 
     assert means["learned"] > max(means["plain"], means["VRSD"]) + 0.03
 
 
-def halves(kinds: int, copies: int, noise: float = 0.0) -> tuple[list[dict[str, str]], Matrix]:
-    """Several copies of the left and right halves of some kinds; a vector has kind and side only."""
-    items, vectors, rng = [], [], np.random.default_rng(0)
-    for kind, side, copy_ in itertools.product(range(kinds), "lr", range(copies)):
-        # No two questions share a word, so that words tell nothing.
-        items.append({"question": f"{kind}{side}{copy_}", "answer": f"{kind} {side}"})
-        vectors.append(np.eye(2 * kinds)[2 * kind + (side == "r")] + noise * rng.normal(size=2 * kinds))
-    return items, np.array(vectors)
-
-
-def complete_kinds(query: Item, subset: Sequence[Item]) -> float:
-    """The number of kinds with both halves."""
-    seen = {item["answer"] for item in subset}
-    return float(sum(f"{kind} l" in seen and f"{kind} r" in seen for kind in range(9)))
-
-
-def test_greedy_picks_of_halves_that_belong_together_need_the_skew_part() -> None:
-    """The same with the listwise objective, for the picks of held-out items.
-
-    The relevance is not trained: a trained relevance finds another solution here.
-    """
-    items, vectors = halves(4, 8, noise=0.05)
-    labels = label(items, vectors, complete_kinds, k=2, candidates=63, draw="greedy")
-    found = {
-        skew_rank: quick(
-            items=items, vectors=vectors, feedback=complete_kinds, labels=labels, fetch_k=63, skew_rank=skew_rank,
-            learn_relevance=False, epochs=20, patience=20, learning_rate=0.01, batch_size=32, held_out=0.3,
-            sharpness=0.3, pull=1e-3,
-        )
-        for skew_rank in (8, 0)
-    }  # fmt: skip
-    assert found[8].feedback > found[0].feedback + 0.2
-    assert found[8].feedback > max(found[8].unlearned.values()) + 0.5
-    assert (found[8].history[-1].loss or np.inf) < 0.3 * (found[0].history[-1].loss or 0)
-
-
 # --- checkpoints ------------------------------------------------------------------------------------
 
 
@@ -538,6 +501,3 @@ def test_input_that_does_not_fit_is_refused(change: dict[str, Any], word: str) -
 def test_an_overflow_says_what_to_do() -> None:
     with pytest.raises(InvalidParameterError, match=r"epoch \d: the numbers overflowed .*: lower the learning rate"):
         quick(objective="likelihood", learning_rate=1e200, epochs=5)
-
-
-# --- what is shown ----------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ entry in ``REGISTERED`` of cases.py, with a slow reference, to be tested with th
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 import pickle
 import sys
@@ -416,18 +415,6 @@ def test_ties_between_copies_go_to_the_lower_index(greedy_pair: Pair, dtype: Any
         for position, pick in enumerate(picks):
             earlier = [i for i in range(pick) if kind[i] == kind[pick] and i not in picks[:position]]
             assert not earlier, f"n={n} d={d}: {pick} was picked before its copy {earlier} ({picks})"
-
-
-@both_dtypes
-def test_of_equal_candidates_the_first_are_selected(pair: Pair, dtype: Any) -> None:
-    rng = np.random.default_rng(92)
-    for n, d in itertools.product([1, 2, 3, 5, 8, 16, 17, 31, 33, 64, 65, 100], [1, 2, 3, 7, 16, 33, 64, 384]):
-        query, row = rng.normal(size=(2, d)).astype(dtype)
-        k = min(n, 9)
-        selection = pair.select(query, np.tile(row, (n, 1)), k)
-        assert selection.indices.tolist() == list(range(k)), (n, d)
-        if isinstance(pair.selector, NDPP) and k > 1:
-            assert selection.filled_from == (1 if pair.selector.ridge == 0 else None)
 
 
 # --- small, zero and opposite vectors -------------------------------------------------------------

@@ -115,18 +115,6 @@ def test_where_r_squared_overflows_or_underflows_the_more_relevant_still_comes_f
         assert found.indices.tolist() == [3, 1, 2, 0], selector
 
 
-@pytest.mark.parametrize("rank", [2, 3, 4, 5])
-def test_the_rank_of_a_nonsymmetric_kernel_counts_both_parts(rank: int) -> None:
-    rng = np.random.default_rng(rank)
-    V, B = rng.normal(size=(12, 2)), rng.normal(size=(12, rank))
-    C = rng.normal(size=(rank, rank))
-    C = C - C.T
-    dense = oracles.ndpp_dense(V, B, C)
-    query, vectors = gaussian(rank, 12, 6)
-    selection = NDPP(LowRankKernel(V, B, C)).select(Candidates(query, vectors), 12)
-    assert selection.filled_from == np.linalg.matrix_rank(dense)
-
-
 def test_with_a_purely_skew_kernel_all_picks_are_filled_in() -> None:
     # The determinant of a single candidate is 0, so the greedy method finds nothing. Some pairs have one above 0.
     kernel = LowRankKernel(np.zeros((4, 1)), np.eye(4), [[0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 2], [0, 0, -2, 0]])

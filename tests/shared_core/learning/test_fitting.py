@@ -201,7 +201,7 @@ def test_labels_may_come_with_their_split_and_then_none_is_lost() -> None:
         same = fit(items, vectors, COVERAGE, queries=range(4, 24), held_out=0.3, **settings)
     assert fitted.held_out == split.held_out == same.held_out
     assert_same(fitted.kernel, same.kernel)
-    with pytest.raises(InvalidParameterError, match="queries has no effect on a split"):
+    with pytest.raises(InvalidParameterError, match=r"queries .*split"):
         quick(split=split, queries=[1, 2])
 
 
@@ -216,7 +216,7 @@ def test_a_warning_counts_the_subsets_that_hold_held_out_items() -> None:
     assert any(str(warning.message).startswith(told) and warning.filename == __file__ for warning in caught)
     split = Split((0, 1, 2, 3), (0, 1), (4,))
     every = [LabelledSubset(0, (4,), 0.5), LabelledSubset(1, (9,), 0.5)]
-    with pytest.raises(InvalidInputError, match=r"labels: 2 of the 2 .* hold held-out items: draw more subsets"):
+    with pytest.raises(InvalidInputError, match="labels: 2 of the 2 "):
         quick(labels=every, split=split)
 
 
@@ -349,7 +349,7 @@ def test_the_likelihood_decides_when_to_stop_and_the_picks_which_epoch_is_kept()
 
 def test_it_warns_when_learning_did_not_help() -> None:
     items, vectors = topics(60, 3, noise=1.0)
-    with pytest.warns(SetSelectWarning, match="learning did not help: on") as caught:
+    with pytest.warns(SetSelectWarning, match="did not help") as caught:
         fitted = fit(items, vectors, noise, k=2, fetch_k=20, epochs=2, skew_rank=2, seed=3)
     assert not fitted.helped
     rival = max(fitted.unlearned, key=lambda name: fitted.unlearned[name])
@@ -360,7 +360,7 @@ def test_it_warns_when_learning_did_not_help() -> None:
 def test_it_warns_when_every_selector_is_at_the_ceiling() -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="labels: ")
-        with pytest.warns(SetSelectWarning, match="did not help: .* each selector .* feedback 1, .* smaller k"):
+        with pytest.warns(SetSelectWarning, match="did not help: .* feedback 1, .*k"):
             fit(*small(), lambda query, subset: 1.0, labels_of(), k=2, fetch_k=12, epochs=2, skew_rank=2)
 
 
@@ -449,7 +449,7 @@ def test_a_checkpoint_of_another_fit_is_refused_and_says_why(
     given = {"labels": labels_of(), "checkpoint": tmp_path / "fit"}
     quick(**given, epochs=1)
     before = (tmp_path / "fit").read_bytes()
-    with pytest.raises(InvalidParameterError, match="started with other settings or labels: ") as caught:
+    with pytest.raises(InvalidParameterError, match="settings") as caught:
         quick(**(given | change))
     assert named in str(caught.value)
     assert str(caught.value).count(" then, ") == 1
@@ -486,7 +486,7 @@ SOUND = [LabelledSubset(q, (s,), float(s)) for q in range(4) for s in range(5, 9
         ({"labels": [*SOUND, LabelledSubset(0, (0,), 0.5)]}, "number 16"),
         ({"labels": [*SOUND, LabelledSubset(0, (2, 2), 0.5)]}, "number 16"),
         ({"labels": [*SOUND, LabelledSubset(0, (2,), float("nan"))]}, "number 16"),
-        ({"labels": [LabelledSubset(e.query, e.subset, 1.0) for e in SOUND]}, "no item has two subsets"),
+        ({"labels": [LabelledSubset(e.query, e.subset, 1.0) for e in SOUND]}, "two subsets"),
         ({"split": Split((0, 1), (0, 2), (3,))}, "hold_out"),
         ({"split": Split((0, 1), (0,), (1,))}, "hold_out"),
         ({"labels": SOUND, "split": Split(tuple(range(4, 24)), (4, 5), (0, 1))}, "no label"),
@@ -499,5 +499,5 @@ def test_input_that_does_not_fit_is_refused(change: dict[str, Any], word: str) -
 
 
 def test_an_overflow_says_what_to_do() -> None:
-    with pytest.raises(InvalidParameterError, match=r"epoch \d: the numbers overflowed .*: lower the learning rate"):
+    with pytest.raises(InvalidParameterError, match=r"epoch \d: .*learning rate"):
         quick(objective="likelihood", learning_rate=1e200, epochs=5)

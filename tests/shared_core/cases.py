@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -240,6 +241,19 @@ class Pair:
                 shown = conditions.get("shown", ())
                 oracles.assert_referred_by(actual.referred_by, references, actual.indices.tolist(), shown)
         return actual
+
+
+def same(a: Selection, b: Selection) -> bool:
+    """Equal to the last bit."""
+    return all(
+        np.array_equal(getattr(a, field.name), getattr(b, field.name)) for field in dataclasses.fields(Selection)
+    )
+
+
+def assert_alike(a: Selection, b: Selection, rtol: float = 1e-6, atol: float = 1e-12) -> None:
+    """The same picks, and gains that are equal up to rounding."""
+    assert a.indices.tolist() == b.indices.tolist()
+    np.testing.assert_allclose(a.gains, b.gains, rtol=rtol, atol=atol)
 
 
 def names(pair: Pair) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +18,6 @@ from setselect import (
     InvalidInputError,
     InvalidParameterError,
     LowRankKernel,
-    Selection,
     find_references,
     make_selector,
     match_words,
@@ -29,25 +27,20 @@ from setselect import (
     select_stream,
 )
 from tests import oracles
-from tests.shared_core.cases import RELEVANCE_PAIRS, Pair, gaussian, names, random_cases
+from tests.shared_core.cases import RELEVANCE_PAIRS, Pair, gaussian, names, random_cases, same
 
 NAMES = ("similarity", "vrsd", "mmr", "ndpp", "coverage")
 QUERY, VECTORS = gaussian(90, 11, 5)
-
-
-def assert_same(a: Selection, b: Selection) -> None:
-    for field in dataclasses.fields(Selection):
-        assert np.array_equal(getattr(a, field.name), getattr(b, field.name)), field.name
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_gives_the_selection_of_the_selector(name: str) -> None:
     query, vectors = gaussian(2, 20, 8)
     expected = make_selector(name).select(Candidates(query, vectors), 5)
-    assert_same(select(query, vectors, 5, name), expected)
-    assert_same(select(query.tolist(), list(vectors), k=5, selector=make_selector(name)), expected)
+    assert same(select(query, vectors, 5, name), expected)
+    assert same(select(query.tolist(), list(vectors), k=5, selector=make_selector(name)), expected)
     if name == "coverage":
-        assert_same(select(query, vectors, 5), expected)
+        assert same(select(query, vectors, 5), expected)
 
 
 def test_every_argument_is_passed_on() -> None:
@@ -56,15 +49,15 @@ def test_every_argument_is_passed_on() -> None:
     candidates = Candidates(query, vectors, quality=quality, costs=costs)
     expected = MMR(0.4).select(candidates, 6, budget=9, shown=[3, 1])
     actual = select(query, vectors, 6, "mmr", quality=quality, costs=costs, budget=9, shown=[3, 1], lambda_mult=0.4)
-    assert_same(actual, expected)
+    assert same(actual, expected)
     found = select(query, vectors, selector=VRSD(), costs=costs, budget=9)
-    assert_same(found, VRSD().select(candidates, budget=9))
+    assert same(found, VRSD().select(candidates, budget=9))
     ids = [f"doc {i}" for i in range(20)]
     kernel = LowRankKernel(np.random.default_rng(0).normal(size=(20, 6)), ids=ids[::-1])
     by_kernel = select(query, vectors, 4, "ndpp", ids=ids, kernel=kernel)
-    assert_same(by_kernel, NDPP(kernel).select(Candidates(query, vectors, ids=ids), 4))
+    assert same(by_kernel, NDPP(kernel).select(Candidates(query, vectors, ids=ids), 4))
     rules: dict[str, Any] = {"sources": [i // 4 for i in range(20)], "max_per_source": 1, "drop_near_duplicates": 0.3}
-    assert_same(select(query, vectors, 6, **rules), Coverage().select(Candidates(query, vectors, **rules), 6))
+    assert same(select(query, vectors, 6, **rules), Coverage().select(Candidates(query, vectors, **rules), 6))
 
 
 def test_texts_and_parts_are_read() -> None:
@@ -75,7 +68,7 @@ def test_texts_and_parts_are_read() -> None:
     expected = Coverage(cover_weight=0.5).select(Candidates(query, vectors, cover=labels, **read), 3)
     for given in (texts, tuple(texts), np.array(texts)):
         found = select(query, vectors, 3, question=question, texts=given, cover=labels, cover_weight=0.5)
-        assert_same(found, expected)
+        assert same(found, expected)
 
 
 def test_names_in_texts_are_read_unless_there_are_references() -> None:
@@ -88,11 +81,11 @@ def test_names_in_texts_are_read_unless_there_are_references() -> None:
     words = match_words(read["question"], texts)
     expected = Coverage().select(Candidates(query, vectors, words=words, references=references), 3)
     found = select(query, vectors, 3, **read, titles=titles)
-    assert_same(found, expected)
+    assert same(found, expected)
     assert dict(zip(found.indices.tolist(), found.referred_by.tolist(), strict=True))[3] == 0  # type: ignore[union-attr]
     # The name of the last text but one is "Lys" unless its title says otherwise, and no text has this word.
     assert 3 not in select(query, vectors, 3, **read).indices
-    assert_same(select(query, vectors, 3, **read, references=references), expected)
+    assert same(select(query, vectors, 3, **read, references=references), expected)
     without = select(query, vectors, 3, **read, reference_weight=0)
     assert without.referred_by is None
     assert 3 not in without.indices
@@ -102,8 +95,8 @@ def test_the_words_of_all_questions_count() -> None:
     queries, texts = np.stack([QUERY, VECTORS[3]]), [f"the {word}" for word in "abcdefghijk"]
     found = select(queries, VECTORS, 4, question=["the a?", "the d?"], texts=texts)
     words, references = match_words("the a? the d?", texts), find_references(texts)
-    assert_same(found, Coverage().select(Candidates(queries, VECTORS, words=words, references=references), 4))
-    assert_same(found, select(queries, VECTORS, 4, question="the a? the d?", texts=texts))
+    assert same(found, Coverage().select(Candidates(queries, VECTORS, words=words, references=references), 4))
+    assert same(found, select(queries, VECTORS, 4, question="the a? the d?", texts=texts))
     assert match_words(["a b", "b c"], texts).covered.tolist() == match_words("a b c", texts).covered.tolist()
 
 

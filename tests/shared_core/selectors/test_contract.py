@@ -25,7 +25,6 @@ from shared_core import (
     BudgetError,
     InvalidParameterError,
     LowRankKernel,
-    Selection,
     Selector,
     SetSelectError,
 )
@@ -41,6 +40,7 @@ from tests.shared_core.cases import (
     Case,
     Grid,
     Pair,
+    assert_alike,
     condition_on_regular,
     draw_conditions,
     draw_relevance,
@@ -48,6 +48,7 @@ from tests.shared_core.cases import (
     grids,
     names,
     random_cases,
+    same,
 )
 from tests.shared_core.selectors.loops import available_loops, use_loops
 
@@ -82,19 +83,6 @@ def _make_fixture(pairs: Sequence[Pair]) -> Any:
 pair = _make_fixture(PAIRS)
 greedy_pair = _make_fixture(GREEDY_PAIRS)
 relevance_pair = _make_fixture(RELEVANCE_PAIRS)
-
-
-def same(a: Selection, b: Selection) -> bool:
-    """Equal to the last bit."""
-    return all(
-        np.array_equal(getattr(a, field.name), getattr(b, field.name)) for field in dataclasses.fields(Selection)
-    )
-
-
-def assert_alike(a: Selection, b: Selection, rtol: float = 1e-6, atol: float = 1e-12) -> None:
-    """The same picks, and gains that are equal up to rounding."""
-    assert a.indices.tolist() == b.indices.tolist()
-    np.testing.assert_allclose(a.gains, b.gains, rtol=rtol, atol=atol)
 
 
 def test_every_registered_selector_is_tested_here() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shared_core import NDPP, Candidates, Coverage, InvalidParameterError, Parts, Selection, select
 from shared_core.candidates import References
 from shared_core.selectors.coverage import COVERED
-from tests.shared_core.cases import draw_relevance, gaussian, random_cases
+from tests.shared_core.cases import assert_alike, draw_relevance, gaussian, random_cases
 
 quick = settings(deadline=None, derandomize=True, max_examples=40)
 pytestmark = pytest.mark.usefixtures("either_way")
@@ -31,11 +31,6 @@ def random_parts(rng: np.random.Generator, n: int) -> dict[str, Any]:
     """Words and values of n candidates; a third of the words stand in a candidate."""
     covered = rng.random((n, 6)) * (rng.random((n, 6)) < 0.3)
     return {"words": Parts(covered, rng.random(6) + 0.1), "cover": rng.choice(["a", "b", "c"], size=n)}
-
-
-def assert_alike(a: Selection, b: Selection) -> None:
-    assert a.indices.tolist() == b.indices.tolist()
-    np.testing.assert_allclose(a.gains, b.gains, rtol=1e-9, atol=1e-11)
 
 
 # --- without words --------------------------------------------------------------------------------

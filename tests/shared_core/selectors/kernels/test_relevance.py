@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shared_core import NDPP, Candidates, KernelError, LinearKernel, LowRankKernel, Selection, SetSelectError
+from shared_core import NDPP, Candidates, KernelError, LinearKernel, LowRankKernel, SetSelectError
 from tests import oracles
-from tests.shared_core.cases import Case, gaussian, random_cases
+from tests.shared_core.cases import Case, gaussian, random_cases, same
 
 RNG = np.random.default_rng(21)
 D, N = 5, 9
@@ -183,10 +183,6 @@ def test_learned_kernels_agree_with_the_reference(kind: str, with_shown: bool) -
         actual = NDPP(kernel).select(case.candidates, k, shown=shown)
         oracles.assert_agrees(actual, expected, f"{kind}, {case}, shown {shown}")
     assert compared > 30
-
-
-def same(one: Selection, other: Selection) -> bool:
-    return one.indices.tolist() == other.indices.tolist() and one.gains.tolist() == other.gains.tolist()
 
 
 @every_kernel

@@ -6,51 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, InvalidParameterError, KernelError, LinearKernel, LowRankKernel, select
-from shared_core.selection.route import Limits, select_set
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
-from tests.shared_core.cases import draw_relevance, gaussian, random_cases
+from tests.shared_core.cases import gaussian
 from tests.shared_core.selectors.loops import available_loops, use_loops
-
-Factors = tuple[NDArray[np.float64], NDArray[np.float64] | None, NDArray[np.float64] | None]
-
-
-def random_factors(rng: np.random.Generator, rows: int) -> Factors:
-    """V, B and a skew C; some without a skew part, some with an odd size of C, some with more columns than rows."""
-    V = rng.normal(size=(rows, int(rng.integers(1, 17))))
-    skew = int(rng.integers(0, 8))
-    if skew == 0:
-        return V, None, None
-    C = rng.normal(size=(skew, skew))
-    return V, rng.normal(size=(rows, skew)), C - C.T
-
-
-@pytest.mark.parametrize("kind", ["low rank", "linear"])
-def test_kernels_agree_with_the_reference(kind: str) -> None:
-    for case in random_cases(52 if kind == "low rank" else 53, 240):
-        n, d = case.vectors.shape
-        ids: Any = None
-        if kind == "low rank":
-            rows = n + int(case.rng.integers(0, 20))
-            V, B, C = random_factors(case.rng, rows)
-            ids = case.rng.permutation(rows)[:n].tolist()
-            kernel: Any = LowRankKernel(V, B, C)
-            dense = oracles.ndpp_dense(V, B, C)[np.ix_(ids, ids)]
-        else:
-            V, B, C = random_factors(case.rng, d)
-            kernel, unit = LinearKernel(V, B, C), oracles.unit_rows(case.vectors)
-            dense = oracles.ndpp_dense(unit @ V, None if B is None else unit @ B, C)
-        mapping = "exponential" if case.number % 3 == 0 else "linear"
-        selector = NDPP(kernel, mapping, 0.3 if mapping == "exponential" else "auto")  # type: ignore[arg-type]
-        # Every fourth case brings its own relevance.
-        worth = draw_relevance(case) if case.number % 4 == 0 else None
-        actual = selector.select(Candidates(case.query, case.vectors, ids=ids, relevance=worth), case.k)
-        more: dict[str, Any] = {"kernel": dense, "relevance": worth, "kind": mapping, "temperature": 0.3}
-        expected = oracles.ndpp_greedy(case.query, case.vectors, case.k, **more)
-        oracles.assert_agrees(actual, expected, f"{kind}, {mapping}, {case}")
 
 
 def test_by_hand() -> None:
@@ -141,22 +102,6 @@ def test_shown_candidates_with_a_zero_pivot_and_a_regular_block() -> None:
         oracles.assert_agrees(actual, oracles.ndpp_greedy(query, vectors, 3, kernel=dense, shown=shown))
 
 
-def auto_log_r(relevance: Any) -> NDArray[np.float64]:
-    T = oracles.auto_temperature(relevance, AUTO_TEMPERATURE)
-    return np.array([(x - max(relevance)) / (2 * T) for x in relevance])
-
-
-def test_the_automatic_temperature_is_that_of_the_formula() -> None:
-    # L is the identity, so a gain is r_i². The cosines are (4, 2, 1, 0) / √21, then the given relevance counts.
-    for relevance in (None, [0.5, 3.0, -8.0, 0.25]):
-        candidates = Candidates([4.0, 2.0, 1.0, 0.0], np.eye(4), relevance=relevance)
-        selection = NDPP(ridge=0).select(candidates, 4)
-        log_r = auto_log_r(relevance or [float(x) / math.sqrt(21) for x in (4, 2, 1, 0)])
-        assert selection.indices.tolist() == np.argsort(-log_r).tolist()
-        np.testing.assert_allclose(np.log(selection.gains), 2 * np.sort(log_r)[::-1], rtol=1e-12, atol=1e-15)
-        assert NDPP(temperature="auto") == NDPP(temperature=None) == NDPP()
-
-
 @pytest.mark.parametrize("shown", [[], [3, 17]])
 @pytest.mark.parametrize("a", [1e-290, 0.003, 1.0, 40.0, 1e290])
 def test_given_relevance_of_any_scale_and_offset_selects_the_same(a: float, shown: list[int]) -> None:
@@ -185,17 +130,6 @@ def test_with_equal_relevance_the_kernel_decides_alone(given: float | None, dtyp
     plain = oracles.ndpp_greedy(query, rows, 3, kernel=oracles.ndpp_dense(V), relevance=np.ones(12))
     oracles.assert_same_picks(found, plain)
     np.testing.assert_allclose(found.gains, plain.gains, rtol=1e-9)
-
-
-def test_shown_candidates_count_in_the_temperature_and_dropped_ones_do_not() -> None:
-    relevance = [5.0, 0.25, 1.0, 3.0]
-    candidates = Candidates(np.ones(4), np.eye(4), relevance=relevance)
-    found = NDPP(ridge=0).select(candidates, 2, shown=[0])
-    assert found.indices.tolist() == [3, 2]
-    np.testing.assert_allclose(np.log(found.gains), 2 * auto_log_r(relevance)[[3, 2]], rtol=1e-12)
-    above = select_set(candidates, NDPP(ridge=0), 4, limits=Limits(score_threshold=0.5))
-    assert above.indices.tolist() == [0, 3, 2]
-    np.testing.assert_allclose(np.log(above.gains), 2 * auto_log_r([5.0, 3.0, 1.0]), rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

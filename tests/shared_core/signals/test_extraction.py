@@ -124,19 +124,13 @@ async def test_a_query_of_fewer_than_two_words_is_not_sent_to_the_model(query: s
     assert model.queries == []
 
 
-def test_the_least_recently_used_answer_is_dropped_first() -> None:
+@pytest.mark.parametrize(("cache_size", "asked"), [(2, "abcb"), (0, "abacab")])
+def test_the_least_recently_used_answer_is_dropped_first(cache_size: int, asked: str) -> None:
     model = Model(("root", None))
-    extractor = PerspectiveExtractor(model.split, cache_size=2)
-    for query in ("in a", "in b", "in a", "in c", "in a", "in b"):
-        extractor.extract(query)
-    assert model.queries == ["in a", "in b", "in c", "in b"]
-
-
-def test_without_a_cache_the_model_is_asked_each_time() -> None:
-    model = Model(GOOD)
-    extractor = PerspectiveExtractor(model.split, cache_size=0)
-    assert [extractor.extract(QUERY), extractor.extract(QUERY)] == [GOOD, GOOD]
-    assert len(model.queries) == 2
+    extractor = PerspectiveExtractor(model.split, cache_size=cache_size)
+    for letter in "abacab":
+        extractor.extract(f"in {letter}")
+    assert model.queries == [f"in {letter}" for letter in asked]
 
 
 async def test_without_an_async_function_the_event_loop_stays_free() -> None:

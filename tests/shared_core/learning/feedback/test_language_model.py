@@ -64,16 +64,6 @@ def test_a_score_is_the_sum_over_the_answers_tokens() -> None:
     assert all(type(value) is float for value in scores)
 
 
-def test_templates_and_keys() -> None:
-    items = [{"q": item["question"], "sql": item["answer"], "db": f"d{i}"} for i, item in enumerate(ITEMS)]
-    found = feedback(
-        instruction="{x}", example="[{db}] {question} => {answer}", separator=" ; ", question="q", answer="sql"
-    ).score([(items[0], [items[3], items[4]])])
-    head = "{x} ; [d3] {answer} or {question}? => {answer} ; [d4] Why?   =>  because\n\nof it ; "
-    head += "[d0] What is the capital of France? => "
-    assert found == pytest.approx([oracle(GPT2, TOKENIZER, head, "Paris")[0]], abs=2e-5)
-
-
 def test_equal_prompts_are_scored_once_and_no_pairs_give_no_scores() -> None:
     twice = feedback(batch_size=100)
     seen: list[int] = []

@@ -12,8 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, KernelError, LinearKernel, LowRankKernel, SetSelectError
+from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
-from tests.shared_core.cases import Case, gaussian, random_cases, same
+from tests.shared_core.cases import Case, draw_relevance, gaussian, random_cases, same
 
 RNG = np.random.default_rng(21)
 D, N = 5, 9
@@ -168,9 +169,10 @@ def learned_case(case: Case, kind: str) -> tuple[Any, NDArray[np.float64], NDArr
 
 @pytest.mark.parametrize("with_shown", [False, True], ids=["", "shown"])
 @pytest.mark.parametrize("kind", ["low rank", "linear"])
-def test_learned_kernels_agree_with_the_reference(kind: str, with_shown: bool) -> None:
+def test_kernels_agree_with_the_reference(kind: str, with_shown: bool) -> None:
+    """With the learned relevance, with a mapping of one's own, and with a given relevance."""
     compared = 0
-    for case in random_cases(62 if with_shown else 61, 96):
+    for case in random_cases(62 if with_shown else 61, 192):
         kernel, dense, w_r, temperature = learned_case(case, kind)
         n = len(case.vectors)
         shown = case.rng.permutation(n)[: min(3, n - 1)].tolist() if with_shown else []
@@ -178,11 +180,19 @@ def test_learned_kernels_agree_with_the_reference(kind: str, with_shown: bool) -
             continue
         compared += 1
         k = min(case.k, n - len(shown))
-        more: dict[str, Any] = {"temperature": temperature, "W_R": w_r, "shown": shown}
-        expected = oracles.ndpp_greedy(case.query, case.vectors, k, kernel=dense, kind="exponential", **more)
-        actual = NDPP(kernel).select(case.candidates, k, shown=shown)
-        oracles.assert_agrees(actual, expected, f"{kind}, {case}, shown {shown}")
-    assert compared > 30
+        more: dict[str, Any]
+        selector, more = [
+            (NDPP(kernel), {"kind": "exponential", "temperature": temperature, "W_R": w_r}),
+            (NDPP(kernel, "linear"), {"kind": "linear"}),
+            (NDPP(kernel, "exponential", 0.3), {"kind": "exponential", "temperature": 0.3}),
+        ][case.number // 2 % 3]
+        worth = draw_relevance(case) if case.number % 5 == 0 else None
+        if worth is not None and "W_R" in more:
+            more = {"kind": "auto", "c": AUTO_TEMPERATURE}
+        expected = oracles.ndpp_greedy(case.query, case.vectors, k, kernel=dense, relevance=worth, shown=shown, **more)
+        actual = selector.select(Candidates(case.query, case.vectors, relevance=worth), k, shown=shown)
+        oracles.assert_agrees(actual, expected, f"{selector}, {case}, shown {shown}")
+    assert compared > 60
 
 
 @every_kernel

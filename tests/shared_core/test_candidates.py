@@ -137,7 +137,7 @@ def test_other_values_take_the_place_of_those_that_were_given() -> None:
     assert replaced.words is not None
     assert replaced.words.weights.tolist() == [2.0]
     assert replaced.references is not None
-    assert [array.tolist() for array in replaced.references[:2]] == [np.eye(11).tolist(), [*range(11)]]  # type: ignore[union-attr]
+    assert [array.tolist() for array in replaced.references[:2]] == [np.eye(11).tolist(), [*range(11)]]
 
 
 @pytest.mark.parametrize(

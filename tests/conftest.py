@@ -17,7 +17,7 @@ _NEED_TORCH = {
 }
 if find_spec("torch") is None:
     collect_ignore = [f"{folder}/test_{name}.py" for folder, names in _NEED_TORCH.items() for name in names]
-    collect_ignore += ["benchmarks/tiny_lm.py", "shared_core/signals/completions_server.py"]
+    collect_ignore.append("shared_core/signals/completions_server.py")
 
 
 @pytest.fixture(scope="module")

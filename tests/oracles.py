@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -147,37 +148,63 @@ def near_pairs(vectors: ArrayLike, threshold: float) -> Mask:
     return near
 
 
-def near_a_preferred(
-    near: Mask | None,
-    n: int,
-    prefer: Sequence[Any] | NDArray[Any] | None = None,
-    shown: Sequence[int] = (),
-    costs: ArrayLike | None = None,
-    budget: float | None = None,
-    sources: Sequence[Hashable] | None = None,
-    max_per_source: int | None = None,
-) -> Mask:
-    """(n,): the candidates near to one of a higher `prefer` that stays.
+@dataclass(frozen=True)
+class Conditions:
+    """What forbids picks, under the names of the package."""
 
-    What is near to a shown one, costs more than the budget, or is of a source that the shown ones fill, does not stay.
-    """
-    if near is None or prefer is None:
-        return np.zeros(n, dtype=np.bool_)
-    gone = near[list(shown)].any(axis=0)
-    if costs is not None and budget is not None:
-        gone |= np.asarray(costs) > budget
-    if max_per_source is not None:
-        gone |= [source_is_full(i, shown, sources, max_per_source) for i in range(n)]
-    beaten = np.zeros(n, dtype=np.bool_)
-    for i in sorted(range(n), key=lambda i: -prefer[i]):
-        beaten[i] = any(near[i, j] and prefer[j] > prefer[i] and not (gone | beaten)[j] for j in range(n))
-    return beaten
+    vectors: ArrayLike
+    shown: Sequence[int] = ()
+    costs: ArrayLike | None = None
+    budget: float | None = None
+    sources: Sequence[Hashable] | None = None
+    max_per_source: int | None = None
+    drop_near_duplicates: float | None = None
+    prefer: Sequence[Any] | NDArray[Any] | None = None
 
+    @cached_property
+    def cost(self) -> Floats:
+        n = len(np.asarray(self.vectors))
+        return np.zeros(n) if self.costs is None else np.asarray(self.costs, dtype=np.float64)
 
-def source_is_full(i: int, taken: Sequence[int], sources: Sequence[Hashable] | None, most: int) -> bool:
-    """Whether `taken` holds `most` candidates of the source of `i`."""
-    assert sources is not None
-    return sum(sources[j] == sources[i] for j in taken) >= most
+    @cached_property
+    def near(self) -> Mask | None:
+        return None if self.drop_near_duplicates is None else near_pairs(self.vectors, self.drop_near_duplicates)
+
+    def is_full(self, i: int, taken: Sequence[int]) -> bool:
+        """Whether `taken` holds as many candidates of the source of `i` as it may."""
+        if self.max_per_source is None:
+            return False
+        assert self.sources is not None
+        return sum(self.sources[j] == self.sources[i] for j in taken) >= self.max_per_source
+
+    @cached_property
+    def beaten(self) -> Mask:
+        """(n,): the candidates near to one of a higher `prefer` that stays.
+
+        What is near to a shown one, costs more than the budget, or is of a source that the shown ones fill, does not
+        stay.
+        """
+        near, prefer, n = self.near, self.prefer, len(self.cost)
+        beaten = np.zeros(n, dtype=np.bool_)
+        if near is None or prefer is None:
+            return beaten
+        gone = near[list(self.shown)].any(axis=0) | [self.is_full(i, self.shown) for i in range(n)]
+        if self.budget is not None:
+            gone |= self.cost > self.budget
+        for i in sorted(range(n), key=lambda i: -prefer[i]):
+            beaten[i] = any(near[i, j] and prefer[j] > prefer[i] and not (gone | beaten)[j] for j in range(n))
+        return beaten
+
+    def allowed(self, picked: Sequence[int]) -> Mask:
+        """(n,): the candidates that may be picked after these."""
+        taken = [*self.shown, *picked]
+        mask = np.array([not self.is_full(i, taken) for i in range(len(self.cost))]) & ~self.beaten
+        mask[taken] = False
+        if self.budget is not None:
+            mask &= self.cost <= self.budget - sum(self.cost[i] for i in picked)
+        if self.near is not None:
+            mask &= ~self.near[taken].any(axis=0)
+        return mask
 
 
 # --- the greedy loop ------------------------------------------------------------------------------
@@ -190,41 +217,17 @@ def _greedy(
     *,
     k: int | None,
     combine: Callable[[Iterable[float]], float],
-    costs: ArrayLike | None = None,
-    budget: float | None = None,
-    shown: Sequence[int] = (),
     relevance: ArrayLike | None = None,
     tie: float | None = None,
     of_determinants: bool = False,
-    sources: Sequence[Hashable] | None = None,
-    max_per_source: int | None = None,
-    drop_near_duplicates: float | None = None,
-    prefer: Sequence[Any] | NDArray[Any] | None = None,
+    **conditions: Any,
 ) -> Reference:
     """One argmax after the other over the candidates that no condition forbids. Ties go to the lower index.
 
     `tie` is a share of the best score, for scores that range over many orders of magnitude.
     """
-    n = len(np.asarray(vectors))
-    cost = np.zeros(n) if costs is None else np.asarray(costs, dtype=np.float64)
-    single = is_single(vectors)
+    single, allowed = is_single(vectors), Conditions(vectors, **conditions).allowed
     equal = 16 * float(np.finfo(np.float32 if single else np.float64).eps)
-
-    def allowed(picked: Sequence[int]) -> Mask:
-        mask = np.ones(n, dtype=np.bool_)
-        mask[list(shown)] = False
-        mask[list(picked)] = False
-        if budget is not None:
-            mask &= cost <= budget - sum(cost[i] for i in picked)
-        if max_per_source is not None:
-            mask &= [not source_is_full(i, [*shown, *picked], sources, max_per_source) for i in range(n)]
-        if near is not None:
-            mask &= ~near[[*shown, *picked]].any(axis=0)
-        return mask & ~beaten
-
-    near = None if drop_near_duplicates is None else near_pairs(vectors, drop_near_duplicates)
-    beaten = near_a_preferred(near, n, prefer, shown, costs, budget, sources, max_per_source)
-
     # A comparison asks for the same steps again, once for each selection that it compares.
     steps: dict[tuple[int, ...], Step] = {}
 
@@ -274,12 +277,7 @@ def _greedy(
 
 
 def top_k(
-    query: ArrayLike,
-    vectors: ArrayLike,
-    k: int | None = None,
-    *,
-    relevance: ArrayLike | None = None,
-    **conditions: Any,
+    query: ArrayLike, vectors: ArrayLike, k: int | None = None, *, relevance: ArrayLike | None = None, **conditions: Any
 ) -> Reference:
     """Candidates in the order of their relevance: what is given, to the last bit, else their cosine with the query."""
     worth = worth_of(query, vectors, relevance)
@@ -323,12 +321,7 @@ def _sum_slack(total: Floats, before: float = 0.0) -> float:
 
 
 def vrsd(
-    query: ArrayLike,
-    vectors: ArrayLike,
-    k: int | None = None,
-    *,
-    shown: Sequence[int] = (),
-    **conditions: Any,
+    query: ArrayLike, vectors: ArrayLike, k: int | None = None, *, shown: Sequence[int] = (), **conditions: Any
 ) -> Reference:
     """VRSD paper, Algorithm 1, lines 3-16, on unit vectors. S holds the shown candidates from the start."""
     q, rows = unit(query), unit_rows(vectors)
@@ -361,13 +354,8 @@ def best_exchange(
     picks: Sequence[int],
     *,
     k: int | None = None,
-    costs: ArrayLike | None = None,
-    budget: float | None = None,
     shown: Sequence[int] = (),
-    sources: Sequence[Hashable] | None = None,
-    max_per_source: int | None = None,
-    drop_near_duplicates: float | None = None,
-    prefer: Sequence[Any] | NDArray[Any] | None = None,
+    **conditions: Any,
 ) -> Exchange | None:
     """The exchange of one pick for one candidate that gives the highest cosine of the sum, or None.
 
@@ -381,14 +369,11 @@ def best_exchange(
     """
     q, rows = unit(query), unit_rows(vectors)
     n = len(rows)
-    outside = [i for i in range(n) if i not in picks and i not in shown]
-    cost = np.zeros(n) if costs is None else np.asarray(costs, dtype=np.float64)
+    under = Conditions(vectors, shown, **conditions)
     full = k is not None and len(picks) >= k
-    near = None if drop_near_duplicates is None else near_pairs(vectors, drop_near_duplicates)
-    if near is not None and not full:
+    if under.near is not None and not full:
         return None
-    beaten = near_a_preferred(near, n, prefer, shown, costs, budget, sources, max_per_source)
-    outside = [i for i in outside if not beaten[i]]
+    outside = [i for i in range(n) if i not in picks and i not in shown and not under.beaten[i]]
     found: list[Exchange] = []
     for position in range(0 if shown else 1, len(picks)):
         rest = [*shown, *picks[:position], *picks[position + 1 :]]
@@ -396,19 +381,18 @@ def best_exchange(
         sums = base + rows[outside]
         lengths = np.sqrt(np.array([t @ t for t in sums]))
         for newcomer, t, length in zip(outside, sums, lengths, strict=True):
-            if budget is not None:
+            if under.budget is not None:
                 after = [*picks[:position], newcomer, *picks[position + 1 :]]
-                left = budget - sum(cost[i] for i in after)
-                spare = [i for i in outside if i != newcomer and cost[i] <= left]
+                left = under.budget - sum(under.cost[i] for i in after)
+                spare = [i for i in outside if i != newcomer and under.cost[i] <= left]
                 if left < 0 or (spare and not full):
                     continue
-            if max_per_source is not None:
-                assert sources is not None
-                if not full and sources[newcomer] != sources[picks[position]]:
+            if under.max_per_source is not None and under.sources is not None:
+                if not full and under.sources[newcomer] != under.sources[picks[position]]:
                     continue
-                if source_is_full(newcomer, rest, sources, max_per_source):
+                if under.is_full(newcomer, rest):
                     continue
-            if near is not None and near[newcomer, rest].any():
+            if under.near is not None and under.near[newcomer, rest].any():
                 continue
             value = 0.0 if length <= ZERO_SUM else float(t @ q) / float(length)
             found.append(Exchange(position, newcomer, value))
@@ -419,12 +403,7 @@ def best_exchange(
 
 
 def vrsd_refined(
-    query: ArrayLike,
-    vectors: ArrayLike,
-    k: int | None = None,
-    *,
-    shown: Sequence[int] = (),
-    **conditions: Any,
+    query: ArrayLike, vectors: ArrayLike, k: int | None = None, *, shown: Sequence[int] = (), **conditions: Any
 ) -> Reference:
     """VRSD paper, Algorithm 1, then the best exchange, repeated while it improves the cosine by more than 1e-9."""
     q, rows = unit(query), unit_rows(vectors)
@@ -997,12 +976,7 @@ def assert_agrees(actual: SelectionLike, expected: Reference, about: Any = "") -
 
 
 def assert_refined(
-    actual: SelectionLike,
-    expected: Reference,
-    query: ArrayLike,
-    vectors: ArrayLike,
-    about: Any = "",
-    **conditions: Any,
+    actual: SelectionLike, expected: Reference, query: ArrayLike, vectors: ArrayLike, about: Any = "", **conditions: Any
 ) -> None:
     """As `assert_agrees` for float64. In float32 other exchanges may lead to another set that is equally good."""
     picks = [int(i) for i in actual.indices]

@@ -28,7 +28,8 @@ from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from shared_core.selectors.registry import capabilities_of
 from tests import oracles
 from tests.adversarial.conftest import Cases, damage
-from tests.shared_core.cases import PAIRS, REGISTERED, Case, Pair, available_loops, draw, names, use_loops
+from tests.shared_core.cases import PAIRS, REGISTERED, Case, Pair, condition_on_regular, draw, draw_conditions, names
+from tests.shared_core.selectors.loops import available_loops, use_loops
 
 Rng = np.random.Generator
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
@@ -76,31 +77,6 @@ def lay_out(array: NDArray[Any], rng: Rng) -> NDArray[Any]:
     return array
 
 
-def draw_conditions(case: Case, rng: Rng) -> tuple[int | None, dict[str, Any]]:
-    """k, and some of the conditions that a selection may have."""
-    n, k = len(case.vectors), case.k
-    conditions: dict[str, Any] = {}
-    if rng.random() < 0.4:
-        conditions["shown"] = rng.permutation(n)[: rng.integers(0, min(4, n))].tolist()
-        k = min(k, n - len(conditions["shown"]))
-    if rng.random() < 0.3:
-        # Quarters, whose sums are exact.
-        conditions["costs"] = rng.integers(0, 12, size=n) / 4
-        conditions["budget"] = float(rng.integers(0, 30) / 4)
-    if rng.random() < 0.3:
-        conditions["sources"] = rng.integers(0, 4, size=n).tolist()
-        conditions["max_per_source"] = int(rng.integers(1, 4))
-    if rng.random() < 0.3:
-        threshold = float(rng.uniform(-0.5, 1))
-        rows = oracles.unit_rows(case.vectors)
-        # A cosine within rounding error of the threshold may be on either side.
-        if np.abs(rows @ rows.T - threshold).min() > 1e-5:
-            conditions["drop_near_duplicates"] = threshold
-            if rng.random() < 0.5:
-                conditions["prefer"] = rng.integers(0, 4, size=n).tolist()
-    return None if "budget" in conditions and rng.random() < 0.3 else k, conditions
-
-
 def draw_relevance(case: Case, rng: Rng, *, largest: float) -> NDArray[Any]:
     """Relevance that somebody gave: of one size or another, with ties, and of any kind of number."""
     values = rng.uniform(-1, 1.5, size=len(case.vectors))
@@ -139,31 +115,10 @@ def draw_references(case: Case, rng: Rng) -> References | NDArray[Any]:
             return lay_out(named * 10.0 ** -rng.uniform(0, 50, size=(n, n)), rng)
 
 
-def condition_on_regular(conditions: dict[str, Any], kernel: NDArray[np.float64]) -> None:
-    """Leave out `shown` where the reference of NDPP would divide by a determinant that is 0 or nearly 0."""
-    shown = conditions.get("shown")
-    if shown and np.linalg.cond(kernel[np.ix_(shown, shown)]) > 1e3:
-        del conditions["shown"]
-
-
 def check(pair: Pair, case: Case, k: int | None, conditions: dict[str, Any]) -> None:
-    """Select twice with each of the loops. The second selection is the same, and the arguments are as before."""
+    """Compare the selections with the reference. The arguments are as before."""
     query, vectors = case.query.copy(), case.vectors.copy()
-    expected = pair.expected(query, vectors, k, **conditions)
-    for way in available_loops():
-        with use_loops(way):
-            try:
-                first, second = (pair.select(case.query, case.vectors, k, **conditions) for _ in range(2))
-            except NothingLeftError:
-                assert not expected.picks, case
-                continue
-        assert expected.picks, case
-        pair.assert_agrees(first, expected, query, vectors, k, f"{way}, {case}, {conditions}", **conditions)
-        if pair.with_parts:
-            read, shown = conditions.get("references", pair.columns(vectors)["references"]), conditions.get("shown", ())
-            oracles.assert_referred_by(first.referred_by, read, first.indices.tolist(), shown)
-        assert first.indices.tolist() == second.indices.tolist()
-        assert first.gains.tolist() == second.gains.tolist()
+    pair.check(case.query, case.vectors, k, f"{case}, {conditions}", **conditions)
     assert np.array_equal(case.query, query)
     assert np.array_equal(case.vectors, vectors)
 
@@ -172,7 +127,7 @@ def check(pair: Pair, case: Case, k: int | None, conditions: dict[str, Any]) -> 
 def test_a_selection_is_that_of_the_reference(pair: Pair, cases: Cases) -> None:
     for number, rng in cases(share=0.09):
         case = draw_case(number, rng)
-        k, conditions = draw_conditions(case, rng)
+        k, conditions = draw_conditions(case)
         if pair.takes_relevance and rng.random() < 0.4:
             # The reference of NDPP computes determinants, which underflow if the exponential of r does.
             largest = 1.0 if pair in REGISTERED["ndpp"] else 1e4
@@ -262,7 +217,7 @@ def test_a_selection_with_a_kernel_is_that_of_the_reference(cases: Cases) -> Non
         drawn = draw_case(number, rng)
         case = replace(drawn, query=drawn.query.astype(np.float64), vectors=drawn.vectors.astype(np.float64))
         kernel, dense = draw_kernel(case, rng)
-        k, conditions = draw_conditions(case, rng)
+        k, conditions = draw_conditions(case)
         condition_on_regular(conditions, dense)
         if rng.random() < 0.3:
             conditions["relevance"] = draw_relevance(case, rng, largest=1.0)

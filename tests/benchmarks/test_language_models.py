@@ -5,26 +5,26 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from benchmarks.papers import _language_models, ragsys
-from tests.benchmarks.tiny_lm import loaded, total
-from tests.shared_core.signals.completions_server import Completions, serving
+from tests.shared_core.signals.completions_server import Completions, oracle, serving
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread", "in_float32")
 
 
 def test_totals_and_answers_are_those_of_the_model_from_both_back_ends(
-    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_model: Path, loaded: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    model, tokenizer = loaded(tiny_model)
+    model, tokenizer = loaded
     prompts = ["Q: Why?\nA:", ragsys.few_shot([("Who?", "I")], "What is tea good for?"), "Q: Why?\nA:"]
     answers = [" So", " It depends on the tea", " It is so"]
-    wanted = [total(model, tokenizer, *pair) for pair in zip(prompts, answers, strict=True)]
+    wanted = [oracle(model, tokenizer, *pair)[0] for pair in zip(prompts, answers, strict=True)]
     local = dataclasses.replace(_language_models.from_transformers(tiny_model), batch_size=2)
     np.testing.assert_allclose(local.totals(prompts, answers), wanted, atol=1e-4)
 
@@ -44,7 +44,7 @@ def test_totals_and_answers_are_those_of_the_model_from_both_back_ends(
         # The server adds no start token; the tokenizer would put one in front.
         tokenizer.backend_tokenizer.post_processor = None
         completions.tokenizer = tokenizer
-        bare = [total(model, tokenizer, *pair) for pair in zip(prompts, answers, strict=True)]
+        bare = [oracle(model, tokenizer, *pair)[0] for pair in zip(prompts, answers, strict=True)]
         np.testing.assert_allclose(remote.totals(prompts, answers), bare, atol=1e-4)
         completions.echoes = completions.has_logprobs = False
         completions.requests.clear()

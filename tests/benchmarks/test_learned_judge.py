@@ -14,7 +14,7 @@ import pytest
 from benchmarks.learned.judge import END, Judge
 from benchmarks.papers import _language_models
 from shared_core.signals.language_models import Scored
-from tests.benchmarks.tiny_lm import loaded, total
+from tests.shared_core.signals.completions_server import oracle
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread", "in_float32")
 
@@ -38,9 +38,9 @@ def prompt_of(item: dict[str, str], examples: list[dict[str, str]]) -> str:
     return "".join(f"{one['question']}\n{one['answer']}\n\n" for one in examples) + f"{item['question']}\n"
 
 
-def test_log_p_is_that_of_the_answer_and_its_end(judge: Judge, tiny_model: Path) -> None:
+def test_log_p_is_that_of_the_answer_and_its_end(judge: Judge, loaded: tuple[Any, Any]) -> None:
     asked = [(ITEMS[0], ITEMS[1:4]), (ITEMS[9], []), (ITEMS[3], ITEMS[40:42])]
-    wanted = [total(*loaded(tiny_model), prompt_of(*pair), pair[0]["answer"] + END) for pair in asked]
+    wanted = [oracle(*loaded, prompt_of(*pair), pair[0]["answer"] + END)[0] for pair in asked]
     np.testing.assert_allclose(judge.score(asked), wanted, atol=1e-4)
     assert judge(*asked[1]) == pytest.approx(wanted[1], abs=1e-4)
 

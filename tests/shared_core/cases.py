@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import ArrayLike, NDArray
 
-from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Parts, Selection, TopK
+from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, NothingLeftError, Parts, Selection, TopK
 from shared_core.candidates import References
-from shared_core.selectors import _greedy
 from shared_core.selectors.coverage import COVERED, REFERRED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 from tests import oracles
+from tests.shared_core.selectors.loops import available_loops, use_loops
 
 
 @dataclass(frozen=True)
@@ -102,6 +101,38 @@ def draw_relevance(case: Case) -> NDArray[np.float64]:
             return rng.uniform(-1, 1.5, size=n)
 
 
+def draw_conditions(case: Case, wanted: Collection[str] | None = None) -> tuple[int | None, dict[str, Any]]:
+    """k, and the wanted conditions of shown, budget, sources and near; None: each in about every third case."""
+    rng, n, k = case.rng, len(case.vectors), case.k
+    has = {kind for kind in ("shown", "budget", "sources", "near") if wanted is None and rng.random() < 0.35}
+    has |= {*(wanted or ())}
+    conditions: dict[str, Any] = {}
+    if "shown" in has:
+        conditions["shown"] = rng.permutation(n)[: rng.integers(0, min(5, n))].tolist()
+        k = min(k, n - len(conditions["shown"]))
+    if "budget" in has:
+        # Quarters, whose sums are exact.
+        conditions["costs"], conditions["budget"] = rng.integers(0, 12, size=n) / 4, float(rng.integers(0, 30) / 4)
+    if "sources" in has:
+        conditions["sources"] = rng.integers(0, n // 8 + 2, size=n).tolist()
+        conditions["max_per_source"] = int(rng.integers(1, 4))
+    if "near" in has:
+        threshold, rows = float(rng.uniform(-0.5, 1)), oracles.unit_rows(case.vectors)
+        # A cosine within rounding error of the threshold may be on either side.
+        if np.abs(rows @ rows.T - threshold).min() > 1e-5:
+            conditions["drop_near_duplicates"] = threshold
+            if rng.random() < 0.5:
+                conditions["prefer"] = rng.integers(0, 4, size=n).tolist()
+    return None if "budget" in has and rng.random() < 0.3 else k, conditions
+
+
+def condition_on_regular(conditions: dict[str, Any], kernel: NDArray[np.float64]) -> None:
+    """Leave out `shown` where the reference of NDPP would divide by a determinant that is 0 or nearly 0."""
+    shown = conditions.get("shown")
+    if shown and np.linalg.cond(kernel[np.ix_(shown, shown)]) > 1e3:
+        del conditions["shown"]
+
+
 # Values that look like an array and cannot be read as one.
 UNUSABLE: dict[str, Callable[[], Any]] = {
     "ragged": lambda: [[1.0, 2.0], [3.0]],
@@ -122,24 +153,6 @@ def grids(draw_: st.DrawFn, *, n_max: int = 9, d_max: int = 4) -> Grid:
     query = draw_(hnp.arrays(np.float64, d, elements=quarters).filter(np.any))
     vectors = draw_(hnp.arrays(np.float64, (n, d), elements=quarters))
     return query, vectors, draw_(st.integers(1, n))
-
-
-def available_loops() -> tuple[str, ...]:
-    """The loops that this environment has: numpy's, and numba's where it is installed and switched on."""
-    if _greedy.compiled_loops() is not None:
-        return "numpy", "compiled"
-    if "numba" in os.environ.get("SETSELECT_REQUIRE", "").split():
-        pytest.fail("numba is not installed or is switched off")
-    return ("numpy",)
-
-
-@contextmanager
-def use_loops(way: str) -> Iterator[None]:
-    """Let the selectors use the loops of numpy, or the compiled ones (see :func:`available_loops`)."""
-    with pytest.MonkeyPatch.context() as patch:
-        if way == "numpy":
-            patch.setattr(_greedy, "compiled_loops", lambda: None)
-        yield
 
 
 def quality_of(vectors: ArrayLike) -> NDArray[np.float64]:
@@ -209,16 +222,38 @@ class Pair:
         else:
             oracles.assert_agrees(actual, expected, told)
 
-    def check(self, query: ArrayLike, vectors: ArrayLike, k: int | None, about: Any = "", **conditions: Any) -> None:
-        """Select with the loops of numpy and with the compiled ones, and compare with the reference."""
+    def check(
+        self, query: ArrayLike, vectors: ArrayLike, k: int | None, about: Any = "", **conditions: Any
+    ) -> Selection | None:
+        """Select with the loops of numpy and with the compiled ones, and compare with the reference; None: nothing."""
         expected = self.expected(query, vectors, k, **conditions)
+        actual = None
         for way in available_loops():
             with use_loops(way):
+                if not expected.picks:
+                    with pytest.raises(NothingLeftError):
+                        self.select(query, vectors, k, **conditions)
+                    continue
                 actual = self.select(query, vectors, k, **conditions)
             self.assert_agrees(actual, expected, query, vectors, k, f"{way}, {about}", **conditions)
             if self.with_parts:
-                references, shown = self.columns(vectors)["references"], conditions.get("shown", ())
+                references = conditions.get("references", self.columns(vectors)["references"])
+                shown = conditions.get("shown", ())
                 oracles.assert_referred_by(actual.referred_by, references, actual.indices.tolist(), shown)
+        return actual
+
+
+def same(a: Selection, b: Selection) -> bool:
+    """Equal to the last bit."""
+    return all(
+        np.array_equal(getattr(a, field.name), getattr(b, field.name)) for field in dataclasses.fields(Selection)
+    )
+
+
+def assert_alike(a: Selection, b: Selection, rtol: float = 1e-6, atol: float = 1e-12) -> None:
+    """The same picks, and gains that are equal up to rounding."""
+    assert a.indices.tolist() == b.indices.tolist()
+    np.testing.assert_allclose(a.gains, b.gains, rtol=rtol, atol=atol)
 
 
 def names(pair: Pair) -> str:

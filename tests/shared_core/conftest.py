@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.shared_core.cases import UNUSABLE, available_loops, use_loops
+from tests.shared_core.cases import UNUSABLE
+from tests.shared_core.selectors.loops import available_loops, use_loops
 
 
 @pytest.fixture(params=UNUSABLE)

@@ -31,15 +31,6 @@ def test_relevance_is_the_cosine() -> None:
         np.testing.assert_allclose(case.candidates.relevance, expected, rtol=0, atol=atol, err_msg=str(case))
 
 
-def test_rows_have_length_one_or_zero() -> None:
-    vectors = VECTORS.copy()
-    vectors[3] = 0
-    candidates = Candidates(QUERY, vectors)
-    np.testing.assert_allclose(candidates.vectors, oracles.unit_rows(vectors), rtol=0, atol=1e-15)
-    assert np.all(candidates.vectors[3] == 0)
-    assert candidates.relevance[3] == 0
-
-
 @pytest.mark.parametrize("given", ["float16", "float32", "float64", "int8", "uint8", "int16", "int64", "list"])
 def test_small_numbers_become_float32_and_large_ones_float64(given: str) -> None:
     vectors = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]] if given == "list" else np.array([[1, 2, 3], [4, 5, 6]], given)
@@ -86,68 +77,67 @@ def test_without_a_copy_only_unit_rows_share_memory(dtype: Any) -> None:
         assert np.array_equal(candidates.vectors, Candidates(QUERY, vectors).vectors)
 
 
-@pytest.mark.parametrize("given", [None, GIVEN], ids=["cosine", "given relevance"])
-def test_the_columns_stay_with_their_rows(given: Any) -> None:
-    candidates = Candidates(QUERY, VECTORS, relevance=given, max_per_source=2, **PREFER, **COLUMNS)
-    rows = [7, 0, 3]
-    for index in (rows, np.array(rows), tuple(rows)):
-        part = candidates.take(index)
-        assert (part.ids, part.sources) == ((7, 0, 3), ("h", "a", "d"))
-        for name in ("vectors", "relevance", "quality", "costs", "prefer"):
-            assert np.array_equal(getattr(part, name), getattr(candidates, name)[rows])
-            assert not getattr(part, name).flags.writeable
-    others = {
-        "query": (candidates.with_query(-QUERY), -QUERY, VECTORS),
-        "vectors": (candidates.with_vectors(QUERY[:3], VECTORS[:, :3]), QUERY[:3], VECTORS[:, :3]),
-        "pickle": (pickle.loads(pickle.dumps(candidates)), QUERY, VECTORS),
-    }
-    for name, (other, query, vectors) in others.items():
-        expected = oracles.cosines(query, vectors) if given is None else given
-        np.testing.assert_allclose(other.relevance, expected, rtol=0, atol=1e-12, err_msg=name)
-        assert other.relevance_given == (given is not None)
-        assert not other.relevance.flags.writeable
-        assert (other.ids, other.sources, other.max_per_source) == (tuple(range(11)), tuple("abcdefghijk"), 2)
-        assert other.drop_near_duplicates == 0.9
-        assert np.array_equal(other.prefer, range(1, 12))
-        assert np.array_equal(other.costs, range(11))
-        assert np.array_equal(other.quality, range(11))
-    assert candidates.with_query(-QUERY, GIVEN[::-1]).relevance.tolist() == GIVEN[::-1].tolist()
-
-
 COVERED = np.random.default_rng(8).random((11, 3))
+SEVERAL = np.random.default_rng(9).normal(size=(3, 5))
+LABELS = list("aabbccddaab")
 
 
-def test_words_parts_and_names_stay_with_their_rows() -> None:
-    words, labels = Parts(COVERED, np.ones(3)), list("aabbccddaab")
+@pytest.mark.parametrize("queries", [QUERY, SEVERAL], ids=["one query", "several queries"])
+@pytest.mark.parametrize("given", [None, GIVEN], ids=["cosine", "given relevance"])
+def test_the_columns_stay_with_their_rows(given: Any, queries: Any) -> None:
     references = References(np.asfortranarray(COVERED.dot(COVERED.T) / 3), range(5, 16))  # type: ignore[arg-type]
-    candidates = Candidates(QUERY, VECTORS, words=words, references=references, cover=labels)
-    one_hot = np.array([[label == name for name in "abcd"] for label in labels], dtype=float)
-    rows = [7, 0, 3]
-    others = {
-        "take": (candidates.take(rows), rows),
-        "with_query": (candidates.with_query(-QUERY), range(11)),
-        "with_vectors": (candidates.with_vectors(QUERY[:3], VECTORS[:, :3]), range(11)),
-        "pickle": (pickle.loads(pickle.dumps(candidates)), range(11)),
-    }
-    for name, (other, index) in others.items():
-        for parts, covered in ((other.words, COVERED), (other.cover, one_hot)):
-            assert parts.covered.tolist() == covered[list(index)].tolist(), name
-            assert parts.weights.tolist() == [1.0] * covered.shape[1], name
-            assert not parts.covered.flags.writeable, name
-            assert not parts.weights.flags.writeable, name
+    parts: dict[str, Any] = {"words": Parts(COVERED, np.ones(3)), "references": references, "cover": LABELS}
+    one_hot = np.array([[label == name for name in "abcd"] for label in LABELS], dtype=float)
+    whole = Candidates(queries, VECTORS, relevance=given, max_per_source=2, **PREFER, **COLUMNS, **parts)
+    # The candidates, and the queries, vectors and rows that they should have.
+    others: dict[str, tuple[Candidates, Any, Any, list[int]]] = {
+        "itself": (whole, queries, VECTORS, [*range(11)]),
+        "take": (whole.take(np.array([7, 0, 3])), queries, VECTORS, [7, 0, 3]),
+        "with_query": (whole.with_query(-queries), -queries, VECTORS, [*range(11)]),
+        "one of them": (whole.with_query(SEVERAL[1]), SEVERAL[1], VECTORS, [*range(11)]),
+        "with_vectors": (
+            whole.with_vectors(queries[..., :3], VECTORS[:, :3]), queries[..., :3], VECTORS[:, :3], [*range(11)]
+        ),
+        "pickle": (pickle.loads(pickle.dumps(whole)), queries, VECTORS, [*range(11)]),
+    }  # fmt: skip
+    for name, (other, asked, vectors, rows) in others.items():
+        asked = np.atleast_2d(asked)
+        expected = (
+            np.max([oracles.cosines(one, vectors[rows]) for one in asked], axis=0) if given is None else given[rows]
+        )
+        np.testing.assert_allclose(other.relevance, expected, rtol=0, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(other.questions, oracles.unit_rows(asked), rtol=0, atol=1e-12, err_msg=name)
+        assert np.array_equal(other.query, other.questions[0]), name
+        assert other.relevance_given == (given is not None)
+        assert (other.max_per_source, other.drop_near_duplicates) == (2, 0.9)
+        assert (other.ids, other.sources) == (tuple(rows), tuple("abcdefghijk"[row] for row in rows)), name
+        assert (other.prefer - 1).tolist() == other.costs.tolist() == other.quality.tolist() == rows, name  # type: ignore[operator, union-attr]
+        assert other.words is not None
+        assert other.cover is not None
         assert other.references is not None
-        named, names, _ = other.references
-        assert named.tolist() == np.float32(references.strength)[np.ix_(index, index)].tolist(), name
-        assert names.tolist() == [5 + i for i in index]
-        assert named.flags.c_contiguous
-        assert not named.flags.writeable, name
-        assert not names.flags.writeable, name
-    replaced = candidates.with_query(QUERY, words=Parts(COVERED[:, :1], np.array([2.0])), references=np.eye(11))
+        for part, covered in ((other.words, COVERED), (other.cover, one_hot)):
+            assert part.covered.tolist() == covered[rows].tolist(), name
+            assert part.weights.tolist() == [1.0] * covered.shape[1], name
+        strength, documents, _ = other.references
+        assert strength.tolist() == np.float32(references.strength)[np.ix_(rows, rows)].tolist(), name
+        assert documents.tolist() == [5 + row for row in rows]
+        assert strength.flags.c_contiguous
+        arrays = [other.relevance, other.questions, other.vectors, other.quality, other.costs, other.prefer]
+        arrays += [*other.words, *other.cover, strength, documents]
+        assert not any(array.flags.writeable for array in arrays if array is not None), name
+    assert COVERED.flags.writeable
+
+
+def test_other_values_take_the_place_of_those_that_were_given() -> None:
+    whole = Candidates(QUERY, VECTORS, relevance=GIVEN, words=Parts(COVERED, np.ones(3)), references=np.ones((11, 11)))
+    assert whole.take((7, 0)).relevance.tolist() == whole.take([7, 0]).relevance.tolist() == GIVEN[[7, 0]].tolist()
+    words = Parts(COVERED[:, :1], np.array([2.0]))
+    replaced = whole.with_query(QUERY, GIVEN[::-1], words=words, references=np.eye(11))
+    assert replaced.relevance.tolist() == GIVEN[::-1].tolist()
     assert replaced.words is not None
     assert replaced.words.weights.tolist() == [2.0]
     assert replaced.references is not None
     assert [array.tolist() for array in replaced.references[:2]] == [np.eye(11).tolist(), [*range(11)]]
-    assert COVERED.flags.writeable
 
 
 @pytest.mark.parametrize(
@@ -185,50 +175,26 @@ def test_parts_of_a_tensor_are_those_of_the_array(given: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ("abc", "must be a collection, one for each candidate, got 'abc'"),
-        (["a", "b"], "must be 3, one for each candidate, got 2"),
-        (["a", {"b": 1}, "c"], "row 1 is .*'b'.* cannot be hashed"),
-        ([["a"], ["b"], [["c"]]], "row 2 is .*cannot be hashed"),
-        ([[0, 1], [0.5, 1], [1, 0]], r"row 1 is \[0.5, 1\]; pass .* as an array of shape \(3, m\)"),
-        ([(0.5, 0.1), (0.5, 1.0), (1.0, 0.0)], r"row 0 is \(0.5, 0.1\); pass .* as an array"),
-        ([[0, 1, 1], [0, 1, 0], [1, 0, 0]], r"row 0 is \[0, 1, 1\]; pass .* as an array"),
-        (np.ones((2, 4)), r"must have shape \(3, m\), one row for each candidate, got \(2, 4\)"),
+        ("abc", ".*'abc'"),
+        (["a", "b"], "must be 3.* 2"),
+        (["a", {"b": 1}, "c"], "row 1 .*'b'.* hashed"),
+        ([["a"], ["b"], [["c"]]], "row 2 .* hashed"),
+        ([[0, 1], [0.5, 1], [1, 0]], r"row 1 .*\[0.5, 1\].*\(3, m\)"),
+        ([(0.5, 0.1), (0.5, 1.0), (1.0, 0.0)], r"row 0 .*\(0.5, 0.1\).* array"),
+        ([[0, 1, 1], [0, 1, 0], [1, 0, 0]], r"row 0 .*\[0, 1, 1\].* array"),
+        (np.ones((2, 4)), r".*\(3, m\).*\(2, 4\)"),
         (np.array([["a"], ["b"], ["c"]]), "must be numbers"),
-        (np.array([[0.0, 1.0], [np.nan, 0.0], [0.0, 0.0]]), r"row 1 covers part 0 by nan; it must be in \[0, 1\]"),
-        (np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 1.5]]), "row 2 covers part 1 by 1.5"),
-        (np.full((3, 1), -0.1), "row 0 covers part 0 by -0.1"),
-        (Parts(np.ones((3, 2)), np.ones(3)), r"must have shape \(2,\), one for each part, got \(3,\)"),
-        (Parts(np.ones(3), np.ones(3)), r"must have shape \(3, m\)"),
-        *((Parts(np.ones((3, 1)), np.array([w])), "must be finite and at least 0") for w in (-1.0, np.nan, np.inf)),
+        (np.array([[0.0, 1.0], [np.nan, 0.0], [0.0, 0.0]]), "row 1 .*part 0 .*nan"),
+        (np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 1.5]]), "row 2 .*part 1 .*1.5"),
+        (np.full((3, 1), -0.1), "row 0 .*part 0 .*-0.1"),
+        (Parts(np.ones((3, 2)), np.ones(3)), r".*\(2,\).*\(3,\)"),
+        (Parts(np.ones(3), np.ones(3)), r".*\(3, m\)"),
+        *((Parts(np.ones((3, 1)), np.array([w])), ".*finite") for w in (-1.0, np.nan, np.inf)),
     ],
 )
 def test_parts_that_are_wrong_are_refused_by_row(given: Any, says: str) -> None:
-    with pytest.raises(InvalidInputError, match=f"cover:? {says}"):
+    with pytest.raises(InvalidInputError, match=f"cover:? ?{says}"):
         Candidates([1.0], np.ones((3, 1)), cover=given)
-
-
-SEVERAL = np.random.default_rng(9).normal(size=(3, 5))
-
-
-def test_of_several_queries_the_highest_cosine_counts() -> None:
-    candidates, rows = Candidates(SEVERAL, VECTORS), [7, 0, 3]
-    others = {
-        "itself": (candidates, SEVERAL, VECTORS),
-        "scaled": (Candidates(1e200 * SEVERAL, VECTORS), SEVERAL, VECTORS),
-        "take": (candidates.take(rows), SEVERAL, VECTORS[rows]),
-        "with_query": (Candidates(QUERY, VECTORS).with_query(SEVERAL), SEVERAL, VECTORS),
-        "one of them": (candidates.with_query(SEVERAL[1]), SEVERAL[1:2], VECTORS),
-        "with_vectors": (candidates.with_vectors(SEVERAL[:, :3], VECTORS[:, :3]), SEVERAL[:, :3], VECTORS[:, :3]),
-        "pickle": (pickle.loads(pickle.dumps(candidates)), SEVERAL, VECTORS),
-    }
-    for name, (other, queries, vectors) in others.items():
-        cosines = np.max([oracles.cosines(query, vectors) for query in queries], axis=0)
-        np.testing.assert_allclose(other.relevance, cosines, rtol=0, atol=1e-12, err_msg=name)
-        np.testing.assert_allclose(other.questions, oracles.unit_rows(queries), rtol=0, atol=1e-12, err_msg=name)
-        assert np.array_equal(other.query, other.questions[0]), name
-        assert not other.questions.flags.writeable, name
-    given = Candidates(SEVERAL, VECTORS, relevance=GIVEN)
-    assert given.relevance.tolist() == given.with_query(-SEVERAL).relevance.tolist() == GIVEN.tolist()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -237,6 +203,7 @@ def test_a_query_that_is_there_twice_is_one_query(dtype: Any) -> None:
         both = Candidates(np.stack([QUERY, copy]), VECTORS.astype(dtype))
         assert len(both.questions) == 1
         assert np.array_equal(both.relevance, Candidates(QUERY, VECTORS.astype(dtype)).relevance)
+    np.testing.assert_allclose(Candidates(1e200 * SEVERAL, VECTORS).relevance, Candidates(SEVERAL, VECTORS).relevance)
     assert len(Candidates(QUERY[None], VECTORS).questions) == 1
     assert len(Candidates([QUERY, -QUERY], VECTORS).questions) == 2
 
@@ -279,10 +246,7 @@ def test_lengths_at_the_ends_of_the_range_give_finite_unit_rows(dtype: Any) -> N
             expected = oracles.unit_rows(vectors)
             candidates = Candidates(row, vectors)
             block = CandidateBlock.validate(row[None], as_unit_rows(vectors[None]))
-            for rows, relevance in (
-                (candidates.vectors, candidates.relevance),
-                (block.vectors[0], block.relevance[0]),
-            ):
+            for rows, relevance in ((candidates.vectors, candidates.relevance), (block.vectors[0], block.relevance[0])):
                 np.testing.assert_allclose(rows, expected, rtol=0, atol=1e-6)
                 np.testing.assert_allclose(relevance, expected @ expected[0], rtol=0, atol=1e-6)
 
@@ -296,11 +260,11 @@ def test_a_row_that_is_not_finite_is_named(value: float, dtype: Any) -> None:
     for row in (0, 7, 10):
         vectors = VECTORS.astype(dtype)
         vectors[row, 2] = value
-        with pytest.raises(InvalidInputError, match=rf"^vectors: row {row} holds NaN or inf"):
+        with pytest.raises(InvalidInputError, match=f"^vectors: row {row} "):
             Candidates(QUERY, vectors)
         with pytest.raises(InvalidInputError, match=rf"row {row} \(id 'doc {row}'\)"):
             Candidates(QUERY, vectors, ids=[f"doc {i}" for i in range(11)])
-        with pytest.raises(InvalidInputError, match=rf"^vectors: row {row} holds NaN or inf"):
+        with pytest.raises(InvalidInputError, match=f"^vectors: row {row} "):
             as_unit_rows(np.stack([VECTORS.astype(dtype), vectors]))
 
 
@@ -309,17 +273,14 @@ def spoiled(value: float) -> NDArray[np.float64]:
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    *(
-        ({"query": query}, r"query has shape .*vectors have shape \(11, 5\)")
-        for query in (np.ones(4), np.ones((1, 1, 5)))
-    ),
+    *(({"query": query}, r"query .*vectors .*\(11, 5\)") for query in (np.ones(4), np.ones((1, 1, 5)))),
     ({"query": np.float64(1.0)}, r"query has shape \(\)"),
-    *(({"query": query}, "query is the zero vector") for query in (np.zeros(5), -np.zeros(5))),
-    *(({"query": [1, 1, 1, 1, x]}, "query holds NaN or inf") for x in (np.nan, np.inf, -np.inf)),
-    ({"query": np.ones((0, 5))}, "query has no row"),
-    ({"query": [QUERY, np.zeros(5)]}, "row 1 of the query: query is the zero vector"),
-    ({"query": [QUERY, QUERY, QUERY * np.nan]}, "row 2 of the query: query holds NaN or inf"),
-    ({"query": np.ones((2, 4))}, r"row 0 of the query: query has shape \(4,\), vectors have shape \(11, 5\)"),
+    *(({"query": query}, "query .*zero") for query in (np.zeros(5), -np.zeros(5))),
+    *(({"query": [1, 1, 1, 1, x]}, "query .*NaN") for x in (np.nan, np.inf, -np.inf)),
+    ({"query": np.ones((0, 5))}, "query .*no row"),
+    ({"query": [QUERY, np.zeros(5)]}, "row 1 of .* zero"),
+    ({"query": [QUERY, QUERY, QUERY * np.nan]}, "row 2 of .* NaN"),
+    ({"query": np.ones((2, 4))}, r"row 0 of .*\(4,\).*\(11, 5\)"),
     *(({"vectors": v}, r"vectors must have shape \(n, d\)") for v in (VECTORS[0], VECTORS[None], VECTORS[:0])),
     *(({"query": query}, "query") for query in (["a"] * 5, QUERY.astype(complex), None, "cosine")),
     *(({"vectors": v}, "vectors") for v in ([["a"] * 5] * 2, VECTORS.astype(complex), [[None] * 5], None)),
@@ -327,30 +288,21 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     *(({name: range(10)}, f"{name} must .*11.*10") for name in (*COLUMNS, "relevance")),
     *(({name: np.ones((11, 1))}, r"\(11,\).*\(11, 1\)") for name in ("relevance", "quality", "costs")),
     *(({name: 5}, f"{name} must") for name in (*COLUMNS, "relevance")),
-    ({"relevance": "cosine"}, "relevance must be numbers, got 'cosine'"),
-    ({"costs": spoiled(-1)}, "costs: row 7 is -1.0; every value must be finite and at least 0"),
-    ({"ids": [[i] for i in range(11)]}, "ids: row 0 .*cannot be hashed"),
+    ({"relevance": "cosine"}, "relevance .*'cosine'"),
+    ({"costs": spoiled(-1)}, "costs: row 7 .*-1.0"),
+    ({"ids": [[i] for i in range(11)]}, "ids: row 0 .* hashed"),
     ({"max_per_source": 1}, "needs sources"),
     *(
-        (
-            {"references": np.ones(shape)},
-            r"^references must have shape \(11, 11\), a row and a column for each candidate",
-        )
+        ({"references": np.ones(shape)}, r"^references .*\(11, 11\)")
         for shape in ((11, 10), (10, 10), (11,), (1, 11, 11))
     ),
     *(
-        (
-            {"references": np.where(np.eye(11, k=4) > 0, x, 0.5)},
-            rf"^references: row 0 refers to candidate 4 by {x}; it must",
-        )
+        ({"references": np.where(np.eye(11, k=4) > 0, x, 0.5)}, f"^references: row 0 .* 4 .*{x}")
         for x in (np.nan, np.inf, -0.1, 1.01)
     ),
     ({"references": [["a"] * 11] * 11}, "references must"),
-    ({"references": References(np.ones((11, 11)), np.arange(10))}, r"with 11 documents, got \(10,\)"),
-    (
-        {"references": References(np.ones((11, 11)), np.array(["a"] * 11))},
-        "the documents of references must be numbers",
-    ),
+    ({"references": References(np.ones((11, 11)), np.arange(10))}, r"11 documents.*\(10,\)"),
+    ({"references": References(np.ones((11, 11)), np.array(["a"] * 11))}, "documents of references"),
 ]
 
 
@@ -376,7 +328,7 @@ def test_a_constraint_out_of_range_is_refused(name: str, value: Any) -> None:
 
 
 def test_other_vectors_must_be_as_many() -> None:
-    with pytest.raises(InvalidInputError, match="must have 11 rows, one for each candidate, got 10"):
+    with pytest.raises(InvalidInputError, match=r"11 rows.* 10"):
         Candidates(QUERY, VECTORS).with_vectors(QUERY, VECTORS[:10])
 
 

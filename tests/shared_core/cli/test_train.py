@@ -20,7 +20,7 @@ from examples._tiny_lm import tiny_model, tiny_tokenizer
 from shared_core import NDPP, LinearKernel, LowRankKernel, TransformersModel
 from shared_core._files import hold_lock
 from shared_core.cli._program import app
-from shared_core.learning import CoverageFeedback, LanguageModelFeedback, fit, hold_out
+from shared_core.learning import CoverageFeedback, LanguageModelFeedback, fit
 from tests.shared_core.signals.completions_server import Completions, serving
 
 pytest.importorskip("matplotlib")
@@ -163,19 +163,6 @@ def test_answers_without_symbols_are_examples_only(folder: Path) -> None:
     labelled = [json.loads(line) for line in (folder / "kernel.labels.jsonl").read_text().splitlines()[1:]]
     assert {entry["query"] for entry in labelled} < set(range(60)) - {7}
     assert any(7 in subset for entry in labelled for subset in entry["subsets"])
-
-
-@pytest.mark.parametrize("objective", ["listwise", "likelihood"])
-def test_held_out_items_are_in_no_label(folder: Path, objective: str) -> None:
-    """No label that is paid for holds one: they are held out before subsets are drawn."""
-    assert run(folder, *SMALL, "--objective", objective).exit_code in (0, 1)
-    split = hold_out(*read(folder))
-    labelled = [json.loads(line) for line in (folder / "kernel.labels.jsonl").read_text().splitlines()[1:]]
-    assert not set(split.held_out) & {row for entry in labelled for subset in entry["subsets"] for row in subset}
-    # The likelihood is also measured on subsets for held-out items.
-    assert {entry["query"] for entry in labelled} == set(split.trained) | set(
-        split.held_out if objective == "likelihood" else ()
-    )
 
 
 def test_learning_that_does_not_help_gives_a_warning_and_its_exit_code(folder: Path) -> None:

@@ -65,9 +65,7 @@ def test_other_settings_are_refused_by_name_and_the_file_is_unchanged(
     path = tmp_path / "fit"
     write_checkpoint(path, tensors(), SETTINGS, STATE)
     before = path.read_bytes()
-    with pytest.raises(
-        InvalidParameterError, match=re.escape("started with other settings or labels: " + "; ".join(named) + ".")
-    ):
+    with pytest.raises(InvalidParameterError, match=re.escape(": " + "; ".join(named) + ".")):
         read_checkpoint(path, {**SETTINGS, **change})
     assert path.read_bytes() == before
 
@@ -105,5 +103,5 @@ def test_any_change_of_the_content_is_noticed(tmp_path: Path) -> None:
         ({**tensors(), "more": torch.ones(1)}, whole),
     ):
         save_file({name: tensor.contiguous() for name, tensor in parts.items()}, path, metadata)
-        with pytest.raises(InvalidInputError, match="file: the file is damaged; remove it to start again"):
+        with pytest.raises(InvalidInputError, match=r"file: .*damaged"):
             read_checkpoint(path, SETTINGS)

@@ -137,7 +137,7 @@ def test_the_share_is_of_different_queries_and_each_side_has_one() -> None:
     for wrong in ({"held_out": 0.0}, {"held_out": 1}, {"seed": -1}, {"queries": [N]}, {"queries": []}):
         with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
             hold_out(ITEMS, VECTORS, **wrong)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="at least 2 different queries are needed, because one is held out"):
+    with pytest.raises(InvalidInputError, match="at least 2 "):
         hold_out(ITEMS, VECTORS, queries=[4])
 
 

@@ -1,183 +1,123 @@
-"""The route: up to k candidates, with a threshold, without errors where candidates run short; ``select`` on scales."""
+"""``select``: its arguments reach the selector as they are, and wrong ones are refused."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from setselect import (
+    MMR,
+    NDPP,
     SCALES,
+    VRSD,
     Candidates,
     Coverage,
+    InvalidInputError,
     InvalidParameterError,
-    Selection,
-    Selector,
-    SetSelectWarning,
+    LowRankKernel,
+    find_references,
+    make_selector,
+    match_words,
     rescale,
     select,
     select_many,
+    select_stream,
 )
-from shared_core.selection.route import Limits, select_set
 from tests import oracles
-from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, TOP_K, VRSD_GREEDY, Pair, gaussian, names, random_cases
+from tests.shared_core.cases import RELEVANCE_PAIRS, Pair, gaussian, names, random_cases, same
+
+NAMES = ("similarity", "vrsd", "mmr", "ndpp", "coverage")
+QUERY, VECTORS = gaussian(90, 11, 5)
 
 
-def select_up_to(
-    candidates: Candidates, selector: Selector, k: int, shown: Sequence[int] = (), **limits: Any
-) -> Selection:
-    return select_set(candidates, selector, k, shown=[*shown], relevance_scale=None, limits=Limits(**limits))
+@pytest.mark.parametrize("name", NAMES)
+def test_it_gives_the_selection_of_the_selector(name: str) -> None:
+    query, vectors = gaussian(2, 20, 8)
+    expected = make_selector(name).select(Candidates(query, vectors), 5)
+    assert same(select(query, vectors, 5, name), expected)
+    assert same(select(query.tolist(), list(vectors), k=5, selector=make_selector(name)), expected)
+    if name == "coverage":
+        assert same(select(query, vectors, 5), expected)
 
 
-every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
-relevance_pairs = pytest.mark.parametrize("pair", RELEVANCE_PAIRS, ids=names)
+def test_every_argument_is_passed_on() -> None:
+    query, vectors = gaussian(2, 20, 8)
+    quality, costs = np.linspace(-1, 1, 20), np.arange(20) % 4 + 1.0
+    candidates = Candidates(query, vectors, quality=quality, costs=costs)
+    expected = MMR(0.4).select(candidates, 6, budget=9, shown=[3, 1])
+    actual = select(query, vectors, 6, "mmr", quality=quality, costs=costs, budget=9, shown=[3, 1], lambda_mult=0.4)
+    assert same(actual, expected)
+    found = select(query, vectors, selector=VRSD(), costs=costs, budget=9)
+    assert same(found, VRSD().select(candidates, budget=9))
+    ids = [f"doc {i}" for i in range(20)]
+    kernel = LowRankKernel(np.random.default_rng(0).normal(size=(20, 6)), ids=ids[::-1])
+    by_kernel = select(query, vectors, 4, "ndpp", ids=ids, kernel=kernel)
+    assert same(by_kernel, NDPP(kernel).select(Candidates(query, vectors, ids=ids), 4))
+    rules: dict[str, Any] = {"sources": [i // 4 for i in range(20)], "max_per_source": 1, "drop_near_duplicates": 0.3}
+    assert same(select(query, vectors, 6, **rules), Coverage().select(Candidates(query, vectors, **rules), 6))
 
 
-@every_pair
-def test_without_a_threshold_the_selection_is_that_of_the_selector(pair: Pair) -> None:
-    for case in random_cases(60, 30):
-        expected = pair.selector.select(case.candidates, case.k)
-        found = select_up_to(case.candidates, pair.selector, case.k)
-        assert found.indices.tolist() == expected.indices.tolist()
-        assert found.gains.tolist() == expected.gains.tolist()
-        assert (found.objective, found.filled_from) == (expected.objective, expected.filled_from)
+def test_texts_and_parts_are_read() -> None:
+    query, vectors = gaussian(2, 4, 8)
+    question, texts = "a river", ["a sea", "a river", "the long river", ""]
+    words, labels = match_words(question, texts), ["x", None, "y", ["x", "y"]]
+    read: dict[str, Any] = {"words": words, "references": find_references(texts)}
+    expected = Coverage(cover_weight=0.5).select(Candidates(query, vectors, cover=labels, **read), 3)
+    for given in (texts, tuple(texts), np.array(texts)):
+        found = select(query, vectors, 3, question=question, texts=given, cover=labels, cover_weight=0.5)
+        assert same(found, expected)
 
 
-@every_pair
-def test_a_k_above_the_number_of_candidates_selects_all_of_them(pair: Pair) -> None:
-    candidates = Candidates(*gaussian(1, 6, 9))
-    assert sorted(select_up_to(candidates, pair.selector, 100).indices.tolist()) == list(range(6))
-    assert sorted(select_up_to(candidates, pair.selector, 100, shown=[2, 0]).indices.tolist()) == [1, 3, 4, 5]
+def test_names_in_texts_are_read_unless_there_are_references() -> None:
+    texts = ["the river that flows through Ghent", "a river", "a sea", "Lys is long", "a lake"]
+    query, vectors = np.array([1.0, 0, 0, 0, 0, 0]), np.eye(6)[1:] + [[0.9], [0.8], [0.7], [0.3], [0.6]] * np.eye(6)[:1]
+    read: dict[str, Any] = {"question": "which city has a river", "texts": texts}
+    titles = [None, "", "Aral", "Ghent", None]
+    references = find_references(texts, titles)
+    assert np.argwhere(references.strength).tolist() == [[0, 3]]
+    words = match_words(read["question"], texts)
+    expected = Coverage().select(Candidates(query, vectors, words=words, references=references), 3)
+    found = select(query, vectors, 3, **read, titles=titles)
+    assert same(found, expected)
+    assert dict(zip(found.indices.tolist(), found.referred_by.tolist(), strict=True))[3] == 0  # type: ignore[union-attr]
+    # The name of the last text but one is "Lys" unless its title says otherwise, and no text has this word.
+    assert 3 not in select(query, vectors, 3, **read).indices
+    assert same(select(query, vectors, 3, **read, references=references), expected)
+    without = select(query, vectors, 3, **read, reference_weight=0)
+    assert without.referred_by is None
+    assert 3 not in without.indices
 
 
-@every_pair
-def test_only_candidates_at_or_above_the_threshold_are_selected_with_their_columns(pair: Pair) -> None:
-    for seed in range(20):
-        query, vectors = gaussian(seed, 30, 12)
-        rng = np.random.default_rng(seed)
-        columns = {"quality": rng.normal(size=30), "costs": rng.integers(1, 5, size=30).astype(float)}
-        cos = oracles.cosines(query, vectors)
-        kept = np.flatnonzero(cos >= 0.1)
-        candidates = Candidates(query, vectors, **columns)
-        selection = select_up_to(candidates, pair.selector, 4, budget=9, score_threshold=0.1)
-        part = Candidates(query, vectors[kept], **{name: column[kept] for name, column in columns.items()})
-        expected = pair.selector.select(part, min(4, len(kept)), budget=9)
-        assert selection.indices.tolist() == kept[expected.indices].tolist()
-        np.testing.assert_allclose(selection.relevance, cos[selection.indices], rtol=0, atol=1e-12)
-        np.testing.assert_allclose(selection.gains, expected.gains, rtol=1e-9, atol=1e-12)
-        assert selection.objective == pytest.approx(expected.objective)
+def test_the_words_of_all_questions_count() -> None:
+    queries, texts = np.stack([QUERY, VECTORS[3]]), [f"the {word}" for word in "abcdefghijk"]
+    found = select(queries, VECTORS, 4, question=["the a?", "the d?"], texts=texts)
+    words, references = match_words("the a? the d?", texts), find_references(texts)
+    assert same(found, Coverage().select(Candidates(queries, VECTORS, words=words, references=references), 4))
+    assert same(found, select(queries, VECTORS, 4, question="the a? the d?", texts=texts))
+    assert match_words(["a b", "b c"], texts).covered.tolist() == match_words("a b c", texts).covered.tolist()
 
 
-def test_a_cosine_equal_to_the_threshold_passes() -> None:
-    candidates = Candidates([1.0, 0.0], [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
-    assert select_up_to(candidates, TOP_K.selector, 3, score_threshold=0.0).indices.tolist() == [0, 1]
-    for seed in range(200):
-        rng = np.random.default_rng(seed)
-        query, other = rng.normal(size=(2, int(rng.integers(1, 1600)))).astype(np.float32)
-        scale = np.float32(10.0) ** rng.integers(-15, 15, size=2).astype(np.float32)
-        copy = Candidates(scale[0] * query, np.stack([other, scale[1] * query]))
-        assert 1 in select_up_to(copy, TOP_K.selector, 2, score_threshold=1.0).indices, seed
-
-
-@every_pair
-def test_with_no_open_candidate_the_selection_is_empty(pair: Pair) -> None:
-    query, vectors = gaussian(8, 6, 9)
-    for conditions, call in (
-        ({}, {"score_threshold": 0.999}),
-        ({}, {"shown": range(6)}),
-        ({"sources": "aaaaaa", "max_per_source": 1}, {"shown": [4]}),
-        ({"drop_near_duplicates": -1.0}, {"shown": [4], "score_threshold": -1.0}),
-        # Candidates 1 and 2 fit the budget and are of the source of candidate 0. The others do not fit.
-        ({"costs": [1.0] * 3 + [9.0] * 3, "sources": "aaabbb", "max_per_source": 1}, {"budget": 5, "shown": [0]}),
-    ):
-        candidates = pair.candidates(query, vectors, **conditions)  # type: ignore[arg-type]
-        selection = select_up_to(candidates, pair.selector, 2, **call)  # type: ignore[arg-type]
-        assert selection.indices.shape == selection.gains.shape == selection.relevance.shape == (0,)
-        assert selection.indices.dtype == np.int64
-        assert (selection.objective, selection.filled_from) == (0.0, None)
-
-
-@pytest.mark.parametrize("score_threshold", [None, -1.0, 0.0])
-def test_a_budget_into_which_no_candidate_fits_selects_nothing(score_threshold: float | None) -> None:
-    query, vectors = gaussian(1, 11, 12)
-    costs = np.full(11, 5.0)
-    # It fits, and is below the threshold or was shown.
-    last = int(np.argmin(oracles.cosines(query, vectors)))
-    costs[last] = 1.0
-    candidates = Candidates(query, vectors, costs=costs)
-    shown = [] if score_threshold == 0.0 else [last]
-    with pytest.warns(SetSelectWarning, match="nothing fits .* costs 5"):
-        found = select_up_to(
-            candidates, VRSD_GREEDY.selector, 3, budget=4.0, score_threshold=score_threshold, shown=shown
-        )
-    assert not len(found)
-
-
-@every_pair
-def test_shown_holds_rows_of_the_given_candidates_below_the_threshold_too(pair: Pair) -> None:
-    for seed in range(20):
-        query, vectors = gaussian(seed, 20, 12)
-        cos = oracles.cosines(query, vectors)
-        above = np.flatnonzero(cos >= 0)
-        # The reader has seen the last one, whatever its cosine with this query is.
-        shown = [int(above[-1]), int(above[0]), int(np.argmin(cos))]
-        kept = np.flatnonzero((cos >= 0) | (np.arange(20) == shown[2])).tolist()
-        k = min(3, len(kept) - 3)
-        found = select_up_to(Candidates(query, vectors), pair.selector, k, shown=shown, score_threshold=0.0)
-        expected = pair.selector.select(Candidates(query, vectors[kept]), k, shown=[kept.index(i) for i in shown])
-        assert found.indices.tolist() == [kept[i] for i in expected.indices]
-
-
-def test_a_threshold_keeps_the_row_that_names_a_pick() -> None:
-    for seed in range(20):
-        query, vectors = gaussian(seed, 20, 12)
-        kept = np.flatnonzero(oracles.cosines(query, vectors) >= 0)
-        references = np.random.default_rng(seed).random((20, 20)) < 0.2
-        candidates = Candidates(query, vectors, references=references)
-        shown = kept[-2:-1].tolist()
-        found = select_up_to(candidates, Coverage(), 5, shown=shown, score_threshold=0.0)
-        assert found.referred_by is not None
-        oracles.assert_referred_by(found.referred_by, references, found.indices.tolist(), shown)
-        assert set(found.referred_by.tolist()) <= {-1, *kept.tolist()}
-
-
-# --- a given relevance ----------------------------------------------------------------------------
-
-
-@relevance_pairs
-def test_the_threshold_applies_to_a_given_relevance_of_any_size(pair: Pair) -> None:
-    query, vectors = gaussian(4, 20, 12)
-    relevance = np.random.default_rng(4).normal(scale=30, size=20)
-    kept = np.flatnonzero(relevance >= -12.5)
-    found = select_up_to(Candidates(query, vectors, relevance=relevance), pair.selector, 5, score_threshold=-12.5)
-    expected = pair.selector.select(Candidates(query, vectors[kept], relevance=relevance[kept]), 5)
-    assert found.indices.tolist() == kept[expected.indices].tolist()
-    assert found.relevance.tolist() == relevance[found.indices].tolist()
-    # The threshold and the result have the numbers as they were before they are scaled.
-    candidates = Candidates(query, vectors, relevance=relevance)
-    scaled = select_set(candidates, pair.selector, 5, limits=Limits(score_threshold=-12.5))
-    expected = pair.selector.select(candidates.with_values(rescale(relevance)).take(kept), 5)
-    assert scaled.indices.tolist() == kept[expected.indices].tolist()
-    assert scaled.relevance.tolist() == relevance[scaled.indices].tolist()
-
-
-def test_a_given_relevance_at_the_threshold_passes_and_one_bit_below_does_not() -> None:
-    relevance = [0.7, np.nextafter(0.7, 0), 0.9]
-    candidates = Candidates([1.0, 0.0], np.ones((3, 2), np.float32), relevance=relevance)
-    assert select_up_to(candidates, TOP_K.selector, 3, score_threshold=0.7).indices.tolist() == [2, 0]
-
-
-@pytest.mark.parametrize("relevance", [None, [0.1, 0.2]])
-def test_an_unknown_scale_is_refused_with_and_without_a_relevance(relevance: Any) -> None:
-    with pytest.raises(InvalidParameterError, match="relevance_scale must be one of minmax"):
-        select([1.0, 0.0], np.eye(2), 1, relevance=relevance, relevance_scale="max")  # type: ignore[arg-type]
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("unit", [True, False], ids=["unit rows", "rows of any length"])
+def test_the_callers_arrays_are_left_alone(unit: bool, dtype: Any) -> None:
+    query, vectors = gaussian(3, 20, 8)
+    if unit:
+        query, vectors = oracles.unit(query), oracles.unit_rows(vectors)
+    given = query.astype(dtype), vectors.astype(dtype), np.ones(20), np.ones(20)
+    before = [array.tobytes() for array in given]
+    for name in NAMES:
+        quality = given[2] if name == "mmr" else None
+        select(given[0], given[1], 5, name, quality=quality, costs=given[3], budget=9)
+    assert [array.tobytes() for array in given] == before
+    assert all(array.flags.writeable for array in given)
 
 
 @pytest.mark.parametrize("scale", [*SCALES, None])
-@relevance_pairs
-def test_select_is_the_selector_on_scaled_relevance(pair: Pair, scale: Any) -> None:
+@pytest.mark.parametrize("pair", RELEVANCE_PAIRS, ids=names)
+def test_a_given_relevance_is_scaled_for_the_selector_and_reported_as_given(pair: Pair, scale: Any) -> None:
     for case in random_cases(62, 40):
         n = len(case.vectors)
         scores = case.rng.normal(scale=3, size=n) if case.number % 2 else case.rng.integers(-3, 4, size=n)
@@ -197,39 +137,58 @@ def test_select_is_the_selector_on_scaled_relevance(pair: Pair, scale: Any) -> N
 
 
 def test_the_cosine_is_the_relevance_by_name_too() -> None:
-    query, vectors = gaussian(4, 9, 5)
-    named = select(query, vectors, 3, "mmr", relevance="cosine")
-    assert named.indices.tolist() == select(query, vectors, 3, "mmr").indices.tolist()
-    many = select_many([query], vectors, 3, "mmr", relevance="cosine")
-    assert many.indices[0].tolist() == named.indices.tolist()
+    named = select(QUERY, VECTORS, 3, "mmr", relevance="cosine")
+    assert named.indices.tolist() == select(QUERY, VECTORS, 3, "mmr").indices.tolist()
+    assert select_many([QUERY], VECTORS, 3, "mmr", relevance="cosine").indices.tolist() == [named.indices.tolist()]
 
 
-@every_pair
-def test_min_gain_ends_the_set_before_the_first_gain_below_that_share(pair: Pair) -> None:
-    ended = 0
-    for case in random_cases(30, 25):
-        query, vectors = case.candidates.query, case.candidates.vectors
-        full = select(query, vectors, min(10, len(vectors)), pair.selector)
-        worth = np.exp(np.minimum(full.gains, 0)) if isinstance(pair.selector, Coverage) else full.gains / full.gains[0]
-        for min_gain, min_k in ((0.05, 1), (0.5, 1), (0.5, 3), (1.0, 2)):
-            count = next((i for i in range(min_k, len(worth)) if worth[i] < min_gain), len(worth))
-            found = select(query, vectors, len(full), pair.selector, min_gain=min_gain, min_k=min_k)
-            smaller = select(query, vectors, min(count, len(full)), pair.selector)
-            assert (found.indices.tolist(), found.objective) == (smaller.indices.tolist(), smaller.objective)
-            ended += len(found) < len(full)
-    assert ended
+READ: dict[str, Any] = {"question": "a", "texts": ["a"] * 11}
+# The arguments, the error, and words of its message. The checks of the arrays are in test_candidates.py.
+REFUSED: list[tuple[dict[str, Any], type[ValueError], str]] = [
+    ({"vectors": VECTORS[:, :4]}, InvalidInputError, r"query .*\(5,\), vectors .*\(11, 4\)"),
+    ({"k": 12}, InvalidParameterError, "k=12 .*n=11"),
+    ({"relevance": [1.0, 2.0]}, InvalidInputError, r"^relevance .*\(11,\)"),
+    ({"relevance": [np.nan] * 11}, InvalidInputError, "^relevance: row 0 .*nan"),
+    ({"relevance": range(11), "selector": "vrsd"}, InvalidParameterError, "VRSD .*'coverage', 'ndpp'"),
+    ({"relevance": range(11), "relevance_scale": "log"}, InvalidParameterError, "^relevance_scale .*minmax, rank"),
+    ({"relevance_scale": "max"}, InvalidParameterError, "^relevance_scale .*minmax"),
+    ({"selector": "mmr", "lambda_mult": 1.5}, InvalidParameterError, "lambda_mult"),
+    *(({"selector": s}, InvalidParameterError, "selector") for s in (3, None, VRSD)),
+    ({"selector": VRSD(), "refine": True}, InvalidParameterError, "VRSD.*refine"),
+    ({"refine": True}, InvalidParameterError, "'coverage' .*'refine' .*'vrsd'"),
+    ({"question": "a"}, InvalidInputError, "^texts "),
+    ({"texts": ["a"] * 11}, InvalidInputError, "^question "),
+    ({**READ, "texts": ["a"] * 10}, InvalidInputError, "^texts .*11.* 10"),
+    ({**READ, "texts": []}, InvalidInputError, "^texts .*11.* 0"),
+    ({**READ, "texts": "eleven char"}, InvalidInputError, "^texts "),
+    ({**READ, "texts": ["a"] * 4 + [None] * 7}, InvalidInputError, "^texts: row 4 .*None"),
+    ({**READ, "question": 7}, InvalidInputError, "^question .*7"),
+    ({**READ, "question": ["a", "b"]}, InvalidInputError, "question .*2.* query .*1"),
+    ({"titles": ["a"] * 11}, InvalidInputError, "^texts .*titles"),
+    ({**READ, "titles": ["b"] * 10}, InvalidInputError, "^titles .*11.* 10"),
+    ({**READ, "titles": [None, float("nan")] * 5 + ["b"]}, InvalidInputError, "^titles: row 1 .*nan"),
+    ({**READ, "titles": "eleven char"}, InvalidInputError, "^titles "),
+    ({"references": np.ones((11, 10))}, InvalidInputError, r"^references .*\(11, 11\)"),
+    ({"cover": "collection_"}, InvalidInputError, "^cover .*'collection_'"),
+]
 
 
-def test_min_gain_measures_coverage_by_the_most_relevant_candidate_alone() -> None:
-    vectors, texts = [[1.0, 0.0], [1.0, 0.1], [0.2, 1.0]], ["red", "red too", "blue"]
-    asked = {"question": "red or blue?", "texts": texts}
-    gains = select([1.0, 0.5], vectors, 3, **asked).gains
-    assert gains[0] > 1 > gains[1] > 0 > gains[2], "the second word is worth more than a candidate without words"
-    assert len(select([1.0, 0.5], vectors, 3, **asked, min_gain=1.0, min_k=1)) == 2
-    assert len(select([1.0, 0.5], vectors, 3, **asked, min_gain=float(np.exp(gains[2])) - 1e-6)) == 3
+@pytest.mark.parametrize(("given", "error", "says"), REFUSED, ids=[says for _, _, says in REFUSED])
+def test_an_invalid_argument_is_refused_by_its_name(given: Any, error: type[ValueError], says: str) -> None:
+    with pytest.raises(error, match=says):
+        select(**{"query": QUERY, "vectors": VECTORS, "k": 3, **given})
 
 
-@pytest.mark.parametrize("given", [{"min_gain": 1.5}, {"min_gain": -0.1}, {"min_gain": 0.5, "min_k": 0}])
-def test_a_min_gain_that_is_no_share_is_refused(given: Any) -> None:
-    with pytest.raises(InvalidParameterError, match=[*given][-1]):
-        select([1.0, 0.0], [[1.0, 0.0]], 1, **given)
+@pytest.mark.parametrize("call", [select, select_many, select_stream])
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("relevence", "'relevance'"),
+        ("lambda_mul", "'lambda_mult'"),
+        ("lambda_d", "'lambda_mult'"),
+        ("score_threshold", "it has quer"),
+    ],
+)
+def test_a_misspelt_argument_is_not_blamed_on_the_selector(call: Callable[..., Any], name: str, says: str) -> None:
+    with pytest.raises(InvalidParameterError, match=rf"^{call.__name__}\(\) .*'{name}': .*{says}"):
+        call(QUERY, VECTORS, 3, **{name: 1})

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, LinearKernel, Parts, Selector, SetSelectWarning
 from shared_core.candidates import References
 from shared_core.selectors import _greedy
-from tests.shared_core.cases import gaussian, use_loops
+from tests.shared_core.cases import gaussian
+from tests.shared_core.selectors.loops import use_loops
 
 numba = pytest.importorskip("numba")
 if numba.config.DISABLE_JIT:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -10,61 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import (
-    NDPP,
-    VRSD,
-    Candidates,
-    InvalidInputError,
-    NothingLeftError,
-    SetSelectWarning,
-    select,
-)
-from tests.shared_core.cases import PAIRS, VRSD_REFINED, Pair, gaussian, names, random_cases
+from shared_core import InvalidInputError, select
+from tests.shared_core.cases import PAIRS, VRSD_REFINED, Pair, gaussian, names
 
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
 both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
-
-
-@pytest.mark.parametrize("budget", [False, True], ids=["", "budget"])
-@pytest.mark.parametrize("shown", [False, True], ids=["", "shown"])
-def test_refinement_under_constraints_never_lowers_the_objective(shown: bool, budget: bool) -> None:
-    better = 0
-    for case in random_cases(130, 150, n_max=40):
-        n, rng = len(case.vectors), case.rng
-        columns: dict[str, Any] = {"sources": rng.integers(0, n // 4 + 1, size=n).tolist(), "max_per_source": 2}
-        if case.number // 12 % 2:
-            columns["drop_near_duplicates"] = 0.8
-        already = rng.permutation(n)[: min(3, n - 1)].tolist() if shown else []
-        costs = rng.integers(0, 9, size=n).astype(np.float64)
-        candidates = Candidates(case.query, case.vectors, costs=costs, **columns)
-        k = min(case.k, n - len(already))
-        amount = float(np.delete(costs, already).min()) + 12 if budget else None
-        try:
-            greedy = VRSD().select(candidates, k, budget=amount, shown=already)
-        except NothingLeftError:
-            continue
-        refined = VRSD(refine=True).select(candidates, k, budget=amount, shown=already)
-        assert len(refined) == len(greedy), str(case)
-        rounding = 2e-6 if case.vectors.dtype == np.float32 else 1e-12
-        assert refined.objective >= greedy.objective - rounding, str(case)
-        if not shown:
-            assert refined.indices[0] == greedy.indices[0]
-        better += refined.objective > greedy.objective + 1e-4
-    assert better > 3
-
-
-def test_refinement_exchanges_picks_where_the_caps_end_the_selection() -> None:
-    better = 0
-    for seed in range(60):
-        query, vectors = gaussian(seed, 24, 16)
-        sources = [i % 4 for i in range(24)]
-        kwargs: dict[str, Any] = {"sources": sources, "max_per_source": 2}
-        greedy = select(query, vectors, 12, **kwargs)
-        refined = select(query, vectors, 12, "vrsd", refine=True, **kwargs)
-        assert len(greedy) == len(refined) == 8
-        assert set(Counter(sources[i] for i in refined.indices).values()) == {2}
-        better += refined.objective > greedy.objective + 1e-9
-    assert better > 10
 
 
 def test_an_exchange_opens_the_near_duplicates_of_the_replaced_pick() -> None:
@@ -101,19 +50,6 @@ def test_copies_of_any_length_are_near_duplicates(pair: Pair, dtype: Any) -> Non
         assert sorted(i % 5 for i in picks.tolist()) == list(range(5))
 
 
-def test_ndpp_fills_in_by_relevance_under_the_caps() -> None:
-    query, vectors = gaussian(3, 30, 3)
-    sources = [i // 3 for i in range(30)]
-    candidates = Candidates(query, vectors, sources=sources, max_per_source=1)
-    selection = NDPP(ridge=0).select(candidates, 8)
-    assert selection.filled_from == 3
-    picks = selection.indices.tolist()
-    for position in range(3, 8):
-        full = {sources[i] for i in picks[:position]}
-        free = [i for i in range(30) if sources[i] not in full]
-        assert picks[position] == max(free, key=lambda i: candidates.relevance[i])
-
-
 # Four versions of one text, each near to its neighbours only, and another text.
 DEGREES = np.radians([0, 20, 40, 60, 150])
 VERSIONS = np.stack([np.cos(DEGREES), np.sin(DEGREES)], axis=1)
@@ -136,29 +72,6 @@ NEAR: dict[str, Any] = {"drop_near_duplicates": 0.9}
 def test_the_preferred_of_near_duplicates_stays(pair: Pair, prefer: Any, kept: set[int]) -> None:
     for query in ([1.0, 0.1], [0.1, 1.0], [0.5, 0.6]):
         assert {*pair.select(query, VERSIONS, 5, prefer=prefer, **NEAR).indices.tolist()} == kept
-
-
-def test_equal_values_leave_it_to_the_gain() -> None:
-    for query in gaussian(0, 20, 2)[1]:
-        assert select(query, VERSIONS, 5, prefer=[7] * 5, **NEAR).indices.tolist() == (
-            select(query, VERSIONS, 5, **NEAR).indices.tolist()
-        )
-
-
-def test_what_is_near_to_a_shown_one_drops_nothing() -> None:
-    # Row 1 is near to the shown row 0, so its higher rank must not drop row 2.
-    found = select([1.0, 0.5], VERSIONS, 4, prefer=[0, 9, 1, 0, 0], shown=[0], **NEAR)
-    assert {*found.indices.tolist()} == {2, 4}
-
-
-@every_pair
-def test_a_preferred_copy_that_cannot_be_picked_drops_nothing(pair: Pair) -> None:
-    # Row 1 would drop rows 0 and 2, but costs more than the budget, or its source is full.
-    dear: dict[str, Any] = {"costs": [1, 9, 1, 1, 1], "budget": 8}
-    full: dict[str, Any] = {"sources": "abcdb", "max_per_source": 1, "shown": [4]}
-    for more, others in ((dear, {4}), (full, set())):
-        found = pair.select([1.0, 0.5], VERSIONS, None if more is dear else 4, prefer=[2, 9, 1, 0, 0], **NEAR, **more)
-        assert {*found.indices.tolist()} == {0, 2} | others
 
 
 def test_a_large_number_of_candidates_needs_no_square_matrix() -> None:
@@ -186,8 +99,3 @@ def test_a_large_number_of_candidates_needs_no_square_matrix() -> None:
 def test_values_without_an_order_are_refused(prefer: Any, word: str) -> None:
     with pytest.raises(InvalidInputError, match=word):
         select([1.0, 0.1], VERSIONS, 2, prefer=prefer, **NEAR)
-
-
-def test_prefer_alone_has_no_effect() -> None:
-    with pytest.warns(SetSelectWarning, match="prefer has no effect without drop_near_duplicates"):
-        select([1.0, 0.1], VERSIONS, 2, prefer=range(5))

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shared_core import NDPP, Candidates, Coverage, InvalidParameterError, Parts, Selection, match_words, select
+from shared_core import NDPP, Candidates, Coverage, InvalidParameterError, Parts, Selection, select
 from shared_core.candidates import References
-from shared_core.selectors.coverage import COVERED, REFERRED
-from tests import oracles
-from tests.shared_core.cases import Grid, draw_relevance, gaussian, grids, random_cases
+from shared_core.selectors.coverage import COVERED
+from tests.shared_core.cases import assert_alike, draw_relevance, gaussian, random_cases
 
 quick = settings(deadline=None, derandomize=True, max_examples=40)
 pytestmark = pytest.mark.usefixtures("either_way")
@@ -34,11 +33,6 @@ def random_parts(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return {"words": Parts(covered, rng.random(6) + 0.1), "cover": rng.choice(["a", "b", "c"], size=n)}
 
 
-def assert_alike(a: Selection, b: Selection) -> None:
-    assert a.indices.tolist() == b.indices.tolist()
-    np.testing.assert_allclose(a.gains, b.gains, rtol=1e-9, atol=1e-11)
-
-
 # --- without words --------------------------------------------------------------------------------
 
 
@@ -52,14 +46,6 @@ def test_without_words_and_parts_it_is_ndpp_with_logarithms_as_gains() -> None:
             ours, theirs = (kind().select(candidates, k, shown=shown) for kind in (Coverage, NDPP))
             assert ours.indices.tolist() == theirs.indices.tolist(), case
             np.testing.assert_allclose(np.exp(ours.gains), theirs.gains, rtol=1e-6)
-
-
-@quick
-@given(data=grids())
-def test_the_same_where_scores_tie(data: Grid) -> None:
-    query, vectors, k = data
-    candidates = Candidates(query, vectors)
-    assert Coverage().select(candidates, k).indices.tolist() == NDPP().select(candidates, k).indices.tolist()
 
 
 @quick
@@ -149,34 +135,12 @@ def test_a_word_of_all_texts_or_of_none_changes_nothing(more: str) -> None:
     assert_alike(of_words(f"{more} bridges of Paris {more}"), of_words("bridges of Paris"))
 
 
-@quick
-@given(words=st.lists(st.sampled_from(" ".join(TEXTS).split()), max_size=8), data=st.data())
-def test_the_order_of_the_words_and_their_repetition_change_nothing(words: list[str], data: st.DataObject) -> None:
-    other = data.draw(st.permutations(words)) + words[:2]
-    assert_alike(of_words(" ".join(other)), of_words(" ".join(words)))
-
-
 @pytest.mark.parametrize("question", ["", "?", "the", "zzz"])
 def test_a_question_that_tells_no_text_from_another_leaves_it_to_the_vectors(question: str) -> None:
     query, vectors = gaussian(5, 5, 8)
     assert_alike(of_words(question), select(query, vectors, 5))
     assert_alike(of_words("the river", ["", "", "?"], 3), of_words(question, ["one"] * 3, 3))
     assert of_words(question, ["one text"], 1).indices.tolist() == [0]
-
-
-def test_copies_of_a_text_are_selected_in_their_order() -> None:
-    rng = np.random.default_rng(6)
-    for dtype in (np.float32, np.float64):
-        for number in range(60):
-            n, d, k = int(rng.integers(2, 60)), int(rng.integers(2, 60)), 9
-            kind = np.r_[:n, rng.integers(0, n, size=30)]
-            vectors = rng.normal(size=(n, d)).astype(dtype)[kind]
-            texts = [" ".join(rng.choice(list("abcdefgh"), size=3)) for _ in range(n)]
-            words = match_words("a b c d e", [texts[i] for i in kind])
-            given_ = {"relevance": rng.normal(size=n)[kind]} if number % 2 else {}
-            picks = Coverage().select(Candidates(np.ones(d, dtype), vectors, words=words, **given_), k).indices
-            for at, pick in enumerate(picks):
-                assert not [i for i in range(pick) if kind[i] == kind[pick] and i not in picks[:at]], (number, picks)
 
 
 # --- several queries ------------------------------------------------------------------------------
@@ -243,20 +207,6 @@ def test_a_candidate_that_an_earlier_text_names_is_preferred_and_says_by_which()
 
 
 @quick
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 12), weight=st.sampled_from([0.25, 1.0, 1e6]))
-def test_the_bonus_is_that_of_the_earlier_text_that_names_the_candidate_most(seed: int, n: int, weight: float) -> None:
-    query, vectors = gaussian(seed, n, 6)
-    rng = np.random.default_rng(seed)
-    references = random_references(rng, n)
-    candidates = {"query": query, "vectors": vectors, **random_parts(rng, n)}
-    i, *before = rng.permutation(n).tolist()
-    plain, selector = gain_of(i, candidates, before), Coverage(reference_weight=weight)
-    gain = gain_of(i, candidates | {"references": references}, before, selector)
-    bonus = REFERRED * weight * oracles.clearness(i, before, references)
-    assert gain - plain == pytest.approx(bonus, rel=1e-9, abs=1e-9)
-
-
-@quick
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 15))
 def test_what_names_nothing_changes_nothing(seed: int, n: int) -> None:
     query, vectors = gaussian(seed, n, 6)
@@ -278,38 +228,6 @@ def test_what_names_nothing_changes_nothing(seed: int, n: int) -> None:
     np.fill_diagonal(itself, rng.random(n))
     itself_too = Candidates(**given_, references=references._replace(strength=itself))
     assert_alike(Coverage().select(itself_too, n), Coverage().select(bridged, n))
-
-
-@quick
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 15), shown=st.integers(0, 2))
-def test_the_order_of_the_candidates_does_not_matter_to_names(seed: int, n: int, shown: int) -> None:
-    query, vectors = gaussian(seed, n + 2, 6)
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(n + 2)
-    place = np.argsort(order)
-    candidates = Candidates(query, vectors, references=random_references(rng, n + 2))
-    found = Coverage().select(candidates, n, shown=range(shown))
-    moved = Coverage().select(candidates.take(order), n, shown=place[:shown].tolist())
-    assert order[moved.indices].tolist() == found.indices.tolist()
-    np.testing.assert_allclose(moved.gains, found.gains, rtol=1e-9, atol=1e-11)
-    assert moved.referred_by is not None
-    assert [-1 if i < 0 else order[i] for i in moved.referred_by] == found.referred_by.tolist()  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("weight", [1.0, 1e6])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_of_copies_the_first_is_selected_and_names_others(dtype: Any, weight: float) -> None:
-    for seed in range(30):
-        rng = np.random.default_rng(seed)
-        kind = np.r_[:12, rng.integers(0, 12, size=12)]
-        named, names, _ = random_references(rng, 12)
-        references = References(named[np.ix_(kind, kind)], names[kind])
-        query, vectors = gaussian(seed, 12, 16, dtype)
-        found = Coverage(reference_weight=weight).select(Candidates(query, vectors[kind], references=references), 12)
-        picks = found.indices.tolist()
-        for at, pick in enumerate(picks):
-            assert not [i for i in range(pick) if kind[i] == kind[pick] and i not in picks[:at]], (seed, picks)
-        oracles.assert_referred_by(found.referred_by, references, picks)
 
 
 # --- numbers at the ends of the range -------------------------------------------------------------

@@ -90,19 +90,6 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(biased.gains, [0.75, 0.4 - 0.4], atol=1e-12)
 
 
-def test_novelty_counts_all_picks() -> None:
-    # Row 2 is almost a copy of the first pick and far from the second. Compared with the second alone it would win.
-    vectors = [[1.0, 0.1, 0.0], [0.6, -0.8, 0.0], [1.0, 0.11, 0.0], [0.5, 0.0, 0.9]]
-    selection = MMR(lambda_mult=0.5).select(Candidates([1.0, 0.0, 0.0], vectors), 3)
-    assert 2 not in selection.indices.tolist()
-
-
-def test_quality_enters_as_given() -> None:
-    candidates = Candidates([1.0, 0.0], [[1.0, 0.0], [0.0, 1.0]], quality=[0.0, 1e6])
-    assert MMR(lambda_b=0.95).select(candidates, 1).indices.tolist() == [1]
-    assert MMR(lambda_b=1.0).select(candidates, 1).indices.tolist() == [0]
-
-
 @pytest.mark.parametrize("value", [-0.01, 1.01, 2, -1, np.nan, np.inf])
 @pytest.mark.parametrize("name", ["lambda_mult", "lambda_b"])
 def test_lambdas_out_of_range_are_refused(name: str, value: float) -> None:

@@ -6,58 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from shared_core import (
-    NDPP,
-    Candidates,
-    InvalidParameterError,
-    KernelError,
-    LinearKernel,
-    LowRankKernel,
-    select,
-)
-from shared_core.selection.route import Limits, select_set
+from shared_core import NDPP, Candidates, InvalidParameterError, KernelError, LinearKernel, LowRankKernel, select
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
-from tests.shared_core.cases import available_loops, draw_relevance, gaussian, random_cases, use_loops
-
-Factors = tuple[NDArray[np.float64], NDArray[np.float64] | None, NDArray[np.float64] | None]
-
-
-def random_factors(rng: np.random.Generator, rows: int) -> Factors:
-    """V, B and a skew C; some without a skew part, some with an odd size of C, some with more columns than rows."""
-    V = rng.normal(size=(rows, int(rng.integers(1, 17))))
-    skew = int(rng.integers(0, 8))
-    if skew == 0:
-        return V, None, None
-    C = rng.normal(size=(skew, skew))
-    return V, rng.normal(size=(rows, skew)), C - C.T
-
-
-@pytest.mark.parametrize("kind", ["low rank", "linear"])
-def test_kernels_agree_with_the_reference(kind: str) -> None:
-    for case in random_cases(52 if kind == "low rank" else 53, 240):
-        n, d = case.vectors.shape
-        ids: Any = None
-        if kind == "low rank":
-            rows = n + int(case.rng.integers(0, 20))
-            V, B, C = random_factors(case.rng, rows)
-            ids = case.rng.permutation(rows)[:n].tolist()
-            kernel: Any = LowRankKernel(V, B, C)
-            dense = oracles.ndpp_dense(V, B, C)[np.ix_(ids, ids)]
-        else:
-            V, B, C = random_factors(case.rng, d)
-            kernel, unit = LinearKernel(V, B, C), oracles.unit_rows(case.vectors)
-            dense = oracles.ndpp_dense(unit @ V, None if B is None else unit @ B, C)
-        mapping = "exponential" if case.number % 3 == 0 else "linear"
-        selector = NDPP(kernel, mapping, 0.3 if mapping == "exponential" else "auto")  # type: ignore[arg-type]
-        # Every fourth case brings its own relevance.
-        worth = draw_relevance(case) if case.number % 4 == 0 else None
-        actual = selector.select(Candidates(case.query, case.vectors, ids=ids, relevance=worth), case.k)
-        more: dict[str, Any] = {"kernel": dense, "relevance": worth, "kind": mapping, "temperature": 0.3}
-        expected = oracles.ndpp_greedy(case.query, case.vectors, case.k, **more)
-        oracles.assert_agrees(actual, expected, f"{kind}, {mapping}, {case}")
+from tests.shared_core.cases import gaussian
+from tests.shared_core.selectors.loops import available_loops, use_loops
 
 
 def test_by_hand() -> None:
@@ -101,17 +55,6 @@ def test_a_ridge_beside_a_kernel_and_shown_candidates(way: str) -> None:
             oracles.assert_agrees(actual, expected, f"skew rank {skew_rank}, shown {shown}")
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_after_the_rank_picks_are_filled_in_by_a_given_relevance(dtype: Any) -> None:
-    # All rows have one direction, so each pick after the first is filled in. A difference of 1e-9 decides, and equal
-    # values go to the lower index.
-    query, row = np.random.default_rng(4).normal(size=(2, 6)).astype(dtype)
-    relevance = [-0.2, 0.3, 0.3 + 1e-9, -0.2, 5.0, -0.2 + 1e-9]
-    selection = NDPP(ridge=0).select(Candidates(query, np.tile(row, (6, 1)), relevance=relevance), 6)
-    assert selection.filled_from == 1
-    assert selection.indices.tolist() == [4, 2, 1, 5, 0, 3]
-
-
 def test_of_copies_of_any_length_almost_at_right_angles_to_the_query_the_first_is_picked() -> None:
     # Lengths that are no powers of two change the last bits of a direction. A small cosine enlarges that.
     rng = np.random.default_rng(10)
@@ -123,17 +66,6 @@ def test_of_copies_of_any_length_almost_at_right_angles_to_the_query_the_first_i
             assert NDPP(relevance_mapping=relevance).select(Candidates(query, vectors), 1).indices.tolist() == [0]
 
 
-def test_a_given_relevance_is_the_r_of_the_paper() -> None:
-    # L is the identity, so a gain is r_i². Relevance below 1e-6 counts as 1e-6.
-    relevance = [0.5, 3.0, -8.0, 0.25]
-    candidates = Candidates([1.0] * 4, np.eye(4), relevance=relevance)
-    linear = NDPP(relevance_mapping="linear", ridge=0).select(candidates, 4)
-    assert linear.indices.tolist() == [1, 0, 3, 2]
-    np.testing.assert_allclose(linear.gains, [9.0, 0.25, 0.0625, 1e-12], rtol=1e-12)
-    exponential = NDPP(relevance_mapping="exponential", temperature=2.0, ridge=0).select(candidates, 4)
-    np.testing.assert_allclose(exponential.gains, np.exp([0.0, -1.25, -1.375, -5.5]), rtol=1e-12)
-
-
 @pytest.mark.parametrize("way", available_loops())
 def test_where_r_squared_overflows_or_underflows_the_more_relevant_still_comes_first(way: str) -> None:
     # L is the identity, so the order of the picks is that of the relevance.
@@ -142,18 +74,6 @@ def test_where_r_squared_overflows_or_underflows_the_more_relevant_still_comes_f
         with use_loops(way):
             found = selector.select(Candidates(np.ones(4), np.eye(4), relevance=relevance), 4)
         assert found.indices.tolist() == [3, 1, 2, 0], selector
-
-
-@pytest.mark.parametrize("rank", [2, 3, 4, 5])
-def test_the_rank_of_a_nonsymmetric_kernel_counts_both_parts(rank: int) -> None:
-    rng = np.random.default_rng(rank)
-    V, B = rng.normal(size=(12, 2)), rng.normal(size=(12, rank))
-    C = rng.normal(size=(rank, rank))
-    C = C - C.T
-    dense = oracles.ndpp_dense(V, B, C)
-    query, vectors = gaussian(rank, 12, 6)
-    selection = NDPP(LowRankKernel(V, B, C)).select(Candidates(query, vectors), 12)
-    assert selection.filled_from == np.linalg.matrix_rank(dense)
 
 
 def test_with_a_purely_skew_kernel_all_picks_are_filled_in() -> None:
@@ -180,38 +100,6 @@ def test_shown_candidates_with_a_zero_pivot_and_a_regular_block() -> None:
     for shown in ([0, 1], [1, 0]):
         actual = NDPP(LowRankKernel(V, B, C), "linear").select(Candidates(query, vectors), 3, shown=shown)
         oracles.assert_agrees(actual, oracles.ndpp_greedy(query, vectors, 3, kernel=dense, shown=shown))
-
-
-def test_gains_may_rise_under_a_nonsymmetric_kernel() -> None:
-    # The skew part makes the determinant of the pair larger than the product of the two single ones.
-    kernel = LowRankKernel(0.1 * np.eye(2), np.eye(2), [[0, 1], [-1, 0]])
-    selection = NDPP(kernel).select(Candidates([1.0, 0.0], [[1.0, 0.1], [1.0, -0.1]]), 2)
-    assert selection.gains[1] > selection.gains[0]
-
-
-def test_a_low_temperature_selects_by_relevance_and_a_high_one_by_diversity() -> None:
-    query, vectors = gaussian(9, 30, 20)
-    cold = NDPP(relevance_mapping="exponential", temperature=1e-3).select(Candidates(query, vectors), 5)
-    oracles.assert_same_picks(cold, oracles.top_k(query, vectors, 5))
-    hot = NDPP(relevance_mapping="exponential", temperature=1e6, ridge=0).select(Candidates(query, vectors), 5)
-    kernel = oracles.ndpp_dense(oracles.unit_rows(vectors))
-    assert hot.objective == pytest.approx(oracles.ndpp_determinant(kernel, hot.indices.tolist()), rel=1e-4)
-
-
-def auto_log_r(relevance: Any) -> NDArray[np.float64]:
-    T = oracles.auto_temperature(relevance, AUTO_TEMPERATURE)
-    return np.array([(x - max(relevance)) / (2 * T) for x in relevance])
-
-
-def test_the_automatic_temperature_is_that_of_the_formula() -> None:
-    # L is the identity, so a gain is r_i². The cosines are (4, 2, 1, 0) / √21, then the given relevance counts.
-    for relevance in (None, [0.5, 3.0, -8.0, 0.25]):
-        candidates = Candidates([4.0, 2.0, 1.0, 0.0], np.eye(4), relevance=relevance)
-        selection = NDPP(ridge=0).select(candidates, 4)
-        log_r = auto_log_r(relevance or [float(x) / math.sqrt(21) for x in (4, 2, 1, 0)])
-        assert selection.indices.tolist() == np.argsort(-log_r).tolist()
-        np.testing.assert_allclose(np.log(selection.gains), 2 * np.sort(log_r)[::-1], rtol=1e-12, atol=1e-15)
-        assert NDPP(temperature="auto") == NDPP(temperature=None) == NDPP()
 
 
 @pytest.mark.parametrize("shown", [[], [3, 17]])
@@ -242,26 +130,6 @@ def test_with_equal_relevance_the_kernel_decides_alone(given: float | None, dtyp
     plain = oracles.ndpp_greedy(query, rows, 3, kernel=oracles.ndpp_dense(V), relevance=np.ones(12))
     oracles.assert_same_picks(found, plain)
     np.testing.assert_allclose(found.gains, plain.gains, rtol=1e-9)
-
-
-def test_one_candidate_and_two() -> None:
-    assert NDPP(ridge=0).select(Candidates([1.0, 0.5], [[3.0, 4.0]]), 1).gains.tolist() == [pytest.approx(1)]
-    for second in (0.9, 0.999999, -0.4):
-        candidates = Candidates([1.0, 0.0], np.eye(2), relevance=[1.0, second])
-        # log r² of the second is (second - 1) / T, and T is c·σ = c·(1 - second) / 2.
-        gains = NDPP(ridge=0).select(candidates, 2).gains
-        np.testing.assert_allclose(gains, [1, math.exp(-2 / AUTO_TEMPERATURE)], rtol=1e-6)
-
-
-def test_shown_candidates_count_in_the_temperature_and_dropped_ones_do_not() -> None:
-    relevance = [5.0, 0.25, 1.0, 3.0]
-    candidates = Candidates(np.ones(4), np.eye(4), relevance=relevance)
-    found = NDPP(ridge=0).select(candidates, 2, shown=[0])
-    assert found.indices.tolist() == [3, 2]
-    np.testing.assert_allclose(np.log(found.gains), 2 * auto_log_r(relevance)[[3, 2]], rtol=1e-12)
-    above = select_set(candidates, NDPP(ridge=0), 4, limits=Limits(score_threshold=0.5))
-    assert above.indices.tolist() == [0, 3, 2]
-    np.testing.assert_allclose(np.log(above.gains), 2 * auto_log_r([5.0, 3.0, 1.0]), rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -327,7 +195,7 @@ def test_a_kernel_is_loaded_from_its_file(tmp_path: Path) -> None:
         for given in (path, str(path)):
             assert NDPP(given).select(candidates, 5).indices.tolist() == expected
     path.write_bytes(b"no kernel")
-    with pytest.raises(KernelError, match=r"kernel\.safetensors: truncated, or not a safetensors file"):
+    with pytest.raises(KernelError, match=r"kernel\.safetensors: "):
         NDPP(path)
     with pytest.raises(FileNotFoundError, match=r"nowhere\.safetensors"):
         NDPP("nowhere.safetensors")

@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 from shared_core import Candidates, TopK
-from tests.shared_core.cases import Grid, gaussian, grids
+from tests.shared_core.cases import gaussian
 
 
 def test_by_hand() -> None:
@@ -16,15 +15,6 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(selection.gains, [0.8, 0.6, 0.0], atol=1e-15)
     np.testing.assert_allclose(selection.objective, 1.4, atol=1e-15)
     assert selection.filled_from is None
-
-
-@settings(deadline=None, derandomize=True, max_examples=50)
-@given(grids())
-def test_gains_are_the_relevance_and_never_rise(data: Grid) -> None:
-    query, vectors, k = data
-    selection = TopK().select(Candidates(query, vectors), k)
-    assert np.array_equal(selection.gains, selection.relevance)
-    assert np.all(np.diff(selection.gains) <= 1e-14)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -77,7 +77,7 @@ def test_an_answer_without_a_perspective_is_valid(root: Any, perspective: Any) -
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
-        (("limit", "oppose"), r"words that are not in the query \(oppose\)"),
+        (("limit", "oppose"), r"words .*\(oppose\)"),
         (("limit", "against higher limits"), r"\(higher, limits\)"),
         (("limit", QUERY), "whole query"),
         (("limit", "limit speed lower a against argue letters which"), "whole query"),
@@ -124,19 +124,13 @@ async def test_a_query_of_fewer_than_two_words_is_not_sent_to_the_model(query: s
     assert model.queries == []
 
 
-def test_the_least_recently_used_answer_is_dropped_first() -> None:
+@pytest.mark.parametrize(("cache_size", "asked"), [(2, "abcb"), (0, "abacab")])
+def test_the_least_recently_used_answer_is_dropped_first(cache_size: int, asked: str) -> None:
     model = Model(("root", None))
-    extractor = PerspectiveExtractor(model.split, cache_size=2)
-    for query in ("in a", "in b", "in a", "in c", "in a", "in b"):
-        extractor.extract(query)
-    assert model.queries == ["in a", "in b", "in c", "in b"]
-
-
-def test_without_a_cache_the_model_is_asked_each_time() -> None:
-    model = Model(GOOD)
-    extractor = PerspectiveExtractor(model.split, cache_size=0)
-    assert [extractor.extract(QUERY), extractor.extract(QUERY)] == [GOOD, GOOD]
-    assert len(model.queries) == 2
+    extractor = PerspectiveExtractor(model.split, cache_size=cache_size)
+    for letter in "abacab":
+        extractor.extract(f"in {letter}")
+    assert model.queries == [f"in {letter}" for letter in asked]
 
 
 async def test_without_an_async_function_the_event_loop_stays_free() -> None:
@@ -211,7 +205,7 @@ async def test_what_each_form_of_perspective_means(perspective: Any, wanted: Que
 
 
 async def test_a_function_that_returns_something_else_is_an_error() -> None:
-    message = "must return a text, QueryParts or None, got 3"
+    message = "QueryParts.* 3"
     with pytest.raises(PerspectiveError, match=message):
         read_perspective(lambda query: 3, QUERY)
     with pytest.raises(PerspectiveError, match=message):
@@ -224,9 +218,9 @@ def test_perspective_vector_is_checked_against_the_perspective() -> None:
     for perspective in (None, at_comma, PerspectiveExtractor(at_comma)):
         assert check_perspective_vector("difference", perspective) == "difference"
     for perspective in ("against", [1.0], np.ones(2)):
-        with pytest.raises(InvalidParameterError, match="needs the root query"):
+        with pytest.raises(InvalidParameterError, match="root"):
             check_perspective_vector("difference", perspective)
-    with pytest.raises(InvalidParameterError, match="must be one of text, difference, got 'root'"):
+    with pytest.raises(InvalidParameterError, match=r"text, difference.*'root'"):
         check_perspective_vector("root", None)
 
 

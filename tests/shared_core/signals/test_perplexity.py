@@ -93,10 +93,7 @@ def test_an_item_that_is_not_a_text_is_named(questions: Any, answers: Any, words
         quality().score(questions, answers)
 
 
-@pytest.mark.parametrize(
-    "template",
-    ["{answer}", "{question}", "{answer} {question}", "{question}{answer}{answer}"],
-)
+@pytest.mark.parametrize("template", ["{answer}", "{question}", "{answer} {question}", "{question}{answer}{answer}"])
 def test_a_template_must_contain_the_question_and_end_with_the_answer(template: str) -> None:
     with pytest.raises(InvalidParameterError, match="template must contain"):
         quality(template=template)
@@ -193,11 +190,7 @@ def test_resume_needs_a_name_for_the_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "line"),
-    [
-        ("not ours\n", 1),
-        ('{"key": "a", "log_probability": -1.0}\n[]\n', 2),
-        ("one line, no end", 1),
-    ],
+    [("not ours\n", 1), ('{"key": "a", "log_probability": -1.0}\n[]\n', 2), ("one line, no end", 1)],
 )
 def test_a_file_of_another_kind_is_an_error_and_stays_unchanged(content: str, line: int, tmp_path: Path) -> None:
     file = tmp_path / "precious.json"

@@ -146,11 +146,11 @@ def test_the_words_alone_find_the_right_text(question: str, texts: list[str]) ->
 @pytest.mark.parametrize(
     ("question", "texts", "says"),
     [
-        (None, ["a"], "question must be a string or a list of strings, got None"),
-        (["a", None], ["a"], "question must be a string or a list of strings"),
-        ("a", ["a", None], "texts: row 1 is None"),
-        ("a", ["a", b"b"], "texts: row 1 is b'b'"),
-        ("a", "ab", "texts must be a sequence of strings, .*got 'ab'"),
+        (None, ["a"], "question .*None"),
+        (["a", None], ["a"], "question "),
+        ("a", ["a", None], "texts: row 1 .*None"),
+        ("a", ["a", b"b"], "texts: row 1 .*b'b'"),
+        ("a", "ab", "texts .*'ab'"),
     ],
 )
 def test_what_is_no_text_is_refused(question: Any, texts: Any, says: str) -> None:

@@ -165,7 +165,7 @@ def test_vectors_of_any_kind_are_used_or_are_an_error_of_their_row() -> None:
 
 
 def test_a_function_must_return_a_mapping() -> None:
-    with pytest.raises(VectorSourceError, match=r"vectors_by_id\(ids\) must return a mapping.*got \[1, 2\]"):
+    with pytest.raises(VectorSourceError, match=r"^vectors_by_id\(ids\) .*\[1, 2\]"):
         select_table(given(), lambda ids: [1, 2], **GIVEN, selector="mmr")
 
 
@@ -234,14 +234,14 @@ def test_lists_of_every_type_are_read(of: Any, lists: Any, number: Any, index: P
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
-        ({"candidates_column": "documents"}, InvalidInputError, "no column documents"),
-        ({"relevance_column": "worth"}, InvalidInputError, "no column worth; there is id, vector, hits, scores"),
-        ({"candidates_column": None}, InvalidParameterError, "relevance_column .*so candidates_column must"),
-        ({"candidates_column": "id"}, InvalidInputError, "'id' must contain lists of whole numbers, but contains int"),
-        ({"candidates_column": "scores"}, InvalidInputError, "'scores' must contain lists of whole numbers, but"),
-        ({"relevance_column": "names"}, InvalidInputError, "'names' must contain lists of numbers, but contains"),
-        ({"selector": "vrsd"}, InvalidParameterError, "VRSD selects by angles"),
-        ({"relevance_scale": "log"}, InvalidParameterError, "relevance_scale must be one of minmax, rank, sigmoid"),
+        ({"candidates_column": "documents"}, InvalidInputError, "documents"),
+        ({"relevance_column": "worth"}, InvalidInputError, "worth; .* id, vector, hits, scores"),
+        ({"candidates_column": None}, InvalidParameterError, "^relevance_column .*candidates_column"),
+        ({"candidates_column": "id"}, InvalidInputError, "'id' .*int"),
+        ({"candidates_column": "scores"}, InvalidInputError, "'scores' .*whole numbers"),
+        ({"relevance_column": "names"}, InvalidInputError, "'names' .*numbers"),
+        ({"selector": "vrsd"}, InvalidParameterError, "VRSD"),
+        ({"relevance_scale": "log"}, InvalidParameterError, "^relevance_scale .*minmax, rank"),
     ],
 )
 def test_a_run_that_cannot_start_is_refused_before_anything_is_written(

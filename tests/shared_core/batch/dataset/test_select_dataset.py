@@ -153,7 +153,7 @@ def test_every_kind_of_index_gives_the_same_picks_and_is_named_if_it_is_truncate
     whole = index.read_bytes()
     for damaged in (b"", whole[:3], whole[: len(whole) // 2]):
         index.write_bytes(damaged)
-        with pytest.raises(InvalidInputError, match=r"the index .*index\.faiss cannot be read by FAISS"):
+        with pytest.raises(InvalidInputError, match=r"index\.faiss .*FAISS"):
             select_table(table(), index, **SETTINGS)
 
 
@@ -167,7 +167,7 @@ def test_a_search_that_faiss_refuses_names_the_index_and_restores_the_threads(in
         ivf = faiss.read_index(str(index))
         ivf.nprobe = 0
         faiss.write_index(ivf, str(index))
-        with pytest.raises(VectorSourceError, match=r"could not search .*index\.faiss.*nprobe"):
+        with pytest.raises(VectorSourceError, match=r"index\.faiss.*nprobe"):
             select_table(table(), index, **SETTINGS)
         assert faiss.omp_get_max_threads() == 2
     finally:
@@ -183,9 +183,9 @@ def test_an_index_without_vectors_is_refused_before_it_ends_the_process(index: P
     codes = faiss.read_index(str(index))
     for kind, error, says in (
         (faiss.IndexFlatIP(D), InvalidInputError, "is empty"),
-        (hashes, VectorSourceError, "is an IndexIVFSpectralHash, which does not return"),
-        (named, VectorSourceError, "is an IndexIVFSpectralHash, which does not return"),
-        (faiss.extract_index_ivf(codes), VectorSourceError, "is an IndexIVFPQFastScan, which does not return"),
+        (hashes, VectorSourceError, ".*IndexIVFSpectralHash"),
+        (named, VectorSourceError, ".*IndexIVFSpectralHash"),
+        (faiss.extract_index_ivf(codes), VectorSourceError, ".*IndexIVFPQFastScan"),
     ):
         faiss.write_index(kind, str(index))
         with pytest.raises(error, match=rf"index\.faiss {says}"):
@@ -216,7 +216,7 @@ def test_a_search_may_find_few_or_none_or_unusable_vectors_but_must_answer_every
     assert (none["ids"], none["error"]) == (None, "the search found nothing")
     assert unusable["ids"] is None
     assert "InvalidInputError: vectors: row 1" in unusable["error"]
-    with pytest.raises(VectorSourceError, match="got 4 queries and returned 3 lists of ids"):
+    with pytest.raises(VectorSourceError, match=r" 4 queries .* 3 lists"):
         select_table(table().slice(0, 4), search, **SETTINGS)
 
     def unreachable(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
@@ -272,7 +272,7 @@ def test_texts_are_embedded_and_bad_texts_have_errors(tmp_path: Path, monkeypatc
     found = select_table(given, tmp_path / "index.faiss", k=1, text_column="text")
     assert found["ids"].to_pylist() == [[1], None, None, [0]]
     assert found["error"].to_pylist() == [None, "the text is null", "the text is blank", None]
-    with pytest.raises(InvalidInputError, match="the model's vectors have length 4, the index's 24"):
+    with pytest.raises(InvalidInputError, match=r"model.* 4, .*index.* 24"):
         select_table(given, flat_index(tmp_path / "other.faiss"), k=1, text_column="text")
 
 
@@ -324,7 +324,7 @@ def test_parts_of_a_run_during_which_a_file_changes_are_removed(
             (tmp_path / "new").replace(index)
 
     monkeypatch.setattr(Worker, "write_part", write_and_change)
-    with pytest.raises(InvalidInputError, match="changed while the run was reading them"):
+    with pytest.raises(InvalidInputError, match=" changed "):
         select_dataset(files, index, out=out, block_rows=50, **SETTINGS)
     assert sorted(out.iterdir()) == kept
 
@@ -335,7 +335,7 @@ def test_a_second_run_into_the_same_folder_stops(index: Path, files: Path, tmp_p
         for change in ({}, {"k": 3}):
             with pytest.raises(
                 InvalidParameterError,
-                match=rf"sets is in use by process {os.getpid()} on .*: wait until it ends, or name another folder",
+                match=f"sets .* process {os.getpid()} ",
             ):
                 select_dataset(files, index, out=out, **{**SETTINGS, **change})
     assert list(out.iterdir()) == []
@@ -345,28 +345,28 @@ def test_a_second_run_into_the_same_folder_stops(index: Path, files: Path, tmp_p
 def test_folders_and_files_of_others_are_not_changed(index: Path, files: Path, tmp_path: Path) -> None:
     (tmp_path / "sets").mkdir()
     (tmp_path / "sets" / "holiday.jpg").write_text("picture")
-    with pytest.raises(InvalidParameterError, match=r"contains holiday\.jpg but no _settings\.json"):
+    with pytest.raises(InvalidParameterError, match=r"holiday\.jpg .*_settings\.json"):
         select_dataset(files, index, out=tmp_path / "sets", **SETTINGS)
     assert [f.name for f in (tmp_path / "sets").iterdir()] == ["holiday.jpg"]
-    with pytest.raises(InvalidParameterError, match="out must be a folder"):
+    with pytest.raises(InvalidParameterError, match=r"^out .*folder"):
         select_dataset(files, index, out=files, **SETTINGS)
 
 
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
-        ({"id_column": "name"}, InvalidInputError, "no column name .*id_column=None.*; there is id, unread, vector"),
-        ({"vector_column": "unread"}, InvalidInputError, "must contain lists of floats, but contains int64"),
-        ({"text_column": "vector"}, InvalidInputError, "must contain text"),
+        ({"id_column": "name"}, InvalidInputError, "name .*id_column=None.* id, unread, vector"),
+        ({"vector_column": "unread"}, InvalidInputError, "lists of floats.* int64"),
+        ({"text_column": "vector"}, InvalidInputError, " text"),
         ({"text_column": "id", "vector_column": "vector"}, InvalidParameterError, "or texts"),
-        ({"model": "x"}, InvalidParameterError, "name their column"),
-        ({"id_column": "ids"}, InvalidParameterError, "name of a column that is written"),
-        ({"fetch_k": 3}, InvalidParameterError, "at least k = 4"),
+        ({"model": "x"}, InvalidParameterError, "text_column"),
+        ({"id_column": "ids"}, InvalidParameterError, "id_column .*'ids'"),
+        ({"fetch_k": 3}, InvalidParameterError, "fetch_k .*k = 4"),
         ({"threads": 0}, InvalidParameterError, "threads"),
         ({"block_rows": 0}, InvalidParameterError, "block_rows"),
         ({"concurrency": 0}, InvalidParameterError, "concurrency"),
-        ({"out": None}, InvalidParameterError, "out is missing"),
-        ({"lambda": 1}, InvalidParameterError, "no parameter 'lambda'"),
+        ({"out": None}, InvalidParameterError, "^out "),
+        ({"lambda": 1}, InvalidParameterError, "'lambda'"),
         ({"queries": "nowhere.parquet"}, InvalidInputError, r"no file .*nowhere\.parquet"),
         ({"index": "nowhere.faiss"}, InvalidInputError, "no index file"),
     ],
@@ -390,10 +390,10 @@ def test_files_of_another_kind_or_with_vectors_of_another_length_are_named(
     longer = list(np.ones((100, D + 1), np.float32))
     short = write("short.parquet", pa.FixedSizeListArray.from_arrays(np.ones(5, np.float32), 5))
     for given, by, says in (
-        (files, files, r"the index .*queries\.parquet cannot be read by FAISS"),
-        (index, index, "is not a Parquet file"),
-        (short, index, "'vector' have length 5, those of the index 24"),
-        (write("longer.parquet", longer), index, rf"longer\.parquet.* length {D + 1}, those of the index {D}"),
+        (files, files, r"queries\.parquet .*FAISS"),
+        (index, index, "Parquet"),
+        (short, index, "'vector' .* 5, .*index 24"),
+        (write("longer.parquet", longer), index, rf"longer\.parquet.* {D + 1}, .*index {D}"),
     ):
         with pytest.raises(InvalidInputError, match=says):
             select_dataset(given, by, out=tmp_path / "sets")
@@ -408,16 +408,16 @@ def test_tensors_of_one_dimension_are_vectors(index: Path) -> None:
     found = select_table(pa.table({"id": names(), "vector": tensors}).slice(3), index, **SETTINGS)
     assert found["ids"].to_pylist() == [by_brute_force(query)[0] for query in queries()[3:]]
     halves = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(queries()[:, : D // 2]))
-    with pytest.raises(InvalidInputError, match=f"length {D // 2}, those of the index {D}"):
+    with pytest.raises(InvalidInputError, match=f" {D // 2}, .*index {D}"):
         select_table(pa.table({"id": names(), "vector": halves}), index, **SETTINGS)
     matrices = pa.FixedShapeTensorArray.from_numpy_ndarray(queries().reshape(Q, 2, -1))
-    with pytest.raises(InvalidInputError, match="must contain lists of floats, but contains extension"):
+    with pytest.raises(InvalidInputError, match=r"lists of floats.* extension"):
         select_table(pa.table({"id": names(), "vector": matrices}), index, **SETTINGS)
 
 
 def test_two_columns_of_one_name_are_refused(index: Path) -> None:
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2]), table()["vector"][:1]], ["id", "id", "vector"])
-    with pytest.raises(InvalidInputError, match="there are 2 columns 'id'"):
+    with pytest.raises(InvalidInputError, match="2 columns 'id'"):
         select_table(twice, index, **SETTINGS)
 
 
@@ -426,7 +426,7 @@ def test_a_damaged_file_is_named_with_the_rows_that_cannot_be_read(index: Path, 
     page = pq.ParquetFile(files).metadata.row_group(3).column(0).dictionary_page_offset
     content[page : page + 20] = b"\xff" * 20
     files.write_bytes(content)
-    with pytest.raises(InvalidInputError, match=r"queries\.parquet: rows 100 to 199 cannot be read"):
+    with pytest.raises(InvalidInputError, match=r"queries\.parquet: rows 100 to 199 "):
         select_dataset(files, index, out=tmp_path / "sets", block_rows=100, **SETTINGS)
     assert [f.name for f in (tmp_path / "sets").glob("*.parquet")] == ["part-00000.parquet"]
 

@@ -74,7 +74,7 @@ def test_texts_may_come_from_a_function_and_candidates_from_a_column(tmp_path: P
     found = select_table(table, tmp_path / "index.faiss", candidates_column="hits", **settings)
     assert found["ids"].to_pylist() == expected(labels)
     assert len(calls) == 1
-    with pytest.raises(VectorSourceError, match=r"texts_by_id\(ids\) must return a mapping of ids to texts, got \['a'"):
+    with pytest.raises(VectorSourceError, match=r"^texts_by_id\(ids\) .*\['a'"):
         select_table(table, tmp_path / "index.faiss", **(settings | {"texts": lambda ids: ["a"]}))
 
 
@@ -109,12 +109,12 @@ def test_a_run_resumes_only_with_the_same_texts(index: Path, texts: Path, tmp_pa
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"titles": "title"}, "titles are the names .* so texts must name these texts"),
-        ({"titles": "title", "texts": dict, "question_column": "question"}, "texts is a function: pass a function"),
-        ({"question_column": "question"}, "texts must name the candidates' texts"),
-        ({"texts": dict}, "question_column must name the queries' texts"),
-        ({"texts": "nowhere", "question_column": "question"}, "there is no file or folder .*nowhere"),
-        ({"texts": dict, "question_column": "vector"}, "column 'vector' must contain text"),
+        ({"titles": "title"}, "^titles .*texts"),
+        ({"titles": "title", "texts": dict, "question_column": "question"}, "^titles.*function"),
+        ({"question_column": "question"}, "^question_column .*texts"),
+        ({"texts": dict}, "^texts .*question_column"),
+        ({"texts": "nowhere", "question_column": "question"}, "nowhere"),
+        ({"texts": dict, "question_column": "vector"}, "'vector' .*text"),
     ],
 )
 def test_what_is_missing_for_the_words_is_named(settings: dict[str, Any], message: str, index: Path) -> None:
@@ -125,16 +125,16 @@ def test_what_is_missing_for_the_words_is_named(settings: dict[str, Any], messag
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"id": [1], "body": ["a"]}, "no column text; there is id, body"),
-        ({"id": [1.5], "text": ["a"]}, "column 'id' must contain texts or whole numbers, but contains double"),
-        ({"id": [1, 1], "text": ["a", "b"]}, "the id '1' occurs a second time"),
+        ({"id": [1], "body": ["a"]}, "text.* id, body"),
+        ({"id": [1.5], "text": ["a"]}, "'id' .*double"),
+        ({"id": [1, 1], "text": ["a", "b"]}, "id '1' "),
     ],
 )
 def test_files_of_texts_that_cannot_be_used_are_named(
     columns: dict[str, Any], message: str, index: Path, tmp_path: Path
 ) -> None:
     pq.write_table(pa.table(columns), tmp_path / "texts.parquet")
-    with pytest.raises(InvalidInputError, match=rf"texts\.parquet: {message}"):
+    with pytest.raises(InvalidInputError, match=rf"texts\.parquet: .*{message}"):
         select_table(asked(), index, question_column="question", texts=tmp_path / "texts.parquet")
 
 
@@ -142,7 +142,7 @@ def test_a_selector_that_reads_no_words_gets_none_and_a_warning(index: Path) -> 
     def refuse(ids: Any) -> Any:
         raise AssertionError("read for nothing")
 
-    with pytest.warns(SetSelectWarning, match="texts has no effect with .*MMR"):
+    with pytest.warns(SetSelectWarning, match="^texts .*MMR"):
         found = select_table(asked(), index, selector="mmr", question_column="question", texts=refuse)
     assert found["error"].null_count == COUNT
 
@@ -198,7 +198,7 @@ def test_a_row_says_which_candidate_names_each_pick(index: Path, tmp_path: Path)
     assert written(select_table(asked(), index, **settings, titles=lambda ids: by_id)) == named()
     without = select_table(asked(), index, **settings, reference_weight=0)
     assert without.column_names == ["id", "ids", "gains", "relevance", "error"]
-    with pytest.raises(InvalidInputError, match="no column heading; there is id, text, title"):
+    with pytest.raises(InvalidInputError, match=r"heading; .* id, text, title"):
         select_table(asked(), index, **settings, titles="heading")
 
 
@@ -216,9 +216,9 @@ def test_titles_may_come_from_a_function_and_ids_be_texts(tmp_path: Path) -> Non
     ]
     assert written(select_table(asked(), search, **settings, titles=of(TITLES))) == as_text
     assert written(select_table(asked(), search, **settings)) != as_text
-    with pytest.raises(VectorSourceError, match=r"titles_by_id\(ids\) must return a mapping of ids to titles"):
+    with pytest.raises(VectorSourceError, match=r"^titles_by_id\(ids\) "):
         select_table(asked(), search, **settings, titles=lambda ids: TITLES)
     with pytest.raises(InvalidInputError, match=r"^titles: row 0 is nan"):
         select_table(asked(), search, **settings, titles=lambda ids: dict.fromkeys(ids, float("nan")))
-    with pytest.warns(SetSelectWarning, match="^reference_weight has no effect without texts"):
+    with pytest.warns(SetSelectWarning, match=r"^reference_weight .* texts"):
         select_table(asked(), search, reference_weight=2)

@@ -39,7 +39,7 @@ def test_the_keys_name_question_and_answer_and_examples_are_dropped_from_the_fro
     assert prompt.item().context == "I|q1=s1|q2="
     prompt.drop("x")
     assert prompt.item().context == "I|q2="
-    with pytest.raises(InvalidInputError, match=r"pair 4: .* without examples \(x\)"):
+    with pytest.raises(InvalidInputError, match=r"pair 4: .*\(x\)"):
         prompt.drop("x")
 
 
@@ -49,17 +49,17 @@ def test_the_keys_name_question_and_answer_and_examples_are_dropped_from_the_fro
      "{question:>9} {answer}", "{question.a} {answer}", "{question[0]} {answer}", "{answer:s}", "}{answer}"],
 )  # fmt: skip
 def test_invalid_templates_are_refused(example: str) -> None:
-    with pytest.raises(InvalidParameterError, match="example must have plain fields"):
+    with pytest.raises(InvalidParameterError, match=r"^example "):
         context(PLAIN, [], example=example)
 
 
 @pytest.mark.parametrize(
     ("query", "subset", "word"),
     [
-        ({"q": "?"}, [], "name the key of its"),
-        (PLAIN, [PLAIN, {**PLAIN, "answer": 3}], "item 1 of the subset: its 'answer' is 3"),
-        (PLAIN, [{"question": "", "answer": ""}], "the template names this key"),
-        ({**PLAIN, "answer": " \n"}, [], "query item: its answer is"),
+        ({"q": "?"}, [], "key"),
+        (PLAIN, [PLAIN, {**PLAIN, "answer": 3}], "item 1 .*'answer' .*3"),
+        (PLAIN, [{"question": "", "answer": ""}], "key"),
+        ({**PLAIN, "answer": " \n"}, [], "query .*answer"),
     ],
 )
 def test_items_that_do_not_fit_are_named(query: Any, subset: Any, word: str) -> None:

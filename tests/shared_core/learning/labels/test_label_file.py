@@ -56,7 +56,7 @@ def test_a_foreign_or_damaged_line_is_named_and_the_file_is_unchanged(tmp_path: 
     path = begun(tmp_path)
     content = path.read_bytes() + line + b"\n" + b'{"query": 5, "sub'
     path.write_bytes(content)
-    with pytest.raises(InvalidInputError, match=r"labels\.jsonl: line 4 is not a label for a pool of 9 items"):
+    with pytest.raises(InvalidInputError, match=r"labels\.jsonl: line 4 .* 9 items"):
         LabelFile(path, SETTINGS, 9)
     assert path.read_bytes() == content
 
@@ -64,7 +64,7 @@ def test_a_foreign_or_damaged_line_is_named_and_the_file_is_unchanged(tmp_path: 
 def test_an_item_that_is_labelled_twice_is_refused(tmp_path: Path) -> None:
     path = begun(tmp_path)
     path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[1])
-    with pytest.raises(InvalidInputError, match="line 4 labels item 3 a second time"):
+    with pytest.raises(InvalidInputError, match=r"line 4 .*item 3 "):
         LabelFile(path, SETTINGS, 9)
 
 
@@ -80,7 +80,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, content: bytes) -> No
 def test_a_later_version_is_refused(tmp_path: Path) -> None:
     path = begun(tmp_path)
     path.write_bytes(path.read_bytes().replace(b'"version": 1', b'"version": 2', 1))
-    with pytest.raises(InvalidParameterError, match="format version 2, this setselect reads version 1"):
+    with pytest.raises(InvalidParameterError, match=r"version 2, .*version 1"):
         LabelFile(path, SETTINGS, 9)
 
 

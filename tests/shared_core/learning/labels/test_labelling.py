@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,6 @@ from numpy.typing import NDArray
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.learning.labels.labelling import LabelledSubset, best, label
-
-ROOT = Path(__file__).resolve().parents[4]
 
 Item = Mapping[str, Any]
 
@@ -131,12 +128,12 @@ def test_a_custom_draw() -> None:
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ([[0, 0]], "subset 0 of item 1 is .* 1 to 2 different rows of the item's candidates"),
+        ([[0, 0]], "subset 0 of item 1 .* 1 to 2 "),
         ([[0, 2], [0, 2, 3]], "subset 1 of item 1 is"),
         ([[0, 2], []], "subset 1 of item 1 is"),
         ([[0, 1]], "subset 0 of item 1 is"),
         ([[0, 99]], "subset 0 of item 1 is"),
-        ([], "draw returned 0 subsets of item 1; it must return at least one"),
+        ([], "0 subsets of item 1"),
     ],
 )
 def test_the_result_of_a_draw_is_checked(given: list[Any], match: str) -> None:
@@ -162,20 +159,20 @@ def test_greedy_draws_are_resumed(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
     assert greedily(resume=path) == whole
     for change in ({"subsets": 40}, {"draw": "random"}, {"k": 2}):
-        with pytest.raises(InvalidParameterError, match=r"made with other settings: .*draw = 'greedy\(k=3, subs"):
+        with pytest.raises(InvalidParameterError, match=r"draw = 'greedy\(k=3, subs"):
             greedily(resume=path, **change)
 
 
 # --- resuming -------------------------------------------------------------------------------------
 
 
-class Slow:
-    """Takes a while, and writes down each call; what it notes is not lost with the process."""
+class Noting:
+    """Writes down each call."""
 
     fingerprint = "slow"
 
-    def __init__(self, notes: Path, seconds: float = 0.0) -> None:
-        self.notes, self.seconds = notes, seconds
+    def __init__(self, notes: Path) -> None:
+        self.notes = notes
 
     def __call__(self, query: Item, subset: Sequence[Item]) -> float:
         raise AssertionError("one by one")
@@ -183,7 +180,6 @@ class Slow:
     def score(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> list[float]:
         with self.notes.open("a") as notes:
             notes.write(f"{pairs[0][0]['number']}\n")
-        time.sleep(self.seconds)
         return [numbered(*pair) for pair in pairs]
 
     def calls(self) -> list[int]:
@@ -192,7 +188,7 @@ class Slow:
 
 def test_other_items_may_be_labelled_later(tmp_path: Path) -> None:
     items, vectors = pool(10)
-    feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
+    feedback, path = Noting(tmp_path / "calls"), tmp_path / "labels.jsonl"
     whole = label(items, vectors, numbered, k=2, candidates=6)
     for queries in ([7, 2], [2, 5, 7], [5]):
         found = label(items, vectors, feedback, k=2, candidates=6, queries=queries, resume=path)
@@ -232,7 +228,7 @@ def test_the_exception_of_a_feedback_is_passed_on_and_earlier_scores_are_kept(tm
     items, vectors = pool(10)
     path = tmp_path / "labels.jsonl"
 
-    class Failing(Slow):
+    class Failing(Noting):
         def score(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> list[float]:
             if pairs[0][0]["number"] == 4:
                 raise ConnectionError("gone")
@@ -241,7 +237,7 @@ def test_the_exception_of_a_feedback_is_passed_on_and_earlier_scores_are_kept(tm
     with pytest.raises(ConnectionError, match="gone") as caught:
         label(items, vectors, Failing(tmp_path / "first"), k=2, candidates=6, resume=path)
     assert caught.value.__notes__ == ["setselect: while labelling item 4"]
-    feedback = Slow(tmp_path / "second")
+    feedback = Noting(tmp_path / "second")
     found = label(items, vectors, feedback, k=2, candidates=6, resume=path)
     assert feedback.calls() == [4, 5, 6, 7, 8, 9]
     assert found == label(items, vectors, numbered, k=2, candidates=6)
@@ -250,7 +246,7 @@ def test_the_exception_of_a_feedback_is_passed_on_and_earlier_scores_are_kept(tm
 # --- what is shown --------------------------------------------------------------------------------
 
 
-class Remote(Slow):
+class Remote(Noting):
     remote = True
 
     def __init__(self, notes: Path) -> None:
@@ -333,8 +329,8 @@ def test_parameters_out_of_range(change: dict[str, Any], match: str) -> None:
 def test_too_few_candidates_are_refused_before_anything_is_scored_or_written(tmp_path: Path) -> None:
     items, vectors = pool(5)
     items[4] = {**items[3], "number": 4}
-    feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
-    with pytest.raises(InvalidInputError, match="item 3 has 3 candidates besides its duplicates, but 4 are needed"):
+    feedback, path = Noting(tmp_path / "calls"), tmp_path / "labels.jsonl"
+    with pytest.raises(InvalidInputError, match=r"item 3 has 3 candidates .* 4 "):
         label(items, vectors, feedback, k=4, resume=path)
     with pytest.raises(InvalidInputError, match="item 0 has 0 candidates"):
         label(items, np.ones((5, 2)), feedback, k=1, resume=path)
@@ -363,7 +359,7 @@ def test_best_keeps_the_highest_scores_in_order_and_the_earlier_of_equals(scores
 def test_best_refuses_invalid_input() -> None:
     with pytest.raises(InvalidInputError, match="labels are empty"):
         best([])
-    with pytest.raises(InvalidInputError, match="scores of labels: row 1 is nan"):
+    with pytest.raises(InvalidInputError, match=r"labels: row 1 .*nan"):
         best(entries([0.0, float("nan")]))
     for share in (0, -0.1, 1.1, "all"):
         with pytest.raises(InvalidParameterError, match="share"):

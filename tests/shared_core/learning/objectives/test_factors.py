@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,23 +12,10 @@ from tests import oracles
 torch = pytest.importorskip("torch")
 
 from shared_core.learning.objectives.factors import LinearFactors, RowFactors, principal_directions  # noqa: E402
+from tests.shared_core.learning.objectives.dense import KINDS, UNIT, VECTORS, D, M, parts  # noqa: E402
 
-RNG = np.random.default_rng(3)
-M, D = 12, 6
-VECTORS = RNG.normal(size=(M, D)) * RNG.uniform(0.2, 5, size=(M, 1))
-UNIT = oracles.unit_rows(VECTORS)
-RANKS = [(3, 4), (2, 3), (3, 0)]
-every_rank = pytest.mark.parametrize(("K", "K_skew"), RANKS)
-KINDS: dict[str, Callable[[int, int], Any]] = {
-    "rows": lambda K, K_skew: RowFactors(*parts(M, K, K_skew)),
-    "linear": lambda K, K_skew: LinearFactors(VECTORS, *parts(D, K, K_skew)),
-}
+every_rank = pytest.mark.parametrize(("K", "K_skew"), [(3, 4), (2, 3), (3, 0)])
 every_kind = pytest.mark.parametrize("kind", KINDS)
-
-
-def parts(n: int, K: int, K_skew: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    rng = np.random.default_rng(100 * n + 10 * K + K_skew)
-    return rng.normal(size=(n, K)), rng.normal(size=(n, K_skew)), rng.uniform(0.1, 3, size=K_skew // 2)
 
 
 def plain(tensor: Any) -> NDArray[np.float64]:
@@ -43,9 +29,6 @@ def plain(tensor: Any) -> NDArray[np.float64]:
 def test_rates_are_unchanged_by_their_parametrisation(rate: float) -> None:
     factors = RowFactors(np.ones((2, 1)), np.ones((2, 2)), [rate])
     assert factors.rates.item() == pytest.approx(rate, rel=1e-10)
-
-
-# --- rows, Grams and what a step needs of the pool --------------------------------------------------
 
 
 # --- kernels ----------------------------------------------------------------------------------------

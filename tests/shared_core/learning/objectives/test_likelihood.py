@@ -27,10 +27,7 @@ SUBSETS = [[0, 1], [4], [8, 2, 5], [1, 7], [0, 6, 3, 1]]
 # Some lists are longer than K + K' and some are shorter, so both ways to compute the normaliser are tested.
 CANDIDATES = [[1, 0], [4, 5, 6], [2, 3, 5, 8], [*range(M)], [6, 0, 3, 1, 8]]
 RELEVANCE = [np.random.default_rng(9).uniform(0.05, 1, len(c)).tolist() for c in CANDIDATES]
-SETTINGS: dict[str, dict[str, Any]] = {
-    "pool": {},
-    "candidates": {"candidates": CANDIDATES, "relevance": RELEVANCE},
-}
+SETTINGS: dict[str, dict[str, Any]] = {"pool": {}, "candidates": {"candidates": CANDIDATES, "relevance": RELEVANCE}}
 every_rank = pytest.mark.parametrize(("K", "K_skew"), RANKS)
 every_setting = pytest.mark.parametrize("setting", SETTINGS)
 every_kind = pytest.mark.parametrize("kind", KINDS)

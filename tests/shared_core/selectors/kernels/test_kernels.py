@@ -39,10 +39,7 @@ every_kernel = pytest.mark.parametrize("name", KERNELS)
 
 
 def candidates_for(name: str) -> Candidates:
-    ids: dict[str, list[Any]] = {
-        "low rank, names": list("abcdefghi"),
-        "low rank, numbers": [10 * i for i in range(9)],
-    }
+    ids: dict[str, list[Any]] = {"low rank, names": list("abcdefghi"), "low rank, numbers": [10 * i for i in range(9)]}
     return Candidates(QUERY, VECTORS, ids=ids.get(name))
 
 
@@ -82,10 +79,10 @@ def test_rows_are_found_by_id() -> None:
 @pytest.mark.parametrize(
     ("kernel", "vectors", "ids", "words"),
     [
-        (LowRankKernel(V, B, C), VECTORS[:3], [0, 99, 2], "does not know id 99"),
-        (LowRankKernel(V, B, C), VECTORS[:1], ["7"], "id '7'; .* 9 ids, one of which is 7, of another type"),
-        (LowRankKernel(V, B, C), VECTORS[:8], None, "8 candidates without ids, but the kernel has 9 rows"),
-        (LinearKernel(W_V, W_B, C), np.ones((4, 6)), None, "length 5, the candidates have 6"),
+        (LowRankKernel(V, B, C), VECTORS[:3], [0, 99, 2], "id 99"),
+        (LowRankKernel(V, B, C), VECTORS[:1], ["7"], "id '7'.* 9 ids.* 7.* type"),
+        (LowRankKernel(V, B, C), VECTORS[:8], None, "8 candidates .*ids.* 9 rows"),
+        (LinearKernel(W_V, W_B, C), np.ones((4, 6)), None, "length 5.* 6"),
     ],
 )
 def test_candidates_that_the_kernel_does_not_know_are_refused(kernel: Any, vectors: Any, ids: Any, words: str) -> None:
@@ -108,7 +105,7 @@ def test_the_rows_of_a_linear_kernel_may_be_computed_once(skew: Any, learned: An
         assert found.indices.tolist() == expected.indices.tolist()
         np.testing.assert_allclose(found.gains, expected.gains, rtol=1e-9)
     assert linear.to_low_rank(vectors).ids == tuple(range(9))
-    with pytest.raises(KernelError, match="takes vectors of length 5"):
+    with pytest.raises(KernelError, match="length 5"):
         linear.to_low_rank(vectors[:, :4])
     with pytest.raises(KernelError, match="ids must be 9"):
         linear.to_low_rank(vectors, "abc")
@@ -162,7 +159,7 @@ def test_ids_that_do_not_identify_the_rows_are_refused(ids: Any) -> None:
 @pytest.mark.parametrize("largest", [1e155, 1e300])
 def test_a_kernel_whose_determinants_overflow_is_refused(largest: float, shown: list[int]) -> None:
     for kernel in (LowRankKernel(V * largest, B, C), LowRankKernel(V, B * largest, C)):
-        with pytest.raises(KernelError, match="so large that a determinant overflows"):
+        with pytest.raises(KernelError, match="overflows"):
             NDPP(kernel).select(Candidates(QUERY, VECTORS), 5, shown=shown)
 
 
@@ -217,15 +214,16 @@ def contents(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
 
 DAMAGED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a later version": (metadata(version="999"), "'999'"),
-    "no version": (metadata(version="x"), "format versions up to 1"),
-    "no kernel": (metadata(format=None), "not a setselect kernel"),
-    "another kind": (metadata(kind="other"), "holds a 'other' kernel"),
+    "no version": (metadata(version="x"), "up to 1"),
+    "no kernel": (metadata(format=None), "setselect"),
+    "another kind": (metadata(kind="other"), "'other'"),
     "one row less": (tensors(lambda t: t[:-1]), "same number of rows"),
     "one axis": (tensors(np.ravel), "two dimensions"),
     "NaN": (tensors(lambda t: np.full_like(t, np.nan)), "NaN or inf"),
     **{f"{kept} bytes": (contents(lambda c, n=kept: c[:n]), "truncated") for kept in (0, 8, 20, -1)},  # type: ignore[misc]
-    "other bytes": (contents(lambda _: b"not a kernel at all"), "not a safetensors file"),
-    "a pickle": (contents(lambda _: pickle.dumps(print)), "not a safetensors file"),
+    "other bytes": (contents(lambda _: b"not a kernel at all"), "safetensors"),
+    **{f"temperature {t}": (metadata(temperature=t), "temperature") for t in ("abc", "nan", "-1", "0")},
+    "a pickle": (contents(lambda _: pickle.dumps(print)), "safetensors"),
 }
 
 
@@ -243,7 +241,7 @@ def test_a_damaged_file_is_refused_by_its_name(name: str, what: str, tmp_path: P
 def test_a_missing_file_and_ids_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="absent"):
         LowRankKernel.load(tmp_path / "absent.safetensors")
-    with pytest.raises(KernelError, match="only ids that are strings or integers can be saved, not"):
+    with pytest.raises(KernelError, match=r"ids .*strings or integers"):
         LowRankKernel(V[:1], ids=[("a", 1)]).save(tmp_path / "kernel.safetensors")
     LowRankKernel(V).save(tmp_path / "kernel.safetensors")
     metadata(ids="[1.5]")(tmp_path / "kernel.safetensors")

@@ -1,0 +1,100 @@
+"""Selectors by name: their parameters, what they can use, and which classes may be registered."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from setselect import (
+    MMR,
+    NDPP,
+    VRSD,
+    Capabilities,
+    Coverage,
+    InvalidParameterError,
+    LowRankKernel,
+    SetSelectWarning,
+    TopK,
+    make_selector,
+    register_selector,
+    selector_names,
+)  # fmt: skip
+
+KINDS = {"similarity": TopK, "vrsd": VRSD, "mmr": MMR, "ndpp": NDPP, "coverage": Coverage}
+
+
+def test_parameters_reach_the_selector() -> None:
+    assert set(KINDS) <= set(selector_names())
+    for name, kind in KINDS.items():
+        assert make_selector(name) == kind()
+    assert make_selector("vrsd", refine=True) == VRSD(refine=True) != VRSD()
+    assert make_selector("mmr", lambda_mult=0.2, lambda_b=0.3) == MMR(0.2, 0.3) != MMR()
+    assert make_selector("ndpp", relevance_mapping="exponential", temperature=0.5) == NDPP(None, "exponential", 0.5)
+    assert NDPP(temperature="auto") == NDPP(temperature=None) == NDPP()
+    kernel = LowRankKernel(np.eye(3))
+    assert hash(NDPP(kernel)) == hash(NDPP(kernel))
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        (TopK(), Capabilities(quality=False)),
+        (VRSD(), Capabilities(quality=False, relevance=False, sub_questions=False)),
+        (MMR(), Capabilities()),
+        (NDPP(), Capabilities(quality=False)),
+        (Coverage(), Capabilities(quality=False, words=True, references=True, log_gains=True)),
+        (Coverage(reference_weight=0), Capabilities(quality=False, words=True, log_gains=True)),
+    ],
+    ids=repr,
+)
+def test_selectors_say_what_they_can_use(selector: Any, expected: Capabilities) -> None:
+    assert selector.capabilities == expected
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_registered_name_is_refused_for_another_class(name: str) -> None:
+    class Other(TopK):
+        """As a copy of the registered class in another module would be named."""
+
+    Other.__name__ = Other.__qualname__ = KINDS[name].__qualname__
+    with pytest.raises(InvalidParameterError, match=f"'{name}' .*{KINDS[name].__name__}"):
+        register_selector(name)(dataclasses.dataclass(frozen=True)(Other))
+    assert type(make_selector(name)) is KINDS[name]
+    # The registered class itself may be registered again.
+    assert register_selector(name)(KINDS[name]) is KINDS[name]
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"), [(type("A", (), {}), "frozen"), (dataclasses.make_dataclass("B", [], frozen=True), "select")]
+)
+def test_a_class_that_is_no_selector_is_not_registered(kind: Any, word: str) -> None:
+    with pytest.raises(InvalidParameterError, match=word):
+        register_selector("new")(kind)
+    assert "new" not in selector_names()
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "says"),
+    [
+        ("mmr", {"lamda_mult": 0.5}, "'lambda_mult'"),
+        ("ndpp", {"temprature": 0.5}, "'temperature'"),
+        ("vrsd", {"lambda_mult": 0.5}, "'lambda_mult'.*'mmr'.*refine"),
+        ("similarity", {"x": 0.5}, "none"),
+        ("vsrd", {}, "'vsrd'.*vrsd"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_allowed_ones(name: str, parameters: Any, says: str) -> None:
+    with pytest.raises(InvalidParameterError, match=says):
+        make_selector(name, **parameters)
+
+
+def test_a_temperature_without_an_effect_is_named_in_a_warning() -> None:
+    learned = LowRankKernel([[1.0], [0.5]], temperature=0.3)
+    for kernel, mapping in ((learned, None), (learned, "linear"), (None, "linear")):
+        with pytest.warns(SetSelectWarning, match="^temperature "):
+            NDPP(kernel, mapping, temperature=0.5)  # type: ignore[arg-type]
+    # With an effect there is no warning, which would be an error here.
+    assert NDPP(temperature=0.5) != NDPP(relevance_mapping="linear", temperature="auto")

@@ -1,0 +1,58 @@
+"""The result of a selection: how it is made, and what it shows."""
+
+from __future__ import annotations
+
+import pickle
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from setselect import Candidates, InvalidInputError, Selection, make_selection, select
+from shared_core.selectors.selection import MAX_SHOWN, at_rows
+from tests.shared_core.cases import gaussian
+
+QUERY, VECTORS = gaussian(90, 11, 5)
+
+
+def table_of(selection: Selection) -> tuple[list[list[str | None]], str]:
+    """The cells of the table that a notebook shows, and its caption."""
+    table = ElementTree.fromstring(selection._repr_html_())
+    return [[cell.text for cell in row] for row in table.iter("tr")], table.findtext("caption") or ""
+
+
+@pytest.mark.parametrize(("picks", "gains"), [([0, 11], [1.0, 1.0]), ([-1], [1.0]), ([0, 1], [1.0])])
+def test_picks_that_are_no_rows_make_no_selection(picks: list[int], gains: list[float]) -> None:
+    with pytest.raises(InvalidInputError, match=r"^picks "):
+        make_selection(Candidates(QUERY, VECTORS), picks, gains)
+
+
+def test_a_selection_is_short_on_the_screen() -> None:
+    rng = np.random.default_rng(3)
+    found = select(rng.normal(size=8), rng.normal(size=(500, 8)), 200, "similarity")
+    assert len(repr(found)) < 250
+    assert repr(found).startswith(f"Selection(k=200, indices=[{found.indices[0]}, {found.indices[1]}, ")
+    cells, caption = table_of(found)
+    assert len(cells) == 1 + MAX_SHOWN
+    assert caption.startswith("200 picks")
+
+
+def test_a_notebook_shows_a_selection_as_a_table() -> None:
+    vectors = [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]
+    found = select([1.0, 1.0], vectors, 2)
+    cells, _ = table_of(found)
+    assert cells[0] == ["pick", "candidate", "relevance", "gain"]
+    for row, *numbers in zip(cells[1:], found.indices, found.relevance, found.gains, strict=True):
+        assert [float(cell or 0) for cell in row[1:]] == pytest.approx(numbers, abs=1e-4)
+    found = select([1.0, 1.0], vectors, 2, references=[[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+    assert [row[-1] for row in table_of(found)[0]] == ["referred by", None, str(found.indices[0])]
+    none = np.empty(0)
+    assert table_of(Selection(none.astype(np.int64), none, none, 0.0))[1].startswith("0 picks")
+
+
+def test_a_selection_says_which_question_a_pick_serves() -> None:
+    found = select([QUERY, VECTORS[3]], VECTORS, 3)
+    assert found.serves is not None
+    assert [row[-1] for row in table_of(found)[0]] == ["serves", *map(str, found.serves)]
+    assert pickle.loads(pickle.dumps(found)).serves.tolist() == found.serves.tolist()
+    assert at_rows(found, np.arange(11) + 5).serves is found.serves

@@ -204,10 +204,12 @@ class Subject(ABC):
             arguments, more = self.arguments([self.item(row) for row in rows], query, callbacks)
             return list(getattr(made, self.methods[0])(*arguments, **more))
 
-    async def arun(self, made: Any, rows: Sequence[Row] = (), told: list[Any] | None = None) -> list[Any]:
+    async def arun(
+        self, made: Any, rows: Sequence[Row] = (), told: list[Any] | None = None, query: str = QUERY
+    ) -> list[Any]:
         """What the object selects in async code."""
         with recorded(told) as callbacks:
-            arguments, more = self.arguments([self.item(row) for row in rows], QUERY, callbacks)
+            arguments, more = self.arguments([self.item(row) for row in rows], query, callbacks)
             return list(await getattr(made, self.methods[1])(*arguments, **more))
 
     def select(self, rows: Sequence[int], store: Any = None, **settings: Any) -> list[int]:
@@ -223,6 +225,15 @@ def _corpus(opened: Callable[..., Any], kind: str) -> Any:
     return opened(ROWS, kind)
 
 
+def in_memory(rows: Sequence[Row], cls: type[InMemoryVectorStore] = InMemoryVectorStore) -> InMemoryVectorStore:
+    """LangChain's store in memory, or one of a subclass, that holds the rows."""
+    store = cls(WordEmbeddings())
+    for row in rows:
+        entry = {"id": row.id, "text": row.text, "vector": row.vector.tolist(), "metadata": dict(row.metadata)}
+        store.store[row.id] = entry
+    return store
+
+
 class _LangChain(Subject):
     kinds = "in memory", "FAISS"
 
@@ -232,11 +243,7 @@ class _LangChain(Subject):
             pairs = [(row.text, row.vector.tolist()) for row in rows]
             metadatas, ids = [dict(row.metadata) for row in rows], [row.id for row in rows]
             return FAISS.from_embeddings(pairs, WordEmbeddings(), metadatas, ids, normalize_L2=True)
-        store = InMemoryVectorStore(WordEmbeddings())
-        for row in rows:
-            entry = {"id": row.id, "text": row.text, "vector": row.vector.tolist(), "metadata": dict(row.metadata)}
-            store.store[row.id] = entry
-        return store
+        return in_memory(rows)
 
     def make(self, store: Any, **settings: Any) -> Any:
         return self.cls(vectorstore=store, **settings)

@@ -133,6 +133,8 @@ def brute_force(text: str, rows: list[int], settings: dict[str, Any]) -> list[in
     low = [i for i in range(given.pop("min_k", 1), len(worth)) if worth[i] < least]
     selection = select_up_to(low[0]) if low else selection
     picks = [rows[i] for i in selection.indices]
+    if order == "selection":
+        return picks
     return sort_items(picks, picks if relevance is not None else selection.relevance.tolist(), order)
 
 

@@ -19,7 +19,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever
 from setselect import EmbeddingFallbackWarning, InvalidInputError, InvalidParameterError
 from tests.adapters.bindings import QUERY, RETRIEVERS, numbers
-from tests.adapters.test_bridges import WithoutIds
+from tests.adapters.test_references import WithoutIds
 from tests.embedding import corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
 

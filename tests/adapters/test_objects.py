@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
-from setselect import MMR, Coverage, InvalidParameterError, SetSelectWarning
+from setselect import MMR, Coverage, InvalidInputError, InvalidParameterError, SetSelectWarning
 from tests.adapters.bindings import (
     EXAMPLES,
     QUERY,
@@ -70,7 +70,13 @@ def _changed(made: Any, name: str, value: Any) -> Any:
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
 def test_copies_select_the_same_and_calls_leave_no_trace(subject: Subject, way: Any) -> None:
     settings = {"selector": MMR(lambda_mult=0.4), "quality": "quality", "perspective": "northern", "shown": ["doc-5"]}
-    more = {"max_per_source": 1, "source": "topic", "order": "relevance", "score_threshold": 0.05}
+    more = {
+        "max_per_source": 1,
+        "source": "topic",
+        "order": "relevance",
+        "score_threshold": 0.05,
+        "queries": ["loud bread"],
+    }
     made = subject.make(subject.corpus(), k=3, **settings, **more)
     before = pickle.dumps(made)
     wanted = numbers(subject.run(made, GIVEN))
@@ -82,6 +88,12 @@ def test_copies_select_the_same_and_calls_leave_no_trace(subject: Subject, way: 
     other = _changed(way(made), subject.size, 2)
     assert len(subject.run(other, GIVEN)) == 2
     assert numbers(subject.run(made, GIVEN)) == wanted
+
+
+@OVER_ALL_CLASSES
+def test_parameters_of_a_selector_may_be_in_selector_kwargs(subject: Subject) -> None:
+    found = subject.select(nearest(), selector="mmr", selector_kwargs={"lambda_mult": 0.1})
+    assert found == expected(nearest(), 4, "mmr", lambda_mult=0.1)
 
 
 @OVER_ALL_CLASSES
@@ -229,9 +241,30 @@ async def test_scores_that_nobody_asked_for_are_warned_of_once(subject: Subject)
     # Any warning would be an error here.
     assert numbers(subject.run(made, rows)) == numbers(await subject.arun(made, rows)) == found == expected(nearest(20))
     assert numbers(subject.run(subject.make(subject.corpus(), relevance="cosine"), rows)) == found
-    del rows[3]
-    made = subject.make(subject.corpus(), selector="similarity", relevance=name)
-    assert numbers(subject.run(made, rows)) == numbers([r for s in (5.5, 5.0, 4.5, 4.0) for r in rows if r.score == s])
+
+
+@over(RERANKERS)
+@pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp", "coverage"])
+async def test_a_rerankers_scores_decide_and_stay_on_request(subject: Subject, selector: str) -> None:
+    settings: dict[str, Any] = {"k": 5, "selector": selector, "relevance": NAMES[subject.size]}
+    for sign in (1, -1):
+        # Logits, which have nothing to do with the cosine.
+        rows = [row._replace(score=sign * (row.metadata["number"] * 37 % 60 - 30) / 4) for row in GIVEN[:20]]
+        score_of = {row.metadata["number"]: row.score for row in rows}
+        wanted, told = expected(nearest(20), 5, selector, relevance=[*score_of.values()]), list[Any]()
+        assert wanted != expected(nearest(20), 5, selector)
+        made = subject.make(subject.corpus(), **settings)
+        found = subject.run(made, rows, told)
+        assert numbers(found) == numbers(await subject.arun(made, rows)) == wanted
+        assert told[0]["relevance"] == [score_of[number] for number in wanted], "not the scaled ones"
+        left = [item.metadata["relevance_score"] if subject.size == "k" else item.score for item in found]
+        assert left == told[0]["relevance"]
+        best = sorted(score_of, key=lambda number: -score_of[number])[:3]
+        made = subject.make(subject.corpus(), score_threshold=score_of[best[-1]], **settings)
+        assert sorted(numbers(subject.run(made, rows))) == sorted(best)
+    rows[3] = rows[3]._replace(score=None)
+    with pytest.raises(InvalidInputError, match=rf"{settings['relevance']}.*{rows[3].id}"):
+        subject.run(made, rows)
 
 
 @over(RERANKERS)
@@ -247,6 +280,7 @@ async def test_scores_that_nobody_asked_for_are_warned_of_once(subject: Subject)
         lambda cosine: 2 - 2 * cosine,
         lambda cosine: -cosine,
         lambda cosine: 1.0,
+        lambda cosine: float("nan"),
         lambda cosine: None,
     ],
 )

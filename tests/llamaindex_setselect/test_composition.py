@@ -15,7 +15,6 @@ from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextC
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.llms import MockLLM
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.query_engine import RetrieverQueryEngine, RouterQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode
@@ -25,7 +24,7 @@ from llama_index.core.tools import QueryEngineTool, ToolMetadata
 from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
 
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from setselect import EmbeddingFallbackWarning, InvalidInputError, select
+from setselect import EmbeddingFallbackWarning, select
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
     QUERY,
@@ -38,9 +37,7 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
     ids_of,
     make_index,
     make_nodes,
-    matrix,
     scored,
-    scores_of,
 )
 
 # The retrievers return the nearest first, and ties depend on the order.
@@ -222,55 +219,6 @@ class Rag(Workflow):
 
 async def test_workflow(index: VectorStoreIndex) -> None:
     assert ids_of(await Rag(index, timeout=60).run(query=QUERY)) == expected(NEAREST_FIRST, 5)
-
-
-# After a reranker
-
-
-class Rerank(BaseNodePostprocessor):
-    """Scores a node by the place of its text in the corpus, as logits; ``sign`` -1 reverses them."""
-
-    sign: int = 1
-
-    def _postprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
-        return [NodeWithScore(node=n.node, score=self.sign * (TEXTS.index(n.text) - 20.0) / 3) for n in nodes]
-
-
-@pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp", "coverage"])
-@pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", "zscore", None])
-async def test_the_scores_of_a_reranker_decide_and_stay(selector: str, scale: Any, index: VectorStoreIndex) -> None:
-    for sign in (1, -1):
-        rerank = Rerank(sign=sign)
-        post = SetSelectPostprocessor(index=index, top_n=5, selector=selector, relevance="score", relevance_scale=scale)
-        engine = RetrieverQueryEngine.from_args(
-            index.as_retriever(similarity_top_k=20), llm=MockLLM(), node_postprocessors=[rerank, post]
-        )
-        given = rerank.postprocess_nodes(index.as_retriever(similarity_top_k=20).retrieve(QUERY))
-        wanted = expected(ids_of(given), 5, selector, relevance=scores_of(given), relevance_scale=scale)
-        found = engine.query(QUERY).source_nodes
-        assert ids_of(found) == wanted != expected(ids_of(given), 5, selector)
-        assert scores_of(found) == scores_of(rerank.postprocess_nodes(found)), "the scores are not scaled"
-        assert ids_of((await engine.aquery(QUERY)).source_nodes) == wanted
-
-
-def test_a_threshold_is_a_score_and_a_node_without_one_is_named(
-    index: VectorStoreIndex, nodes: list[NodeWithScore]
-) -> None:
-    given = Rerank().postprocess_nodes(nodes)
-    post = SetSelectPostprocessor(index=index, top_n=9, selector="mmr", relevance="score", score_threshold=5.0)
-    assert sorted(ids_of(post.postprocess_nodes(given, bundle()))) == ["n35", "n36", "n37", "n38", "n39"]
-    given[7].score = None
-    with pytest.raises(InvalidInputError, match=r"score.*'n7'"):
-        post.postprocess_nodes(given, bundle())
-
-
-@pytest.mark.parametrize("score", [None, float("nan"), -3.0])
-def test_without_that_setting_the_scores_in_front_do_not_matter(score: float | None, index: VectorStoreIndex) -> None:
-    found = SetSelectPostprocessor(index=index).postprocess_nodes(scored(make_nodes(), [score] * 40), bundle())
-    assert ids_of(found) == expected(ALL, 4)
-    assert scores_of(found) == pytest.approx((matrix(ids_of(found)) @ embedding(QUERY)).tolist())
 
 
 # Nodes that stand for more than their text

@@ -15,7 +15,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.stores import InMemoryByteStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from langchain_setselect import SetSelectCompressor, register_vector_source, vectors
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source, vectors
 from setselect import (
     EmbeddingFallbackWarning,
     InvalidInputError,
@@ -23,9 +23,9 @@ from setselect import (
     SetSelectWarning,
     VectorSourceError,
 )
-from tests.adapters.bindings import QUERY, expected, numbers
+from tests.adapters.bindings import QUERY, expected, nearest, numbers
 from tests.embedding import corpus
-from tests.langchain_setselect.conftest import WordEmbeddings, in_memory
+from tests.langchain_setselect.conftest import WordEmbeddings, faiss, in_memory
 
 # Thirty rows of the corpus, out of order, as another retriever might return them.
 ROWS = [(i * 7) % 60 for i in range(30)]
@@ -118,16 +118,14 @@ def test_a_cache_embeds_each_text_once_and_without_a_warning(
 
 
 def test_a_store_without_embeddings_needs_the_argument(embeddings: WordEmbeddings, documents: list[Document]) -> None:
-    class Bare(InMemoryVectorStore):
-        @property
-        def embeddings(self) -> None:
-            return None
-
-    bare = Bare(embeddings)
-    bare.add_documents(documents)
+    store: Any = faiss(embeddings)
+    store.embedding_function = embeddings.embed_query
     with pytest.raises(VectorSourceError, match="embeddings="):
-        compressed(documents, vectorstore=bare)
-    assert compressed(documents, vectorstore=bare, embeddings=embeddings) == expected(ROWS)
+        compressed(documents, vectorstore=store)
+    assert compressed(documents, vectorstore=store, embeddings=embeddings) == expected(ROWS)
+    with pytest.raises(VectorSourceError, match="embeddings="):
+        SetSelectRetriever(vectorstore=store).invoke(QUERY)
+    assert numbers(SetSelectRetriever(vectorstore=store, embeddings=embeddings).invoke(QUERY)) == expected(nearest())
 
 
 def test_vectors_of_two_models_are_recognised_by_their_length(

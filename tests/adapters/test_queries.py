@@ -284,7 +284,7 @@ async def test_a_failing_split_is_named(subject: Subject) -> None:
     for queries in (fails, RunnableLambda(fails, name="fails")):
         made = subject.make(subject.open(rows, subject.kinds[0]), queries=queries)
         for call in (asyncio.to_thread(subject.run, made, rows), subject.arun(made, rows)):
-            with pytest.raises(InvalidInputError, match="queries=fails .*ConnectionError: no network") as info:
+            with pytest.raises(InvalidInputError, match=r"queries=fails .*ConnectionError: no network") as info:
                 await call
             assert isinstance(info.value.__cause__, ConnectionError)
 
@@ -307,5 +307,5 @@ def test_what_is_no_list_of_texts_is_refused(subject: Subject, answer: Any, word
 
 @over(SUBJECTS)
 def test_an_async_function_needs_an_async_call(subject: Subject) -> None:
-    with pytest.raises(InvalidInputError, match="queries=asplits .*async"):
+    with pytest.raises(InvalidInputError, match=r"queries=asplits .*async"):
         run(subject, queries=asplits)

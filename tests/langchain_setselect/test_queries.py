@@ -92,7 +92,7 @@ async def test_the_prompt_of_multi_query_splits_and_its_run_belongs_to_the_retri
 
 def test_a_chain_without_a_parser_is_told_to_split_its_text(store: VectorStore) -> None:
     chain = DEFAULT_QUERY_PROMPT | FakeListChatModel(responses=["one\ntwo"])
-    with pytest.raises(InvalidInputError, match="RunnableSequence .*AIMessage"):
+    with pytest.raises(InvalidInputError, match=r"RunnableSequence .*AIMessage"):
         SetSelectRetriever(vectorstore=store, queries=chain).invoke(QUERY)
 
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 import langchain_setselect
 import llamaindex_setselect
 from setselect import make_selector, select
-from tests.embedding import corpus, embed
+from tests.embedding import DIMENSION, corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding, make_store
 
@@ -69,6 +69,19 @@ def nearest(count: int = 50, query: Any = None, among: Sequence[int] | None = No
     cosines = VECTORS[rows] @ unit(embed(QUERY) if query is None else query)
     found: list[int] = rows[np.argsort(-cosines, kind="stable")[:count]].tolist()
     return found
+
+
+def falling(texts: Sequence[str], question: str = QUERY, lowest: float = 0.4, apart: Sequence[str] = ()) -> list[Row]:
+    """Rows whose cosine with the question falls from 0.6; otherwise their vectors have nothing in common.
+
+    Nor have they with the vectors of ``apart``.
+    """
+    queries = unit([embed(text) for text in (question, *apart)])
+    noise = np.random.default_rng(0).normal(size=(DIMENSION, len(texts)))
+    others = np.linalg.qr(np.column_stack([queries.T, noise]))[0].T[len(queries) :]
+    cosines = np.linspace(0.6, lowest, len(texts))[:, None]
+    vectors = cosines * queries[0] + np.sqrt(1 - cosines**2) * others
+    return [Row(f"doc-{i}", text, {"number": i}, vectors[i]) for i, text in enumerate(texts)]
 
 
 def expected(rows: Sequence[int], k: int | None = 4, selector: Any = "coverage", **settings: Any) -> list[int]:

@@ -29,13 +29,14 @@ from tests.adapters.bindings import (
     SUBJECTS,
     Row,
     Subject,
+    falling,
     metadata,
     name_of,
     numbers,
     over,
     unit,
 )
-from tests.embedding import DIMENSION, embed
+from tests.embedding import embed
 
 PARTS = ["violin bread", "red mountain"]
 QUERIES = [QUERY, *PARTS]
@@ -49,14 +50,11 @@ SELECTORS = ("coverage", "ndpp", "mmr", "similarity")
 
 def story() -> list[Row]:
     """Rows whose cosine with the question falls from 0.6 to 0.3; the last two are nearer to the parts of it."""
-    units = unit([embed(text) for text in QUERIES])
-    noise = np.random.default_rng(0).normal(size=(DIMENSION, COUNT))
-    others = np.linalg.qr(np.column_stack([units.T, noise]))[0].T[len(QUERIES) :]
-    cosines = np.linspace(0.6, 0.3, COUNT)[:, None]
-    vectors = cosines * units[0] + np.sqrt(1 - cosines**2) * others
-    for row, near in ((FIRST, units[1]), (SECOND, units[2])):
-        vectors[row] = 0.3 * vectors[row] + 0.9 * near
-    return [Row(f"doc-{i}", f"passage {i}", {"number": i, "tokens": 5}, vectors[i]) for i in range(COUNT)]
+    texts = [f"passage {i}" for i in range(COUNT)]
+    rows = [row._replace(metadata={**row.metadata, "tokens": 5}) for row in falling(texts, lowest=0.3, apart=PARTS)]
+    for row, text in ((FIRST, PARTS[0]), (SECOND, PARTS[1])):
+        rows[row] = rows[row]._replace(vector=0.3 * rows[row].vector + 0.9 * unit(embed(text)))
+    return rows
 
 
 def splits(question: str) -> list[str]:

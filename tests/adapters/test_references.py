@@ -34,6 +34,7 @@ from tests.adapters.bindings import (
     RETRIEVERS,
     Row,
     Subject,
+    falling,
     in_memory,
     metadata,
     name_of,
@@ -41,7 +42,7 @@ from tests.adapters.bindings import (
     over,
     unit,
 )
-from tests.embedding import DIMENSION, embed
+from tests.embedding import embed
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 
@@ -58,11 +59,7 @@ OVER_RETRIEVERS = over(RETRIEVERS)
 
 def story(count: int = 20) -> list[Row]:
     """Rows whose cosine with the query falls from 0.6 to 0.4; the first one refers to the last one, "Ann Lee"."""
-    q = unit(embed(QUERY))
-    others = np.linalg.qr(np.column_stack([q, np.random.default_rng(0).normal(size=(DIMENSION, count))]))[0].T[1:]
-    cosines = np.linspace(0.6, 0.4, count)[:, None]
-    vectors = cosines * q + np.sqrt(1 - cosines**2) * others
-    rows = [Row(f"doc-{i}", f"passage {i}", {"number": i}, vectors[i]) for i in range(count)]
+    rows = falling([f"passage {i}" for i in range(count)])
     rows[0] = rows[0]._replace(text=NAMING)
     rows[-1] = rows[-1]._replace(text=NAMED, metadata={"number": count - 1, "title": "Ann Lee"})
     return rows
@@ -354,16 +351,28 @@ async def test_links_to_no_candidate_are_looked_up_by_id_or_searched_as_names(
 
 
 @OVER_RETRIEVERS
-@pytest.mark.parametrize("links", [None, [None, float("nan"), " ", "x" * 201], "Mercury", "U2"], ids=name_of)
+@pytest.mark.parametrize(
+    ("links", "settings"),
+    [
+        (None, {}),
+        ([None, float("nan"), " ", "x" * 201], {}),
+        ("Mercury", {}),
+        ("U2", {}),
+        ("Ann Lee", {"score_threshold": 0.99}),
+    ],
+    ids=name_of,
+)
 def test_links_that_lead_to_candidates_or_are_no_names_are_not_followed(
-    subject: Subject, links: Any, monkeypatch: pytest.MonkeyPatch
+    subject: Subject, links: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The key may be missing in what is selected, as long as a candidate has it.
     rows = replaced(replaced(hidden("passage 0"), 0, links=links), 9, links="doc-3")
     rows = replaced(replaced(rows, 7, title="Mercury (planet)"), 8, title="U2")
-    made = subject.make(subject.open(rows, subject.kinds[0]), k=3, fetch_k=20, follow=True, links="links")
-    calls = Calls(monkeypatch)
-    assert {*numbers(subject.run(made))} == {0, 1, {"Mercury": 7, "U2": 8}.get(str(links), 2)}
+    store = subject.open(rows, subject.kinds[0])
+    calls, made = Calls(monkeypatch), subject.make(store, k=3, fetch_k=20, follow=True, links="links", **settings)
+    third = {"Mercury": 7, "U2": 8}.get(str(links), 2)
+    # Nothing is above the threshold.
+    assert {*numbers(subject.run(made))} == (set() if settings else {0, 1, third})
     assert calls.forget() == (1, [])
 
 
@@ -371,26 +380,16 @@ def test_links_that_lead_to_candidates_or_are_no_names_are_not_followed(
 def test_limits_keep_their_meaning(subject: Subject) -> None:
     rows = [row._replace(metadata={**row.metadata, "tokens": 5}) for row in hidden()]
     store = subject.open(replaced(rows, HIDDEN, tokens=50), subject.kinds[0])
-    for settings in (
+    limits: list[dict[str, Any]] = [
         {"shown": ["doc-24"]},
         {"budget": 15, "costs": "tokens"},
         {"score_threshold": 0.42},
-    ):
+    ]
+    for settings in limits:
         made = subject.make(store, fetch_k=20, follow=True, **{"k": 3, **settings})
         assert HIDDEN not in numbers(subject.run(made))
     made = subject.make(store, k=3, fetch_k=20, follow=True, order="nearest_last", max_per_source=1, source="number")
     assert numbers(subject.run(made))[0] == HIDDEN
-
-
-@OVER_RETRIEVERS
-def test_an_empty_selection_and_texts_without_names_are_not_followed(
-    subject: Subject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = subject.open(hidden("passage 0"), subject.kinds[0])
-    for settings in ({}, {"score_threshold": 0.99}):
-        calls = Calls(monkeypatch)
-        subject.run(subject.make(store, k=3, fetch_k=20, follow=True, **settings))
-        assert calls.forget() == (1, [])
 
 
 class WithoutIds(InMemoryVectorStore):

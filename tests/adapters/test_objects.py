@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -312,16 +311,6 @@ async def test_async_selections_leave_the_event_loops_thread(subject: Subject) -
     await subject.arun(made, GIVEN)
     assert threads
     assert threading.current_thread() not in threads
-
-
-@OVER_ALL_CLASSES
-def test_threads_select_what_single_calls_select(subject: Subject) -> None:
-    queries = [f"{row.text} harbour" for row in ROWS[:12]]
-    store = subject.corpus()
-    alone = [numbers(subject.run(subject.make(store, perspective="red"), GIVEN, query=query)) for query in queries]
-    shared = subject.make(store, perspective="red")
-    with ThreadPoolExecutor(4) as pool:
-        assert alone == [*pool.map(lambda query: numbers(subject.run(shared, GIVEN, query=query)), queries)]
 
 
 @OVER_ALL_CLASSES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -115,36 +116,54 @@ def test_a_kernels_rows_are_found_by_id(subject: Subject, tmp_path: Path) -> Non
     assert subject.select(rows, selector="ndpp", kernel=str(tmp_path / "kernel.safetensors")) == wanted
 
 
-# What a setting is read from
+# Each setting
+
+
+DAYS = {row.id: f"2026-{1 + i // 28:02d}-{1 + i % 28:02d}" for i, row in enumerate(ROWS)}
+DATES = {name: date.fromisoformat(day) for name, day in DAYS.items()}
+CAPPED: dict[str, Any] = {"k": 9, "selector": "similarity"}
+
+
+def of_items(name: str, key: str, **settings: Any) -> list[Any]:
+    """The setting from a metadata key, a function and a mapping by id; and its values for the core."""
+
+    def read(rows: list[int]) -> dict[str, Any]:
+        return {"sources" if name == "source" else name: values(rows, key)}
+
+    ways: list[Any] = [key, reader(key), {row.id: row.metadata[key] for row in ROWS}]
+    return [pytest.param({name: way, **settings}, read, id=f"{name} {i}") for i, way in enumerate(ways)]
 
 
 @OVER_ALL_CLASSES
-@pytest.mark.parametrize("way", ["key", "function", "mapping"])
 @pytest.mark.parametrize(
-    ("name", "key", "settings"),
+    ("settings", "read"),
     [
-        ("costs", "tokens", {"budget": 41}),
-        ("quality", "quality", {"selector": "mmr", "lambda_b": 0.3}),
-        ("relevance", "number", {"selector": "mmr"}),
-        ("source", "topic", {"k": 6, "max_per_source": 1, "selector": "similarity"}),
-        ("cover", "topic", {"cover_weight": 20.0}),
+        *of_items("costs", "tokens", budget=41, k=None),
+        *of_items("costs", "tokens", budget=14, k=4),
+        *of_items("quality", "quality", selector="mmr", lambda_b=0.3),
+        *of_items("relevance", "number", selector="mmr"),
+        *of_items("source", "topic", max_per_source=1, selector="similarity", k=6),
+        *of_items("cover", "topic", cover_weight=20.0),
+        *of_items("prefer", "number", drop_near_duplicates=0.6, **CAPPED),
+        ({"prefer": DAYS, "drop_near_duplicates": 0.6, **CAPPED}, lambda rows: {"prefer": rows}),
+        ({"prefer": DATES, "drop_near_duplicates": 0.6, **CAPPED}, lambda rows: {"prefer": rows}),
+        ({"drop_near_duplicates": 0.6, **CAPPED}, lambda rows: {}),
+        ({"min_gain": 0.3, "k": 10}, lambda rows: {}),
+        ({"selector": "mmr", "min_gain": 0.6, "min_k": 3, "k": 10}, lambda rows: {}),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=name_of,
 )
-def test_values_of_items_by_key_function_and_mapping(
-    subject: Subject, way: str, name: str, key: str, settings: dict[str, Any]
+def test_each_setting_selects_what_the_core_selects_with_it(
+    subject: Subject, settings: dict[str, Any], read: Callable[[list[int]], dict[str, Any]]
 ) -> None:
-    given: Any = {"key": key, "function": reader(key), "mapping": {row.id: row.metadata[key] for row in ROWS}}[way]
-    rows = nearest()
-    k = settings.get("k", None if "budget" in settings else 4)
-    core = {"sources" if name == "source" else name: values(rows, key), **settings}
-    core.pop("k", None)
-    wanted = expected(rows, k, **core)
-    assert subject.select(rows, **{name: given}, **settings) == wanted
-    assert wanted != expected(rows, k or len(wanted), settings.get("selector", "coverage")), "it must have an effect"
-    if "budget" in settings:
-        assert 41 - 8 < sum(values(wanted, key)) <= 41
-        assert subject.select(rows, k=2, **{name: given}, **settings) == expected(rows, 2, **core)
+    rows, k, selector = nearest(), settings.get("k", 4), settings.get("selector", "coverage")
+    given = {name: value for name, value in settings.items() if name not in ("k", "selector", "source")}
+    wanted = expected(rows, k, selector, **given | read(rows))
+    assert wanted != expected(rows, k or len(wanted), selector), "it must have an effect"
+    if k is None:
+        assert 41 - 8 < sum(values(wanted, "tokens")) <= 41
+        settings = {name: value for name, value in settings.items() if name != "k"}
+    assert subject.select(rows, **settings) == wanted
 
 
 @OVER_ALL_CLASSES
@@ -157,9 +176,6 @@ def test_given_relevance_with_each_scale(subject: Subject, selector: str, scale:
     given = {row.id: row.metadata["number"] / 60 for row in ROWS}
     assert subject.select(rows, relevance=given, **settings) == wanted
     assert subject.select(rows, relevance="cosine", selector=selector) == expected(rows, selector=selector)
-
-
-# Constraints
 
 
 @OVER_ALL_CLASSES
@@ -193,37 +209,6 @@ def test_shown_items_count_as_picked_and_do_not_come_back(subject: Subject) -> N
     found = subject.select([*rows, *nearest(24)[23:]], shown=[*ids, "elsewhere"])
     assert found
     assert not set(shown) & set(found)
-
-
-@OVER_ALL_CLASSES
-@pytest.mark.parametrize(
-    "settings", [{"max_per_source": 2, "source": "topic"}, {"drop_near_duplicates": 0.6}], ids=name_of
-)
-def test_caps_per_source_and_near_duplicates(subject: Subject, settings: dict[str, Any]) -> None:
-    rows = nearest(40)
-    core = {"sources": values(rows, "topic"), "max_per_source": 2} if "source" in settings else settings
-    wanted = expected(rows, 9, "similarity", **core)
-    assert subject.select(rows, k=9, selector="similarity", **settings) == wanted != expected(rows, 9, "similarity")
-
-
-@OVER_ALL_CLASSES
-@pytest.mark.parametrize("settings", [{"min_gain": 0.3}, {"selector": "mmr", "min_gain": 0.6, "min_k": 3}])
-def test_a_set_ends_where_the_gain_falls(subject: Subject, settings: dict[str, Any]) -> None:
-    rows = nearest()
-    wanted = expected(rows, 10, **settings)
-    assert 1 < len(wanted) < 10
-    assert numbers(subject.run(subject.make(subject.corpus(), k=10, **settings), [ROWS[row] for row in rows])) == wanted
-
-
-@OVER_ALL_CLASSES
-def test_of_near_duplicates_the_preferred_one_stays(subject: Subject) -> None:
-    rows = nearest(40)
-    newest = {"drop_near_duplicates": 0.6, "selector": "similarity"}
-    wanted = expected(rows, 9, prefer=rows, **newest)
-    assert wanted != expected(rows, 9, **newest)
-    days = {ROWS[row].id: f"2026-{1 + row // 28:02d}-{1 + row % 28:02d}" for row in rows}
-    for prefer in ("number", reader("number"), days, {name: date.fromisoformat(day) for name, day in days.items()}):
-        assert subject.select(rows, k=9, prefer=prefer, **newest) == wanted
 
 
 @OVER_ALL_CLASSES

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Annotated, Any, TypedDict
 
@@ -23,16 +22,12 @@ from langchain_core._api import LangChainDeprecationWarning
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.output_parsers import StrOutputParser
-from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tools import create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_text_splitters import CharacterTextSplitter
-from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode
+from langgraph.graph import END, START, StateGraph
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever, vectors
 from setselect import EmbeddingFallbackWarning
@@ -196,34 +191,14 @@ async def test_a_self_query_filters_and_selects(embeddings: WordEmbeddings) -> N
     assert {document.metadata["topic"] for document in found} == {"harbour"}
 
 
-# Chains, tools, graphs
-
-
-def as_shown(documents: list[Document]) -> str:
-    return "\n\n".join(document.page_content for document in documents)
-
-
-def test_it_streams_in_a_chain(store: VectorStore) -> None:
-    prompt = ChatPromptTemplate.from_template("{context}\n\n{question}")
-    model = FakeListChatModel(responses=["an answer"])
-    context = {"context": SetSelectRetriever(vectorstore=store, k=2), "question": RunnablePassthrough()}
-    assert "".join((context | prompt | model | StrOutputParser()).stream(QUERY)) == "an answer"
+# Tools and graphs
 
 
 async def test_it_is_a_tool_for_an_agent(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, k=3)
     tool = create_retriever_tool(retriever, "passages", "Finds passages.")
-    shown = as_shown(retriever.invoke(QUERY))
+    shown = "\n\n".join(document.page_content for document in retriever.invoke(QUERY))
     assert tool.invoke({"query": QUERY}) == await tool.ainvoke({"query": QUERY}) == shown
-    call = {"name": "passages", "args": {"query": QUERY}, "id": "call-1", "type": "tool_call"}
-    answer = tool.invoke(call)
-    assert isinstance(answer, ToolMessage)
-    assert (answer.content, answer.tool_call_id) == (shown, "call-1")
-    graph = StateGraph(MessagesState)
-    graph.add_node("tools", ToolNode([tool]))
-    graph.add_edge(START, "tools")
-    end = graph.compile().invoke({"messages": [HumanMessage(QUERY), AIMessage("", tool_calls=[call])]})
-    assert end["messages"][-1].content == shown
 
 
 class State(TypedDict):
@@ -240,17 +215,13 @@ async def test_a_node_of_a_graph_continues_from_what_it_found(store: VectorStore
     async def aretrieve(state: State) -> dict[str, Any]:
         return {"documents": await retriever.ainvoke(state["question"], shown=[d.id for d in state["documents"]])}
 
-    def built(node: Callable[..., Any], more: Any = None) -> Any:
-        graph = StateGraph(State)
-        graph.add_node("retrieve", RunnableLambda(node, more))
-        graph.add_edge(START, "retrieve")
-        graph.add_conditional_edges(
-            "retrieve", lambda state: "retrieve" if len(state["documents"]) < 9 else END, ["retrieve", END]
-        )
-        return graph.compile()
-
-    end = built(retrieve).invoke({"question": QUERY, "documents": []})
+    graph = StateGraph(State)
+    graph.add_node("retrieve", RunnableLambda(retrieve, aretrieve))
+    graph.add_edge(START, "retrieve")
+    again = ["retrieve", END]
+    graph.add_conditional_edges("retrieve", lambda state: again[len(state["documents"]) == 9], again)
+    end = graph.compile().invoke({"question": QUERY, "documents": []})
     picked = numbers(end["documents"])
     assert picked[:3] == expected(nearest(), 3)
     assert len(set(picked)) == 9
-    assert await built(retrieve, aretrieve).ainvoke({"question": QUERY, "documents": []}) == end
+    assert await graph.compile().ainvoke({"question": QUERY, "documents": []}) == end

@@ -47,20 +47,16 @@ def test_it_replaces_as_retriever(make: Any, embeddings: WordEmbeddings) -> None
         assert as_new(store, search_type="mmr", search_kwargs=search_kwargs) == theirs, "MMR of the store is right"
 
 
-def test_its_documents_are_those_of_as_retriever(store: VectorStore) -> None:
+def test_its_documents_and_tags_are_those_of_as_retriever(store: VectorStore) -> None:
     ours, theirs = as_new(store, search_type="similarity"), store.as_retriever().invoke(QUERY)
     assert ours == theirs
     same = [a is b for a, b in zip(ours, theirs, strict=True)]
     assert same == [isinstance(store, FAISS)] * 4, "FAISS returns the documents of its docstore"
-
-
-def test_the_tags_are_those_of_as_retriever(store: VectorStore) -> None:
     for tags in (None, ["ours"]):
         retriever = SetSelectRetriever(vectorstore=store, tags=tags)
         assert retriever.tags == store.as_retriever(tags=tags).tags
-        listener = Runs()
-        configurable(retriever).invoke(QUERY, config={"callbacks": [listener], "configurable": {"k": 3}})
-        assert listener.tags == [tags or [type(store).__name__, "WordEmbeddings"]]
+        configurable(retriever).invoke(QUERY, config={"callbacks": [runs := Runs()], "configurable": {"k": 3}})
+        assert runs.tags == [tags or [type(store).__name__, "WordEmbeddings"]]
 
 
 # Settings in search_kwargs, and for one call
@@ -192,32 +188,27 @@ def test_a_subclass_may_have_defaults_and_checks_of_its_own(store: VectorStore) 
         Own(vectorstore=store, order="relevance")
 
 
-def test_arguments_of_the_store_may_be_changed_in_place(embeddings: WordEmbeddings) -> None:
-    store = in_memory(embeddings)
-    retriever = SetSelectRetriever(vectorstore=store, vectorstore_kwargs={"filter": lambda document: False})
-    assert retriever.invoke(QUERY) == []
-    retriever.vectorstore_kwargs["filter"] = None  # type: ignore[index]
-    assert retriever.invoke(QUERY) == as_new(store)
-
-
-async def test_the_stores_own_filter_is_used(embeddings: WordEmbeddings) -> None:
+async def test_the_stores_own_filter_is_used_and_may_be_changed_in_place(embeddings: WordEmbeddings) -> None:
     rows = [i for i, (_, metadata) in enumerate(corpus()) if metadata["topic"] == "harbour"]
-    in_memory_filter = {"filter": lambda document: document.metadata["topic"] == "harbour"}
-    for store, given in (
-        (in_memory(embeddings), in_memory_filter),
-        (faiss(embeddings), {"filter": {"topic": "harbour"}}),
-    ):
-        wanted = expected(nearest(8, among=rows))
-        retriever = SetSelectRetriever(vectorstore=store, search_kwargs=given, fetch_k=8)
+    wanted = expected(nearest(8, among=rows))
+    cases: list[tuple[VectorStore, Any]] = [
+        (in_memory(embeddings), lambda document: document.metadata["topic"] == "harbour"),
+        (faiss(embeddings), {"topic": "harbour"}),
+    ]
+    for store, given in cases:
+        retriever = SetSelectRetriever(vectorstore=store, vectorstore_kwargs={"filter": given}, fetch_k=8)
         assert numbers(retriever.invoke(QUERY)) == numbers(await retriever.ainvoke(QUERY)) == wanted
-        assert numbers(SetSelectRetriever(vectorstore=store, fetch_k=8).invoke(QUERY, **given)) == wanted
+        retriever.vectorstore_kwargs["filter"] = None  # type: ignore[index]
+        assert retriever.invoke(QUERY) == as_new(store, fetch_k=8)
+        assert numbers(retriever.invoke(QUERY, filter=given)) == wanted
+        assert numbers(as_new(store, search_kwargs={"filter": given}, fetch_k=8)) == wanted
     strict = SetSelectRetriever(vectorstore=store, k=2, fetch_k=3, search_kwargs={"filter": {"number": 59}})
     assert numbers(strict.invoke(QUERY)) == [59], "FAISS itself searches among the nearest only"
 
 
 async def test_arguments_that_the_store_does_not_have_are_refused(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, search_kwargs={"namespace": "a"})
-    with pytest.raises(InvalidParameterError, match=rf"{type(store).__name__}.*'namespace'.*filter"):
+    with pytest.raises(InvalidParameterError, match=rf"{type(store).__name__}.*'namespace'"):
         retriever.invoke(QUERY)
     with pytest.raises(InvalidParameterError, match="namespace"):
         await retriever.ainvoke(QUERY)

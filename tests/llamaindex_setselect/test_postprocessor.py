@@ -194,14 +194,10 @@ class Own:
 @pytest.mark.parametrize(
     ("settings", "word"),
     [
-        ({"selector": "mmr", "quality": len}, "quality"),
-        ({"costs": len}, "costs"),
-        ({"cover": len}, "cover"),
-        ({"links": len}, "links"),
-        ({"prefer": len}, "prefer"),
-        ({"title": len}, "title"),
-        ({"selector": "mmr", "relevance": len}, "relevance"),
+        *(({name: len}, name) for name in ("costs", "cover", "links", "prefer", "title")),
+        *(({"selector": "mmr", name: len}, name) for name in ("quality", "relevance")),
         ({"max_per_source": 1, "source": len}, "source"),
+        ({"queries": str.split}, "queries"),
         ({"perspective": str}, "perspective"),
         ({"selector": NDPP(LowRankKernel([[1.0]]))}, "kernel"),
         ({"selector": "ndpp", "kernel": LowRankKernel([[1.0]])}, "kernel"),

@@ -167,25 +167,6 @@ def test_a_damaged_vector_is_named_by_its_items_id(subject: Subject, value: floa
         subject.run(made, rows)
 
 
-@OVER_ALL_CLASSES
-@pytest.mark.parametrize(
-    ("vector", "words"),
-    [([0.0] * 48, "zero"), ([np.nan] * 48, "NaN"), ([1.0] * 49, "49.*48|48.*49")],
-    ids=["zero", "NaN", "longer"],
-)
-def test_a_query_without_direction_or_of_another_model_is_refused(
-    subject: Subject, vector: list[float], words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The FAISS of LlamaIndex answers a longer query with an error of its own.
-    for kind in subject.kinds if subject.size == "k" else subject.kinds[:1]:
-        store = subject.open(ROWS[:9], kind)
-        model = subject.model(store)
-        name = "embed_query" if subject.size == "k" else "_get_query_embedding"
-        monkeypatch.setattr(type(model), name, lambda self, text: vector)
-        with pytest.raises(InvalidInputError, match=words):
-            subject.run(subject.make(store), ROWS[:9])
-
-
 def test_a_reranker_needs_a_model_and_says_how_to_give_one() -> None:
     compressor, postprocessor = (subject.cls for subject in RERANKERS)
     with pytest.raises(InvalidParameterError, match=re.escape("embeddings=")):

@@ -4,7 +4,6 @@ calls, and spans. tests/adapters has what it shares with the other classes."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
-from llama_index.core.instrumentation.span import SimpleSpan
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
@@ -120,43 +118,19 @@ def test_shown_may_be_set_between_calls_and_a_wrong_value_leaves_the_old_one(ind
 # Spans
 
 
-class Spans(SimpleSpanHandler):
-    """Records the names of the spans."""
-
-    names: list[str] = []  # noqa: RUF012
-
-    def new_span(
-        self,
-        id_: str,
-        bound_args: inspect.BoundArguments,
-        instance: Any = None,
-        parent_span_id: str | None = None,
-        tags: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> SimpleSpan | None:
-        self.names.append(id_.partition("-")[0])
-        return super().new_span(id_, bound_args, instance, parent_span_id, tags, **kwargs)
-
-
-@pytest.fixture
-def spans() -> Iterator[list[str]]:
-    handler, root = Spans(), get_dispatcher()
+async def test_a_span_handler_sees_the_search_within_the_retriever(index: VectorStoreIndex) -> None:
+    retriever, handler, root = SetSelectIndexRetriever(index, top_n=3), SimpleSpanHandler(), get_dispatcher()
     root.add_span_handler(handler)
-    yield handler.names
-    root.span_handlers.remove(handler)
-
-
-async def test_a_span_handler_sees_the_search_within_the_retriever(spans: list[str], index: VectorStoreIndex) -> None:
-    retriever = SetSelectIndexRetriever(index, top_n=3)
-    found = ids_of(retriever.retrieve(bundle()))
-    assert [name for name in spans if name.endswith("retrieve")] == [
-        "SetSelectIndexRetriever.retrieve",
-        "SetSelectIndexRetriever._retrieve",
+    try:
+        found = ids_of(retriever.retrieve(bundle()))
+        assert ids_of(await retriever.aretrieve(bundle())) == found == expected(NEAREST_FIRST[:50], 3)
+    finally:
+        root.span_handlers.remove(handler)
+    names = [span.id_.partition("-")[0] for span in handler.completed_spans]
+    assert [name for name in names if name.endswith("retrieve")] == [
         "VectorIndexRetriever._retrieve",
-    ]
-    spans.clear()
-    assert ids_of(await retriever.aretrieve(bundle())) == found == expected(NEAREST_FIRST[:50], 3)
-    assert [name for name in spans if name.endswith("retrieve")] == [
-        "SetSelectIndexRetriever.aretrieve",
+        "SetSelectIndexRetriever._retrieve",
+        "SetSelectIndexRetriever.retrieve",
         "VectorIndexRetriever._aretrieve",
+        "SetSelectIndexRetriever.aretrieve",
     ]

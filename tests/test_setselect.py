@@ -31,14 +31,30 @@ def test_lazy_names_are_there_and_type_checkers_know_them() -> None:
         setselect.no_such_name  # noqa: B018
 
 
-def test_the_import_loads_numpy_and_nothing_heavier() -> None:
-    code = "import sys; from setselect import *; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
-    ).stdout
-    heavy = {"torch", "pandas", "pyarrow", "scipy", "transformers", "shared_core.learning", "shared_core.evaluation"}
-    assert "numpy" in loaded.split()
-    assert not heavy & {*loaded.split()}
+HEAVY = "torch pandas pyarrow scipy transformers typer ir_measures shared_core.learning shared_core.evaluation"
+STORES = "faiss chromadb qdrant_client lancedb pymilvus duckdb psycopg"
+
+
+@pytest.mark.parametrize(
+    "statement", ["from setselect import *", "import langchain_setselect", "import llamaindex_setselect"]
+)
+def test_an_import_loads_numpy_and_no_extra(statement: str) -> None:
+    code = f"import sys; {statement}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    loaded = {*done.stdout.split()}
+    assert "numpy" in loaded
+    assert {*HEAVY.split(), *STORES.split()} & loaded == set()
+
+
+@pytest.mark.parametrize(
+    ("package", "framework", "extra"),
+    [("langchain_setselect", "langchain_core", "langchain"), ("llamaindex_setselect", "llama_index", "llamaindex")],
+)
+def test_without_its_framework_an_adapter_names_the_extra(
+    package: str, framework: str, extra: str, tmp_path: Path
+) -> None:
+    code = f"import sys; sys.modules[{framework!r}] = None; import {package}"
+    assert f'pip install "setselect[{extra}]"' in last_line([sys.executable, "-c", code], tmp_path)
 
 
 def test_the_version_is_that_of_the_package() -> None:

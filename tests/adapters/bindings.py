@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 import langchain_setselect
 import llamaindex_setselect
 from setselect import make_selector, select
-from tests.embedding import corpus, embed
+from tests.embedding import DIMENSION, corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding, make_store
 
@@ -69,6 +69,19 @@ def nearest(count: int = 50, query: Any = None, among: Sequence[int] | None = No
     cosines = VECTORS[rows] @ unit(embed(QUERY) if query is None else query)
     found: list[int] = rows[np.argsort(-cosines, kind="stable")[:count]].tolist()
     return found
+
+
+def falling(texts: Sequence[str], question: str = QUERY, lowest: float = 0.4, apart: Sequence[str] = ()) -> list[Row]:
+    """Rows whose cosine with the question falls from 0.6; otherwise their vectors have nothing in common.
+
+    Nor have they with the vectors of ``apart``.
+    """
+    queries = unit([embed(text) for text in (question, *apart)])
+    noise = np.random.default_rng(0).normal(size=(DIMENSION, len(texts)))
+    others = np.linalg.qr(np.column_stack([queries.T, noise]))[0].T[len(queries) :]
+    cosines = np.linspace(0.6, lowest, len(texts))[:, None]
+    vectors = cosines * queries[0] + np.sqrt(1 - cosines**2) * others
+    return [Row(f"doc-{i}", text, {"number": i}, vectors[i]) for i, text in enumerate(texts)]
 
 
 def expected(rows: Sequence[int], k: int | None = 4, selector: Any = "coverage", **settings: Any) -> list[int]:
@@ -204,10 +217,12 @@ class Subject(ABC):
             arguments, more = self.arguments([self.item(row) for row in rows], query, callbacks)
             return list(getattr(made, self.methods[0])(*arguments, **more))
 
-    async def arun(self, made: Any, rows: Sequence[Row] = (), told: list[Any] | None = None) -> list[Any]:
+    async def arun(
+        self, made: Any, rows: Sequence[Row] = (), told: list[Any] | None = None, query: str = QUERY
+    ) -> list[Any]:
         """What the object selects in async code."""
         with recorded(told) as callbacks:
-            arguments, more = self.arguments([self.item(row) for row in rows], QUERY, callbacks)
+            arguments, more = self.arguments([self.item(row) for row in rows], query, callbacks)
             return list(await getattr(made, self.methods[1])(*arguments, **more))
 
     def select(self, rows: Sequence[int], store: Any = None, **settings: Any) -> list[int]:
@@ -223,6 +238,15 @@ def _corpus(opened: Callable[..., Any], kind: str) -> Any:
     return opened(ROWS, kind)
 
 
+def in_memory(rows: Sequence[Row], cls: type[InMemoryVectorStore] = InMemoryVectorStore) -> InMemoryVectorStore:
+    """LangChain's store in memory, or one of a subclass, that holds the rows."""
+    store = cls(WordEmbeddings())
+    for row in rows:
+        entry = {"id": row.id, "text": row.text, "vector": row.vector.tolist(), "metadata": dict(row.metadata)}
+        store.store[row.id] = entry
+    return store
+
+
 class _LangChain(Subject):
     kinds = "in memory", "FAISS"
 
@@ -232,11 +256,7 @@ class _LangChain(Subject):
             pairs = [(row.text, row.vector.tolist()) for row in rows]
             metadatas, ids = [dict(row.metadata) for row in rows], [row.id for row in rows]
             return FAISS.from_embeddings(pairs, WordEmbeddings(), metadatas, ids, normalize_L2=True)
-        store = InMemoryVectorStore(WordEmbeddings())
-        for row in rows:
-            entry = {"id": row.id, "text": row.text, "vector": row.vector.tolist(), "metadata": dict(row.metadata)}
-            store.store[row.id] = entry
-        return store
+        return in_memory(rows)
 
     def make(self, store: Any, **settings: Any) -> Any:
         return self.cls(vectorstore=store, **settings)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import copy
-import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -25,22 +23,23 @@ from setselect import (
 )
 from tests.adapters.bindings import (
     EXAMPLES,
+    QUERY,
     RERANKERS,
     RETRIEVERS,
     SUBJECTS,
     Row,
     Subject,
+    falling,
     metadata,
     name_of,
     numbers,
     over,
     unit,
 )
-from tests.embedding import DIMENSION, embed
+from tests.embedding import embed
 
-QUESTION = "hidden northern harbour engine"
 PARTS = ["violin bread", "red mountain"]
-QUERIES = [QUESTION, *PARTS]
+QUERIES = [QUERY, *PARTS]
 COUNT = 30
 # The only rows that are near to the first and to the second part.
 FIRST, SECOND = 28, 29
@@ -49,26 +48,18 @@ OVER_SEARCHES = over(RETRIEVERS + EXAMPLES)
 SELECTORS = ("coverage", "ndpp", "mmr", "similarity")
 
 
-@pytest.fixture(autouse=True)
-def _the_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.adapters.bindings.QUERY", QUESTION)
-
-
 def story() -> list[Row]:
     """Rows whose cosine with the question falls from 0.6 to 0.3; the last two are nearer to the parts of it."""
-    units = unit([embed(text) for text in QUERIES])
-    noise = np.random.default_rng(0).normal(size=(DIMENSION, COUNT))
-    others = np.linalg.qr(np.column_stack([units.T, noise]))[0].T[len(QUERIES) :]
-    cosines = np.linspace(0.6, 0.3, COUNT)[:, None]
-    vectors = cosines * units[0] + np.sqrt(1 - cosines**2) * others
-    for row, near in ((FIRST, units[1]), (SECOND, units[2])):
-        vectors[row] = 0.3 * vectors[row] + 0.9 * near
-    return [Row(f"doc-{i}", f"passage {i}", {"number": i, "tokens": 5}, vectors[i]) for i in range(COUNT)]
+    texts = [f"passage {i}" for i in range(COUNT)]
+    rows = [row._replace(metadata={**row.metadata, "tokens": 5}) for row in falling(texts, lowest=0.3, apart=PARTS)]
+    for row, text in ((FIRST, PARTS[0]), (SECOND, PARTS[1])):
+        rows[row] = rows[row]._replace(vector=0.3 * rows[row].vector + 0.9 * unit(embed(text)))
+    return rows
 
 
 def splits(question: str) -> list[str]:
     """What a model would do."""
-    assert question == QUESTION
+    assert question == QUERY
     return PARTS
 
 
@@ -81,7 +72,7 @@ def run(subject: Subject, rows: Sequence[Row] | None = None, told: list[Any] | N
     """The numbers that a new object selects; k is 3."""
     rows = story() if rows is None else rows
     made = subject.make(subject.open(rows, subject.kinds[0]), **{"k": 3, **settings})
-    return numbers(subject.run(made, rows, told, query=QUESTION))
+    return numbers(subject.run(made, rows, told))
 
 
 def every(subject: Subject) -> dict[str, Any]:
@@ -116,7 +107,7 @@ def test_sub_questions_bring_what_the_question_alone_misses(subject: Subject, ki
     store = subject.open(rows, subject.kinds[kind])
     for queries in (PARTS, splits, RunnableLambda(splits), lambda question: tuple(PARTS)):
         made = subject.make(store, k=3, queries=queries)
-        assert {FIRST, SECOND} < {*numbers(subject.run(made, rows, query=QUESTION))}
+        assert {FIRST, SECOND} < {*numbers(subject.run(made, rows))}
     assert not {FIRST, SECOND} & {*run(subject, rows)}
 
 
@@ -132,9 +123,9 @@ def test_the_set_is_that_of_the_core(subject: Subject, selector: str) -> None:
 @over(SUBJECTS)
 def test_order_and_repetition_change_nothing_and_without_sub_questions_the_question_counts(subject: Subject) -> None:
     both, alone = run(subject, queries=PARTS), run(subject)
-    for queries in (PARTS[::-1], [*PARTS, *PARTS], [QUESTION, *PARTS], [f" {PARTS[0]} ", "", PARTS[1], "\r"]):
+    for queries in (PARTS[::-1], [*PARTS, *PARTS], [QUERY, *PARTS], [f" {PARTS[0]} ", "", PARTS[1], "\r"]):
         assert run(subject, queries=queries) == both
-    nothing: tuple[Any, ...] = ([], [QUESTION], lambda question: [], lambda question: None, lambda question: [question])
+    nothing: tuple[Any, ...] = ([], [QUERY], lambda question: [], lambda question: None, lambda question: [question])
     for queries in nothing:
         assert run(subject, queries=queries) == alone
 
@@ -143,7 +134,7 @@ def test_order_and_repetition_change_nothing_and_without_sub_questions_the_quest
 async def test_async_code_selects_the_same_and_embeds_each_text_once(subject: Subject) -> None:
     rows = story()
     store = subject.open(rows, subject.kinds[0])
-    wanted = numbers(subject.run(subject.make(store, k=3, queries=PARTS), rows, query=QUESTION))
+    wanted = numbers(subject.run(subject.make(store, k=3, queries=PARTS), rows))
     for queries in (PARTS, splits, asplits, RunnableLambda(splits, asplits)):
         made = subject.make(store, k=3, queries=queries)
         subject.model(store).counts()
@@ -182,7 +173,7 @@ async def test_a_set_that_repeated_texts_cut_short_is_filled_by_wider_searches(s
     rows = [row._replace(text=row.text if 10 <= i < 18 else "the same") for i, row in enumerate(story())]
     store, told = subject.open(rows, subject.kinds[kind]), list[Any]()
     made = subject.make(store, k=9, fetch_k=27, queries=PARTS)
-    picked = numbers(subject.run(made, told=told, query=QUESTION))
+    picked = numbers(subject.run(made, told=told))
     assert len(picked) == 9
     assert (told[0]["fetch_k"], told[0]["candidates"]) == (108, 30)
     assert numbers(await subject.arun(made)) == picked
@@ -194,10 +185,10 @@ async def test_names_are_followed_from_what_sub_questions_found(subject: Subject
     far = unit(embed("Ann Lee"))
     text = "this passage has more words than anybody wants to read, before it says that Ann Lee made it."
     rows[FIRST] = rows[FIRST]._replace(text=text)
-    rows.append(Row("doc-30", "she comes from there.", {"number": 30, "tokens": 5}, far - 0.5 * unit(embed(QUESTION))))
+    rows.append(Row("doc-30", "she comes from there.", {"number": 30, "tokens": 5}, far - 0.5 * unit(embed(QUERY))))
     made = subject.make(subject.open(rows, subject.kinds[0]), k=5, fetch_k=15, queries=PARTS, follow=True)
     told: list[Any] = []
-    picked = numbers(subject.run(made, told=told, query=QUESTION))
+    picked = numbers(subject.run(made, told=told))
     assert {FIRST, SECOND, 30} < {*picked}
     assert [one["name"] for one in told[0]["followed"]] == ["Ann Lee"]
     assert numbers(await subject.arun(made)) == picked
@@ -266,15 +257,15 @@ def test_the_event_and_the_scores_say_which_query_a_pick_serves(subject: Subject
     rows = story()
     rows[SECOND].metadata["selection_serves"] = "mine"
     made = subject.make(subject.open(rows, subject.kinds[0]), k=4, queries=splits, scores=True, score_threshold=0.3)
-    picked = {metadata(item)["number"]: metadata(item) for item in subject.run(made, rows, told, query=QUESTION)}
+    picked = {metadata(item)["number"]: metadata(item) for item in subject.run(made, rows, told)}
     assert told[0]["queries"] == QUERIES
     serves = dict(zip(told[0]["ids"], told[0]["serves"], strict=True))
     assert (serves.pop("doc-28"), serves.pop("doc-29")) == (*PARTS,)
-    assert {*serves.values()} == {QUESTION}
+    assert {*serves.values()} == {QUERY}
     assert (picked[FIRST]["selection_serves"], picked[SECOND]["selection_serves"]) == (PARTS[0], "mine")
     made = subject.make(subject.open(story(), subject.kinds[0]), k=4, scores=True)
-    assert all("selection_serves" not in metadata(item) for item in subject.run(made, rows[:9], told, query=QUESTION))
-    assert (told[1]["queries"], told[1]["serves"]) == ([QUESTION], [None] * 4)
+    assert all("selection_serves" not in metadata(item) for item in subject.run(made, rows[:9], told))
+    assert (told[1]["queries"], told[1]["serves"]) == ([QUERY], [None] * 4)
 
 
 # What goes wrong
@@ -290,8 +281,8 @@ async def test_a_failing_split_is_named(subject: Subject) -> None:
     rows = story()
     for queries in (fails, RunnableLambda(fails, name="fails")):
         made = subject.make(subject.open(rows, subject.kinds[0]), queries=queries)
-        for call in (asyncio.to_thread(subject.run, made, rows, query=QUESTION), subject.arun(made, rows)):
-            with pytest.raises(InvalidInputError, match=r"queries=fails failed.*ConnectionError: no network") as info:
+        for call in (asyncio.to_thread(subject.run, made, rows), subject.arun(made, rows)):
+            with pytest.raises(InvalidInputError, match=r"queries=fails .*ConnectionError: no network") as info:
                 await call
             assert isinstance(info.value.__cause__, ConnectionError)
 
@@ -299,30 +290,20 @@ async def test_a_failing_split_is_named(subject: Subject) -> None:
 @over(SUBJECTS)
 @pytest.mark.parametrize(
     ("answer", "words"),
-    [("one\ntwo", "list of lines"), (["one", 2], "list of texts"), ({"one": 1}, "list of texts"), (5, "list of texts")],
+    [("one\ntwo", "lines"), (["one", 2], "texts"), ({"one": 1}, "texts"), (5, "texts")],
     ids=name_of,
 )
 def test_what_is_no_list_of_texts_is_refused(subject: Subject, answer: Any, words: str) -> None:
     def answers(question: str) -> Any:
         return answer
 
-    with pytest.raises(InvalidInputError, match=rf"queries=answers returned .*{words}"):
+    with pytest.raises(InvalidInputError, match=rf"queries=answers .*{words}"):
         run(subject, queries=answers)
-    with pytest.raises(InvalidParameterError, match=rf"queries is .*{words}"):
+    with pytest.raises(InvalidParameterError, match=rf"queries .*{words}"):
         subject.make(subject.corpus(), queries=answer)
 
 
 @over(SUBJECTS)
 def test_an_async_function_needs_an_async_call(subject: Subject) -> None:
-    with pytest.raises(InvalidInputError, match="queries=asplits is an async function"):
+    with pytest.raises(InvalidInputError, match=r"queries=asplits .*async"):
         run(subject, queries=asplits)
-
-
-@over(SUBJECTS)
-@pytest.mark.parametrize("queries", [PARTS, splits], ids=name_of)
-def test_copies_select_the_same(subject: Subject, queries: list[str] | Callable[[str], list[str]]) -> None:
-    rows = story()
-    made = subject.make(subject.open(rows, subject.kinds[0]), k=3, queries=queries)
-    picked = numbers(subject.run(made, rows, query=QUESTION))
-    for copied in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
-        assert numbers(subject.run(copied, rows, query=QUESTION)) == picked

@@ -44,6 +44,8 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"lambda_mult": 0.5}, P, "mmr"),
     ({"selector": "mmr", "refine": True}, P, "vrsd"),
     ({"selector": "mmr", "lambda_mult": 1.5}, P, "lambda_mult"),
+    ({"selector": "mmr", "lambda_mult": 0.5, "selector_kwargs": {"lambda_mult": 0.1}}, P, "lambda_mult"),
+    ({"selector": "mmr", "selector_kwargs": {"refine": True}}, P, "refine"),
     ({"selector": MMR(), "lambda_mult": 0.5}, P, "lambda_mult"),
     ({"selector": "ndpp", "relevance_mapping": "exponential", "temperature": 0}, P, "temperature"),
     ({"word_weight": -1}, P, "word_weight"),
@@ -66,6 +68,7 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"order": "best"}, P, "long_context"),
     ({"direction": "away"}, P, "emphasize"),
     ({"perspective_vector": "root"}, P, "difference"),
+    ({"perspective": embed("northern"), "perspective_vector": "difference"}, P, "root"),
     ({"perspective": "northern", "perspective_vector": "difference"}, P, "root"),
     ({"perspective": "  "}, PerspectiveError, "empty"),
     ({"perspective": [0.0, 0.0]}, PerspectiveError, "zero"),
@@ -162,25 +165,6 @@ def test_a_damaged_vector_is_named_by_its_items_id(subject: Subject, value: floa
     made = subject.make(subject.open(rows, subject.kinds[0]), k=1)
     with pytest.raises(InvalidInputError, match=rf"{bad.id}\b.*(NaN|inf)"):
         subject.run(made, rows)
-
-
-@OVER_ALL_CLASSES
-@pytest.mark.parametrize(
-    ("vector", "words"),
-    [([0.0] * 48, "zero"), ([np.nan] * 48, "NaN"), ([1.0] * 49, "49.*48|48.*49")],
-    ids=["zero", "NaN", "longer"],
-)
-def test_a_query_without_direction_or_of_another_model_is_refused(
-    subject: Subject, vector: list[float], words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The FAISS of LlamaIndex answers a longer query with an error of its own.
-    for kind in subject.kinds if subject.size == "k" else subject.kinds[:1]:
-        store = subject.open(ROWS[:9], kind)
-        model = subject.model(store)
-        name = "embed_query" if subject.size == "k" else "_get_query_embedding"
-        monkeypatch.setattr(type(model), name, lambda self, text: vector)
-        with pytest.raises(InvalidInputError, match=words):
-            subject.run(subject.make(store), ROWS[:9])
 
 
 def test_a_reranker_needs_a_model_and_says_how_to_give_one() -> None:

@@ -50,13 +50,13 @@ def places(ranked: list[int], order: str) -> list[int]:
 @OVER_ALL_CLASSES
 async def test_a_budget_into_which_nothing_fits_gives_nothing_and_a_warning_at_the_users_line(subject: Subject) -> None:
     made = subject.make(subject.corpus(), budget=0.5, costs="tokens")
-    with pytest.warns(SetSelectWarning, match="nothing fits") as told:
+    with pytest.warns(SetSelectWarning, match="budget") as told:
         assert subject.run(made, ROWS) == await subject.arun(made, ROWS) == []
     assert {Path(one.filename).parent for one in told} == {Path(__file__).parent}
     # The only item that fits was shown.
     first = nearest(1)[0]
     settings = {"costs": lambda item: metadata(item)["number"] != first, "shown": [ROWS[first].id]}
-    with pytest.warns(SetSelectWarning, match="nothing fits"):
+    with pytest.warns(SetSelectWarning, match="budget"):
         assert subject.run(subject.make(subject.corpus(), budget=0.5, **settings), ROWS) == []
 
 
@@ -190,34 +190,26 @@ def test_texts_that_were_shown_do_not_come_back_and_repeated_ones_are_kept_on_re
 
 
 @OVER_ALL_CLASSES
-def test_of_a_repeated_text_the_most_relevant_counts_else_the_first(subject: Subject) -> None:
-    rows = [row._replace(metadata={"number": i, "worth": i * 7 % 3}) for i, row in enumerate(thrice(4))]
-    rows = [row._replace(vector=unit(embed(QUERY)) - i * 1e-4) for i, row in enumerate(rows)]
-    store = subject.open(rows, subject.kinds[0])
-    settings: dict[str, Any] = {"k": 4, "selector": "similarity"}
-    assert sorted(numbers(subject.run(subject.make(store, **settings), rows))) == [0, 3, 6, 9]
-    best = [max(range(i, i + 3), key=lambda j: j * 7 % 3) for i in (0, 3, 6, 9)]
-    assert sorted(numbers(subject.run(subject.make(store, relevance="worth", **settings), rows))) == best
-
-
-@OVER_ALL_CLASSES
 @pytest.mark.parametrize("selector", SELECTORS)
-def test_of_a_repeated_text_the_preferred_one_counts(subject: Subject, selector: str) -> None:
+def test_of_a_repeated_text_the_preferred_one_counts_else_the_most_relevant_else_the_first(
+    subject: Subject, selector: str
+) -> None:
     days = ["2026-03-01", None, "2026-03-01T12:00:00+01:00", *["2025-12-31"] * 9]
     rows = [row._replace(metadata={"number": i, "worth": i, "day": days[i]}) for i, row in enumerate(thrice(4))]
     # The first copy is the nearest. Where one document is selected, no text is selected twice.
     rows = [row._replace(vector=unit(embed(QUERY)) - i * 1e-4) for i, row in enumerate(rows)]
     store = subject.open(rows, subject.kinds[0])
-    settings: dict[str, Any] = {"selector": selector, "prefer": "day"}
-    assert numbers(subject.run(subject.make(store, k=1, **settings), rows)) == [2]
-    assert sorted(numbers(subject.run(subject.make(store, k=4, **settings), rows))) == [2, 3, 6, 9]
+
+    def select_with(**settings: Any) -> list[int]:
+        return sorted(numbers(subject.run(subject.make(store, **{"k": 4, "selector": selector, **settings}), rows)))
+
+    assert select_with() == [0, 3, 6, 9]
+    assert select_with(prefer="day", k=1) == [2]
+    assert select_with(prefer="day") == [2, 3, 6, 9]
     if selector != "vrsd":
-        made = subject.make(store, k=4, relevance="worth", **settings)
-        assert sorted(numbers(subject.run(made, rows))) == [2, 5, 8, 11], "the relevance decides among equal values"
-    made = subject.make(store, k=1, **settings, shown=["id-0"])
-    assert numbers(subject.run(made, rows)) != [2], "a shown text does not come back, whichever copy is preferred"
-    with pytest.warns(SetSelectWarning, match="prefer has no effect with drop_duplicates=False"):
-        subject.run(subject.make(store, k=1, **settings, drop_duplicates=False), rows)
+        assert select_with(relevance="worth") == [2, 5, 8, 11]
+        assert select_with(prefer="day", relevance="worth") == [2, 5, 8, 11], "it decides among equal values"
+    assert select_with(prefer="day", k=1, shown=["id-0"]) != [2], "a shown text does not come back in another copy"
 
 
 @OVER_ALL_CLASSES
@@ -357,13 +349,10 @@ def test_an_event_tells_what_relevance_was_given_and_of_empty_selections(subject
 
 
 @OVER_ALL_CLASSES
-async def test_each_call_writes_one_line_at_debug_and_none_above(
-    subject: Subject, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_call_writes_no_line_above_debug(subject: Subject, caplog: pytest.LogCaptureFixture) -> None:
     made, given = subject.make(subject.corpus()), [ROWS[row] for row in nearest()]
     for level, lines in ((logging.INFO, 0), (logging.DEBUG, 2)):
         caplog.set_level(level, logger="setselect")
         subject.run(made, given)
         await subject.arun(made, given)
         assert len(caplog.records) == lines
-    assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("setselect").handlers)

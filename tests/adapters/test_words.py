@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
@@ -18,29 +17,19 @@ from tests.adapters.bindings import (
     ROWS,
     SUBJECTS,
     VECTORS,
-    Row,
     Subject,
     expected,
+    falling,
     nearest,
     numbers,
     over,
-    unit,
 )
-from tests.embedding import DIMENSION, embed
+from tests.embedding import embed
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding, embedding
 
 OVER_ALL_CLASSES = over(SUBJECTS)
 LAST = 19
-
-
-def falling(question: str, texts: list[str]) -> list[Row]:
-    """Rows whose cosine with the question falls from row to row; otherwise they have nothing in common."""
-    q = unit(embed(question))
-    others = np.linalg.qr(np.column_stack([q, np.random.default_rng(0).normal(size=(DIMENSION, len(texts)))]))[0].T[1:]
-    cosines = np.linspace(0.6, 0.4, len(texts))[:, None]
-    vectors = cosines * q + np.sqrt(1 - cosines**2) * others
-    return [Row(f"doc-{i}", text, {"number": i}, vectors[i]) for i, text in enumerate(texts)]
 
 
 @OVER_ALL_CLASSES
@@ -53,7 +42,7 @@ def falling(question: str, texts: list[str]) -> list[Row]:
     ],
 )
 async def test_a_text_with_a_rare_word_of_the_question_is_found(subject: Subject, question: str, words: str) -> None:
-    rows = falling(question, [*(f"passage {i}" for i in range(LAST)), words])
+    rows = falling([*(f"passage {i}" for i in range(LAST)), words], question)
     store = subject.open(rows, subject.kinds[0])
     assert LAST in numbers(subject.run(subject.make(store, k=3), rows, query=question))
     assert numbers(subject.run(subject.make(store, k=3, word_weight=0), rows, query=question)) == [0, 1, 2]

@@ -23,13 +23,11 @@ from setselect import (
     Candidates,
     PerspectiveExtractor,
     QueryParts,
-    Selection,
     SetSelectWarning,
     make_selector,
     match_words,
 )
 from shared_core.retrieval.results import sort_items
-from shared_core.scaling import rescale
 from shared_core.selection.route import Limits, select_set
 from tests.adapters.bindings import (
     RETRIEVERS,
@@ -111,29 +109,24 @@ def brute_force(text: str, rows: list[int], settings: dict[str, Any]) -> list[in
     shown = [rows.index(int(i[4:])) for i in given.pop("shown", ()) if int(i[4:]) in rows]
     arrays = {"quality": "quality", "costs": "tokens", "source": "topic", "cover": "topic", "prefer": "quality"}
     read = {{"source": "sources"}.get(n, n): values(rows, key) for n, key in arrays.items() if given.pop(n, None)}
-    relevance = given.pop("relevance", None)
-    if relevance is not None:
-        read["relevance"] = rescale(rows, given.pop("relevance_scale"))
+    if given.pop("relevance", None) is not None:
+        read["relevance"] = rows
     constraints = {n: given.pop(n) for n in ("max_per_source", "drop_near_duplicates") if n in given}
     removed = given["perspective"] if given.get("direction") == "remove" else None
     asked = " ".join(word for query in texts for word in query.split() if word != removed)
     words = match_words(asked, [ROWS[row].text for row in rows])
     candidates = Candidates([embed(query) for query in texts], VECTORS[rows], words=words, **read, **constraints)
     pap = projection(given)
-    selector = make_selector(name, **{n: given.pop(n) for n in PARAMETERS if n in given})
-    limits = Limits(given.pop("budget", None), given.pop("score_threshold", None))
-    candidates = candidates if pap is None else pap.apply(candidates)
-
-    def select_up_to(k: int | None) -> Selection:
-        return select_set(candidates, selector, k, relevance_scale=None, shown=shown, limits=limits)
-
-    selection = select_up_to(k)
-    least, gains = given.pop("min_gain", -np.inf), selection.gains
-    worth = np.exp(gains) if name == "coverage" else gains / gains[:1] if (gains[:1] > 0).any() else gains + np.inf
-    low = [i for i in range(given.pop("min_k", 1), len(worth)) if worth[i] < least]
-    selection = select_up_to(low[0]) if low else selection
+    selection = select_set(
+        candidates if pap is None else pap.apply(candidates),
+        make_selector(name, **{n: given.pop(n) for n in PARAMETERS if n in given}),
+        k,
+        relevance_scale=given.pop("relevance_scale", None),
+        shown=shown,
+        limits=Limits(**given),
+    )
     picks = [rows[i] for i in selection.indices]
-    return sort_items(picks, picks if relevance is not None else selection.relevance.tolist(), order)
+    return picks if order == "selection" else sort_items(picks, selection.relevance.tolist(), order)
 
 
 def projection(settings: dict[str, Any]) -> PAP | None:

@@ -5,17 +5,13 @@ tests/adapters has what it shares with the other classes.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pytest
-from langchain_classic.embeddings import CacheBackedEmbeddings
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.embeddings import Embeddings
-from langchain_core.stores import InMemoryByteStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from langchain_setselect import SetSelectCompressor, register_vector_source, vectors
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source, vectors
 from setselect import (
     EmbeddingFallbackWarning,
     InvalidInputError,
@@ -23,9 +19,9 @@ from setselect import (
     SetSelectWarning,
     VectorSourceError,
 )
-from tests.adapters.bindings import QUERY, expected, numbers
+from tests.adapters.bindings import QUERY, expected, nearest, numbers
 from tests.embedding import corpus
-from tests.langchain_setselect.conftest import WordEmbeddings, in_memory
+from tests.langchain_setselect.conftest import WordEmbeddings, faiss, in_memory
 
 # Thirty rows of the corpus, out of order, as another retriever might return them.
 ROWS = [(i * 7) % 60 for i in range(30)]
@@ -68,19 +64,17 @@ def test_documents_that_the_store_does_not_know_are_embedded(
     store: VectorStore, documents: list[Document], embeddings: WordEmbeddings
 ) -> None:
     mixed = [d.model_copy(update={"id": f"stranger-{d.id}"}) if i % 3 else d for i, d in enumerate(documents)]
-    with pytest.warns(EmbeddingFallbackWarning, match=rf"20 this time.*{type(store).__name__}"):
+    with pytest.warns(EmbeddingFallbackWarning, match=rf"20 .*{type(store).__name__}"):
         assert compressed(mixed, vectorstore=store, k=8) == expected(ROWS, 8)
     assert embeddings.documents == 20
-    nameless = [document.model_copy(update={"id": None}) for document in documents]
-    assert compressed(nameless, vectorstore=store, k=8) == expected(ROWS, 8)
-    assert embeddings.documents == 50
 
 
 def test_documents_that_a_reranker_returned_without_ids_are_embedded(
-    store: VectorStore, documents: list[Document]
+    store: VectorStore, documents: list[Document], embeddings: WordEmbeddings
 ) -> None:
-    with pytest.warns(EmbeddingFallbackWarning, match="30 this time.*no ids"):
+    with pytest.warns(EmbeddingFallbackWarning, match=r"30 .*ids"):
         assert compressed([d.model_copy(update={"id": None}) for d in documents], vectorstore=store) == expected(ROWS)
+    assert embeddings.documents == 30
 
 
 def test_there_is_one_warning_per_class_of_store(documents: list[Document], embeddings: WordEmbeddings) -> None:
@@ -93,41 +87,24 @@ def test_there_is_one_warning_per_class_of_store(documents: list[Document], embe
         {"vectorstore": Other(embeddings)},
     ]
     for settings, word in zip(makes, ("vectorstore=", "InMemoryVectorStore", "Other"), strict=True):
-        with pytest.warns(EmbeddingFallbackWarning, match=rf"30 this time.*{word}") as told:
+        with pytest.warns(EmbeddingFallbackWarning, match=rf"30 .*{word}") as told:
             assert compressed(documents, **settings) == expected(ROWS)
         # The warning names the line that calls compress_documents.
         assert [warning.filename for warning in told] == [__file__]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for settings in makes:
-            compressed(documents, **settings)
-
-
-def cached(embeddings: Embeddings) -> CacheBackedEmbeddings:
-    return CacheBackedEmbeddings.from_bytes_store(embeddings, InMemoryByteStore(), key_encoder="sha256")
-
-
-def test_a_cache_embeds_each_text_once_and_without_a_warning(
-    documents: list[Document], embeddings: WordEmbeddings
-) -> None:
-    made = SetSelectCompressor(embeddings=cached(embeddings), k=5)
-    assert "CacheBackedEmbeddings" in made.vector_source
-    for count in (20, 20, 30):
-        assert numbers(made.compress_documents(documents[:count], QUERY)) == expected(ROWS[:count], 5)
-        assert embeddings.documents == count
+    # A second warning would be an error here.
+    for settings in makes:
+        compressed(documents, **settings)
 
 
 def test_a_store_without_embeddings_needs_the_argument(embeddings: WordEmbeddings, documents: list[Document]) -> None:
-    class Bare(InMemoryVectorStore):
-        @property
-        def embeddings(self) -> None:
-            return None
-
-    bare = Bare(embeddings)
-    bare.add_documents(documents)
+    store: Any = faiss(embeddings)
+    store.embedding_function = embeddings.embed_query
     with pytest.raises(VectorSourceError, match="embeddings="):
-        compressed(documents, vectorstore=bare)
-    assert compressed(documents, vectorstore=bare, embeddings=embeddings) == expected(ROWS)
+        compressed(documents, vectorstore=store)
+    assert compressed(documents, vectorstore=store, embeddings=embeddings) == expected(ROWS)
+    with pytest.raises(VectorSourceError, match="embeddings="):
+        SetSelectRetriever(vectorstore=store).invoke(QUERY)
+    assert numbers(SetSelectRetriever(vectorstore=store, embeddings=embeddings).invoke(QUERY)) == expected(nearest())
 
 
 def test_vectors_of_two_models_are_recognised_by_their_length(

@@ -56,6 +56,11 @@ async def test_examples_are_selected_by_their_questions_and_returned_as_they_wer
     assert (embeddings.documents, embeddings.queries) == (60, 2)
     for settings in ({"scores": True}, {"search_kwargs": {"scores": True}}, {"example_keys": []}):
         assert make(k=5, **settings).select_examples(ASKED) == wanted, "examples never contain scores"
+    # A function in search_kwargs gets the example too.
+    read = {"selector": "mmr", "search_kwargs": {"quality": lambda example: example["quality"]}}
+    assert make(**read).select_examples(ASKED) == make(selector="mmr", quality="quality").select_examples(ASKED)
+    with pytest.raises(InvalidParameterError, match="'flter'"):
+        make(vectorstore_kwargs={"flter": {}}).select_examples(ASKED)
     chosen = make(k=5, example_keys=["answer", "topic"]).select_examples(ASKED)
     assert chosen == [{name: example[name] for name in ("answer", "topic")} for example in wanted]
 
@@ -107,23 +112,6 @@ def test_input_keys_name_what_is_embedded(embeddings: WordEmbeddings) -> None:
         made = SetSelectExampleSelector.from_examples(rows, embeddings, InMemoryVectorStore, 1, keys)
         assert {entry["text"] for entry in made.vectorstore.store.values()} == texts
         assert made.select_examples(asked)[0] in ([first] if first else rows)
-
-
-def test_a_filter_goes_to_the_store(make: Make) -> None:
-    store = type(make().vectorstore)
-    given = {"topic": ["harbour", "river"]} if store is FAISS else lambda d: d.metadata["topic"] in ("harbour", "river")
-    rows = [row for row in range(60) if ROWS[row].metadata["topic"] in ("harbour", "river")]
-    made = make(vectorstore_kwargs={"filter": given})
-    assert numbers(made.select_examples(ASKED)) == expected(nearest(among=rows))
-    with pytest.raises(InvalidParameterError, match=r"'flter'.*filter"):
-        make(vectorstore_kwargs={"flter": given}).select_examples(ASKED)
-
-
-@pytest.mark.parametrize("name", ["quality", "relevance"])
-def test_functions_in_search_kwargs_get_the_example_too(make: Make, name: str) -> None:
-    given = {"selector": "mmr", "search_kwargs": {name: lambda example: example["quality"]}}
-    wanted = make(selector="mmr", **{name: "quality"}).select_examples(ASKED)
-    assert make(**given).select_examples(ASKED) == wanted
 
 
 async def test_inside_few_shot_prompts(make: Make) -> None:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import threading
 from typing import Any
-from uuid import UUID
 
 import pytest
 from langchain_chroma import Chroma
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_classic.retrievers.multi_query import DEFAULT_QUERY_PROMPT, LineListOutputParser
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import FakeListChatModel
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField, Runnable, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from setselect import EmbeddingFallbackWarning, InvalidInputError, InvalidParameterError
 from tests.adapters.bindings import QUERY, RETRIEVERS, numbers
-from tests.adapters.test_bridges import WithoutIds
 from tests.embedding import corpus, embed
-from tests.langchain_setselect.conftest import WordEmbeddings
+from tests.langchain_setselect.conftest import Runs, WordEmbeddings
 
 PARTS = ["old violin passage 4", "red bread passage 20"]
 # The texts that the parts quote.
@@ -72,79 +70,33 @@ async def test_sub_questions_in_the_config_reach_the_retriever_of_a_chain(store:
 # A chain that splits
 
 
-class Runs(BaseCallbackHandler):
-    """Keeps the retrievers' runs, and the parents of the runs of chains."""
-
-    def __init__(self) -> None:
-        self.retrievers: list[UUID] = []
-        self.parents: list[UUID | None] = []
-        self.told: list[Any] = []
-
-    def on_retriever_start(self, *arguments: Any, run_id: UUID, **more: Any) -> None:
-        self.retrievers.append(run_id)
-
-    def on_chain_start(self, *arguments: Any, parent_run_id: UUID | None = None, **more: Any) -> None:
-        self.parents.append(parent_run_id)
-
-    def on_custom_event(self, name: str, data: Any, **more: Any) -> None:
-        self.told.append(data)
-
-
-async def test_the_prompt_of_multi_query_splits_and_its_run_belongs_to_the_retrievers(store: VectorStore) -> None:
-    retriever = SetSelectRetriever(vectorstore=store, k=4, queries=splitting())
+@pytest.mark.parametrize("compress", [False, True])
+async def test_the_prompt_of_multi_query_splits_and_its_run_belongs_to_the_retrievers(
+    compress: bool, store: VectorStore
+) -> None:
+    settings: dict[str, Any] = {"vectorstore": store, "k": 4, "queries": splitting()}
+    retriever: BaseRetriever = SetSelectRetriever(**settings)
+    if compress:
+        front = store.as_retriever(search_kwargs={"k": 60})
+        retriever = ContextualCompressionRetriever(
+            base_compressor=SetSelectCompressor(**settings), base_retriever=front
+        )
     found = retriever.invoke(QUERY, config={"callbacks": [runs := Runs()]})
     assert {*numbers(found)} > PARTS_ROWS
-    assert await retriever.ainvoke(QUERY, config={"callbacks": [runs]}) == found
-    assert [parent for parent in runs.parents if parent in runs.retrievers] == runs.retrievers
-    assert [told["queries"] for told in runs.told] == [[QUERY, *PARTS]] * 2
-    assert {PARTS[0], PARTS[1]} < {*runs.told[0]["serves"]}
-
-
-async def test_the_compressor_splits_too(store: VectorStore) -> None:
-    compressor = SetSelectCompressor(vectorstore=store, k=4, queries=splitting())
-    both = ContextualCompressionRetriever(
-        base_compressor=compressor, base_retriever=store.as_retriever(search_kwargs={"k": 60})
-    )
-    found = both.invoke(QUERY, config={"callbacks": [runs := Runs()]})
-    assert {*numbers(found)} > PARTS_ROWS
-    assert await both.ainvoke(QUERY) == found
-    assert [parent for parent in runs.parents if parent in runs.retrievers] == runs.retrievers[:1]
+    assert runs.runs[0] in runs.parents
+    assert runs.told[0]["queries"] == [QUERY, *PARTS]
+    assert {*PARTS} < {*runs.told[0]["serves"]}
+    assert await retriever.ainvoke(QUERY, config={"callbacks": [runs := Runs()]}) == found
+    assert runs.runs[0] in runs.parents
 
 
 def test_a_chain_without_a_parser_is_told_to_split_its_text(store: VectorStore) -> None:
     chain = DEFAULT_QUERY_PROMPT | FakeListChatModel(responses=["one\ntwo"])
-    with pytest.raises(InvalidInputError, match=r"queries=RunnableSequence returned AIMessage.*list of texts"):
+    with pytest.raises(InvalidInputError, match=r"RunnableSequence .*AIMessage"):
         SetSelectRetriever(vectorstore=store, queries=chain).invoke(QUERY)
 
 
-async def test_examples_for_an_input_with_several_questions(store: VectorStore) -> None:
-    def questions(text: str) -> list[str]:
-        return [part for part in text.split("? ") if part]
-
-    selector = SetSelectExampleSelector(vectorstore=store, k=4, queries=questions)
-    variables = {"question": f"{QUERY}? {PARTS[0]}? {PARTS[1]}"}
-    assert {example["number"] for example in selector.select_examples(variables)} > PARTS_ROWS
-    assert await selector.aselect_examples(variables) == selector.select_examples(variables)
-
-
 # Stores and models
-
-
-async def test_documents_without_ids_are_united_by_their_texts() -> None:
-    store, told = WithoutIds(WordEmbeddings()), list[Any]()
-    store.add_texts([text for text, _ in corpus()], [metadata for _, metadata in corpus()])
-    retriever = SetSelectRetriever(vectorstore=store, k=4, fetch_k=90, queries=PARTS)
-    found = RETRIEVERS[0].run(retriever, told=told)
-    assert {*numbers(found)} > PARTS_ROWS
-    near = {text for query in (QUERY, *PARTS) for text in _nearest(query, 30)}
-    assert told[0]["candidates"] == len(near) < 90
-    assert await retriever.ainvoke(QUERY) == found
-
-
-def _nearest(query: str, count: int) -> list[str]:
-    store = InMemoryVectorStore(WordEmbeddings())
-    store.add_texts([text for text, _ in corpus()])
-    return [document.page_content for document in store.similarity_search(query, count)]
 
 
 async def test_a_store_on_disk_is_searched_side_by_side() -> None:

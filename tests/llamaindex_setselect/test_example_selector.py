@@ -105,16 +105,12 @@ def test_separator_input_variable_and_braces(model: CountingEmbedding) -> None:
     assert (selector.separator, selector.input_keys) == ("; ", ["question"])
 
 
-@pytest.mark.parametrize("way", ["as an argument", "updated"])
-async def test_in_a_query_engine(way: str, index: VectorStoreIndex, model: CountingEmbedding) -> None:
+async def test_in_a_query_engine(index: VectorStoreIndex, model: CountingEmbedding) -> None:
     selector = make(model, selector="mmr", quality="quality")
     text = "{examples}\n\n{context_str}\n\nQ: {query_str}\nA:"
     prompt = PromptTemplate(text, function_mappings={"examples": selector})
-    if way == "as an argument":
-        engine = index.as_query_engine(llm=MockLLM(), text_qa_template=prompt)
-    else:
-        engine = index.as_query_engine(llm=MockLLM())
-        engine.update_prompts({"response_synthesizer:text_qa_template": prompt})
+    engine = index.as_query_engine(llm=MockLLM())
+    engine.update_prompts({"response_synthesizer:text_qa_template": prompt})
     # MockLLM returns its prompt.
     assert str(engine.query(QUERY)).startswith(written(selector))
     assert str(await engine.aquery(QUERY)).startswith(written(selector))

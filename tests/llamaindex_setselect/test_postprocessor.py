@@ -115,15 +115,9 @@ def test_scores_change_neither_prompt_nor_embedded_text(index: VectorStoreIndex,
             assert node.node.get_content(metadata_mode=mode) == by_id[node.node_id].get_content(metadata_mode=mode)
 
 
-@pytest.mark.parametrize(
-    "relevance",
-    ["stars", lambda node: node.metadata["stars"], {f"n{i}": i % 5 for i in range(40)}],
-    ids=["key", "function", "mapping"],
-)
-def test_the_given_relevance_becomes_the_score(relevance: Any, index: VectorStoreIndex, nodes: Any) -> None:
-    settings = {"index": index, "selector": "similarity", "relevance": relevance}
-    found = SetSelectPostprocessor(top_n=8, **settings).postprocess_nodes(nodes, bundle())
-    assert scores_of(found) == [node.metadata["stars"] for node in found] == [4.0] * 8
+def test_a_given_relevance_becomes_the_score(index: VectorStoreIndex, nodes: Any) -> None:
+    settings: dict[str, Any] = {"index": index, "selector": "similarity", "relevance": "stars"}
+    assert scores_of(SetSelectPostprocessor(top_n=8, **settings).postprocess_nodes(nodes, bundle())) == [4.0] * 8
     assert scores_of(SetSelectIndexRetriever(top_n=3, fetch_k=40, **settings).retrieve(QUERY)) == [4.0] * 3
 
 
@@ -200,14 +194,10 @@ class Own:
 @pytest.mark.parametrize(
     ("settings", "word"),
     [
-        ({"selector": "mmr", "quality": len}, "quality"),
-        ({"costs": len}, "costs"),
-        ({"cover": len}, "cover"),
-        ({"links": len}, "links"),
-        ({"prefer": len}, "prefer"),
-        ({"title": len}, "title"),
-        ({"selector": "mmr", "relevance": len}, "relevance"),
+        *(({name: len}, name) for name in ("costs", "cover", "links", "prefer", "title")),
+        *(({"selector": "mmr", name: len}, name) for name in ("quality", "relevance")),
         ({"max_per_source": 1, "source": len}, "source"),
+        ({"queries": str.split}, "queries"),
         ({"perspective": str}, "perspective"),
         ({"selector": NDPP(LowRankKernel([[1.0]]))}, "kernel"),
         ({"selector": "ndpp", "kernel": LowRankKernel([[1.0]])}, "kernel"),
@@ -218,17 +208,6 @@ class Own:
 def test_to_dict_names_what_it_cannot_write(settings: dict[str, Any], word: str) -> None:
     with pytest.raises(InvalidParameterError, match=word):
         SetSelectPostprocessor(**settings).to_dict()
-
-
-def test_parameters_of_a_selector_may_be_in_selector_kwargs(index: VectorStoreIndex, nodes: Any) -> None:
-    for cls in (SetSelectPostprocessor, SetSelectIndexRetriever):
-        settings: dict[str, Any] = {"index": index, "selector": "mmr", "selector_kwargs": {"lambda_mult": 0.1}}
-        if cls is SetSelectPostprocessor:
-            assert selected(nodes, **settings) == expected(ALL, 4, "mmr", lambda_mult=0.1)
-        with pytest.raises(InvalidParameterError, match="lambda_mult"):
-            cls(lambda_mult=0.5, **settings)
-        with pytest.raises(InvalidParameterError, match="refine"):
-            cls(**{**settings, "selector_kwargs": {"refine": True}})
 
 
 class Handler(LlamaDebugHandler):

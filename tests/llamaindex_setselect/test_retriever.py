@@ -4,18 +4,15 @@ calls, and spans. tests/adapters has what it shares with the other classes."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
-from llama_index.core.instrumentation.span import SimpleSpan
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
-from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
@@ -23,17 +20,14 @@ from setselect import InvalidParameterError
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
     QUERY,
-    STORES,
     TEXTS,
     CountingEmbedding,
     bundle,
-    embedding,
     expected,
     ids_of,
     make_index,
     make_nodes,
     scored,
-    scores_of,
 )
 
 NEAREST_FIRST = expected(ALL, len(ALL), "similarity")
@@ -74,28 +68,6 @@ def test_later_inserts_are_found(index: VectorStoreIndex) -> None:
     assert retriever.retrieve(QUERY)[0].node_id == "new"
 
 
-@pytest.mark.parametrize("kind", STORES)
-def test_vectors_are_found_by_node_id_whatever_the_order(kind: str, model: CountingEmbedding) -> None:
-    unknown = TextNode(id_="unknown", text="tea", embedding=embedding("tea"))
-    nodes = [*make_nodes()[::-1], unknown]
-    post = SetSelectPostprocessor(index=make_index(kind, model), top_n=40, order="relevance")
-    found = post.postprocess_nodes(scored(nodes), bundle())
-    assert len(found) == 40
-    cosines = [np.dot(embedding(node.text), embedding(QUERY)) for node in found]
-    assert scores_of(found) == pytest.approx(cosines, rel=1e-5)
-    assert model.texts == []
-
-
-def test_a_bundle_is_searched_by_its_embedding_and_not_changed(
-    index: VectorStoreIndex, model: CountingEmbedding
-) -> None:
-    query = bundle()
-    # A vector has no words that could be removed from the question.
-    found = SetSelectIndexRetriever(index, perspective=embedding("memory"), word_weight=0).retrieve(query)
-    assert (query, model.queries) == (bundle(), [])
-    assert ids_of(found) == retrieved(index, perspective="memory", word_weight=0)
-
-
 # Sources
 
 
@@ -104,106 +76,61 @@ def part(i: int) -> str:
 
 
 @pytest.mark.parametrize("most", [1, 2])
-async def test_by_default_a_source_is_the_document_of_a_node(most: int, model: CountingEmbedding) -> None:
+def test_by_default_a_source_is_the_document_of_a_node_or_else_the_node(most: int, model: CountingEmbedding) -> None:
     nodes = make_nodes()
-    for i, node in enumerate(nodes):
-        node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=part(i))
+    for i, node in enumerate(nodes[:-3]):
+        node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=f"d{i % 7}")
     index = make_index("simple", model, nodes)
-    wanted = expected(NEAREST_FIRST, 5, sources=[part(ALL.index(i)) for i in NEAREST_FIRST], max_per_source=most)
+    sources = [name if (i := ALL.index(name)) >= len(nodes) - 3 else f"d{i % 7}" for name in NEAREST_FIRST]
+    wanted = expected(NEAREST_FIRST, 5, sources=sources, max_per_source=most)
     post = SetSelectPostprocessor(index=index, top_n=5, max_per_source=most)
-    retriever = SetSelectIndexRetriever(index, top_n=5, fetch_k=len(TEXTS), max_per_source=most)
     in_order = scored([nodes[ALL.index(i)] for i in NEAREST_FIRST])
-    for chosen in (
-        post.postprocess_nodes(in_order, bundle()),
-        await post.apostprocess_nodes(in_order, bundle()),
-        retriever.retrieve(QUERY),
-        await retriever.aretrieve(QUERY),
-    ):
-        assert ids_of(chosen) == wanted
-
-
-def test_a_node_without_a_document_is_its_own_source(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    post = SetSelectPostprocessor(index=index, top_n=6, max_per_source=1)
-    assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 6)
+    assert ids_of(post.postprocess_nodes(in_order, bundle())) == wanted
+    assert retrieved(index, top_n=5, fetch_k=len(TEXTS), max_per_source=most) == wanted
 
 
 # What was shown
 
 
-def test_shown_may_be_set_between_calls(index: VectorStoreIndex) -> None:
-    retriever = SetSelectIndexRetriever(index, top_n=3, fetch_k=10)
+def test_shown_may_be_set_between_calls_and_a_wrong_value_leaves_the_old_one(index: VectorStoreIndex) -> None:
+    retriever: Any = SetSelectIndexRetriever(index, top_n=3, fetch_k=10, selector="mmr")
     first = ids_of(retriever.retrieve(QUERY))
     retriever.shown = first
     assert list(retriever.shown) == first
     second = ids_of(retriever.retrieve(QUERY))
-    assert second == retrieved(index, top_n=3, fetch_k=10, shown=first)
+    assert second == retrieved(index, top_n=3, fetch_k=10, selector="mmr", shown=first)
     assert not set(first) & set(second)
-    with pytest.raises(InvalidParameterError, match="n1"):
-        retriever.shown = "n1"
-    assert ids_of(retriever.retrieve(QUERY)) == second, "the old ids stay"
-    retriever.shown = ()
-    assert ids_of(retriever.retrieve(QUERY)) == first
-
-
-def test_settings_may_be_changed_between_calls(index: VectorStoreIndex) -> None:
-    retriever: Any = SetSelectIndexRetriever(index, top_n=3, selector="mmr")
-    retriever.top_n = 4
-    retriever.lambda_mult = 1.0
-    nearest_four = ids_of(retriever.retrieve(QUERY))
-    assert nearest_four == retrieved(index, top_n=4, selector="similarity")
-    assert (retriever.top_n, retriever.selector) == (4, "mmr")
-    # What LlamaIndex's own retriever calls it, a store's own MMR, and a value out of range are refused.
-    for name, value, named in (
+    # What LlamaIndex's own retriever calls it, and a store's own MMR, are refused too.
+    for name, value, word in (
+        ("shown", "n1", "n1"),
         ("similarity_top_k", 2, "top_n"),
         ("vector_store_query_mode", "mmr", "selector='mmr'"),
         ("top_n", 0, "top_n"),
         ("lambda_mult", 2.0, "lambda_mult"),
     ):
-        with pytest.raises(InvalidParameterError, match=named):
+        with pytest.raises(InvalidParameterError, match=word):
             setattr(retriever, name, value)
-    assert ids_of(retriever.retrieve(QUERY)) == nearest_four
+    assert ids_of(retriever.retrieve(QUERY)) == second
+    retriever.shown = ()
+    assert ids_of(retriever.retrieve(QUERY)) == first
 
 
 # Spans
 
 
-class Spans(SimpleSpanHandler):
-    """Records the names of the spans."""
-
-    names: list[str] = []  # noqa: RUF012
-
-    def new_span(
-        self,
-        id_: str,
-        bound_args: inspect.BoundArguments,
-        instance: Any = None,
-        parent_span_id: str | None = None,
-        tags: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> SimpleSpan | None:
-        self.names.append(id_.partition("-")[0])
-        return super().new_span(id_, bound_args, instance, parent_span_id, tags, **kwargs)
-
-
-@pytest.fixture
-def spans() -> Iterator[list[str]]:
-    handler, root = Spans(), get_dispatcher()
+async def test_a_span_handler_sees_the_search_within_the_retriever(index: VectorStoreIndex) -> None:
+    retriever, handler, root = SetSelectIndexRetriever(index, top_n=3), SimpleSpanHandler(), get_dispatcher()
     root.add_span_handler(handler)
-    yield handler.names
-    root.span_handlers.remove(handler)
-
-
-async def test_a_span_handler_sees_the_search_within_the_retriever(spans: list[str], index: VectorStoreIndex) -> None:
-    retriever = SetSelectIndexRetriever(index, top_n=3)
-    found = ids_of(retriever.retrieve(bundle()))
-    assert [name for name in spans if name.endswith("retrieve")] == [
-        "SetSelectIndexRetriever.retrieve",
-        "SetSelectIndexRetriever._retrieve",
+    try:
+        found = ids_of(retriever.retrieve(bundle()))
+        assert ids_of(await retriever.aretrieve(bundle())) == found == expected(NEAREST_FIRST[:50], 3)
+    finally:
+        root.span_handlers.remove(handler)
+    names = [span.id_.partition("-")[0] for span in handler.completed_spans]
+    assert [name for name in names if name.endswith("retrieve")] == [
         "VectorIndexRetriever._retrieve",
-    ]
-    spans.clear()
-    assert ids_of(await retriever.aretrieve(bundle())) == found == expected(NEAREST_FIRST[:50], 3)
-    assert [name for name in spans if name.endswith("retrieve")] == [
-        "SetSelectIndexRetriever.aretrieve",
+        "SetSelectIndexRetriever._retrieve",
+        "SetSelectIndexRetriever.retrieve",
         "VectorIndexRetriever._aretrieve",
+        "SetSelectIndexRetriever.aretrieve",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.vector_stores.faiss import FaissMapVectorStore
 from numpy.typing import ArrayLike
 
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor, register_vector_source
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor, register_vector_source, vectors
 from shared_core import (
     EmbeddingFallbackWarning,
     InvalidInputError,
@@ -66,10 +67,9 @@ def test_every_store_returns_its_vectors_without_embedding(kind: str, model: Cou
 
 
 @pytest.mark.parametrize("kind", ["simple", "idmap", "idmap2"])
-def test_vector_store_alone_is_enough(kind: str, model: CountingEmbedding) -> None:
-    store = make_index(kind, model).vector_store
-    post = SetSelectPostprocessor(vector_store=store, top_n=5)
-    assert ids_of(post.postprocess_nodes(scored(make_nodes()), bundle())) == expected(ALL, 5)
+def test_vector_store_alone_is_enough(kind: str, model: CountingEmbedding, nodes: list[NodeWithScore]) -> None:
+    post = SetSelectPostprocessor(vector_store=make_index(kind, model).vector_store, top_n=5)
+    assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 5)
 
 
 def test_a_faiss_store_without_an_index_is_refused(model: CountingEmbedding, nodes: list[NodeWithScore]) -> None:
@@ -126,21 +126,17 @@ def test_faiss_labels_survive_persisting(model: CountingEmbedding, tmp_path: Any
     assert_own_vectors(fetch(SetSelectPostprocessor(index=index), make_nodes()), ALL)
 
 
-def test_a_deleted_node_is_left_out_and_named(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    best = expected(ALL, 1)[0]
+def test_a_deleted_node_is_left_out_and_named_unless_it_has_an_embedding(
+    index: VectorStoreIndex, model: CountingEmbedding
+) -> None:
+    best, nodes = expected(ALL, 1)[0], make_nodes()
     index.vector_store.delete_nodes([best])
     post = SetSelectPostprocessor(vector_store=index.vector_store, top_n=39)
     with pytest.warns(SetSelectWarning, match=f"1 of 40 nodes.*{best!r}") as caught:
-        chosen = post.postprocess_nodes(nodes, bundle())
+        chosen = post.postprocess_nodes(scored(nodes), bundle())
     assert not any(isinstance(w.message, EmbeddingFallbackWarning) for w in caught)
-    assert sorted(ids_of(chosen)) == sorted(set(ALL) - {best})
     assert ids_of(chosen) == expected([i for i in ALL if i != best], 39)
-
-
-def test_a_deleted_node_with_an_embedding_stays(index: VectorStoreIndex, model: CountingEmbedding) -> None:
-    nodes = make_nodes()
-    index.vector_store.delete_nodes(["n3"])
-    nodes[3].embedding = embedding(TEXTS[3])
+    nodes[ALL.index(best)].embedding = embedding(TEXTS[ALL.index(best)])
     found = fetch(SetSelectPostprocessor(index=index), nodes)
     assert_own_vectors(dict(sorted(found.items())), sorted(ALL))
     assert model.texts == []
@@ -150,7 +146,7 @@ def test_nodes_of_another_retriever_are_embedded_if_there_is_a_model(
     index: VectorStoreIndex, nodes: list[NodeWithScore], model: CountingEmbedding
 ) -> None:
     stranger = TextNode(id_="x", text=QUERY)
-    with pytest.warns(EmbeddingFallbackWarning, match="SimpleVectorStore does not know these nodes"):
+    with pytest.warns(EmbeddingFallbackWarning, match="SimpleVectorStore"):
         chosen = SetSelectPostprocessor(index=index).postprocess_nodes([*nodes, NodeWithScore(node=stranger)], bundle())
     assert chosen[0].node_id == "x"
     assert model.texts == [QUERY]
@@ -170,26 +166,21 @@ def test_a_node_deleted_between_search_and_fetch_is_left_out_by_the_retriever(in
         assert best not in ids_of(SetSelectIndexRetriever(index).retrieve(bundle()))
 
 
-def test_without_a_store_the_nodes_embeddings_are_used(model: CountingEmbedding) -> None:
+@pytest.mark.parametrize("without", [0, 5])
+async def test_without_a_store_only_nodes_without_an_embedding_are_embedded(
+    without: int, model: CountingEmbedding
+) -> None:
     nodes = make_nodes()
-    for node in nodes:
+    for node in nodes[without:]:
         node.embedding = embedding(node.text)
-    post = SetSelectPostprocessor(top_n=6)
-    assert ids_of(post.postprocess_nodes(scored(nodes), bundle())) == expected(ALL, 6)
-    assert post.vector_source == "node embeddings only: there is no embed_model"
-
-
-async def test_only_nodes_without_a_vector_are_embedded(model: CountingEmbedding) -> None:
-    nodes = make_nodes()
-    for node in nodes[5:]:
-        node.embedding = embedding(node.text)
-    post = SetSelectPostprocessor(top_n=6, embed_model=model)
-    with pytest.warns(EmbeddingFallbackWarning, match=r"no store.*5 this time.*CountingEmbedding.*index="):
+    post = SetSelectPostprocessor(top_n=6, embed_model=model if without else None)
+    warned = pytest.warns(EmbeddingFallbackWarning, match=r"5 this time.*CountingEmbedding.*index=")
+    with warned if without else nullcontext():
         assert ids_of(post.postprocess_nodes(scored(nodes), bundle())) == expected(ALL, 6)
     assert ids_of(await post.apostprocess_nodes(scored(nodes), bundle())) == expected(ALL, 6)
-    assert model.texts == 2 * TEXTS[:5]
-    assert model.asynchronous == TEXTS[:5]
-    assert post.vector_source == "node embeddings or embedding with CountingEmbedding"
+    assert model.texts == 2 * TEXTS[:without]
+    assert model.asynchronous == TEXTS[:without]
+    assert ("CountingEmbedding" in post.vector_source) == bool(without)
 
 
 async def test_a_cache_of_embeddings_embeds_each_text_once(model: CountingEmbedding) -> None:
@@ -205,31 +196,31 @@ async def test_a_cache_of_embeddings_embeds_each_text_once(model: CountingEmbedd
     assert len(model.texts) == len(TEXTS), "the second and third calls use the cache"
 
 
-async def test_an_async_reader_is_awaited_and_the_sync_one_is_not_called(model: CountingEmbedding) -> None:
+async def test_a_reader_serves_subclasses_sync_and_async(model: CountingEmbedding) -> None:
     class Remote(PlainStore):
+        pass
+
+    class Child(Remote):
         pass
 
     called: list[str] = []
 
-    def fetch_stored(store: Any, node_ids: Sequence[str], index: Any) -> dict[str, ArrayLike]:
-        called.append("sync")
-        return {node_id: store.get(node_id) for node_id in node_ids}
+    def stored(store: Any, node_ids: Sequence[str], index: Any) -> dict[str, ArrayLike]:
+        called.append(f"sync {type(store).__name__}")
+        return {i: np.asarray(embedding(TEXTS[int(i[1:])]), np.float16) for i in node_ids}
 
-    async def afetch_stored(store: Any, node_ids: Sequence[str], index: Any) -> dict[str, ArrayLike]:
-        called.append("async")
-        return {node_id: store.get(node_id) for node_id in node_ids}
+    async def astored(store: Any, node_ids: Sequence[str], index: Any) -> dict[str, ArrayLike]:
+        called.append(f"async {type(store).__name__}")
+        return {i: store.get(i) for i in node_ids}
 
-    register_vector_source(Remote, fetch_stored, afunction=afetch_stored)
-    index = VectorStoreIndex(
-        make_nodes(), storage_context=StorageContext.from_defaults(vector_store=Remote()), embed_model=model
-    )
-    retriever = SetSelectIndexRetriever(index)
-    picked = ids_of(await retriever.aretrieve(bundle()))
-    assert called == ["async"]
-    assert ids_of(retriever.retrieve(bundle())) == picked
-    assert called == ["async", "sync"]
+    register_vector_source(Remote, stored, afunction=astored)
+    storage = StorageContext.from_defaults(vector_store=Child())
+    retriever = SetSelectIndexRetriever(VectorStoreIndex(make_nodes(), storage_context=storage, embed_model=model))
+    assert retriever.vector_source == "store: Child"
+    assert len(await retriever.aretrieve(bundle())) == len(retriever.retrieve(bundle())) == 4
+    assert called == ["async Child", "sync Child"]
     with pytest.raises(InvalidParameterError, match="store_class"):
-        register_vector_source(Remote(), fetch_stored)  # type: ignore[arg-type]
+        register_vector_source(Remote(), stored)  # type: ignore[arg-type]
 
 
 async def test_only_nodes_without_an_embedding_are_looked_up(model: CountingEmbedding) -> None:
@@ -275,7 +266,7 @@ async def test_a_reader_may_return_an_array_with_one_row_for_each_id(model: Coun
         assert ids_of(await post.apostprocess_nodes(scored(nodes), bundle())) == expected(ALL, 5)
     assert model.texts == []
     register_vector_source(Fast, fetch_few)
-    with pytest.raises(VectorSourceError, match="the vector reader of Fast returned 39 vectors for 40 nodes"):
+    with pytest.raises(VectorSourceError, match=r"Fast .*39 .*40"):
         SetSelectPostprocessor(vector_store=Fast()).postprocess_nodes(scored(nodes), bundle())
 
 
@@ -291,8 +282,6 @@ def test_texts_are_embedded_as_the_index_embeds_them(model: CountingEmbedding) -
 def test_fallback_warns_once_per_store_class(
     model: CountingEmbedding, nodes: list[NodeWithScore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from llamaindex_setselect import vectors
-
     class Unknown(PlainStore):
         pass
 
@@ -300,46 +289,21 @@ def test_fallback_warns_once_per_store_class(
         pass
 
     monkeypatch.delitem(vectors._READERS, "llama_index.core.vector_stores.simple.SimpleVectorStore")
-    first = SetSelectPostprocessor(vector_store=Unknown(), embed_model=model)
-    assert first.vector_source == (
-        "node embeddings or embedding with CountingEmbedding; no vector reader is registered for Unknown"
-    )
-    with pytest.warns(EmbeddingFallbackWarning, match=r"register_vector_source\(Unknown"):
-        first.postprocess_nodes(nodes, bundle())
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        first.postprocess_nodes(nodes, bundle())
-        SetSelectPostprocessor(vector_store=Unknown(), embed_model=model).postprocess_nodes(nodes, bundle())
-    for other in (OtherUnknown(), None):
-        post = SetSelectPostprocessor(vector_store=other, embed_model=model)
-        with pytest.warns(EmbeddingFallbackWarning):
+    for store, word in ((Unknown(), r"register_vector_source\(Unknown"), (OtherUnknown(), "OtherUnknown"), (None, "")):
+        post = SetSelectPostprocessor(vector_store=store, embed_model=model)
+        assert ("no vector reader" in post.vector_source) == (store is not None)
+        with pytest.warns(EmbeddingFallbackWarning, match=word):
             post.postprocess_nodes(nodes, bundle())
-
-
-def test_a_reader_serves_subclasses_and_the_nearest_class_wins(model: CountingEmbedding) -> None:
-    class Child(PlainStore):
-        pass
-
-    calls: list[str] = []
-
-    def stored(store: Any, node_ids: Sequence[str], index: Any) -> Mapping[str, ArrayLike]:
-        calls.append(type(store).__name__)
-        assert index is None
-        return {i: np.asarray(embedding(TEXTS[int(i[1:])]), np.float16) for i in node_ids}
-
-    register_vector_source(PlainStore, stored)
-    post = SetSelectPostprocessor(vector_store=Child(), top_n=2)
-    assert post.vector_source == "store: Child"
-    chosen = post.postprocess_nodes(scored(make_nodes()), bundle())
-    assert len(chosen) == 2
-    assert calls == ["Child"]
+        # A second warning would be an error here.
+        post.postprocess_nodes(nodes, bundle())
+        SetSelectPostprocessor(vector_store=store, embed_model=model).postprocess_nodes(nodes, bundle())
 
 
 @pytest.mark.parametrize(
     ("vector", "message"),
     [
-        ([float("nan"), *embedding("tea")[1:]], "'n4'.* holds NaN or inf"),
-        ([1.0, 2.0], "the vector of 'n4' has shape"),
+        ([float("nan"), *embedding("tea")[1:]], "'n4'.*NaN"),
+        ([1.0, 2.0], "'n4'.*shape"),
     ],
 )
 def test_a_wrong_stored_vector_names_the_node(
@@ -352,17 +316,12 @@ def test_a_wrong_stored_vector_names_the_node(
         SetSelectPostprocessor(index=index).postprocess_nodes(nodes, bundle())
 
 
-def test_the_error_without_a_model_names_the_argument(nodes: list[NodeWithScore]) -> None:
-    with pytest.raises(VectorSourceError, match="embed_model="):
-        SetSelectPostprocessor().postprocess_nodes(nodes, query_str=QUERY)
-    with pytest.raises(VectorSourceError, match="embed_model="):
-        SetSelectPostprocessor().postprocess_nodes(nodes, bundle())
-    assert Settings._embed_model is None, "LlamaIndex's default model must not be resolved"
-
-
 def test_settings_model_is_used_if_set(
     model: CountingEmbedding, nodes: list[NodeWithScore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with pytest.raises(VectorSourceError, match="embed_model="):
+        SetSelectPostprocessor().postprocess_nodes(nodes, bundle())
+    assert Settings._embed_model is None, "LlamaIndex's default model must not be resolved"
     monkeypatch.setattr(Settings, "_embed_model", model)
     with pytest.warns(EmbeddingFallbackWarning):
         chosen = SetSelectPostprocessor().postprocess_nodes(nodes, query_str=QUERY)

@@ -104,7 +104,6 @@ def test_the_text_of_an_example_is_in_the_order_of_its_keys() -> None:
 
 def test_orders() -> None:
     relevance = [0.2, 0.9, 0.5, 0.9]
-    assert sort_items("abcd", relevance, "selection") == list("abcd")
     assert sort_items("abcd", relevance, "relevance") == list("bdca")
     assert sort_items("abcd", relevance, "nearest_last") == list("acbd")
     for order in get_args(Order):

@@ -1,4 +1,4 @@
-"""Texts that an earlier pick names, and names that are searched for, in each class of both adapters."""
+"""Texts that an earlier pick refers to, and references that are followed, in each class of both adapters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import (
     MetadataFilter,
@@ -25,28 +25,31 @@ from llama_index.core.vector_stores.types import (
 from llama_index.vector_stores.chroma import ChromaVectorStore
 
 from langchain_setselect import SetSelectRetriever, register_vector_source
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from llamaindex_setselect import SetSelectIndexRetriever
 from setselect import Coverage, InvalidInputError, InvalidParameterError, SetSelectWarning
 from tests.adapters.bindings import (
     EXAMPLES,
+    QUERY,
     RERANKERS,
     RETRIEVERS,
-    SUBJECTS,
     Row,
     Subject,
+    falling,
+    in_memory,
     metadata,
     name_of,
     numbers,
     over,
     unit,
 )
-from tests.embedding import DIMENSION, embed
+from tests.embedding import embed
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 
-# No text has a word of the question.
-QUESTION = "hidden northern harbour engine"
+# No text has a word of the query.
 LAST, HIDDEN = 19, 24
+# How many names and links are followed, and how many items each search for a name adds at most.
+FOLLOWED, FOLLOW_K = 20, 2
 # A text is not called by a name that stands this far from its beginning.
 START = "this passage has more words than anybody wants to read, before it says"
 NAMING, NAMED = f"{START} that Ann Lee made it.", "she comes from there."
@@ -55,12 +58,8 @@ OVER_RETRIEVERS = over(RETRIEVERS)
 
 
 def story(count: int = 20) -> list[Row]:
-    """Rows whose cosine with the question falls from 0.6 to 0.4; the first one names the last one, "Ann Lee"."""
-    q = unit(embed(QUESTION))
-    others = np.linalg.qr(np.column_stack([q, np.random.default_rng(0).normal(size=(DIMENSION, count))]))[0].T[1:]
-    cosines = np.linspace(0.6, 0.4, count)[:, None]
-    vectors = cosines * q + np.sqrt(1 - cosines**2) * others
-    rows = [Row(f"doc-{i}", f"passage {i}", {"number": i}, vectors[i]) for i in range(count)]
+    """Rows whose cosine with the query falls from 0.6 to 0.4; the first one refers to the last one, "Ann Lee"."""
+    rows = falling([f"passage {i}" for i in range(count)])
     rows[0] = rows[0]._replace(text=NAMING)
     rows[-1] = rows[-1]._replace(text=NAMED, metadata={"number": count - 1, "title": "Ann Lee"})
     return rows
@@ -69,7 +68,7 @@ def story(count: int = 20) -> list[Row]:
 def hidden(naming: str = NAMING, named: str = NAMED) -> list[Row]:
     """25 rows, of which a search finds the first 20. The last one is near to its name, "Ann Lee"."""
     rows = story(HIDDEN + 1)
-    q, name = unit(embed(QUESTION)), unit(embed("Ann Lee"))
+    q, name = unit(embed(QUERY)), unit(embed("Ann Lee"))
     vector = 0.4 * q + np.sqrt(1 - 0.4**2) * unit(name - (name @ q) * q)
     rows[0] = rows[0]._replace(text=naming)
     rows[-1] = rows[-1]._replace(text=named, vector=vector)
@@ -86,109 +85,105 @@ def replaced(rows: list[Row], number: int, text: str | None = None, **more: Any)
 def found(subject: Subject, rows: list[Row], told: list[Any] | None = None, **settings: Any) -> list[int]:
     """The numbers of three rows that a new object selects."""
     store = subject.open(rows, subject.kinds[0])
-    return numbers(subject.run(subject.make(store, k=3, **settings), rows, told, query=QUESTION))
+    return numbers(subject.run(subject.make(store, k=3, **settings), rows, told))
 
 
-# The default
+# What refers to what
 
 
 @OVER_READERS
 @pytest.mark.parametrize("kind", [0, 1])
-async def test_a_text_that_a_pick_names_by_its_title_is_selected(subject: Subject, kind: int) -> None:
+async def test_by_default_a_text_whose_title_stands_in_a_pick_is_selected(subject: Subject, kind: int) -> None:
     rows = story()
     store = subject.open(rows, subject.kinds[kind])
-    for settings, wanted in (
-        ({}, {0, 1, LAST}),
-        ({"reference_weight": 0}, {0, 1, 2}),
-        ({"selector": Coverage(reference_weight=0)}, {0, 1, 2}),
-        ({"selector": "ndpp"}, {0, 1, 2}),
+    for settings, third in (
+        ({}, LAST),
+        ({"reference_weight": 0}, 2),
+        ({"selector": Coverage(reference_weight=0)}, 2),
+        ({"selector": "ndpp"}, 2),
     ):
         made = subject.make(store, k=3, **settings)
-        assert {*numbers(subject.run(made, rows, query=QUESTION))} == wanted
-        assert {*numbers(subject.run(pickle.loads(pickle.dumps(made)), rows, query=QUESTION))} == wanted
+        for copied in (made, pickle.loads(pickle.dumps(made))):
+            assert {*numbers(subject.run(copied, rows))} == {0, 1, third}
 
 
+BOB = {"text": NAMING.replace("Ann Lee", "Bob Ray"), "name": float("nan")}
+URL = "https://example.org/19"
+
+
+# What the first and the last row have besides, the settings, and the pick besides the rows 0 and 1.
 @OVER_READERS
 @pytest.mark.parametrize(
-    "last",
+    ("first", "last", "settings", "third"),
     [
-        {"title": None, "text": "Ann Lee was born in Perth."},
-        {"title": "", "text": "# Ann Lee\n\nShe was born in Perth."},
-        {"title": "Ann Lee (director)"},
-        {"title": None, "Header 1": "Ann Lee"},
-        {"title": None, "header_path": "/Ann Lee/Life/"},
-        {"title": None, "file_name": "Ann_Lee.md"},
-        {"title": None, "source": "https://example.org/wiki/Ann%20Lee"},
-        {"title": None, "file_name": "ann_lee.md", "text": "Ann Lee was born in Perth."},
+        # Names stand where loaders and splitters write them, or in the text.
+        *(
+            ({}, {"title": None, **last}, {}, LAST)
+            for last in (
+                {"text": "Ann Lee was born in Perth."},
+                {"title": "", "text": "# Ann Lee\n\nShe was born in Perth."},
+                {"title": "Ann Lee (director)"},
+                {"Header 1": "Ann Lee"},
+                {"header_path": "/Ann Lee/Life/"},
+                {"file_name": "Ann_Lee.md"},
+                {"source": "https://example.org/wiki/Ann%20Lee"},
+                {"file_name": "ann_lee.md", "text": "Ann Lee was born in Perth."},
+            )
+        ),
+        # Chunks of one document share its title and do not refer to each other.
+        ({"title": "Ann Lee"}, {}, {}, 2),
+        # A title may be any key, a function or a mapping, which some items lack.
+        (BOB, {"name": "Bob Ray"}, {}, 2),
+        (BOB, {"name": "Bob Ray"}, {"title": "name"}, LAST),
+        (BOB, {"name": "Bob Ray"}, {"title": lambda item: metadata(item).get("name")}, LAST),
+        (BOB, {}, {"title": {"doc-19": "Bob Ray"}}, LAST),
+        # Links are ids, titles or URLs.
+        ({"text": "passage 0", "links": "doc-19"}, {}, {}, 2),
+        *(
+            ({"text": "passage 0", "links": link}, {"url": URL}, {"links": links}, LAST)
+            for link in ("doc-19", "Ann Lee", URL, ["doc-19"], ["nowhere", "Ann Lee"])
+            for links in ("links", lambda item: metadata(item).get("links"), {"doc-0": link})
+        ),
+        # A text with links refers to nothing else.
+        ({"links": ["doc-7"]}, {}, {"links": "links"}, 7),
     ],
     ids=name_of,
 )
-def test_names_stand_where_loaders_and_splitters_write_them_or_in_the_text(
-    subject: Subject, last: dict[str, Any]
+def test_names_and_links(
+    subject: Subject, first: dict[str, Any], last: dict[str, Any], settings: dict[str, Any], third: int
 ) -> None:
-    assert {*found(subject, replaced(story(), LAST, **last))} == {0, 1, LAST}
+    told: list[Any] = []
+    picked = found(subject, replaced(replaced(story(), 0, **first), LAST, **last), told, **settings)
+    assert {*picked} == {0, 1, third}
+    # The event of the readers says how a text refers to another one.
+    kinds = dict(zip(told[0]["ids"], told[0]["reference_kinds"], strict=True))
+    kind = None if third == 2 else "link" if "links" in settings else "name"
+    assert kinds == {"doc-0": None, "doc-1": None, f"doc-{third}": kind}
 
 
 @OVER_READERS
-@pytest.mark.parametrize("title", ["name", lambda item: metadata(item).get("name"), {"doc-19": "Bob Ray"}], ids=name_of)
-def test_the_title_can_be_any_key_a_function_or_a_mapping_which_some_items_lack(subject: Subject, title: Any) -> None:
-    rows = replaced(story(), 0, NAMING.replace("Ann Lee", "Bob Ray"))
-    rows = replaced(replaced(rows, LAST, name="Bob Ray"), 1, name=float("nan"))
-    assert {*found(subject, rows)} == {0, 1, 2}
-    assert {*found(subject, rows, title=title)} == {0, 1, LAST}
-
-
-@OVER_READERS
-def test_a_key_that_no_candidate_has_is_warned_of(subject: Subject) -> None:
+def test_a_key_that_no_candidate_has_is_warned_of_and_a_wrong_link_is_refused(subject: Subject) -> None:
     for name in ("title", "links"):
-        given: dict[str, Any] = {name: "titel"}
-        with pytest.warns(SetSelectWarning, match=rf"{name} .*'titel'.*none of the 20.*'number', 'title'"):
-            assert {*found(subject, story(), **given)} == {0, 1, LAST}
-
-
-@OVER_READERS
-def test_chunks_of_one_document_share_its_title_and_do_not_name_each_other(subject: Subject) -> None:
-    rows = replaced(story(), 0, title="Ann Lee")
-    assert {*found(subject, rows)} == {0, 1, 2}
+        with pytest.warns(SetSelectWarning, match=rf"{name} .*'titel'.* 20 .*'number', 'title'"):
+            assert {*found(subject, story(), **{name: "titel"})} == {0, 1, LAST}
+    with pytest.raises(InvalidInputError, match=r"links of item 0 .*doc-0.* 5"):
+        found(subject, replaced(story(), 0, links=5), links="links")
 
 
 @over(EXAMPLES)
-def test_examples_name_each_other_only_on_request(subject: Subject) -> None:
+def test_examples_refer_to_each_other_only_on_request(subject: Subject) -> None:
     assert {*found(subject, story())} == {0, 1, 2}
     rows = replaced(story(), LAST, name="Ann Lee")
     for settings in ({"title": lambda example: example.get("title")}, {"reference_weight": 1}, {"title": "name"}):
         assert {*found(subject, rows, **settings)} == {0, 1, LAST}
 
 
-# Links
-
-
-@OVER_READERS
-@pytest.mark.parametrize(
-    "link", ["doc-19", "Ann Lee", "https://example.org/19", ["doc-19"], ["nowhere", "Ann Lee"]], ids=str
-)
-def test_links_are_ids_titles_or_urls(subject: Subject, link: Any) -> None:
-    rows = replaced(replaced(story(), 0, "passage 0", links=link), LAST, url="https://example.org/19")
-    assert {*found(subject, rows)} == {0, 1, 2}
-    ways: tuple[Any, ...] = ("links", lambda item: metadata(item).get("links"), {"doc-0": link})
-    for links in ways:
-        assert {*found(subject, rows, links=links)} == {0, 1, LAST}
-
-
-@OVER_READERS
-def test_a_text_with_links_names_nothing_else_and_a_wrong_link_is_refused(subject: Subject) -> None:
-    assert {*found(subject, replaced(story(), 0, links=["doc-7"]), links="links")} == {0, 1, 7}
-    with pytest.raises(InvalidInputError, match=r"links of item 0 .*doc-0.* are 5"):
-        found(subject, replaced(story(), 0, links=5), links="links")
-
-
 def test_a_link_to_a_document_of_llamaindex_leads_to_its_nodes() -> None:
     rows = replaced(story(), 0, "passage 0", links="manual")
-    nodes = [TextNode(id_=r.id, text=r.text, metadata=r.metadata, embedding=r.vector.tolist()) for r in rows]
-    nodes[LAST].relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id="manual")
-    post = SetSelectPostprocessor(top_n=3, links="links", embed_model=CountingEmbedding())
-    picked = post.postprocess_nodes([NodeWithScore(node=node) for node in nodes], query_str=QUESTION)
-    assert {*numbers(picked)} == {0, 1, LAST}
+    nodes = [RERANKERS[1].item(row) for row in rows]
+    nodes[LAST].node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id="manual")
+    post = RERANKERS[1].make(RERANKERS[1].open(rows, "simple"), k=3, links="links")
+    assert {*numbers(post.postprocess_nodes(nodes, query_str=QUERY))} == {0, 1, LAST}
 
 
 # What the event and the metadata say
@@ -196,14 +191,14 @@ def test_a_link_to_a_document_of_llamaindex_leads_to_its_nodes() -> None:
 
 @OVER_READERS
 @pytest.mark.parametrize("settings", [{}, {"score_threshold": 0.45}, {"order": "nearest_last"}], ids=name_of)
-def test_the_event_and_the_scores_say_which_text_named_a_pick(subject: Subject, settings: dict[str, Any]) -> None:
+def test_the_event_and_the_scores_say_which_text_refers_to_a_pick(subject: Subject, settings: dict[str, Any]) -> None:
     rows = replaced(replaced(story(), 0, title="Forbidden Ground"), 1, "passage 2")
-    last = rows[-1].vector - 0.4 * unit(embed(QUESTION))
-    rows[-1] = rows[-1]._replace(vector=0.5 * unit(embed(QUESTION)) + np.sqrt(0.75) * unit(last))
+    last = rows[-1].vector - 0.4 * unit(embed(QUERY))
+    rows[-1] = rows[-1]._replace(vector=0.5 * unit(embed(QUERY)) + np.sqrt(0.75) * unit(last))
     # The repeated text and the threshold drop rows before those that stay.
     rows, told = rows[::-1], list[Any]()
     made = subject.make(subject.open(rows, subject.kinds[0]), k=4, scores=True, **settings)
-    picked = {metadata(item)["number"]: metadata(item) for item in subject.run(made, rows, told, query=QUESTION)}
+    picked = {metadata(item)["number"]: metadata(item) for item in subject.run(made, rows, told)}
     assert len({0, 1, 2, LAST} & picked.keys()) == 3, "else no text was repeated"
     referred_by = dict(zip(told[0]["ids"], told[0]["referred_by"], strict=True))
     assert {name: by for name, by in referred_by.items() if by} == {"doc-19": "doc-0"}
@@ -217,17 +212,14 @@ def test_the_event_and_the_scores_say_which_text_named_a_pick(subject: Subject, 
 def test_a_key_that_is_there_stays_and_an_id_stands_for_a_missing_name(subject: Subject) -> None:
     told: list[Any] = []
     for own, wanted in ((None, "doc-0"), ("theirs", "theirs")):
-        # Another document has the key of the titles. The one that names the pick lacks it.
+        # Another document has the key of the titles. The one that refers to the pick lacks it.
         rows = replaced(replaced(story(), LAST, selection_referred_by=own), 3, heading="Another Name")
         made = subject.make(subject.open(rows, subject.kinds[0]), k=3, scores=True, title="heading")
-        by = {
-            metadata(i)["number"]: metadata(i).get("selection_referred_by")
-            for i in subject.run(made, rows, told, QUESTION)
-        }
+        by = {metadata(i)["number"]: metadata(i).get("selection_referred_by") for i in subject.run(made, rows, told)}
         assert by[LAST] == wanted
     assert told[0]["followed"] == []
     made = subject.make(subject.open(rows, subject.kinds[0]), k=3, selector="mmr")
-    subject.run(made, rows, told, QUESTION)
+    subject.run(made, rows, told)
     assert told[-1]["referred_by"] == [None] * 3
 
 
@@ -277,7 +269,7 @@ async def test_a_name_that_no_candidate_bears_is_searched_once(
     rows = hidden(f"{NAMING} Everybody knows Ann Lee.", f"{START} that Bob Ray and Eve Moss came.")
     store = subject.open(rows, subject.kinds[kind])
     made, told, calls = subject.make(store, k=3, fetch_k=20, follow=True), list[Any](), Calls(monkeypatch)
-    picked = numbers(subject.run(made, told=told, query=QUESTION))
+    picked = numbers(subject.run(made, told=told))
     assert {*picked} == {0, 1, HIDDEN}
     searches, batches = calls.forget()
     assert (searches, batches) == (2 if kind == 0 else 0, [1])
@@ -285,18 +277,17 @@ async def test_a_name_that_no_candidate_bears_is_searched_once(
     assert (told[0]["fetch_k"], told[0]["candidates"]) == (20, 21)
     assert told[0]["referred_by"][picked.index(HIDDEN)] == "doc-0"
     plain = subject.make(store, k=3, fetch_k=20)
-    assert {*numbers(subject.run(plain, query=QUESTION))} == {0, 1, 2}
+    assert {*numbers(subject.run(plain))} == {0, 1, 2}
     for copied in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
-        assert numbers(subject.run(copied, query=QUESTION)) == picked
+        assert numbers(subject.run(copied)) == picked
 
 
 @OVER_RETRIEVERS
 async def test_following_in_async_code_finds_the_same(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = hidden(f"{NAMING} Then it was seen by Bob Ray, and by Eve Moss.")
     store = subject.open(rows, subject.kinds[0])
-    monkeypatch.setattr("tests.adapters.bindings.QUERY", QUESTION)
     made, told, calls = subject.make(store, k=3, fetch_k=20, follow=True), list[Any](), Calls(monkeypatch)
-    assert numbers(await subject.arun(made, told=told)) == numbers(subject.run(made, told=told, query=QUESTION))
+    assert numbers(await subject.arun(made, told=told)) == numbers(subject.run(made, told=told))
     assert calls.forget() == (8, [3, 3])
     assert told[0]["followed"] == told[1]["followed"]
     assert [one["name"] for one in told[0]["followed"]] == ["Ann Lee", "Bob Ray", "Eve Moss"]
@@ -308,22 +299,17 @@ async def test_following_in_async_code_finds_the_same(subject: Subject, monkeypa
 
 
 @OVER_RETRIEVERS
-@pytest.mark.parametrize(
-    ("settings", "most", "k"), [({}, 20, 2), ({"follow_names": 3, "follow_k": 5}, 3, 5)], ids=name_of
-)
-def test_a_text_with_500_names_costs_as_much_as_the_limits_allow(
-    subject: Subject, settings: dict[str, Any], most: int, k: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_500_names_or_links_20_are_followed(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXY"
     many = ", ".join(f"{a}nna {b}olt" for a in letters for b in letters[:20])
     rows = replaced(replaced(hidden(f"{START} {many}."), 0, links=None), 1, links=[f"to-{i}" for i in range(500)])
     store = subject.open(rows, subject.kinds[0])
     for more in ({}, {"links": "links"}):
         told, calls = list[Any](), Calls(monkeypatch)
-        subject.run(subject.make(store, k=3, fetch_k=20, follow=True, **settings, **more), told=told, query=QUESTION)
-        assert calls.forget() == (1 + most, [most])
-        assert len(told[0]["followed"]) == most
-        assert all(len(one["found"]) <= k for one in told[0]["followed"])
+        subject.run(subject.make(store, k=3, fetch_k=20, follow=True, **more), told=told)
+        assert calls.forget() == (1 + FOLLOWED, [FOLLOWED])
+        assert len(told[0]["followed"]) == FOLLOWED
+        assert all(len(one["found"]) <= FOLLOW_K for one in told[0]["followed"])
 
 
 @OVER_RETRIEVERS
@@ -337,9 +323,9 @@ def test_what_is_followed_is_filtered_like_the_search(subject: Subject) -> None:
         if subject.size == "top_n":
             filtered = {"filters": MetadataFilters(filters=[MetadataFilter(key="team", value="a")])}
         made = subject.make(store, k=3, fetch_k=20, follow=True, **filtered)
-        assert {*numbers(subject.run(made, query=QUESTION))} == wanted
+        assert {*numbers(subject.run(made))} == wanted
         made = subject.make(store, k=3, fetch_k=20, follow=True, links="links", **filtered)
-        assert HIDDEN not in numbers(subject.run(made, query=QUESTION)), "a look-up by id would ignore the filter"
+        assert HIDDEN not in numbers(subject.run(made)), "a look-up by id would ignore the filter"
 
 
 @OVER_RETRIEVERS
@@ -359,22 +345,34 @@ async def test_links_to_no_candidate_are_looked_up_by_id_or_searched_as_names(
     store = subject.open(replaced(hidden("passage 0"), 0, links=[link]), subject.kinds[kind])
     told: list[Any] = []
     made = subject.make(store, k=3, fetch_k=20, follow=True, links="links")
-    picked = numbers(subject.run(made, told=told, query=QUESTION))
+    picked = numbers(subject.run(made, told=told))
     assert told[0]["followed"] == followed
     assert (HIDDEN in picked) == bool(followed)
 
 
 @OVER_RETRIEVERS
-@pytest.mark.parametrize("links", [None, [None, float("nan"), " ", "x" * 201], "Mercury", "U2"], ids=name_of)
+@pytest.mark.parametrize(
+    ("links", "settings"),
+    [
+        (None, {}),
+        ([None, float("nan"), " ", "x" * 201], {}),
+        ("Mercury", {}),
+        ("U2", {}),
+        ("Ann Lee", {"score_threshold": 0.99}),
+    ],
+    ids=name_of,
+)
 def test_links_that_lead_to_candidates_or_are_no_names_are_not_followed(
-    subject: Subject, links: Any, monkeypatch: pytest.MonkeyPatch
+    subject: Subject, links: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The key may be missing in what is selected, as long as a candidate has it.
     rows = replaced(replaced(hidden("passage 0"), 0, links=links), 9, links="doc-3")
     rows = replaced(replaced(rows, 7, title="Mercury (planet)"), 8, title="U2")
-    made = subject.make(subject.open(rows, subject.kinds[0]), k=3, fetch_k=20, follow=True, links="links")
-    calls = Calls(monkeypatch)
-    assert {*numbers(subject.run(made, query=QUESTION))} == {0, 1, {"Mercury": 7, "U2": 8}.get(str(links), 2)}
+    store = subject.open(rows, subject.kinds[0])
+    calls, made = Calls(monkeypatch), subject.make(store, k=3, fetch_k=20, follow=True, links="links", **settings)
+    third = {"Mercury": 7, "U2": 8}.get(str(links), 2)
+    # Nothing is above the threshold.
+    assert {*numbers(subject.run(made))} == (set() if settings else {0, 1, third})
     assert calls.forget() == (1, [])
 
 
@@ -382,26 +380,16 @@ def test_links_that_lead_to_candidates_or_are_no_names_are_not_followed(
 def test_limits_keep_their_meaning(subject: Subject) -> None:
     rows = [row._replace(metadata={**row.metadata, "tokens": 5}) for row in hidden()]
     store = subject.open(replaced(rows, HIDDEN, tokens=50), subject.kinds[0])
-    for settings in (
+    limits: list[dict[str, Any]] = [
         {"shown": ["doc-24"]},
         {"budget": 15, "costs": "tokens"},
         {"score_threshold": 0.42},
-    ):
+    ]
+    for settings in limits:
         made = subject.make(store, fetch_k=20, follow=True, **{"k": 3, **settings})
-        assert HIDDEN not in numbers(subject.run(made, query=QUESTION))
+        assert HIDDEN not in numbers(subject.run(made))
     made = subject.make(store, k=3, fetch_k=20, follow=True, order="nearest_last", max_per_source=1, source="number")
-    assert numbers(subject.run(made, query=QUESTION))[0] == HIDDEN
-
-
-@OVER_RETRIEVERS
-def test_an_empty_selection_and_texts_without_names_are_not_followed(
-    subject: Subject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = subject.open(hidden("passage 0"), subject.kinds[0])
-    for settings in ({}, {"score_threshold": 0.99}):
-        calls = Calls(monkeypatch)
-        subject.run(subject.make(store, k=3, fetch_k=20, follow=True, **settings), query=QUESTION)
-        assert calls.forget() == (1, [])
+    assert numbers(subject.run(made))[0] == HIDDEN
 
 
 class WithoutIds(InMemoryVectorStore):
@@ -417,11 +405,9 @@ register_vector_source(WithoutIds, _search)
 
 
 async def test_documents_without_ids_are_united_by_their_texts() -> None:
-    store = WithoutIds(WordEmbeddings())
-    for row in hidden():
-        store.store[row.id] = {"id": row.id, "text": row.text, "vector": row.vector.tolist(), "metadata": row.metadata}
+    store = in_memory(hidden(), WithoutIds)
     retriever, told = SetSelectRetriever(vectorstore=store, k=3, fetch_k=20, follow=True, scores=True), list[Any]()
-    picked = RETRIEVERS[0].run(retriever, told=told, query=QUESTION)
+    picked = RETRIEVERS[0].run(retriever, told=told)
     assert {*numbers(picked)} == {0, 1, HIDDEN}
     assert told[0]["followed"] == [{"name": "Ann Lee", "found": [None], "selected": [None]}]
     assert told[0]["candidates"] == 21
@@ -434,11 +420,9 @@ class WithoutLookup(InMemoryVectorStore):
 
 
 def test_a_store_without_look_up_searches_for_links_as_names() -> None:
-    store = WithoutLookup(WordEmbeddings())
-    for row in replaced(hidden("passage 0"), 0, links=["Ann Lee", "https://example.org"]):
-        store.store[row.id] = {"id": row.id, "text": row.text, "vector": row.vector.tolist(), "metadata": row.metadata}
+    store = in_memory(replaced(hidden("passage 0"), 0, links=["Ann Lee", "https://example.org"]), WithoutLookup)
     retriever, told = SetSelectRetriever(vectorstore=store, k=3, fetch_k=20, follow=True, links="links"), list[Any]()
-    assert HIDDEN in numbers(RETRIEVERS[0].run(retriever, told=told, query=QUESTION))
+    assert HIDDEN in numbers(RETRIEVERS[0].run(retriever, told=told))
     assert [one["name"] for one in told[0]["followed"]] == ["Ann Lee"]
 
 
@@ -455,48 +439,32 @@ def test_a_hybrid_search_does_not_bring_more_for_a_name() -> None:
     storage = StorageContext.from_defaults(vector_store=Hybrid())
     index, told = VectorStoreIndex(nodes, embed_model=CountingEmbedding(), storage_context=storage), list[Any]()
     retriever = SetSelectIndexRetriever(
-        index, top_n=3, fetch_k=20, follow=True, follow_k=1, vector_store_query_mode="hybrid", hybrid_top_k=20
+        index, top_n=3, fetch_k=20, follow=True, vector_store_query_mode="hybrid", hybrid_top_k=20
     )
-    assert HIDDEN in numbers(RETRIEVERS[1].run(retriever, told=told, query=QUESTION))
-    assert told[0]["followed"] == [{"name": "Ann Lee", "found": ["doc-24"], "selected": ["doc-24"]}]
+    assert HIDDEN in numbers(RETRIEVERS[1].run(retriever, told=told))
+    [followed] = told[0]["followed"]
+    assert len(followed["found"]) <= FOLLOW_K
+    assert followed["selected"] == ["doc-24"]
 
 
 def test_a_llamaindex_store_that_holds_texts_looks_links_up_by_id() -> None:
     chromadb = pytest.importorskip("chromadb")
     rows = replaced(hidden("passage 0"), 0, links="doc-24")
-    collection = chromadb.EphemeralClient().create_collection("bridges", metadata={"hnsw:space": "cosine"})
+    collection = chromadb.EphemeralClient().create_collection("references", metadata={"hnsw:space": "cosine"})
     storage = StorageContext.from_defaults(vector_store=ChromaVectorStore(chroma_collection=collection))
     nodes = [TextNode(id_=r.id, text=r.text, metadata=r.metadata, embedding=r.vector.tolist()) for r in rows]
     index = VectorStoreIndex(nodes, embed_model=CountingEmbedding(), storage_context=storage)
     retriever, told = SetSelectIndexRetriever(index, top_n=3, fetch_k=20, follow=True, links="links"), list[Any]()
-    assert HIDDEN in numbers(RETRIEVERS[1].run(retriever, told=told, query=QUESTION))
+    assert HIDDEN in numbers(RETRIEVERS[1].run(retriever, told=told))
     assert told[0]["followed"] == [{"name": "doc-24", "found": ["doc-24"], "selected": ["doc-24"]}]
 
 
-# Settings
-
-
-@over(SUBJECTS)
-def test_settings_that_have_no_effect_are_warned_of(subject: Subject) -> None:
-    searches: list[tuple[dict[str, Any], str]] = [
-        ({"follow": True, "selector": "mmr"}, "follow has no effect with MMR"),
-        ({"follow_names": 5}, "follow_names has no effect without follow"),
-        ({"follow_k": 5}, "follow_k has no effect without follow"),
-    ]
-    both: list[tuple[dict[str, Any], str]] = [
-        ({"title": "title", "selector": "mmr"}, "title has no effect with MMR"),
-        ({"links": "links", "title": "title", "selector": "ndpp"}, "title and links have no effect with NDPP"),
-        ({"relevance_scale": "rank"}, "relevance_scale has no effect without relevance"),
-        ({"relevance_scale": None, "relevance": "cosine"}, "relevance_scale has no effect without relevance"),
-    ]
-    for settings, words in both + (searches if subject.searches else []):
-        with pytest.warns(SetSelectWarning, match=words):
-            subject.make(subject.corpus(), **settings)
+# What is refused
 
 
 @over(RERANKERS)
-def test_a_reranker_does_not_search_for_names(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match=r"follow.*does not search"):
+def test_a_reranker_does_not_follow(subject: Subject) -> None:
+    with pytest.raises(InvalidParameterError, match="follow"):
         subject.make(subject.corpus(), follow=True)
 
 

@@ -1,7 +1,8 @@
 """What ``compare`` picks for a setting is what each class of both adapters returns with this setting, in order.
 
-The cases are random: texts that name each other, their copies, metadata (titles, links and words that LlamaIndex embeds
-with the text), sub-questions, the scores of a reranker, sources and costs; and every setting that ``compare`` has.
+The first cases are random: texts that refer to each other, their copies, metadata (titles, links and words that
+LlamaIndex embeds with the text), sub-questions, the scores of a reranker, sources and costs; and every setting that
+``compare`` has.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from langchain_setselect import compare_store
 from llamaindex_setselect import compare_index
-from setselect import compare, named
+from setselect import InvalidParameterError, compare, named
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.names import read_title
 from shared_core.selection.sizes import share_fetch_k
-from tests.adapters.bindings import EXAMPLES, SUBJECTS, Row, Subject, numbers, over, unit
+from tests.adapters.bindings import EXAMPLES, QUERY, RETRIEVERS, ROWS, SUBJECTS, Row, Subject, numbers, over, unit
 from tests.embedding import DIMENSION, TOPICS, TRAITS, embed
 
 # The seeds of the cases. In these each rule of the copies decides a selection.
@@ -33,6 +35,8 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "loud violin and old bread": ("red mountain",),
     "northern river engine": ("hidden bread", "loud harbour violin"),
 }
+
+COMPARE: dict[str, Callable[..., Comparison]] = {"LangChain": compare_store, "LlamaIndex": compare_index}
 
 pytestmark = pytest.mark.filterwarnings("ignore:nothing fits into budget")
 
@@ -137,8 +141,7 @@ def compared(adapter: str, seed: int) -> Comparison:
         documents = [_as_document(row) for row in case.rows]
         asked = [embed(text) for query in case.queries for text in (query.text, *query.sub_questions)]
         return compare(documents, case.queries, ([row.vector for row in case.rows], asked), **case.options)
-    function: Callable[..., Comparison] = compare_index if adapter == "LlamaIndex" else compare_store
-    return function(opened(adapter, seed), case.queries, **case.options)
+    return COMPARE[adapter](opened(adapter, seed), case.queries, **case.options)
 
 
 @functools.cache
@@ -222,3 +225,59 @@ def test_texts_and_vectors_are_compared_as_a_store_is(seed: int) -> None:
         for label in (label_of(setting, query) for setting in case.settings):
             expected = picks(of_store, query, label)
             assert by_text(case, picks(of_texts, query, label)) == by_text(case, expected), (query.text, label)
+
+
+# Over a store
+
+
+def compare_over(subject: Subject, store: Any, queries: list[Any], **options: Any) -> Comparison:
+    return COMPARE[subject.name.partition("'")[0]](store, queries, **options)
+
+
+@over(RETRIEVERS)
+def test_a_store_is_compared_by_its_texts_and_vectors(subject: Subject) -> None:
+    queries: list[dict[str, Any]] = [
+        {"text": QUERY, "gold": ["doc-5", "doc-3"]},
+        {"text": "old bread", "gold": ["doc-2"]},
+        {"text": "loud violin river"},
+        {"text": "old engine", "queries": ["hidden northern harbour", "red bread"], "gold": ["doc-2"]},
+    ]
+    store, sizes = subject.corpus(), {"k": 4, "fetch_k": 20}
+    subject.model(store).counts()
+    found = compare_over(subject, store, queries, model="words", title="A store", **sizes)
+    assert subject.model(store).counts()[:2] == (6, 0), "each question is embedded once, and no text"
+    documents = [{"id": row.id, "text": row.text} for row in ROWS]
+    expected = compare(documents, queries, lambda texts: [embed(text) for text in texts], **sizes)
+    assert [[c.id for c in view.candidates] for view in found.queries] == [
+        [c.id for c in view.candidates if not c.beyond] for view in expected.queries
+    ]
+    # Hybrid search, the last setting, needs the texts of the whole corpus.
+    assert found.settings == expected.settings[:-1]
+    for at, estimate in found.values.items():
+        assert estimate.mean == pytest.approx(expected.values[at].mean, abs=1e-6)
+    assert (found.title, found.corpus.model, found.corpus.documents) == ("A store", "words", None)
+
+
+@over(RETRIEVERS)
+def test_the_filter_of_a_store_is_used_and_labels_come_from_the_metadata(subject: Subject) -> None:
+    rows = [row._replace(metadata={"subtopics": [row.metadata["topic"]], "odd": i % 2}) for i, row in enumerate(ROWS)]
+    options: dict[str, Any] = {"search_kwargs": {"filter": lambda document: not document.metadata["odd"]}}
+    if subject.size == "top_n":
+        options = {"filters": MetadataFilters(filters=[MetadataFilter(key="odd", value=0)])}
+    queries = [{"text": "river harbour", "subtopics": ["river", "harbour"]}]
+    found = compare_over(subject, subject.open(rows, subject.kinds[0]), queries, fetch_k=20, **options)
+    ids = [int(candidate.id.removeprefix("doc-")) for candidate in found.queries[0].candidates]
+    assert len(ids) == 20
+    assert not any(number % 2 for number in ids)
+    # Documents about harbours have odd numbers, so no candidate covers them, which counts as a miss.
+    assert {value.mean for (_, key), value in found.values.items() if key == "subtopic_recall"} == {0.5}
+
+
+@over(RETRIEVERS)
+def test_a_wrong_option_is_refused_before_a_query_is_embedded(subject: Subject) -> None:
+    store = subject.corpus()
+    subject.model(store).counts()
+    for options in ({"k": 0}, {"fetch_k": 0}, {"decide_by": "p_recall"}):
+        with pytest.raises(InvalidParameterError, match=f"^{next(iter(options))} "):
+            compare_over(subject, store, [QUERY], **options)
+    assert subject.model(store).counts() == (0, 0, 0)

@@ -54,8 +54,8 @@ def find_without_effect(selector: Selector, given: Collection[str], known: Colle
             else:
                 unused.setdefault(_ADVICE[capability], []).append(argument_name(name))
     for advice, names in unused.items():
-        verb = "have" if len(names) > 1 else "has"
-        yield f"{' and '.join(names)} {verb} no effect with {selector!r}; {advice!r} uses it"
+        verb, them = ("have", "them") if len(names) > 1 else ("has", "it")
+        yield f"{' and '.join(names)} {verb} no effect with {selector!r}; {advice!r} uses {them}"
     for name in given:
         needed = [argument_name(need) for need in NEEDS.get(name, ()) if need in known]
         if needed and not any(need in given for need in NEEDS[name]):

@@ -240,7 +240,7 @@ def test_a_store_is_compared_by_its_texts_and_vectors(subject: Subject) -> None:
         {"text": QUERY, "gold": ["doc-5", "doc-3"]},
         {"text": "old bread", "gold": ["doc-2"]},
         {"text": "loud violin river"},
-        {"text": "old engine", "queries": ["hidden northern harbour", "red bread"], "gold": ["doc-2"]},
+        {"text": "old engine", "sub_questions": ["hidden northern harbour", "red bread"], "gold": ["doc-2"]},
     ]
     store, sizes = subject.corpus(), {"k": 4, "fetch_k": 20}
     subject.model(store).counts()

@@ -189,7 +189,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         if self.queries is not None:
             plain["queries"] = list(self.queries)  # type: ignore[arg-type]
         if self.perspective is not None and not isinstance(self.perspective, str):
-            plain["perspective"] = list(self.perspective)
+            plain["perspective"] = list(self.perspective)  # type: ignore[arg-type]
         return data | {key: value for key, value in plain.items() if key in data}
 
     def __getstate__(self) -> dict[Any, Any]:

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from ..._argument_names import argument_name
 from ..._validation import quoted
 from ...errors import InvalidInputError
-from ._columns import read_vectors
+from ._columns import Column, check_columns, is_floats, is_id, is_text, read_vectors
 from ._row_ranges import Paths, RowRange, cut_into_ranges, list_files, open_parquet, read_rows
-from ._schema import Column, check_columns, is_floats, is_id, is_text
 from ._settings import TextsById
 
 # Rows that read_vectors_by_id holds at once.

@@ -12,9 +12,9 @@ from typing import Any
 
 from ..._libraries import import_library
 from ...errors import InvalidInputError, InvalidParameterError, SetSelectError, warn
+from ._columns import check_schema
 from ._output_folder import STAGED, OutputFolder
 from ._row_ranges import RowRange
-from ._schema import check_schema
 from ._settings import DatasetSettings
 from ._worker import Worker
 

@@ -25,11 +25,10 @@ from .._blocks import Block, max_queries
 from .._threads import one_blas_thread
 from ..select_many import BlockSelector
 from ._by_id import read_texts
-from ._columns import embed_texts, read_candidates, read_vectors
+from ._columns import check_schema, embed_texts, output_schema, read_candidates, read_vectors
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder
 from ._row_ranges import RowRange, read_rows
-from ._schema import check_schema, output_schema
 from ._settings import REFERRED_BY, DatasetSettings
 
 # Queries per search: 40 MB of candidates at fetch_k = 100 and d = 384.

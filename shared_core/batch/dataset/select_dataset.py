@@ -14,11 +14,10 @@ from ..._libraries import import_library
 from ..._validation import check_integer
 from ...errors import InvalidInputError, InvalidParameterError
 from ...selection.sizes import DEFAULT_K
-from ._columns import as_lists
+from ._columns import as_lists, check_length, check_schema
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder, Summary
 from ._row_ranges import RowRange, cut_into_ranges, list_files, open_parquet, read_rows
-from ._schema import check_length, check_schema
 from ._settings import DatasetSettings, Index, describe, make_settings
 from ._worker import Worker
 

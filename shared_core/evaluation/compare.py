@@ -162,7 +162,7 @@ def compare(
             f"vectors of documents have length {rows.shape[1]}, those of queries {query_rows.shape[1]}: embed both "
             "with the same model"
         )
-    copies = copies_of(corpus)
+    copies = copies_of(corpus, (document.text for document in corpus))
     row_of = {name: row for row, name in enumerate(known)}
     # The queries share what was asked for, as in the retrievers: each of them may find the whole of a small corpus.
     planned_fetch_k, fetch_k = fetch_k, min(fetch_k, len(corpus))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..texts.names import read_name
 from ..texts.words import split_words
 from .corpus import Document, Query
-from .results import CandidateView, QueryView
+from .results import CandidateView, QueryView, clip
 
 # Characters of the text of a candidate that a view keeps: of those that are gold or picked, and of the others.
 EXCERPT, SHORT_EXCERPT = 1200, 120
@@ -85,5 +85,4 @@ def _rare_words(query: Query, texts: Sequence[str], candidates: Sequence[int]) -
 
 
 def _excerpt(text: str, most: int) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
+    return clip(" ".join(text.split()), most)

@@ -61,11 +61,11 @@ def _print_table(show: Console, comparison: Comparison, table: Table, *, lines: 
     printed.add_column("setting", no_wrap=not lines)
     for column in table.columns:
         printed.add_column(column.name, justify="right")
-    for row in table.rows:
-        recommended = row.setting == comparison.recommendation.setting
-        label = f"{'→ ' if recommended else '  '}{comparison.settings[row.setting].label}"
+    for setting, of_setting in table.rows.items():
+        recommended = setting == comparison.recommendation.setting
+        label = f"{'→ ' if recommended else '  '}{comparison.settings[setting].label}"
         cells = []
-        for cell in row.cells:
+        for cell in of_setting:
             shown = [_plain(line) for line in (cell.text, *(cell.lines if lines else ()))]
             if cell.query is not None:
                 # A long id must not squeeze the figures.

@@ -8,7 +8,7 @@ import os
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 try:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
@@ -134,27 +134,22 @@ def _worse(comparison: Comparison) -> tuple[int, int] | None:
     return round(to.worse * queries), round(to.better * queries)
 
 
-class _Link(NamedTuple):
-    """A link from a claim to its figures; ``query`` is the place of the query that it opens."""
+def _links(claim: Claim, comparison: Comparison, sizes: Sizes | None) -> list[tuple[str, str, int | None]]:
+    """Links to the row that has the figures of a claim, or else to its table, and to the query that it names.
 
-    text: str
-    anchor: str
-    query: int | None = None
-
-
-def _links(claim: Claim, comparison: Comparison, sizes: Sizes | None) -> list[_Link]:
-    """Links to the row that has the figures of a claim, or else to its table, and to the query that it names."""
-    links = []
+    Each has a text, an anchor, and the place of the query that it opens.
+    """
+    links: list[tuple[str, str, int | None]] = []
     row, deciding = claim.setting, comparison.recommendation.measure
     if claim.shown_in == "values":
-        links.append(_Link("all settings", "table-title" if row is None else f"values-{row}"))
+        links.append(("all settings", "table-title" if row is None else f"values-{row}", None))
     elif claim.shown_in == "differences" and _compared_measures(comparison):
         # Similarity has no row there.
-        links.append(_Link("better and worse", f"differences-{row}" if row and deciding else "differences-title"))
+        links.append(("better and worse", f"differences-{row}" if row and deciding else "differences-title", None))
     elif claim.shown_in == "sizes" and sizes is not None:
-        links.append(_Link("how many texts", f"sizes-{row}" if row in sizes.rows else "sizes-title"))
+        links.append(("how many texts", f"sizes-{row}" if row in sizes.rows else "sizes-title", None))
     places = [place for place, query in enumerate(comparison.queries) if query.id == claim.query]
-    links += [_Link(f"query {clip_middle(claim.query or '', 28)}", "queries-title", place) for place in places]
+    links += [(f"query {clip_middle(claim.query or '', 28)}", "queries-title", place) for place in places]
     return links
 
 

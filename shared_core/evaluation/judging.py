@@ -362,18 +362,18 @@ def copies_of(documents: Iterable[Document], bodies: Iterable[str]) -> dict[str,
     return {name: earlier for name, earlier in named if name != earlier}
 
 
-def carriers_of(documents: Sequence[Document]) -> dict[str, tuple[str, ...]]:
+def carriers_of(documents: Sequence[Document]) -> dict[str, list[str]]:
     """The ids of the documents that carry each label."""
     carriers: dict[str, list[str]] = {}
     for document in documents:
         for label in document.subtopics:
             carriers.setdefault(label, []).append(document.id)
-    return {label: tuple(ids) for label, ids in carriers.items()}
+    return carriers
 
 
 def subtopics_of(
-    query: Query, carriers: Mapping[str, tuple[str, ...]], labels: Mapping[str, tuple[str, ...]]
-) -> dict[str, tuple[str, ...]]:
+    query: Query, carriers: Mapping[str, Sequence[str]], labels: Mapping[str, Sequence[str]]
+) -> dict[str, Sequence[str]]:
     """For each subtopic that the query asks for, the ids of the documents that cover it.
 
     The query names its subtopics, with or without ids, or they are the labels of its gold documents. A query with
@@ -388,7 +388,7 @@ def subtopics_of(
     return {label: ids for label, ids in wanted.items() if ids}
 
 
-def _subtopics_of_candidates(query: Query, documents: Sequence[Document]) -> dict[str, tuple[str, ...]]:
+def _subtopics_of_candidates(query: Query, documents: Sequence[Document]) -> dict[str, Sequence[str]]:
     """The query's subtopics when only the candidates are known, and not all documents."""
     labels = {document.id: document.subtopics for document in documents}
     if not query.subtopics and not labels.keys() >= set(query.gold):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..hybrid_search import HYBRID_SEARCH
 from ..results import Comparison, Setting
+from ..search import HYBRID_SEARCH
 
 # For readers who have not met the methods.
 METHODS = {

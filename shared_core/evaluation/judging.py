@@ -107,13 +107,12 @@ def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any
 class JudgedPicks:
     """What every setting picked for one query, and the measures of it; arrays have one value for each setting.
 
-    ``redundancy`` is None if a single text was picked, ``answers`` if the query has no answers, and those from vectors
-    if a vector is unknown. ``characters`` is the length of the picked texts together.
+    ``redundancy`` is None for a single pick, ``answers`` without answers. ``characters`` is the length of all texts.
     """
 
     picks: list[list[str]]
-    relevance: Matrix | None
-    sum_cosine: Matrix | None
+    relevance: Matrix
+    sum_cosine: Matrix
     redundancy: Matrix | None
     answers: Matrix | None
     characters: Matrix
@@ -134,14 +133,14 @@ class JudgedQuery:
     subtopics: Mapping[str, Collection[str]]
     candidates: frozenset[str]
     sizes: dict[int, JudgedPicks]
-    rankings: tuple[str, ...] = ()
-    repeated: int = 0
-    unscored: int = 0
-    only_vectors: bool = False
-    labelled: bool = False
-    view: QueryView | None = None
-    mean_candidate: Matrix = field(default_factory=lambda: np.zeros(0))
-    gold_vectors: dict[str, Matrix] = field(default_factory=dict)
+    rankings: tuple[str, ...]
+    repeated: int
+    unscored: int
+    only_vectors: bool
+    labelled: bool
+    view: QueryView | None
+    mean_candidate: Matrix
+    gold_vectors: dict[str, Matrix]
     points: tuple[frozenset[str], ...] = ()
 
 
@@ -208,7 +207,7 @@ class _Pool:
                 f"{len(self.question)} rows, the question first, got shape {np.shape(found.vector)}"
             )
         check_documents(found.documents, settings)
-        bodies = [document.text for document in found.documents] if found.bodies is None else found.bodies
+        bodies = [one.text for one in found.documents] if found.bodies is None else found.bodies
         copies = copies_of(found.documents, bodies) if found.copies is None else found.copies
         counted_once = copies if drop_duplicates else {}
         rankings = _read_rankings(found, counted_once, most)
@@ -238,7 +237,6 @@ class _Pool:
         if any(setting.by_scores for setting in settings) and not self.scores:
             raise InvalidInputError("none of its scores is that of a candidate: score what the search finds")
         subtopics = _subtopics_of_candidates(query, candidates) if found.subtopics is None else found.subtopics
-
         gold = {counted_once.get(name, name): name for name in reversed(query.gold)}
 
         def rename(ids: Iterable[str]) -> tuple[str, ...]:

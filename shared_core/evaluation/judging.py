@@ -258,10 +258,10 @@ class _Pool:
             [document.title for document in candidates],
             bodies=[bodies[i] for i in range(searched)],
         )
-        self.unit, self.unit_query = (
+        self.unit, (self.unit_query,) = (
             as_unit_rows(rows.astype(np.float64)) for rows in (self.everything.vectors, self.everything.query[None])
         )
-        self.cosines = self.unit @ self.unit_query[0]
+        self.cosines = self.unit @ self.unit_query
         self.pairs = self.unit @ self.unit.T
         np.fill_diagonal(self.pairs, 0)
         self.contained = _find_answers([document.text for document in self.documents], query.answers)
@@ -292,7 +292,7 @@ class _Pool:
         return JudgedPicks(
             [[self.ids[row] for row in picks] for picks in sets],
             relevance=np.array([self.cosines[picks].sum() for picks in sets]) / numbers,
-            sum_cosine=np.array([sum_cosine(self.unit_query[0], self.unit[p]) if p else 0.0 for p in sets]),
+            sum_cosine=np.array([sum_cosine(self.unit_query, self.unit[p]) if p else 0.0 for p in sets]),
             redundancy=redundancy if min(k, len(set(self.first))) > 1 else None,
             answers=None if answers is None else np.array(answers),
             characters=np.array([self.lengths[picks].sum() for picks in sets]),
@@ -308,8 +308,7 @@ class _Pool:
         if self.query.sub_questions:
             served = dict(zip(served, best_question(self.everything.take(nearest)).tolist(), strict=True))
         documents = [replace(one, id=name) for one, name in zip(self.documents, self.ids, strict=True)]
-        vectors = np.vstack([self.unit_query, self.unit])
-        return view_query(self.query, documents, self.embedded, parts, served, vectors, sets)
+        return view_query(self.query, documents, self.embedded, parts, served, self.unit, self.cosines, sets)
 
 
 def _read_rankings(found: SearchResult, copies: Mapping[str, str], k: int) -> dict[str, list[int]]:

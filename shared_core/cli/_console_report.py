@@ -10,7 +10,7 @@ from rich.table import Table as ConsoleTable
 from rich.text import Text
 
 from .._validation import quoted
-from ..evaluation.results import Comparison, Measure, counted
+from ..evaluation.results import Comparison, Measure, clip, counted
 from ..evaluation.snippets import lines_to_paste
 from ..evaluation.tables import Table, signed, tabulate_differences, tabulate_means, tabulate_sizes
 from ..selectors.registry import DEFAULT_SELECTOR
@@ -26,7 +26,7 @@ def show_comparison(show: Console, comparison: Comparison) -> None:
     labels = max(len(setting.label) for setting in comparison.settings) + 2
     for measures in _fit(comparison.measures, show.width - labels - 3):
         _print_table(show, comparison, tabulate_means(comparison, measures), lines=False)
-    deciding = next((one for one in comparison.measures if one.key == advice.measure), None)
+    deciding = comparison.deciding
     if deciding is not None and len(comparison.settings) > 1:
         _print(show, f"\n{deciding.name} against similarity:")
         _print_table(show, comparison, tabulate_differences(comparison, deciding))
@@ -61,15 +61,15 @@ def _print_table(show: Console, comparison: Comparison, table: Table, *, lines: 
     printed.add_column("setting", no_wrap=not lines)
     for column in table.columns:
         printed.add_column(column.name, justify="right")
-    for row in table.rows:
-        recommended = row.setting == comparison.recommendation.setting
-        label = f"{'→ ' if recommended else '  '}{comparison.settings[row.setting].label}"
+    for setting, of_setting in table.rows.items():
+        recommended = setting == comparison.recommendation.setting
+        label = f"{'→ ' if recommended else '  '}{comparison.settings[setting].label}"
         cells = []
-        for cell in row.cells:
+        for cell in of_setting:
             shown = [_plain(line) for line in (cell.text, *(cell.lines if lines else ()))]
             if cell.query is not None:
                 # A long id must not squeeze the figures.
-                shown.append(cell.query if len(cell.query) <= 24 else f"{cell.query[:23]}…")
+                shown.append(clip(cell.query, 24))
             cells.append(Text("\n".join(shown), "bold" if cell.best else ""))
         printed.add_row(Text(label, "bold" if recommended else ""), *cells)
     show.print(printed)

@@ -15,7 +15,7 @@ from rich.text import Text
 from .._files import write_atomically
 from .._validation import quoted
 from ..errors import InvalidParameterError, SetSelectError
-from ..evaluation.compare import check_options, need_extra
+from ..evaluation.compare import Embed, check_options, need_extra
 from ..evaluation.compare import compare as compare_methods
 from ..evaluation.corpus import read_documents, read_queries
 from ..evaluation.demo import demo_corpus
@@ -195,7 +195,14 @@ def compare(
             say, corpus, source, cache, title=title, k=sizes, fetch_k=fetch_k, decide_by=decide_by,
             drop_duplicates=not keep_duplicates, settings=tried,
         )  # fmt: skip
-        _hand_over(comparison, out)
+        try:
+            # The report is written first, so that no failure of the terminal can lose it.
+            if out is not None:
+                _write(comparison, out)
+        finally:
+            show_comparison(result_console(), comparison)
+        if out is not None:
+            result_console().print(Text(f"\nWritten: {out}"), soft_wrap=True)
     except (SetSelectError, ImportError, OSError) as error:
         stop(say, str(error))
     except KeyboardInterrupt:
@@ -220,19 +227,6 @@ def _compare_log(say: Console, log: Path) -> int:
     report_problems(say, read.problems)
     result_console().print(Text(str(compare_log(read))))
     return WITH_PROBLEMS if read.problems or read.failures else FINE
-
-
-def _hand_over(comparison: Comparison, out: Path | None) -> None:
-    """Write the report and show the result."""
-    show = result_console()
-    try:
-        # The report is written first, so that no failure of the terminal can lose it.
-        if out is not None:
-            _write(comparison, out)
-    finally:
-        show_comparison(show, comparison)
-    if out is not None:
-        show.print(Text(f"\nWritten: {out}"), soft_wrap=True)
 
 
 def _read_sizes(k: str) -> list[int]:
@@ -317,14 +311,14 @@ def _compare(
         return source.load(say)
 
     def embed_documents(texts: list[str]) -> ArrayLike:
-        name = f"{loaded().fingerprint} document"
-        make = loaded().embed_documents
-        return CachedEmbedding(make, name, cache, track=progress, description="Embedding documents")(texts)
+        return embed(loaded().embed_documents, "document", "Embedding documents", texts)
 
     def embed_queries(texts: list[str]) -> ArrayLike:
-        name = f"{loaded().fingerprint} query"
-        make = loaded().embed_queries
-        return CachedEmbedding(make, name, cache, track=progress, description="Embedding queries")(texts)
+        return embed(loaded().embed_queries, "query", "Embedding queries", texts)
+
+    def embed(make: Embed, kind: str, description: str, texts: list[str]) -> ArrayLike:
+        name = f"{loaded().fingerprint} {kind}"
+        return CachedEmbedding(make, name, cache, track=progress, description=description)(texts)
 
     if source.queries is not None and any(query.sub_questions for query in corpus.queries):
         raise InvalidParameterError(

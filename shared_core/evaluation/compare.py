@@ -20,13 +20,12 @@ from ..selection.sizes import default_fetch_k, share_fetch_k
 from ..selectors.registry import Selector, check_selector
 from ..signals.embedding_models import Track, without_progress
 from .corpus import Document, Query, as_document, as_query, convert_all
-from .hybrid_search import HYBRID_SEARCH, WordIndex, fuse_rankings
 from .judging import JudgedQuery, SearchResult, carriers_of, check_documents, copies_of, judge, subtopics_of
-from .nearest import as_vectors, nearest_rows
 from .notes import check_subtopics, gold_in_reach, note_queries, note_settings, without_unknown_ids
 from .points import find_points
 from .recommend import COUNTED, check_deciding, recommend
 from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size, counted
+from .search import HYBRID_SEARCH, WordIndex, as_vectors, fuse_rankings, nearest_rows
 from .settings import Settings, as_adapted, sweep, with_scores
 from .sub_questions import with_merged_lists
 from .summary import MeasureValues, allowed_measures, estimate, measure, summarise
@@ -155,34 +154,35 @@ def compare(
     check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
     embed_documents, embed_queries = embed if isinstance(embed, tuple) else (embed, embed)
     rows = as_vectors(embed_documents, [document.text for document in corpus], "documents")
-    asked = [text for query in cleaned for text in (query.text, *query.sub_questions)]
-    query_rows = as_vectors(embed_queries, asked, "queries")
+    asked = [(query.text, *query.sub_questions) for query in cleaned]
+    query_rows = as_vectors(embed_queries, [text for texts in asked for text in texts], "queries")
     if rows.shape[1] != query_rows.shape[1]:
         raise InvalidInputError(
             f"vectors of documents have length {rows.shape[1]}, those of queries {query_rows.shape[1]}: embed both "
             "with the same model"
         )
-    copies = copies_of(corpus)
+    copies = copies_of(corpus, (document.text for document in corpus))
     row_of = {name: row for row, name in enumerate(known)}
     # The queries share what was asked for, as in the retrievers: each of them may find the whole of a small corpus.
     planned_fetch_k, fetch_k = fetch_k, min(fetch_k, len(corpus))
-    counts = [1 + len(query.sub_questions) for query in cleaned]
-    ends = np.cumsum(counts).tolist()
-    places = {query.id: slice(end - count, end) for query, count, end in zip(cleaned, counts, ends, strict=True)}
-    nearest = nearest_rows(query_rows, rows, fetch_k)
+    starts = np.cumsum([len(texts) for texts in asked])[:-1]
+    found = zip(
+        *(np.split(each, starts) for each in (query_rows, nearest_rows(query_rows, rows, fetch_k))), strict=True
+    )
+    searches = dict(zip(subtopics, found, strict=True))
     by_words = WordIndex([document.text for document in corpus])
     if any(query.sub_questions for query in cleaned):
         notes.append("Hybrid search gets the question without its sub-questions.")
 
     def candidates_of(query: Query) -> SearchResult:
-        place = places[query.id]
-        share = share_fetch_k(planned_fetch_k, most, 1 + len(query.sub_questions))
-        near = list(dict.fromkeys(nearest[place, :share].ravel().tolist()))
-        fused = fuse_rankings([nearest[place.start].tolist(), by_words.best_rows(query.text, fetch_k).tolist()])
+        vectors, nearest = searches[query.id]
+        share = share_fetch_k(planned_fetch_k, most, len(vectors))
+        near = list(dict.fromkeys(nearest[:, :share].ravel().tolist()))
+        fused = list(fuse_rankings([nearest[0].tolist(), by_words.best_rows(query.text, fetch_k).tolist()]))
         every = list(dict.fromkeys([*near, *fused]))
         position = {row: i for i, row in enumerate(every)}
         return SearchResult(
-            query_rows[place],
+            vectors,
             [corpus[i] for i in every],
             rows[every],
             subtopics[query.id],
@@ -325,6 +325,7 @@ def compare_candidates(
     with suppress(KeyboardInterrupt):
         again = [judge_query(query, view=True) for query in given if query.id in hidden]
         views += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
+    lengths = {size: np.mean([one.sizes[size].characters for one in outcomes], axis=0).tolist() for size in of_sizes}
     versions = {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
     counts = documents, len(outcomes), len(given)
     reach = gold_in_reach(outcomes)
@@ -338,7 +339,7 @@ def compare_candidates(
         advice,
         tuple(views),
         changes,
-        tuple(Size(size, estimate(of_size), _mean_lengths(outcomes, size)) for size, of_size in of_sizes.items()),
+        tuple(Size(size, estimate(of_size), tuple(lengths[size])) for size, of_size in of_sizes.items()),
         partial,
         (
             *notes,
@@ -347,11 +348,6 @@ def compare_candidates(
             *note_queries(outcomes, without_candidates, k, drop_duplicates),
         ),
     )
-
-
-def _mean_lengths(outcomes: Sequence[JudgedQuery], size: int) -> tuple[float, ...]:
-    """The mean number of characters of so many picks together, for each setting."""
-    return tuple(np.mean([outcome.sizes[size].characters for outcome in outcomes], axis=0).tolist())
 
 
 def _find_changes(

@@ -314,10 +314,9 @@ def _listed(keys: Iterable[str]) -> str:
 
 def _check_keys(path: Path, **keys: str | None) -> None:
     """Refuse a key for plain texts, which have none."""
-    if path.suffix.lower() not in TEXT_SUFFIXES and not path.is_dir():
-        return
+    plain = path.suffix.lower() in TEXT_SUFFIXES or path.is_dir()
     for name, key in keys.items():
-        if key is not None:
+        if plain and key is not None:
             raise InvalidParameterError(
                 f"{argument_name(name)} = {quoted(key)}, but {path} holds plain texts without keys: leave it out"
             )

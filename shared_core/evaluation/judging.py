@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import id_of_text, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import InvalidInputError, SetSelectError
-from ..selectors.registry import Selector, capabilities_of
+from ..selectors.registry import Selector
 from ..selectors.selection import best_question
 from ..texts import Texts
 from .corpus import Document, Query, as_number
@@ -45,8 +44,8 @@ class SearchResult:
         Labels of what the query asks for, each with the ids of all documents that cover it. By default they come from
         the query and the labels of ``documents``, and a subtopic that none of the documents covers counts as missed.
     copies : mapping, optional
-        For each document that repeats the text of another: its id, and the id of that other (see :func:`copies_of`).
-        By default only ``documents`` are compared.
+        For each document that repeats the text of another: its id, and the id of that other. By default only
+        ``documents`` are compared.
     texts : sequence of n str, optional
         What was embedded of each document, for the selectors that read words; by default the text of the document.
     bodies : sequence of n str, optional
@@ -108,13 +107,12 @@ def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any
 class JudgedPicks:
     """What every setting picked for one query, and the measures of it; arrays have one value for each setting.
 
-    ``redundancy`` is None if a single text was picked, ``answers`` if the query has no answers, and those from vectors
-    if a vector is unknown. ``characters`` is the length of the picked texts together.
+    ``redundancy`` is None for a single pick, ``answers`` without answers. ``characters`` is the length of all texts.
     """
 
     picks: list[list[str]]
-    relevance: Matrix | None
-    sum_cosine: Matrix | None
+    relevance: Matrix
+    sum_cosine: Matrix
     redundancy: Matrix | None
     answers: Matrix | None
     characters: Matrix
@@ -135,14 +133,14 @@ class JudgedQuery:
     subtopics: Mapping[str, Collection[str]]
     candidates: frozenset[str]
     sizes: dict[int, JudgedPicks]
-    rankings: tuple[str, ...] = ()
-    repeated: int = 0
-    unscored: int = 0
-    only_vectors: bool = False
-    labelled: bool = False
-    view: QueryView | None = None
-    mean_candidate: Matrix = field(default_factory=lambda: np.zeros(0))
-    gold_vectors: dict[str, Matrix] = field(default_factory=dict)
+    rankings: tuple[str, ...]
+    repeated: int
+    unscored: int
+    only_vectors: bool
+    labelled: bool
+    view: QueryView | None
+    mean_candidate: Matrix
+    gold_vectors: dict[str, Matrix]
     points: tuple[frozenset[str], ...] = ()
 
 
@@ -160,79 +158,118 @@ def judge(
     With ``drop_duplicates`` no setting picks one text twice, and a gold id stands for every copy of its document. A
     view shows the first of the ``sizes``.
     """
+    settings = list(map(as_adapted, selectors))
     try:
-        pool = _make_pool(query, found, selectors, max(sizes), drop_duplicates)
+        pool = _Pool(query, found, settings, max(sizes), drop_duplicates)
         # The first picks of a larger set are not always the smaller set, so each size is selected by itself.
         picks_of = {
-            k: [pool.select(as_adapted(selector), k) for selector in selectors]
-            + [(picks[:k], [-1] * len(picks[:k])) for picks in pool.rankings.values()]
+            k: [pool.select(setting, k) for setting in settings]
+            + [(ranking[:k], [-1] * len(ranking[:k])) for ranking in pool.rankings.values()]
             for k in sizes
         }
-        words = pool.texts.match_words(pool.question) if any(capabilities_of(one).words for one in selectors) else None
+        words = pool.texts.match_words(pool.question) if any(one.capabilities.words for one in settings) else None
     except SetSelectError as error:
         error.args = (f"query {quoted(query.id)}: {error}",)
         raise
-    measured = _Measures(pool)
+    distinct = sorted(set(pool.first))
+    known = {pool.ids[row]: pool.unit[row] for row in distinct}
     return JudgedQuery(
         pool.query,
         pool.subtopics,
-        frozenset(pool.documents[pool.place[row]].id for row in pool.rows),
-        {k: measured.judge(k, [picks for picks, _ in of_size]) for k, of_size in picks_of.items()},
+        frozenset(pool.ids[row] for row in pool.rows),
+        {k: pool.measure(k, [picks for picks, _ in of_size]) for k, of_size in picks_of.items()},
         tuple(pool.rankings),
         pool.repeated,
         unscored=len(pool.rows) - len(pool.scores),
         only_vectors=words is not None and not words.weights.any(),
         labelled=any(document.subtopics for document in pool.documents),
-        view=_view(pool, measured, picks_of[sizes[0]]) if view else None,
-        mean_candidate=measured.unit.mean(axis=0),
-        gold_vectors=_gold_vectors(pool.query, dict(zip(measured.ids, measured.unit, strict=True)), found.gold_vectors),
+        view=pool.view(picks_of[sizes[0]]) if view else None,
+        mean_candidate=pool.unit[distinct].mean(axis=0),
+        gold_vectors=_gold_vectors(pool.query, known, found.gold_vectors),
     )
 
 
-@dataclass(frozen=True, eq=False)
 class _Pool:
     """The candidates of one query, the nearest first, and the documents that only rankings pick.
 
-    ``documents`` are the different texts, and ``place[row]`` is the text of each row of ``stored``, ``everything`` and
-    ``embedded``. ``rows`` are the candidates in the order in which they were found, and ``texts`` theirs. ``scores``
-    has the score of each row with one.
+    Each row is a document. Rows of one text share an id, a gold id if there is one, and ``first[row]`` is the first of
+    them: picks are first rows. ``rows`` are the candidates in the order in which they were found, ``candidates`` and
+    ``texts`` are theirs. ``scores`` has the score of each row with one. ``rankings`` are read up to ``most`` picks.
     """
 
-    query: Query
-    subtopics: Mapping[str, Collection[str]]
-    stored: list[Document]
-    documents: list[Document]
-    place: list[int]
-    everything: Candidates
-    embedded: list[str]
-    bodies: list[str]
-    rows: list[int]
-    scores: dict[int, float]
-    rankings: dict[str, list[int]]
-    drop_duplicates: bool
-    repeated: int
-
-    @property
-    def question(self) -> list[str]:
-        return [self.query.text, *self.query.sub_questions]
-
-    @functools.cached_property
-    def candidates(self) -> Candidates:
-        return self.everything.take(self.rows)
-
-    @functools.cached_property
-    def texts(self) -> Texts:
-        rows = self.rows
-        stored = [self.stored[row] for row in rows]
-        return Texts(
-            [self.embedded[row] for row in rows],
-            [document.title for document in stored],
-            bodies=[self.bodies[row] for row in rows],
+    def __init__(
+        self, query: Query, found: SearchResult, settings: Sequence[Adapted], most: int, drop_duplicates: bool
+    ) -> None:
+        self.question = [query.text, *query.sub_questions]
+        if query.sub_questions and np.shape(found.vector)[:-1] != (len(self.question),):
+            raise InvalidInputError(
+                f"the vector of a query with {counted(len(query.sub_questions), 'sub-question')} must have "
+                f"{len(self.question)} rows, the question first, got shape {np.shape(found.vector)}"
+            )
+        check_documents(found.documents, settings)
+        bodies = [one.text for one in found.documents] if found.bodies is None else found.bodies
+        copies = copies_of(found.documents, bodies) if found.copies is None else found.copies
+        counted_once = copies if drop_duplicates else {}
+        rankings = _read_rankings(found, counted_once, most)
+        costs = None
+        if any(setting.budget is not None for setting in settings):
+            costs = [len(one.text) if one.cost is None else float(one.cost) for one in found.documents]
+        everything = Candidates(
+            found.vector,
+            found.vectors,
+            ids=[document.id for document in found.documents],
+            costs=costs,
+            sources=[str(document.source) for document in found.documents],
         )
+        # One order for every store, so that ties fall to the same document.
+        order = np.argsort(-everything.with_query(everything.query).relevance, kind="stable")
+        # Of the documents that only rankings hold, those that no ranking picks are left out.
+        searched = len(found.documents) if found.candidates is None else found.candidates
+        order = order[(order < searched) | np.isin(order, [row for rows in rankings.values() for row in rows])]
+        self.documents = [found.documents[i] for i in order]
+        row_of = {i: row for row, i in enumerate(order.tolist())}
+        self.rows = [row_of[i] for i in range(searched)]
+        candidates = [self.documents[row] for row in self.rows]
+        self.repeated = len(candidates) - len({copies.get(one.id, one.id) for one in candidates})
+        self.scores = {
+            row: query.scores[one.id] for row, one in zip(self.rows, candidates, strict=True) if one.id in query.scores
+        }
+        if any(setting.by_scores for setting in settings) and not self.scores:
+            raise InvalidInputError("none of its scores is that of a candidate: score what the search finds")
+        subtopics = _subtopics_of_candidates(query, candidates) if found.subtopics is None else found.subtopics
+        gold = {counted_once.get(name, name): name for name in reversed(query.gold)}
+
+        def rename(ids: Iterable[str]) -> tuple[str, ...]:
+            texts = (counted_once.get(name, name) for name in ids)
+            return tuple(dict.fromkeys(gold.get(text, text) for text in texts))
+
+        self.query = replace(query, gold=rename(query.gold))
+        self.subtopics = {label: rename(ids) for label, ids in subtopics.items()}
+        self.ids = [rename([document.id])[0] for document in self.documents]
+        row_of_id: dict[str, int] = {}
+        self.first = [row_of_id.setdefault(name, row) for row, name in enumerate(self.ids)]
+        self.rankings = {label: [self.first[row_of[i]] for i in ranking] for label, ranking in rankings.items()}
+        self.drop_duplicates = drop_duplicates
+        self.everything = everything.take(order)
+        self.candidates = self.everything.take(self.rows)
+        self.embedded = [one.text for one in self.documents] if found.texts is None else [found.texts[i] for i in order]
+        self.texts = Texts(
+            [self.embedded[row] for row in self.rows],
+            [document.title for document in candidates],
+            bodies=[bodies[i] for i in range(searched)],
+        )
+        self.unit, (self.unit_query,) = (
+            as_unit_rows(rows.astype(np.float64)) for rows in (self.everything.vectors, self.everything.query[None])
+        )
+        self.cosines = self.unit @ self.unit_query
+        self.pairs = self.unit @ self.unit.T
+        np.fill_diagonal(self.pairs, 0)
+        self.contained = _find_answers([document.text for document in self.documents], query.answers)
+        self.lengths = np.array([len(document.text) for document in self.documents])
 
     def select(self, setting: Adapted, k: int) -> tuple[list[int], list[int]]:
-        """The texts that are picked, and for each the text that refers to it or -1."""
-        candidates, texts, rows = self.candidates, self.texts, self.rows
+        """The picks of a setting, and for each the row that refers to it or -1."""
+        rows, candidates, texts = self.rows, self.candidates, self.texts
         if setting.by_scores:
             among = [number for number, row in enumerate(rows) if row in self.scores]
             rows = [rows[number] for number in among]
@@ -241,124 +278,37 @@ class _Pool:
         selection = setting.select_set(
             candidates, k, question=self.question, texts=texts, drop_copies=self.drop_duplicates
         )
-        picks = [self.place[rows[i]] for i in selection.indices.tolist()]
+        picks = [self.first[rows[i]] for i in selection.indices.tolist()]
         referred_by = [-1] * len(picks) if selection.referred_by is None else selection.referred_by.tolist()
-        return picks, [-1 if i < 0 else self.place[rows[i]] for i in referred_by]
+        return picks, [-1 if i < 0 else self.first[rows[i]] for i in referred_by]
 
-
-def _make_pool(
-    query: Query, found: SearchResult, selectors: Sequence[Selector], most: int, drop_duplicates: bool
-) -> _Pool:
-    """The candidates of a query, checked; rankings are read up to ``most`` picks."""
-    if query.sub_questions and np.shape(found.vector)[:-1] != (1 + len(query.sub_questions),):
-        raise InvalidInputError(
-            f"the vector of a query with {counted(len(query.sub_questions), 'sub-question')} must have "
-            f"{1 + len(query.sub_questions)} rows, the question first, got shape {np.shape(found.vector)}"
-        )
-    settings = list(map(as_adapted, selectors))
-    searched = len(found.documents) if found.candidates is None else found.candidates
-    check_documents(found.documents, settings)
-    bodies = [document.text for document in found.documents] if found.bodies is None else found.bodies
-    copies = found.copies
-    if copies is None:
-        copies = copies_of([replace(one, text=text) for one, text in zip(found.documents, bodies, strict=True)])
-    rankings = _read_rankings(found, copies if drop_duplicates else {}, most)
-    reads_costs = any(setting.budget is not None for setting in settings)
-    everything = Candidates(
-        found.vector,
-        found.vectors,
-        ids=[document.id for document in found.documents],
-        costs=[len(document.text) if document.cost is None else float(document.cost) for document in found.documents]
-        if reads_costs
-        else None,
-        sources=[str(document.source) for document in found.documents],
-    )
-    # One order for every store, so that ties fall to the same document.
-    order = np.argsort(-everything.with_query(everything.query).relevance, kind="stable")
-    # Of the documents that only rankings hold, those that no ranking picks are left out.
-    order = order[(order < searched) | np.isin(order, [row for rows in rankings.values() for row in rows])]
-    stored = [found.documents[i] for i in order]
-    row_of = {i: row for row, i in enumerate(order.tolist())}
-    rows = [row_of[i] for i in range(searched)]
-    subtopics = found.subtopics
-    if subtopics is None:
-        subtopics = _subtopics_of_candidates(query, [stored[row] for row in rows])
-    repeated = len(rows) - len({copies.get(stored[row].id, stored[row].id) for row in rows})
-    documents, place = stored, list(range(len(stored)))
-    scores = {row: query.scores[stored[row].id] for row in rows if stored[row].id in query.scores}
-    if any(setting.by_scores for setting in settings) and not scores:
-        raise InvalidInputError("none of its scores is that of a candidate: score what the search finds")
-    if drop_duplicates and copies:
-        query, subtopics, documents, place = with_texts_once(query, subtopics, stored, copies)
-    return _Pool(
-        query,
-        subtopics,
-        stored,
-        documents,
-        place,
-        everything.take(order),
-        [document.text for document in stored] if found.texts is None else [found.texts[i] for i in order],
-        [bodies[i] for i in order],
-        rows,
-        scores,
-        {label: [place[row_of[i]] for i in ranking] for label, ranking in rankings.items()},
-        drop_duplicates,
-        repeated,
-    )
-
-
-class _Measures:
-    """What the measures of picks are computed from: the vectors, lengths and answers of the different texts."""
-
-    def __init__(self, pool: _Pool) -> None:
-        self.ids = [document.id for document in pool.documents]
-        first_rows = [pool.place.index(text) for text in range(len(pool.documents))]
-        vectors = pool.everything.take(first_rows).vectors
-        self.unit, (self.query,) = (
-            as_unit_rows(rows.astype(np.float64)) for rows in (vectors, pool.everything.query[None])
-        )
-        self.cosines = self.unit @ self.query
-        self.pairs = self.unit @ self.unit.T
-        np.fill_diagonal(self.pairs, 0)
-        self.has_answers = bool(pool.query.answers)
-        self.contained = _find_answers([document.text for document in pool.documents], pool.query.answers)
-        self.lengths = np.array([len(document.text) for document in pool.documents])
-
-    def judge(self, k: int, picks: list[list[int]]) -> JudgedPicks:
+    def measure(self, k: int, sets: list[list[int]]) -> JudgedPicks:
         """The measures of each set of at most ``k`` picks."""
         # A set without a pick has 0 of everything, and a single pick repeats nothing.
-        numbers = np.array([max(len(picked), 1) for picked in picks])
-        redundancy = np.array([self.pairs[np.ix_(picked, picked)].sum() for picked in picks])
+        numbers = np.array([max(len(picks), 1) for picks in sets])
+        redundancy = np.array([self.pairs[np.ix_(picks, picks)].sum() for picks in sets])
+        redundancy /= numbers * np.maximum(numbers - 1, 1)
+        answers = [self.contained[picks].any(axis=0).mean() for picks in sets] if self.query.answers else None
         return JudgedPicks(
-            [[self.ids[i] for i in picked] for picked in picks],
-            relevance=np.array([self.cosines[picked].sum() for picked in picks]) / numbers,
-            sum_cosine=np.array([sum_cosine(self.query, self.unit[picked]) if picked else 0.0 for picked in picks]),
-            redundancy=redundancy / (numbers * np.maximum(numbers - 1, 1)) if min(k, len(self.ids)) > 1 else None,
-            answers=np.array([self.contained[picked].any(axis=0).mean() for picked in picks])
-            if self.has_answers
-            else None,
-            characters=np.array([self.lengths[picked].sum() for picked in picks]),
+            [[self.ids[row] for row in picks] for picks in sets],
+            relevance=np.array([self.cosines[picks].sum() for picks in sets]) / numbers,
+            sum_cosine=np.array([sum_cosine(self.unit_query, self.unit[p]) if p else 0.0 for p in sets]),
+            redundancy=redundancy if min(k, len(set(self.first))) > 1 else None,
+            answers=None if answers is None else np.array(answers),
+            characters=np.array([self.lengths[picks].sum() for picks in sets]),
         )
 
-
-def _view(pool: _Pool, measured: _Measures, picks: list[tuple[list[int], list[int]]]) -> QueryView:
-    """The view of a query: what each text covers, and which of the questions it serves best."""
-    parts = {label: np.isin(measured.ids, list(covering)) for label, covering in pool.subtopics.items()}
-    parts = parts or dict(zip(pool.query.answers, measured.contained.T, strict=True))
-    # The nearest row of each text.
-    distinct = sorted({pool.place[row]: row for row in sorted(pool.rows, reverse=True)}.values())
-    served: dict[int, int | None] = dict.fromkeys(pool.place[row] for row in distinct)
-    if pool.query.sub_questions:
-        served = dict(zip(served, best_question(pool.everything.take(distinct)).tolist(), strict=True))
-    return view_query(
-        pool.query,
-        pool.documents,
-        [pool.embedded[pool.place.index(text)] for text in range(len(pool.documents))],
-        parts,
-        served,
-        np.vstack([measured.query[None], measured.unit]),
-        picks,
-    )
+    def view(self, sets: list[tuple[list[int], list[int]]]) -> QueryView:
+        """The view of the query: what each text covers, and which of the questions it serves best."""
+        parts = {label: np.isin(self.ids, covering) for label, covering in self.subtopics.items()}
+        parts = parts or dict(zip(self.query.answers, self.contained.T, strict=True))
+        # The nearest row of each text.
+        nearest = sorted({self.first[row]: row for row in sorted(self.rows, reverse=True)}.values())
+        served: dict[int, int | None] = dict.fromkeys(self.first[row] for row in nearest)
+        if self.query.sub_questions:
+            served = dict(zip(served, best_question(self.everything.take(nearest)).tolist(), strict=True))
+        documents = [replace(one, id=name) for one, name in zip(self.documents, self.ids, strict=True)]
+        return view_query(self.query, documents, self.embedded, parts, served, self.unit, self.cosines, sets)
 
 
 def _read_rankings(found: SearchResult, copies: Mapping[str, str], k: int) -> dict[str, list[int]]:
@@ -398,52 +348,29 @@ def _gold_vectors(query: Query, known: dict[str, Matrix], given: Mapping[str, Ar
     return {name: known[name] for name in query.gold if name in known}
 
 
-def copies_of(documents: Iterable[Document]) -> dict[str, str]:
-    """For each document that repeats the text of an earlier one: its id, and the earlier id. Empty texts do not count.
+def copies_of(documents: Iterable[Document], bodies: Iterable[str]) -> dict[str, str]:
+    """For each document whose body is that of an earlier one: its id, and the earlier id. Empty ones do not count.
 
-    >>> copies_of([Document("a", "A"), Document("b", "B"), Document("c", "A")])
+    >>> copies_of([Document("a", "A"), Document("b", "B"), Document("c", "A")], ["A", "B", "A"])
     {'c': 'a'}
     """
     first: dict[str, str] = {}
-    named = ((document.id, first.setdefault(document.text, document.id)) for document in documents if document.text)
+    named = ((one.id, first.setdefault(body, one.id)) for one, body in zip(documents, bodies, strict=True) if body)
     return {name: earlier for name, earlier in named if name != earlier}
 
 
-def with_texts_once(
-    query: Query, subtopics: Mapping[str, Collection[str]], documents: Sequence[Document], copies: Mapping[str, str]
-) -> tuple[Query, dict[str, tuple[str, ...]], list[Document], list[int]]:
-    """The arguments with one id for each text, a gold id if there is one; and each document's place among the texts."""
-    gold = {copies.get(name, name): name for name in reversed(query.gold)}
-
-    def renamed(ids: Iterable[str]) -> tuple[str, ...]:
-        texts = (copies.get(name, name) for name in ids)
-        return tuple(dict.fromkeys(gold.get(text, text) for text in texts))
-
-    first: dict[str, Document] = {}
-    names = [renamed([document.id])[0] for document in documents]
-    for name, document in zip(names, documents, strict=True):
-        first.setdefault(name, replace(document, id=name))
-    places = {name: place for place, name in enumerate(first)}
-    return (
-        replace(query, gold=renamed(query.gold)),
-        {label: renamed(ids) for label, ids in subtopics.items()},
-        list(first.values()),
-        [places[name] for name in names],
-    )
-
-
-def carriers_of(documents: Sequence[Document]) -> dict[str, tuple[str, ...]]:
+def carriers_of(documents: Sequence[Document]) -> dict[str, list[str]]:
     """The ids of the documents that carry each label."""
     carriers: dict[str, list[str]] = {}
     for document in documents:
         for label in document.subtopics:
             carriers.setdefault(label, []).append(document.id)
-    return {label: tuple(ids) for label, ids in carriers.items()}
+    return carriers
 
 
 def subtopics_of(
-    query: Query, carriers: Mapping[str, tuple[str, ...]], labels: Mapping[str, tuple[str, ...]]
-) -> dict[str, tuple[str, ...]]:
+    query: Query, carriers: Mapping[str, Sequence[str]], labels: Mapping[str, Sequence[str]]
+) -> dict[str, Sequence[str]]:
     """For each subtopic that the query asks for, the ids of the documents that cover it.
 
     The query names its subtopics, with or without ids, or they are the labels of its gold documents. A query with
@@ -458,7 +385,7 @@ def subtopics_of(
     return {label: ids for label, ids in wanted.items() if ids}
 
 
-def _subtopics_of_candidates(query: Query, documents: Sequence[Document]) -> dict[str, tuple[str, ...]]:
+def _subtopics_of_candidates(query: Query, documents: Sequence[Document]) -> dict[str, Sequence[str]]:
     """The query's subtopics when only the candidates are known, and not all documents."""
     labels = {document.id: document.subtopics for document in documents}
     if not query.subtopics and not labels.keys() >= set(query.gold):

@@ -83,20 +83,21 @@ def recommend(
     setting, rival = decision.setting, decision.rival
     by_size = {k: one.values for k, of_size in of_sizes.items() for one in of_size if one.measure.key == key}
     fewer = _find_fewer(settings, setting, by_size) if key in COUNTED and by_size else None
-    points = None
+    claims = _make_claims(settings, by_key[key], decision, values, differences, fewer, by_size)
     if repeats is not None and key in QUESTIONS:
         other = OTHER_QUESTION[key]
         there = decide(settings, by_key[other].values).setting
         advice = f"take {settings[there].label}" if there else "similarity is enough"
-        points = {
-            "repeats": repeats,
-            "ours": QUESTIONS[key],
-            "theirs": QUESTIONS[other],
-            "other": by_key[other].measure.name,
-            "option": f"{argument_name('decide_by')}={other}",
-            "advice": "the advice is the same" if there == setting else advice,
-        }
-    claims = _make_claims(settings, by_key[key], decision, values, differences, points, fewer, by_size)
+        points = SENTENCES["points"].format(
+            repeats=repeats,
+            measure=measure.name,
+            ours=QUESTIONS[key],
+            theirs=QUESTIONS[other],
+            other=by_key[other].measure.name,
+            option=f"{argument_name('decide_by')}={other}",
+            advice="the advice is the same" if there == setting else advice,
+        )
+        claims = (Claim(points, "values"), *claims)
     p_rival = decision.p_rival if rival is not None and len(names) > 1 else None
     return Recommendation(setting, rival, key, claims, p_rival, decision.p_similarity if setting else None, fewer)
 
@@ -107,11 +108,10 @@ def _make_claims(
     decision: Decision,
     values: Mapping[tuple[int, str], Estimate],
     differences: Mapping[tuple[int, str], Difference],
-    points: Mapping[str, str] | None,
     fewer: Fewer | None,
     by_size: Mapping[int, Matrix],
 ) -> tuple[Claim, ...]:
-    """The sentences for a decision by this measure; ``points`` has the facts on gold documents that nearly repeat."""
+    """The sentences for a decision by this measure."""
     measure, _, names = column
     setting, rival, key = decision.setting, decision.rival, measure.key
     # The facts of every sentence.
@@ -138,8 +138,6 @@ def _make_claims(
     def add(case: str, shown_in: Part | None, about: int | None, query: str | None = None, **more: object) -> None:
         claims.append(Claim(SENTENCES[case].format(**facts, **more), shown_in, about, query))
 
-    if points is not None:
-        add("points", "values", None, **points)
     if setting:
         add("take", "values", setting)
         add("lead", "differences", setting)

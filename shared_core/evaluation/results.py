@@ -309,17 +309,21 @@ class Comparison:
     partial: bool = False
     notes: tuple[str, ...] = ()
 
+    @property
+    def deciding(self) -> Measure | None:
+        """The measure that decides; None if no query says what is right."""
+        return next((one for one in self.measures if one.key == self.recommendation.measure), None)
+
     def __repr__(self) -> str:
         advice = self.recommendation
-        recommended, worse = None, ""
+        recommended = "recommended=None"
         if advice.setting is not None and advice.measure is not None:
-            recommended = self.settings[advice.setting].label
-            worse = f", worse={self.differences[advice.setting, advice.measure].worse:.2g}"
+            worse = self.differences[advice.setting, advice.measure].worse
+            recommended = f"recommended={self.settings[advice.setting].label!r}, worse={worse:.2g}"
         return (
             f"Comparison({quoted(self.title)}, {counted(len(self.settings), 'setting')}, "
             f"{counted(len(self.measures), 'measure')}, {counted(self.corpus.queries, 'query', 'queries')}, "
-            f"k={self.corpus.k} of {self.corpus.fetch_k}, "
-            f"recommended={recommended!r}{worse})"
+            f"k={self.corpus.k} of {self.corpus.fetch_k}, {recommended})"
         )
 
     def _repr_html_(self) -> str:
@@ -327,8 +331,7 @@ class Comparison:
 
         If one measure decides, the last columns compare each setting with similarity by it.
         """
-        names = [measure.name for measure in self.measures]
-        deciding = next((one for one in self.measures if one.key == self.recommendation.measure), None)
+        names, deciding = [measure.name for measure in self.measures], self.deciding
         if deciding is not None:
             names += [f"{deciding.name} − similarity", "queries worse", "mean loss", "worst loss"]
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
@@ -403,6 +406,11 @@ def percent(share: float) -> str:
     if 0 < share < 0.01:
         return "< 1 %"
     return "> 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
+
+
+def clip(text: str, limit: int) -> str:
+    """``text`` in at most ``limit`` characters, with an ellipsis in place of the end."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .hybrid_search import HYBRID_SEARCH
+from .search import HYBRID_SEARCH
 
 # How a query names its points.
 SUBTOPICS_EXAMPLE = '{"subtopics": {"reset": ["a", "b"], "disk": ["c"]}}'

@@ -12,17 +12,14 @@ from ..selection.sizes import share_fetch_k
 from ..selectors.registry import Selector, capabilities_of
 from ..selectors.selection import Selection
 from ..selectors.top_k import TopK
-from .hybrid_search import RRF_CONSTANT
 from .results import Setting
+from .search import fuse_rankings
 from .settings import as_adapted
 
 
 @dataclass(frozen=True)
 class RankFusion:
-    """Reciprocal rank fusion: each query ranks the candidates that its search has found, of ``fetch_k`` for all.
-
-    A candidate gets 1 / (60 + rank) for each of these lists that holds it.
-    """
+    """Reciprocal rank fusion: each query ranks the candidates that its search has found, of ``fetch_k`` for all."""
 
     fetch_k: int
 
@@ -31,10 +28,9 @@ class RankFusion:
     ) -> Selection:
         """The candidates of the highest sum."""
         length = share_fetch_k(self.fetch_k, k, len(candidates.questions))
-        scores = np.zeros(len(candidates))
-        for cosines in cosines_with_queries(candidates):
-            nearest = np.argsort(-cosines, kind="stable")[:length]
-            scores[nearest] += 1 / (RRF_CONSTANT + 1 + np.arange(len(nearest)))
+        nearest = np.argsort(-cosines_with_queries(candidates), axis=1, kind="stable")[:, :length]
+        sums = fuse_rankings(nearest.tolist())
+        scores = [sums.get(row, 0.0) for row in range(len(candidates))]
         return TopK().select(candidates.with_query(candidates.query, scores), k, budget=budget, shown=shown)
 
 

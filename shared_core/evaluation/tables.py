@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .results import Comparison, Difference, Estimate, Measure, counted, number, percent
+from .results import Comparison, Difference, Estimate, Measure, Size, counted, number, percent
 
 
 class Cell(NamedTuple):
@@ -24,18 +24,11 @@ class Column(NamedTuple):
     lines: tuple[str, ...] = ()
 
 
-class Row(NamedTuple):
-    """A setting by its position, and a cell for each column."""
-
-    setting: int
-    cells: list[Cell]
-
-
 class Table(NamedTuple):
-    """Settings by columns."""
+    """Settings by columns: ``rows`` has the cells of each setting, by its position."""
 
     columns: list[Column]
-    rows: list[Row]
+    rows: dict[int, list[Cell]]
 
 
 def tabulate_means(comparison: Comparison, measures: Sequence[Measure]) -> Table:
@@ -55,16 +48,16 @@ def tabulate_means(comparison: Comparison, measures: Sequence[Measure]) -> Table
         columns.append(Column(measure.name, tuple(lines)))
         intervals = [_interval(estimate) for estimate in estimates]
         cells.append([Cell(mean, (ends,), mean == best) for mean, ends in zip(means, intervals, strict=True)])
-    return Table(columns, [Row(i, list(of_setting)) for i, of_setting in enumerate(zip(*cells, strict=True))])
+    return Table(columns, dict(enumerate(map(list, zip(*cells, strict=True)))))
 
 
 def tabulate_differences(comparison: Comparison, measure: Measure) -> Table:
     """What each setting gains and loses against similarity by a measure."""
     names = ("Difference", "Worse", "Worst query")
-    rows = [
-        Row(i, _difference_cells(comparison.differences[i, measure.key], measure.higher_is_better))
+    rows = {
+        i: _difference_cells(comparison.differences[i, measure.key], measure.higher_is_better)
         for i in range(1, len(comparison.settings))
-    ]
+    }
     return Table([Column(name) for name in names], rows)
 
 
@@ -81,16 +74,14 @@ def _difference_cells(to: Difference, higher_is_better: bool) -> list[Cell]:
 def tabulate_sizes(comparison: Comparison, key: str, settings: Sequence[int], precision: str | None = None) -> Table:
     """What each of these settings finds with each number of picks; ``precision`` is the key of a second measure."""
 
-    def cell(position: int, setting: int) -> Cell:
-        size = comparison.sizes[position]
+    def cell(size: Size, setting: int) -> Cell:
         mean = size.values[setting, key]
         lines = [_interval(mean)]
         if precision is not None:
             lines.append(f"precision {number(size.values[setting, precision].mean, 2)}")
         return Cell(number(mean.mean), (*lines, f"{number(size.characters[setting], 0)} characters"))
 
-    positions = range(len(comparison.sizes))
-    rows = [Row(setting, [cell(position, setting) for position in positions]) for setting in settings]
+    rows = {setting: [cell(size, setting) for size in comparison.sizes] for setting in settings}
     return Table([Column(counted(size.k, "text")) for size in comparison.sizes], rows)
 
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import FloatArray
 from ..texts.names import read_name
 from ..texts.words import split_words
 from .corpus import Document, Query
-from .results import CandidateView, QueryView
+from .results import CandidateView, QueryView, clip
 
 # Characters of the text of a candidate that a view keeps: of those that are gold or picked, and of the others.
 EXCERPT, SHORT_EXCERPT = 1200, 120
@@ -24,22 +25,22 @@ def view_query(
     texts: Sequence[str],
     parts: Mapping[str, NDArray[np.bool_]],
     served: Mapping[int, int | None],
-    vectors: NDArray[np.float64],
+    vectors: FloatArray,
+    cosines: FloatArray,
     sets: Sequence[tuple[list[int], list[int]]],
 ) -> QueryView:
     """The view of a query; all numbers of texts are positions in ``documents``.
 
-    ``texts`` were embedded, and ``vectors`` are the unit vectors of the query and of them, (1 + n, d). ``parts`` says
-    which of them cover each part of the query. ``served`` maps those that are candidates to the query that each serves.
-    ``sets`` has the picks of each setting, and the pick that names each or -1.
+    ``texts`` were embedded, as the unit ``vectors``, with these ``cosines``. ``parts`` says which cover each part of
+    the query. ``served`` maps those that are candidates to the query that each serves. ``sets`` has the picks of each
+    setting, and the pick that names each or -1.
     """
-    cosines = vectors[1:] @ vectors[0]
     # The candidates, and what rankings picked besides.
     shown = sorted({*served, *(row for picked, _ in sets for row in picked)})
     position = {row: i for i, row in enumerate(shown)} | {-1: -1}
     words, held = _rare_words(query, [texts[row] for row in shown], [position[row] for row in served])
     long = [i for i, row in enumerate(shown) if documents[row].id in query.gold or any(row in p for p, _ in sets)]
-    unit = vectors[[1 + shown[i] for i in long]]
+    kept = vectors[[shown[i] for i in long]]
     views = tuple(
         CandidateView(
             documents[row].id,
@@ -57,7 +58,7 @@ def view_query(
         {setting: tuple(position[row] for row in of_setting[part]) for setting, of_setting in enumerate(sets)}
         for part in (0, 1)
     )
-    cosines_between = (unit @ unit.T).round(_DIGITS).tolist()
+    cosines_between = (kept @ kept.T).round(_DIGITS).tolist()
     return QueryView(
         query.id,
         query.text,
@@ -85,5 +86,4 @@ def _rare_words(query: Query, texts: Sequence[str], candidates: Sequence[int]) -
 
 
 def _excerpt(text: str, most: int) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
+    return clip(" ".join(text.split()), most)

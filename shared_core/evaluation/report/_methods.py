@@ -1,9 +1,9 @@
-"""The methods of a comparison: their settings, and what they do in a sentence."""
+"""The methods and settings of a comparison as the report names them."""
 
 from __future__ import annotations
 
-from ..hybrid_search import HYBRID_SEARCH
 from ..results import Comparison, Setting
+from ..search import HYBRID_SEARCH
 
 # For readers who have not met the methods.
 METHODS = {
@@ -20,6 +20,16 @@ METHODS = {
     "rrf": "The ranks of a text for the sub-questions, added up.",
     "highest cosine": "The texts that are nearest to the query or to one of its sub-questions.",
 }
+
+
+def clip_middle(text: str, limit: int) -> str:
+    """``text`` in at most ``limit`` characters, with an ellipsis in place of the middle: long ids differ at the ends.
+
+    >>> clip_middle("corpus/2024/part-000017.json#41", 13)
+    'corpus…son#41'
+    """
+    head = limit // 2
+    return text if len(text) <= limit else f"{text[:head]}…{text[len(text) - (limit - head - 1) :]}"
 
 
 def method_of(setting: Setting) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..results import Comparison, number
-from ._methods import by_method, method_of
-from ._text import clip, clip_middle
+from ..results import Comparison, clip, number
+from ._methods import by_method, clip_middle, method_of
 
 _BYTES = 1_150_000  # the limit for this data, so that the whole file stays below 1.5 MB
 # Characters of a candidate's text; the first that fits is used.

@@ -53,26 +53,15 @@ class Curve(NamedTuple):
     points: list[Point]
 
 
-class Tick(NamedTuple):
-    """A place on an axis."""
-
-    at: float
-    text: str
-
-
 class Chart(NamedTuple):
-    """A drawing, and what it shows, in words.
+    """A drawing by the number of texts or their characters; ticks are places on an axis with their texts.
 
-    ``level`` is a dotted line, explained by ``level_text``: few picks that find as much as many. Both are empty where
-    there is none.
+    ``level`` is a dotted line, explained by ``level_text``: few picks that find as much as many, if there are such.
     """
 
     name: str
-    description: str
-    x_title: str
-    y_title: str
-    x_ticks: list[Tick]
-    y_ticks: list[Tick]
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
     curves: list[Curve]
     level: str = ""
     level_text: str = ""
@@ -146,21 +135,15 @@ def _draw(comparison: Comparison, key: str, name: str, rows: list[int], by: str)
             points.append(Point(comparison.settings[i].label, tip, at, _mark(index, at), here))
         line = _join([point.at for point in points])
         curves.append(Curve(index % _COLOURS, line, _DASHES[index % len(_DASHES)], points))
-    x_ticks = [Tick(place(value, 0).x, text) for value, text in _round_numbers(0.0, longest, 4)]
     if by == "texts":
-        x_ticks = []
-        for tick in (Tick(place(size.k, 0).x, str(size.k)) for size in sizes):
-            if not x_ticks or tick.at - x_ticks[-1].at > 20:
-                x_ticks.append(tick)
-    chart = Chart(
-        by,
-        f"{name} against the {'number' if by == 'texts' else 'characters'} of the texts, with a line for each method.",
-        "texts" if by == "texts" else "characters of the texts",
-        name,
-        x_ticks,
-        [Tick(place(0, value).y, text) for value, text in _round_numbers(low, high, 5)],
-        curves,
-    )
+        x_ticks: list[tuple[float, str]] = []
+        for size in sizes:
+            if not x_ticks or place(size.k, 0).x - x_ticks[-1][0] > 20:
+                x_ticks.append((place(size.k, 0).x, str(size.k)))
+    else:
+        x_ticks = [(place(value, 0).x, text) for value, text in _round_numbers(0.0, longest, 4)]
+    y_ticks = [(place(0, value).y, text) for value, text in _round_numbers(low, high, 5)]
+    chart = Chart(by, x_ticks, y_ticks, curves)
     if advice.fewer is None:
         return chart
     few, many = (next(size for size in sizes if size.k == k) for k in (advice.fewer.k, advice.fewer.than))

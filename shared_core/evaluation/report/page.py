@@ -8,7 +8,7 @@ import os
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 try:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
@@ -18,13 +18,12 @@ except ImportError as error:  # pragma: no cover
 
 from ..._files import write_atomically
 from ..recommend import p_value
-from ..results import Claim, Comparison, Measure, Needs, counted, number, percent
+from ..results import Claim, Comparison, Measure, Needs, clip, counted, number, percent
 from ..snippets import lines_to_paste
 from ..tables import signed, tabulate_differences, tabulate_means, tabulate_sizes
-from ._methods import METHODS, by_method, method_of
+from ._methods import METHODS, by_method, clip_middle, method_of
 from ._queries import changed_by, query_data
 from ._sizes import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Sizes, show_sizes
-from ._text import clip, clip_middle
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _PLOT = {"width": WIDTH, "height": HEIGHT, "left": LEFT, "top": TOP, "right": RIGHT, "bottom": BOTTOM}
@@ -62,7 +61,11 @@ def render(comparison: Comparison) -> str:
     True
     """
     advice, facts = comparison.recommendation.setting, comparison.corpus
-    sizes, shown = show_sizes(comparison), _shown_measures(comparison)
+    sizes, deciding = show_sizes(comparison), comparison.deciding
+    # The measure that decides, those with the same needs, the others.
+    shown = sorted(
+        comparison.measures, key=lambda one: (deciding is None or one.needs != deciding.needs, one != deciding)
+    )
     sizes_table = None if sizes is None else tabulate_sizes(comparison, sizes.measure.key, sizes.rows, sizes.precision)
     return _template().render(
         comparison=comparison,
@@ -71,7 +74,7 @@ def render(comparison: Comparison) -> str:
         sizes_table=sizes_table,
         rankings=[setting.label for setting in comparison.settings if setting.method == "ranking"],
         given=_given(comparison),
-        deciding=next((one for one in comparison.measures if one.key == comparison.recommendation.measure), None),
+        deciding=deciding,
         changed_by=changed_by(comparison),
         changed_setting=comparison.recommendation.best_other,
         worse=_worse(comparison),
@@ -103,13 +106,6 @@ def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     write_atomically(path, render(comparison))
 
 
-def _shown_measures(comparison: Comparison) -> list[Measure]:
-    """The measures in the order of the table: the one that decides, those with the same needs, the others."""
-    deciding = comparison.recommendation.measure
-    needs = next((one.needs for one in comparison.measures if one.key == deciding), None)
-    return sorted(comparison.measures, key=lambda one: (one.needs != needs, one.key != deciding))
-
-
 def _compared_measures(comparison: Comparison) -> list[Measure]:
     """The measures by which settings are compared with similarity: the one that decides, the others, those by cosine.
 
@@ -138,48 +134,33 @@ def _worse(comparison: Comparison) -> tuple[int, int] | None:
     return round(to.worse * queries), round(to.better * queries)
 
 
-class _Link(NamedTuple):
-    """A link from a claim to its figures; ``query`` is the place of the query that it opens."""
+def _links(claim: Claim, comparison: Comparison, sizes: Sizes | None) -> list[tuple[str, str, int | None]]:
+    """Links to the row that has the figures of a claim, or else to its table, and to the query that it names.
 
-    text: str
-    anchor: str
-    query: int | None = None
-
-
-def _links(claim: Claim, comparison: Comparison, sizes: Sizes | None) -> list[_Link]:
-    """Links to the row that has the figures of a claim, or else to its table, and to the query that it names."""
-    links = []
+    Each has a text, an anchor, and the place of the query that it opens.
+    """
+    links: list[tuple[str, str, int | None]] = []
     row, deciding = claim.setting, comparison.recommendation.measure
     if claim.shown_in == "values":
-        links.append(_Link("all settings", "table-title" if row is None else f"values-{row}"))
+        links.append(("all settings", "table-title" if row is None else f"values-{row}", None))
     elif claim.shown_in == "differences" and _compared_measures(comparison):
         # Similarity has no row there.
-        links.append(_Link("better and worse", f"differences-{row}" if row and deciding else "differences-title"))
+        links.append(("better and worse", f"differences-{row}" if row and deciding else "differences-title", None))
     elif claim.shown_in == "sizes" and sizes is not None:
-        links.append(_Link("how many texts", f"sizes-{row}" if row in sizes.rows else "sizes-title"))
+        links.append(("how many texts", f"sizes-{row}" if row in sizes.rows else "sizes-title", None))
     places = [place for place, query in enumerate(comparison.queries) if query.id == claim.query]
-    links += [_Link(f"query {clip_middle(claim.query or '', 28)}", "queries-title", place) for place in places]
+    links += [(f"query {clip_middle(claim.query or '', 28)}", "queries-title", place) for place in places]
     return links
 
 
 @lru_cache
 def _template() -> Template:
+    loader = FileSystemLoader(_TEMPLATES)
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(
-        number=number,
-        signed=signed,
-        percent=percent,
-        breakable=_breakable,
-        p_value=p_value,
-        clip=clip,
-        clip_middle=clip_middle,
-    )
+    filters = (number, signed, percent, breakable, p_value, clip, clip_middle)
+    environment.filters.update({function.__name__: function for function in filters})
     environment.globals.update(counted=counted, meanings=METHODS, method_of=method_of, plot=_PLOT)
     return environment.get_template("report.html.jinja")
 
@@ -188,9 +169,8 @@ def _template() -> Template:
 def _fixed_parts() -> dict[str, Any]:
     """Style, script, and the policy that allows these two texts and nothing else."""
     style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
-    script = "".join(
-        (_TEMPLATES / name).read_text(encoding="utf-8") for name in ("tooltips.js", "copy.js", "queries.js")
-    )
+    scripts = ("tooltips.js", "copy.js", "queries.js")
+    script = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in scripts)
     policy = (
         f"default-src 'none'; style-src {_policy_hash(style)}; script-src {_policy_hash(script)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -198,7 +178,7 @@ def _fixed_parts() -> dict[str, Any]:
     return {"style": Markup(style), "script": Markup(script), "policy": Markup(policy)}
 
 
-def _breakable(label: str) -> Markup:
+def breakable(label: str) -> Markup:
     """A label that a narrow column breaks after "=" rather than inside a name or a number."""
     return Markup("=<wbr>").join(escape(part) for part in label.split("="))
 

@@ -69,9 +69,8 @@ class PromptTemplate:
     """
 
     def __init__(self, instruction: str, example: str, separator: str, question: str, answer: str) -> None:
-        self.settings = {"instruction": instruction, "example": example, "separator": separator}
-        self.settings |= {"question": question, "answer": answer}
         self._keys = {"question": question, "answer": answer}
+        self.settings = {"instruction": instruction, "example": example, "separator": separator, **self._keys}
         self._parts = _parse_example(example)
 
     def prompt(self, row: int, query: Mapping[str, Any], subset: Sequence[Mapping[str, Any]]) -> Prompt:

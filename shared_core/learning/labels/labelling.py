@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -153,7 +152,12 @@ def label(
             f"{argument_name('candidates')} must be at least {needed} to draw {needed // k} subsets of "
             f"{argument_name('k')} = {k}, got {candidates}"
         )
-    draw_subsets = draw if callable(draw) else partial(_draw_apart, k, subsets)
+
+    def draw_apart(query: int, candidates: NDArray[np.int64], rng: np.random.Generator) -> Iterable[Sequence[int]]:
+        count = len(candidates) // k if subsets is None else subsets
+        return list(rng.permutation(candidates)[: count * k].reshape(count, k))
+
+    draw_subsets = draw if callable(draw) else draw_apart
     neighbours = Neighbours(items, vectors)
     rows = check_rows(queries, len(neighbours), "queries")
     among = None if examples is None else check_rows(examples, len(neighbours), "examples")
@@ -276,14 +280,6 @@ def digest_labels(labels: Iterable[LabelledSubset]) -> str:
         rows = (int(entry.query), *map(int, entry.subset))
         digest.update(f"{rows} {float(entry.score)!r}\n".encode())
     return digest.hexdigest()
-
-
-def _draw_apart(
-    k: int, subsets: int | None, query: int, candidates: NDArray[np.int64], rng: np.random.Generator
-) -> Iterable[Sequence[int]]:
-    """Subsets of k candidates that do not overlap."""
-    count = len(candidates) // k if subsets is None else subsets
-    return list(rng.permutation(candidates)[: count * k].reshape(count, k))
 
 
 def _draw(

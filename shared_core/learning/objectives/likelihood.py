@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,11 +94,11 @@ class _Labels:
             place = {row: i for i, row in enumerate(items.tolist())}
             places.append(np.array([place[row] for row in subset.tolist()]))
         # Rows of the pool (N, c) with their mask: the candidates of each subset, or the subset if there are none.
-        self.items, self.held = _pad(lists, factors.device)
+        self.items, self.held = pad(lists, factors.device)
         # The places of each subset (N, s) among these rows, with their mask.
-        self.places, self.inside = _pad(places, factors.device)
+        self.places, self.inside = pad(places, factors.device)
         if relevance is not None:
-            numbers, _ = _pad([np.asarray(entry, dtype=np.float64) for entry in relevance], factors.device)
+            numbers, _ = pad([np.asarray(entry, dtype=np.float64) for entry in relevance], factors.device)
             self.relevance = numbers.masked_fill(~self.held, 1.0)
 
     def log_likelihoods(
@@ -125,7 +125,7 @@ def _as_rows(lists: Lists) -> list[NDArray[np.int64]]:
     return [np.asarray(entry, dtype=np.int64) for entry in lists]
 
 
-def _pad(lists: list[NDArray[Any]], device: torch.device) -> tuple[Tensor, Tensor]:
+def pad(lists: Sequence[NDArray[Any]], device: torch.device) -> tuple[Tensor, Tensor]:
     """The lists as one tensor (N, longest), padded with 0, and the mask of their own entries."""
     lengths = np.array([len(entry) for entry in lists])
     mask = np.arange(lengths.max()) < lengths[:, None]

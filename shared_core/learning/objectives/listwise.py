@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ...errors import InvalidInputError
 from ..labels.labelling import LabelledSubset
 from .factors import Factors
-from .likelihood import RIDGE
+from .likelihood import RIDGE, pad
 
 
 class LearnedRelevance(nn.Module):
@@ -113,11 +113,7 @@ class Listwise:
     def _kernel(self, numbers: list[int]) -> tuple[Tensor, Tensor]:
         """L (m, c, c) and log r² (m, c) of the rows of each query, padded."""
         device = self.factors.device
-        width = max(len(self._rows[number]) for number in numbers)
-        items = np.zeros((len(numbers), width), dtype=np.int64)
-        for place, number in enumerate(numbers):
-            items[place, : len(self._rows[number])] = self._rows[number]
-        index = torch.from_numpy(items).to(device)
+        index, _ = pad([self._rows[number] for number in numbers], device)
         v, b = (rows.reshape(*index.shape, -1) for rows in self.factors.rows(index.flatten()))
         kernel = v @ v.mT
         if b.shape[-1]:
@@ -127,27 +123,21 @@ class Listwise:
 
     def _divergence(self, kernel: Tensor, weights: Tensor, lists: list[tuple[int, _List]]) -> Tensor:
         """KL(t ‖ p) of each list; their subsets have the same size."""
-        longest, size = max(len(entry.target) for _, entry in lists), lists[0][1].places.shape[1]
-        places = np.zeros((len(lists), longest, size), dtype=np.int64)
-        target = np.zeros((len(lists), longest))
-        held = np.zeros((len(lists), longest), dtype=bool)
-        for n, (_, entry) in enumerate(lists):
-            # A shorter list is padded with one of its own subsets: another might be singular, with a gradient of NaN.
-            places[n] = entry.places[0]
-            places[n, : len(entry.target)], target[n, : len(entry.target)] = entry.places, entry.target
-            held[n, : len(entry.target)] = True
-        index, t = torch.from_numpy(places).to(kernel.device), torch.from_numpy(target).to(kernel.device)
+        target, held = pad([entry.target for _, entry in lists], kernel.device)
+        # A shorter list is padded with one of its own subsets: another might be singular, with a gradient of NaN.
+        numbers, _ = pad([np.arange(len(entry.target)) for _, entry in lists], torch.device("cpu"))
+        places = [entry.places[of_list] for of_list, (_, entry) in zip(numbers.numpy(), lists, strict=True)]
+        index = torch.from_numpy(np.stack(places)).to(kernel.device)
         of = torch.tensor([place for place, _ in lists], device=kernel.device)[:, None, None]
+        size = index.shape[-1]
         if size == 1:
             logs = torch.log(kernel[of, index, index][..., 0] + self.ridge)
         else:
             inside = kernel[of[..., None], index[..., :, None], index[..., None, :]]
-            logs = torch.linalg.slogdet(
-                inside + self.ridge * torch.eye(size, dtype=inside.dtype, device=inside.device)
-            ).logabsdet
-        logs = logs + weights[of, index].sum(-1)
-        logs = logs.masked_fill(~torch.from_numpy(held).to(kernel.device), -torch.inf).log_softmax(-1)
-        return torch.where(t > 0, t * (t.clamp_min(1e-300).log() - logs), 0.0).sum(-1)
+            ridge = self.ridge * torch.eye(size, dtype=inside.dtype, device=inside.device)
+            logs = torch.linalg.slogdet(inside + ridge).logabsdet
+        logs = (logs + weights[of, index].sum(-1)).masked_fill(~held, -torch.inf).log_softmax(-1)
+        return torch.where(target > 0, target * (target.clamp_min(1e-300).log() - logs), 0.0).sum(-1)
 
 
 def _group(
@@ -157,15 +147,13 @@ def _group(
     by_size: dict[int, dict[int, list[LabelledSubset]]] = {}
     for entry in labels:
         by_size.setdefault(entry.query, {}).setdefault(len(entry.subset), []).append(entry)
-    grouped = {}
+    grouped: dict[int, list[tuple[NDArray[np.int64], NDArray[np.float64]]]] = {}
     for query, sizes in by_size.items():
-        lists = []
-        for size in sorted(sizes):
-            scores = np.array([entry.score for entry in sizes[size]])
+        for _, entries in sorted(sizes.items()):
+            scores = np.array([entry.score for entry in entries])
             if np.ptp(scores) > 0:
-                lists.append((np.array([entry.subset for entry in sizes[size]], dtype=np.int64), scores))
-        if lists:
-            grouped[query] = lists
+                subsets = np.array([entry.subset for entry in entries], dtype=np.int64)
+                grouped.setdefault(query, []).append((subsets, scores))
     return grouped
 
 

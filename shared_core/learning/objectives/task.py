@@ -93,9 +93,7 @@ def make_task(
 
     # The best labels of each part are taken separately: held-out labels must not decide which labels are trained on.
     trained = best(trained, settings.share)
-    loss = Likelihood(
-        factors, subsets(trained), settings.alpha, settings.beta, settings.ridge, **among(trained)
-    )  # fmt: skip
+    loss = Likelihood(factors, subsets(trained), settings.alpha, settings.beta, settings.ridge, **among(trained))
     likelihood = None
     if held_out:
         held_out = best(held_out, settings.share)

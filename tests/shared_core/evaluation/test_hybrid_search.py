@@ -12,9 +12,9 @@ from shared_core import TopK
 from shared_core.errors import InvalidInputError
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
-from shared_core.evaluation.hybrid_search import WordIndex, fuse_rankings
 from shared_core.evaluation.judging import SearchResult, judge
 from shared_core.evaluation.results import Comparison
+from shared_core.evaluation.search import WordIndex, fuse_rankings
 from shared_core.evaluation.settings import named
 from tests.embedding import corpus, embed
 
@@ -74,8 +74,8 @@ def test_the_index_ranks_by_bm25_in_lower_case_without_stop_words_and_stemming()
 
 def test_rank_fusion_by_hand() -> None:
     # 1/61 + 1/63 is above 1/62 + 1/62; rows of equal sums keep the order of the first ranking.
-    assert fuse_rankings([[4, 5, 6], [7, 5, 4]]) == [4, 5, 7, 6]
-    assert fuse_rankings([[], [2, 1]]) == [2, 1]
+    assert list(fuse_rankings([[4, 5, 6], [7, 5, 4]])) == [4, 5, 7, 6]
+    assert list(fuse_rankings([[], [2, 1]])) == [2, 1]
 
 
 def test_hybrid_search_is_a_setting_that_may_pick_what_the_vectors_do_not_find() -> None:

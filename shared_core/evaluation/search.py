@@ -1,8 +1,8 @@
-"""Vectors of documents and queries: their check, and exact search."""
+"""The searches of a comparison: exact search by vectors, by words with BM25, and both fused (hybrid search)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import as_numeric
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError
+from ..texts.words import space_words
 
+HYBRID_SEARCH = "hybrid search"
+# The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009), as the frameworks have it.
+_RRF_CONSTANT = 60
 # Cosines that exact search holds in memory together: 64 MB.
 _BLOCK = 16_000_000
 
@@ -45,3 +49,45 @@ def nearest_rows(queries: NDArray[np.floating], rows: NDArray[np.floating], fetc
         order = np.argsort(-np.take_along_axis(cosines, near, axis=1), axis=1, kind="stable")
         blocks.append(np.take_along_axis(near, order, axis=1))
     return np.concatenate(blocks)
+
+
+class WordIndex:
+    """An index of words for BM25 as bm25s has it: lower case, English stop words, no stemming.
+
+    Scripts that put no spaces between words are split into pairs of characters, as :func:`match_words` does it.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        import bm25s
+
+        self._tokenize = bm25s.tokenize
+        tokens = bm25s.tokenize(list(map(space_words, texts)), show_progress=False)
+        self._index = bm25s.BM25()
+        self._known: Mapping[str, int] = tokens.vocab
+        # bm25s cannot make an index without a word.
+        if self._known:
+            self._index.index(tokens, show_progress=False)
+
+    def best_rows(self, question: str, n: int) -> NDArray[np.intp]:
+        """The rows of at most ``n`` texts that have a word of the question, the best first; ties to the lower row."""
+        words = self._tokenize(space_words(question), return_ids=False, show_progress=False)[0]
+        known = [word for word in words if word in self._known]
+        if not known:
+            return np.zeros(0, np.intp)
+        scores = self._index.get_scores(known)
+        least = np.partition(scores, -n)[-n] if n < len(scores) else 0.0
+        found = np.flatnonzero((scores >= least) & (scores > 0))
+        return found[np.argsort(-scores[found], kind="stable")][:n]
+
+
+def fuse_rankings(rankings: Sequence[Sequence[int]]) -> dict[int, float]:
+    """Reciprocal rank fusion: for each row the sum of 1 / (60 + rank) over the rankings, the highest sum first.
+
+    >>> list(fuse_rankings([[7, 8, 9], [9, 5]]))
+    [9, 7, 8, 5]
+    """
+    sums: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, row in enumerate(ranking, 1):
+            sums[row] = sums.get(row, 0.0) + 1 / (_RRF_CONSTANT + rank)
+    return dict(sorted(sums.items(), key=lambda of_row: -of_row[1]))

@@ -63,27 +63,27 @@ def select_among(
     request: Request,
     owner: Settings,
     question: str,
-    found: tuple[Sequence[Any], Sequence[Hashable]],
+    retrieved: tuple[Sequence[Any], Sequence[Hashable]],
     embedding: Flow[list[EmbeddedQuery]],
     reading: Flow[Pool],
     remedy: str,
     vector_source: Callable[[], str],
 ) -> Flow[ItemSelection]:
-    """The set among items that another search ``found``, with their ids; ``reading`` gives the items with vectors."""
+    """The set among items that were ``retrieved`` before, with their ids; ``reading`` gives the items with vectors."""
 
     def select() -> Flow[ItemSelection]:
         started = time.perf_counter()
         queries = yield from embedding
-        if not found[0]:
+        if not retrieved[0]:
             return ItemSelection.nothing()
-        warn_if_all_are_selected(request, owner, len(found[0]), remedy)
+        warn_if_all_are_selected(request, owner, len(retrieved[0]), remedy)
         pool = yield from reading
         selected: ItemSelection = yield Step(partial(request.select, pool, queries))
         return timed(request, selected, started, vector_source)
 
     def before() -> Flow[tuple[Sequence[Any], Sequence[Hashable]]]:
         yield from ()
-        return found
+        return retrieved
 
     return in_shadow(request, question, before(), select()) if request.settings.shadow else select()
 

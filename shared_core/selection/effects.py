@@ -29,7 +29,7 @@ NEEDS_CAPABILITY = {
     **dict.fromkeys(("question", "words", "texts", "cover"), "words"),
     **dict.fromkeys(("references", "titles", "title", "links", "follow"), "references"),
 }
-# The selector that a warning advises for a capability.
+# The selector that a warning advises for a capability, where there is one to name.
 _ADVICE = {"quality": "mmr", "words": "coverage", "references": "coverage"}
 
 
@@ -52,10 +52,11 @@ def find_without_effect(selector: Selector, given: Collection[str], known: Colle
             if capability == "references" and capabilities.words:
                 yield f"{argument_name(name)} has no effect without a reference_weight"
             else:
-                unused.setdefault(_ADVICE[capability], []).append(argument_name(name))
+                unused.setdefault(_ADVICE.get(capability, ""), []).append(argument_name(name))
     for advice, names in unused.items():
         verb, them = ("have", "them") if len(names) > 1 else ("has", "it")
-        yield f"{' and '.join(names)} {verb} no effect with {selector!r}; {advice!r} uses {them}"
+        hint = f"; {advice!r} uses {them}" if advice else ""
+        yield f"{' and '.join(names)} {verb} no effect with {selector!r}{hint}"
     for name in given:
         needed = [argument_name(need) for need in NEEDS.get(name, ()) if need in known]
         if needed and not any(need in given for need in NEEDS[name]):

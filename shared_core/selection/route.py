@@ -57,7 +57,7 @@ def select_set(
     relevance is scaled for the selector, and reported as it was given. ``shown`` candidates may be below the threshold.
     """
 
-    def select_among(rows: Rows | None) -> Selection:
+    def select_rows(rows: Rows | None) -> Selection:
         """The selection among these rows; None stands for all."""
         pool, split, before = candidates, texts, shown
         if rows is not None:
@@ -80,15 +80,15 @@ def select_set(
     bodies = texts.bodies if limits.drop_copies and texts is not None else []
     # Copies are rare, so they are looked for after one was selected. A preferred copy may be another one.
     if candidates.prefer is None or not bodies:
-        selection = select_among(None)
+        selection = select_rows(None)
         members = [bodies[row] for row in (*selection.indices.tolist(), *shown) if bodies and bodies[row]]
         if len(set(members)) == len(members):
             return selection
     rows = _one_of_each_text(candidates, bodies, shown, limits)
     if len(rows) == len(candidates):
-        return select_among(None)
+        return select_rows(None)
     left_out = tuple(np.setdiff1d(np.arange(len(candidates)), rows).tolist())
-    return replace(select_among(rows), left_out=left_out)
+    return replace(select_rows(rows), left_out=left_out)
 
 
 def _one_of_each_text(candidates: Candidates, bodies: Sequence[str], shown: Sequence[int], limits: Limits) -> Rows:

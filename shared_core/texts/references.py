@@ -109,6 +109,7 @@ def find_split_references(
                 bearers.setdefault(key, []).append(row)
     bearers.pop((), None)
     linked = {} if links is None else _follow_links(links, [()] * n if keys is None else keys, titles, bearers)
+    # The kind counts where the strength is above 0. 0 is "name".
     strength, kinds = np.zeros((n, n), np.float32), np.zeros((n, n), np.int8)
     for row, in_text in _find_in_texts(texts, linked, bearers, _written_forms(names, name_keys)):
         for key in in_text.difference(name_keys[row]):

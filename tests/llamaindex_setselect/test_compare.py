@@ -5,9 +5,9 @@ from typing import Any
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
-from llamaindex_setselect.compare import compare_index
+from llamaindex_setselect import compare_index
+from setselect import named
 from shared_core.evaluation.recommend import lines_to_paste
-from shared_core.evaluation.settings import named
 from tests.llamaindex_setselect.nodes_and_indexes import (
     QUERY,
     TEXTS,

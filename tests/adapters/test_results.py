@@ -132,6 +132,15 @@ def test_what_is_given_to_a_reranker_stays_as_it_was(subject: Subject, scores: b
     assert [id(getattr(result, "node", result)) in own for result in found] == [not scores] * 4
 
 
+@over(RERANKERS)
+def test_the_first_of_items_with_one_id_counts(subject: Subject) -> None:
+    told: list[Any] = []
+    twins = [row._replace(metadata={"number": -1}) for row in ROWS]
+    found = subject.run(subject.make(subject.corpus(), k=50), [*ROWS, *twins], told)
+    assert numbers(found) == expected(range(60), 50)
+    assert told[0]["candidates"] == 60, "the distinct ids"
+
+
 # Repeated texts, and searches that constraints widen
 
 

@@ -9,12 +9,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_setselect.compare import compare_store, load_embedding
-from shared_core.errors import (
-    EmbeddingFallbackWarning,
-    SetSelectError,
-    VectorSourceError,
-)
-from shared_core.evaluation.settings import named
+from setselect import EmbeddingFallbackWarning, SetSelectError, VectorSourceError, named
 from shared_core.evaluation.snippets import lines_to_paste
 from shared_core.signals.embedding_models import load_model
 from tests.embedding import corpus

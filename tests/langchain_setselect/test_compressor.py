@@ -49,8 +49,6 @@ def test_vectors_come_from_the_store_by_id(
     assert made.vector_source.startswith(f"store: {type(store).__name__}")
     assert numbers(made.compress_documents(documents, QUERY)) == expected(ROWS, 6)
     assert (embeddings.documents, embeddings.queries) == (0, 1)
-    twice = documents + documents[::-1]
-    assert numbers(made.compress_documents(twice, QUERY)) == expected(ROWS, 6), "each id counts once"
 
 
 async def test_documents_may_come_from_an_iterator(store: VectorStore, documents: list[Document]) -> None:

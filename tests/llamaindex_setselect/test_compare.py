@@ -5,8 +5,8 @@ from typing import Any
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
-from llamaindex_setselect.compare import compare_index
-from shared_core.evaluation.settings import named
+from llamaindex_setselect import compare_index
+from setselect import named
 from shared_core.evaluation.snippets import lines_to_paste
 from tests.llamaindex_setselect.nodes_and_indexes import (
     QUERY,

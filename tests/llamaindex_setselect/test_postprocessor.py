@@ -36,7 +36,6 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
     embedding,
     expected,
     ids_of,
-    make_nodes,
     scored,
     scores_of,
 )
@@ -84,13 +83,6 @@ def test_shown_ids_may_be_integers() -> None:
 
 
 # Nodes and stores
-
-
-def test_the_first_of_nodes_with_one_id_counts(index: VectorStoreIndex) -> None:
-    twins = [node.model_copy(update={"metadata": {"stars": "twin"}}) for node in make_nodes()]
-    found = SetSelectPostprocessor(index=index, top_n=40).postprocess_nodes(scored(make_nodes() + twins), bundle())
-    assert sorted(ids_of(found)) == sorted(ALL)
-    assert all(node.metadata["stars"] != "twin" for node in found)
 
 
 def test_index_over_another_store(index: VectorStoreIndex) -> None:

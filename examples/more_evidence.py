@@ -31,4 +31,4 @@ for name, retriever in retrievers.items():
     for question in questions:
         texts = retriever.invoke(question["question"])
         found += {*map(str, question["gold"])} <= {text.id for text in texts}
-    print(f"  {name:<20}{100 * found / len(questions):.1f} % of the questions")
+    print(f"  {name:<23}{100 * found / len(questions):.1f} % of the questions")

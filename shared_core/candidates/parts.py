@@ -30,6 +30,11 @@ class Parts(NamedTuple):
     covered: NDArray[np.float64]
     weights: NDArray[np.float64]
 
+    def that_count(self) -> Parts:
+        """The parts that a candidate covers: the others would take a share of the weight."""
+        counts = self.covered.any(axis=0)
+        return self if counts.all() else Parts(read_only(self.covered[:, counts]), read_only(self.weights[counts]))
+
 
 class References(NamedTuple):
     """Which candidates refer to which others; :func:`find_references` makes them.

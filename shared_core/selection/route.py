@@ -63,6 +63,8 @@ def select_set(
         if rows is not None:
             pool, before = candidates.take(rows), np.searchsorted(rows, list(shown)).tolist()
             split = None if texts is None else texts.take(rows.tolist())
+            if pool.cover is not None:
+                pool = pool.with_checked(cover=pool.cover.that_count())
         used = pool if split is None else _with_texts(pool, selector, question, split)
         if pool.relevance_given:
             used = used.with_values(relevance=rescale(pool.relevance, relevance_scale))

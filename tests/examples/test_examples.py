@@ -50,7 +50,12 @@ SAYS = {
         " of 75 tokens",
     ],
     "llamaindex_query_engine.py": ["numpy.savetxt                cosine 0.47, gain "],
-    "more_evidence.py": ["200 questions, 1971 passages", "store.as_retriever     6", "SetSelectRetriever     8", "=0   7"],
+    "more_evidence.py": [
+        "200 questions, 1971 passages",
+        "store.as_retriever     6",
+        "SetSelectRetriever     8",
+        "=0   7",
+    ],
     "own_arrays.py": ["2 nearest:     [0, 0]", "2 selected:    [0, 1]", "words select:    [0, 2]"],
     "perspective_langchain.py": [
         "Unchanged:   toll-air, toll-taxes, deb",

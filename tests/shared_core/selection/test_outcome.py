@@ -52,3 +52,14 @@ def test_a_set_that_a_low_gain_ends_says_so(min_gain: float | None, ended: bool)
     vectors = np.random.default_rng(0).normal(size=(20, 4))
     found = select_set(Candidates(vectors[0], vectors), make_selector("coverage"), 9, limits=Limits(min_gain=min_gain))
     assert (found.ended, len(found) < 9) == (ended, ended)
+
+
+def test_what_only_a_copy_covers_takes_no_share_of_the_weight() -> None:
+    vectors = np.array([[1.0, 0.1], [1.0, 0.1], [0.2, 1.0]])
+    texts, labels, rows = ["a", "a", "b"], ["news", "blog", "wiki"], [0, 2]
+    candidates = Candidates([1.0, 0.5], vectors, cover=labels)
+    without_copy = Candidates([1.0, 0.5], vectors[rows], cover=[labels[row] for row in rows])
+    selection = select_set(candidates, Coverage(), 2, texts=Texts(texts), limits=Limits(drop_copies=True))
+    expected = Coverage().select(without_copy, 2)
+    assert selection.indices.tolist() == [rows[row] for row in expected.indices]
+    np.testing.assert_allclose(selection.gains, expected.gains, rtol=1e-12)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from setselect import Candidates, make_selector
+from setselect import Candidates, Coverage, make_selector
 from shared_core.selection.route import Limits, select_set
 from shared_core.texts import Texts
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +16,7 @@ from ..errors import InvalidInputError, SetSelectError
 from ..selectors.registry import Selector
 from ..selectors.selection import best_question
 from ..texts import Texts
+from ..texts.words import UNSPACED, Text, normalise
 from .corpus import Document, Query, as_number
 from .measures import sum_cosine
 from .results import QueryView, counted
@@ -24,6 +24,8 @@ from .settings import Adapted, as_adapted
 from .view import view_query
 
 Matrix = NDArray[np.float64]
+# What is no part of a word, and tells an answer from another one: "C++", "5 %", "-5".
+_SIGNS = re.compile(r"[+#%$€£¥°±×÷=<>]|(?<!\w)-\d")
 # Stands for documents of the store that are not candidates and may cover a subtopic. No store has such an id.
 BEYOND = "\0beyond the candidates"
 
@@ -395,20 +397,29 @@ def _subtopics_of_candidates(query: Query, documents: Sequence[Document]) -> dic
     return dict.fromkeys(query.subtopics, (BEYOND,)) | subtopics_of(query, carriers_of(documents), labels)
 
 
-def _find_answers(texts: list[str], answers: Sequence[str]) -> NDArray[np.bool_]:
-    """(n, answers): whether a text holds an answer as whole words; case and white space do not matter."""
-    patterns = [re.compile(_whole_words(_normalised(answer))) for answer in answers]
-    normalised = [_normalised(text) for text in texts] if patterns else []
-    return np.array([[bool(pattern.search(text)) for pattern in patterns] for text in normalised], dtype=np.bool_)
+def _find_answers(texts: Sequence[str], answers: Sequence[str]) -> NDArray[np.bool_]:
+    """(n, answers): whether a text holds the words of an answer in their order.
+
+    An answer with other signs than words and punctuation, such as "C++", is found as it is written.
+    """
+    phrases, split = list(map(Text, answers)), list(map(Text, texts)) if answers else []
+    patterns = [_as_written(phrase.plain) if _SIGNS.search(phrase.plain) else None for phrase in phrases]
+    return np.array(
+        [
+            [
+                text.has_phrase(phrase) if pattern is None else bool(pattern.search(_one_spacing(text.plain)))
+                for phrase, pattern in zip(phrases, patterns, strict=True)
+            ]
+            for text in split
+        ],
+        dtype=np.bool_,
+    )
 
 
-def _whole_words(answer: str) -> str:
-    # Han, Kana, Thai, Lao, Myanmar and Khmer have no spaces between words, so other characters may touch the answer.
-    unspaced = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-    before = "" if unspaced.match(answer[:1]) else r"(?<!\w)"
-    after = "" if unspaced.match(answer[-1:]) else r"(?!\w)"
-    return before + re.escape(answer) + after
+def _as_written(answer: str) -> re.Pattern[str]:
+    """What finds the answer where no letter, digit or underscore of a script with spaces touches it."""
+    return re.compile(rf"(?<![^\W{UNSPACED}]){re.escape(_one_spacing(answer))}(?![^\W{UNSPACED}])")
 
 
-def _normalised(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+def _one_spacing(text: str) -> str:
+    return " ".join(normalise(text).casefold().split())

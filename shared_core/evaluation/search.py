@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import as_numeric
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError
-from ..texts.words import space_words
+from ..texts.words import Text, bare_word, find_accented
 
 HYBRID_SEARCH = "hybrid search"
 # The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009), as the frameworks have it.
@@ -52,26 +52,27 @@ def nearest_rows(queries: NDArray[np.floating], rows: NDArray[np.floating], fetc
 
 
 class WordIndex:
-    """An index of words for BM25 as bm25s has it: lower case, English stop words, no stemming.
-
-    Scripts that put no spaces between words are split into pairs of characters, as :func:`match_words` does it.
-    """
+    """An index of words for BM25 by bm25s: the terms of :func:`match_words` but for English stop words, no stemming."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         import bm25s
+        from bm25s.stopwords import STOPWORDS_EN
 
-        self._tokenize = bm25s.tokenize
-        tokens = bm25s.tokenize(list(map(space_words, texts)), show_progress=False)
+        split = list(map(Text, texts))
+        terms = [[term for term in (*text.terms, *text.characters) if term not in STOPWORDS_EN] for text in split]
+        self._accented = find_accented(split)
         self._index = bm25s.BM25()
-        self._known: Mapping[str, int] = tokens.vocab
         # bm25s cannot make an index without a word.
-        if self._known:
-            self._index.index(tokens, show_progress=False)
+        self._known: Container[str] = ()
+        if any(terms):
+            self._index.index(terms, show_progress=False)
+            self._known = self._index.vocab_dict
 
     def best_rows(self, question: str, n: int) -> NDArray[np.intp]:
         """The rows of at most ``n`` texts that have a word of the question, the best first; ties to the lower row."""
-        words = self._tokenize(space_words(question), return_ids=False, show_progress=False)[0]
-        known = [word for word in words if word in self._known]
+        text = Text(question)
+        others = map(bare_word, text.accented) if text.accented else map(self._accented.get, text.terms)
+        known = [term for term in (*text.terms, *others) if term and term in self._known]
         if not known:
             return np.zeros(0, np.intp)
         scores = self._index.get_scores(known)

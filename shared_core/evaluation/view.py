@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._validation import FloatArray
 from ..texts.names import read_name
-from ..texts.words import split_words
+from ..texts.words import join_questions, match_words
 from .corpus import Document, Query
 from .results import CandidateView, QueryView, clip
 
@@ -78,8 +78,9 @@ def _rare_words(query: Query, texts: Sequence[str], candidates: Sequence[int]) -
 
     ``candidates`` are positions in ``texts``. The rarest words come first, as Coverage weighs them.
     """
-    words = list(dict.fromkeys(split_words(" ".join([query.text, *query.sub_questions]))))
-    held = np.array([[word in of_text for word in words] for of_text in map(set, map(split_words, texts))], np.bool_)
+    questions = (query.text, *query.sub_questions)
+    words = list(dict.fromkeys(join_questions(questions).terms))
+    held = match_words(questions, texts).covered > 0
     counts = held[candidates].sum(axis=0)
     rare = [j for j in np.argsort(counts, kind="stable").tolist() if 0 < counts[j] <= len(candidates) / 2]
     return [words[j] for j in rare], held[:, rare]

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from functools import cached_property
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
+from itertools import chain, starmap
 from typing import Any
 
 import numpy as np
@@ -17,17 +19,21 @@ import numpy as np
 from .._validation import quoted
 from ..candidates import Parts
 from ..errors import InvalidInputError
+from .markup import broken_words, strip_markup
 
 # The constants of BM25: how fast further occurrences of a word count less, and how much the length of a text counts.
 K1, B = 1.2, 0.75
-# Thai, Lao, Burmese and Khmer; Japanese and Chinese: scripts that put no spaces between words.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-    "\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+# Thai, Lao, Burmese and Khmer; Japanese and Chinese: scripts that put no spaces between words. Korean puts particles
+# behind a noun without a space.
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+    "\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+    "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb"
 )
+_UNSPACED = re.compile(f"[{UNSPACED}]+")
 # What a word may be written with or without: soft hyphens, invisible joiners, Hebrew and Arabic vowel points, tatweel.
 _OPTIONAL = re.compile(
-    "[\u00ad\u200c\u200d\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]+"
+    "[\u00ad\u200b-\u200d\u2060\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]+"
 )
 # More marks on one letter than any language has. The time of NFKC is quadratic in their number.
 _MARKS = re.compile(r"([^\w\x00-\x7f]{30})[^\w\x00-\x7f]+")
@@ -36,6 +42,16 @@ _BETWEEN = re.compile(r"[^\w\x00-\x7f\u0300-\u036f\u0900-\u0963\u0966-\u0dff]+")
 # The same for ASCII: what is no letter, digit or underscore becomes a space. The bytes of other characters stay.
 _SPACED = bytes(c if c > 127 or chr(c).isalnum() or c == ord("_") else ord(" ") for c in range(256))
 _ASCII = bytes(range(128))
+_ASCII_CHARACTERS = frozenset(map(chr, range(128)))
+# Two forms of a letter: the Persian and the Arabic yeh and kaf.
+_ONE_FORM = str.maketrans("\u06cc\u0649\u06a9", "\u064a\u064a\u0643")
+# Letters with a stroke, which have no mark that could be taken off.
+_STROKES = str.maketrans("łđøħŧ", "ldoht")
+# A longer word is no identifier and has no accents that matter: it may be an encoded file.
+_LONG = 100
+# What shows that a word may have parts, and the parts: those of camel case, a plural such as "IDs", and numbers.
+_COMPOUND = re.compile(r"_|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z]\d|\d[A-Za-z]")
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z](?:\d*[a-z])*|[A-Z](?:\d*[A-Z])*s?|\d+")
 
 
 class Text:
@@ -45,39 +61,126 @@ class Text:
         self.text = text
 
     @cached_property
+    def plain(self) -> str:
+        """The text without markup."""
+        return strip_markup(self.text)
+
+    @cached_property
     def words(self) -> list[str]:
-        """The words, case-folded."""
-        return self._spaced.casefold().split()
+        """The words in their order, case-folded."""
+        return _fold(self._spaced).split()
 
     @cached_property
     def written(self) -> list[str]:
-        """The words as they are written."""
+        """The words in their order, as they are written."""
         return self._spaced.split()
 
     @cached_property
+    def terms(self) -> list[str]:
+        """The words, the parts of identifiers among them, and the other readings of words that a line end breaks."""
+        parts = map(split_identifier, self.written) if _COMPOUND.search(_as_shape(self._spaced)) else ()
+        return [*self.words, *chain(*parts), *chain(*starmap(_read_otherwise, broken_words(self.text)))]
+
+    @cached_property
+    def characters(self) -> list[str]:
+        """Each character of the runs that are split into pairs."""
+        return [] if self.text.isascii() else [*"".join(_UNSPACED.findall(normalise(self.plain)))]
+
+    @cached_property
+    def accented(self) -> set[str]:
+        """The terms that have accents."""
+        return set() if self.text.isascii() else {term for term in self.terms if bare_word(term) != term}
+
+    @cached_property
     def _spaced(self) -> str:
-        return space_words(self.text)
+        return space_words(self.plain)
+
+    def has_phrase(self, phrase: Text) -> bool:
+        """Whether the words of ``phrase`` stand in the text one after the other, or the parts of these words do."""
+        if not phrase.words:
+            return False
+        for of_text, of_phrase in ((self.words, phrase.words), (self._all_parts, phrase._all_parts)):
+            if not (self.accented and phrase.accented):
+                of_text, of_phrase = map(bare_word, of_text), map(bare_word, of_phrase)
+            if f" {' '.join(of_phrase)} " in f" {' '.join(of_text)} ":
+                return True
+        return False
+
+    @cached_property
+    def _all_parts(self) -> list[str]:
+        """The words, with the parts of an identifier in its place, and each hyphen at the end of a line as a hyphen."""
+        written = space_words(strip_markup(self.text, join=False)).split()
+        return [part for word in written for part in split_identifier(word) or (_fold(word),)]
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text, case-folded: letters, digits and underscores between other characters.
+    """The words of a text without markup, case-folded: letters, digits and underscores between other characters.
 
     Scripts that put no spaces between words, such as Chinese, are split into pairs of neighbouring characters, as
     search engines do.
 
-    >>> split_words("The FFT: numpy.fft.rfft2")
-    ['the', 'fft', 'numpy', 'fft', 'rfft2']
+    >>> split_words("The *FFT*: numpy.fft.rfft2, max\\\\_tokens")
+    ['the', 'fft', 'numpy', 'fft', 'rfft2', 'max_tokens']
     >>> split_words("北京大学 2024")
     ['北京', '京大', '大学', '2024']
     """
-    return space_words(text).casefold().split()
+    return Text(text).words
+
+
+@lru_cache(maxsize=2**14)
+def split_identifier(word: str) -> tuple[str, ...]:
+    """The parts of an identifier, case-folded and of two characters or more; none if the word has no parts.
+
+    >>> [*map(split_identifier, ["getUserById", "MAX_RETRIES", "HTTPServer", "KB5034441", "PDFs", "H2O"])]
+    [('get', 'user', 'by', 'id'), ('max', 'retries'), ('http', 'server'), ('kb', '5034441'), (), ()]
+    """
+    if len(word) > _LONG:
+        return ()
+    parts = tuple(
+        _fold(word[part.start() : part.end()]) for part in _PART.finditer(_as_shape(word)) if len(part[0]) > 1
+    )
+    return () if parts == (_fold(word),) else parts
+
+
+def _as_shape(text: str) -> str:
+    """The text with "a" and "A" in place of other letters in lower case and other capitals."""
+    if text.isascii():
+        return text
+    others = set(text) - _ASCII_CHARACTERS
+    return text.translate({ord(c): "A" if c.isupper() else "a" for c in others if c.isupper() or c.islower()})
+
+
+@lru_cache(maxsize=2**14)
+def bare_word(word: str) -> str:
+    """The word without the accents of Latin and Greek letters and of ё.
+
+    >>> [*map(bare_word, ["atlético", "łódź", "αθήνα", "ещё", "пустой", "மலை"])]
+    ['atletico', 'lodz', 'αθηνα', 'еще', 'пустой', 'மலை']
+    """
+    if word.isascii() or len(word) > _LONG:
+        return word
+    letters, base = [], ""
+    for c in unicodedata.normalize("NFD", word):
+        if not unicodedata.combining(c):
+            base = c
+        elif base.isascii() or "\u0370" <= base <= "\u03ff" or (base, c) == ("е", "\u0308"):
+            continue
+        letters.append(c)
+    return unicodedata.normalize("NFC", "".join(letters)).translate(_STROKES)
+
+
+def find_accented(texts: Iterable[Text]) -> dict[str, str]:
+    """For each word without accents its accented form in the texts; none for a word with several, as in Vietnamese."""
+    forms = defaultdict(set)
+    for term in set().union(*(text.accented for text in texts)):
+        forms[bare_word(term)].add(term)
+    return {bare: accented.pop() for bare, accented in forms.items() if len(accented) == 1}
 
 
 def space_words(text: str) -> str:
-    """The words of a text as they are written, between spaces; :func:`split_words` case-folds and splits them."""
+    """The words of a text as they are written, between spaces. The text has no markup."""
     if not text.isascii():
-        if not unicodedata.is_normalized("NFKC", text):
-            text = unicodedata.normalize("NFKC", _MARKS.sub(r"\1", text))
+        text = normalise(text)
         # A search in the few characters outside of ASCII is faster than one in the text.
         others = text.encode(errors="replace").translate(None, _ASCII).decode()
         for pattern, replacement in ((_OPTIONAL, ""), (_UNSPACED, _pairs), (_BETWEEN, " ")):
@@ -86,10 +189,27 @@ def space_words(text: str) -> str:
     return text.encode(errors="replace").translate(_SPACED).decode()
 
 
+def normalise(text: str) -> str:
+    """NFKC: one form of each character, without full or half width, ligatures and circled digits."""
+    return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", _MARKS.sub(r"\1", text))
+
+
+def _fold(text: str) -> str:
+    """The text case-folded. İ leaves a dot behind an i, which is no letter."""
+    folded = text.casefold()
+    return folded if folded.isascii() else folded.replace("i\u0307", "i").translate(_ONE_FORM)
+
+
 def _pairs(run: re.Match[str]) -> str:
     """Each pair of neighbouring characters of a run, between spaces."""
     characters = run[0]
     return f" {' '.join(map(str.__add__, characters, characters[1:])) or characters} "
+
+
+def _read_otherwise(before: str, after: str) -> list[str]:
+    """The reading of a word with a line end between its halves that ``Text.words`` does not have."""
+    halves = [*split_words(before)[-1:], *split_words(after)[:1]]
+    return ["".join(halves)] if after[0].isupper() else halves
 
 
 def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
@@ -134,20 +254,33 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
 
 def match_split_words(questions: Sequence[str], texts: Sequence[Text]) -> Parts:
     """:func:`match_words` for texts that may have been split already; the arrays are read-only."""
-    column = {word: j for j, word in enumerate(dict.fromkeys(split_words(" ".join(questions))))}
+    question = join_questions(questions)
+    column = {term: j for j, term in enumerate(dict.fromkeys(question.terms))}
     n, m = len(texts), len(column)
+    # What stands for the words of the question in a text that has no accents, and in one that has some.
+    in_bare = column | {bare_word(term): column[term] for term in question.accented if bare_word(term) not in column}
+    accented = {} if question.accented else find_accented(texts)
+    in_accented = column | {accented[term]: j for term, j in column.items() if term in accented}
+    singles = {term for term in column if len(term) == 1 and _UNSPACED.match(term)}
     lengths, places = np.ones(n), []
-    is_of_question = column.__contains__
     for row, text in enumerate(texts):
         lengths[row] = len(text.words) or 1
-        places += [row * m + column[word] for word in filter(is_of_question, text.words)]
+        columns = in_accented if text.accented else in_bare
+        places += [row * m + columns[term] for term in filter(columns.__contains__, text.terms)]
     f = np.bincount(np.array(places, np.int64), minlength=n * m).reshape(n, m).astype(np.float64)
+    for term in singles:
+        f[:, column[term]] = [text.characters.count(term) for text in texts]
     in_texts = np.count_nonzero(f, axis=0)
     weights = np.log1p((n - in_texts + 0.5) / (in_texts + 0.5))
     weights[(in_texts == 0) | (in_texts == n)] = 0.0
     covered = f / (f + K1 * (1 - B + B * lengths / (lengths.sum() / max(n, 1)))[:, None])
     covered.flags.writeable = weights.flags.writeable = False
     return Parts(covered, weights)
+
+
+def join_questions(questions: Iterable[str]) -> Text:
+    """The question and its sub-questions as one text, whose different terms are the parts to cover."""
+    return Text(" ".join(questions))
 
 
 def as_questions(question: str | Sequence[str]) -> tuple[str, ...]:

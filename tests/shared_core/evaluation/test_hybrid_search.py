@@ -25,7 +25,7 @@ QUESTIONS = ["the hidden northern harbour, and its engine", "old bread", "Violin
 
 
 def split(text: str) -> list[str]:
-    return [word for word in re.findall(r"\w\w+", text.lower()) if word not in STOP_WORDS]
+    return [word for word in re.findall(r"\w+", text.lower()) if word not in STOP_WORDS]
 
 
 def bm25(question: str, texts: list[str]) -> list[int]:

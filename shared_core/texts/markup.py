@@ -1,0 +1,89 @@
+"""The text that a reader sees: without the marks of Markdown and HTML, and with words that a line end broke joined.
+
+Every pattern takes time that is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+# The tags that converters to Markdown leave, and comments such as "<!-- image -->". Others may be code: "List<String>".
+_TAG = re.compile(
+    r"<(?:!--[^<>]*|/?(?:a|abbr|b|blockquote|br|center|cite|code|dd|del|details|div|dl|dt|em|figcaption|figure|font|"
+    r"h[1-6]|hr|i|img|ins|kbd|li|mark|ol|p|pre|q|s|samp|section|small|span|strike|strong|sub|summary|sup|table|tbody|"
+    r"td|tfoot|th|thead|tr|tt|u|ul|var|wbr)(?:\s[^<>]*)?/?)>",
+    re.IGNORECASE,
+)
+_ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
+# "[text](target)" and "![text](target)", but not code: "handlers[name](request)".
+_LINK = re.compile(r"(?<!\w)!?\[([^\[\]]*)\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)?(?:\s+[\"'][^\"'\n]*[\"'])?\)")
+# The end of "[text][1]" is left: its target stands in a line of its own, "[1]: https://example.org".
+_TARGET = re.compile(r"^ {0,3}\[[^\[\]\n]+\]:[ \t]*\S+.*$", re.MULTILINE)
+_ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
+# Between two letters or digits of ASCII, such as "2*3", they are operators.
+_EMPHASIS = re.compile(r"(?<![A-Za-z0-9*`~])[*`~]++|(?<![*`~])[*`~]++(?![A-Za-z0-9])")
+# Underscores around a word or several are emphasis. "__init__", "_files" and "snake_case" are identifiers.
+_UNDERSCORES = re.compile(
+    r"(?P<identifier>(?<!\w)__[a-z][a-z0-9_]*?__(?!\w))"
+    r"|(?<!\w)_+(?=[A-Z\d]|[^\x00-\x7f]|[a-z][^_\n]{0,200}(?<=\S)_+(?!\w))"
+    r"|(?<=[^\W_])_+(?!\w)"
+)
+# The end of a line inside of a word: "retire-\nment". A soft hyphen is no character of the word.
+_BROKEN = re.compile(r"(?<=[^\W\d_])[-\u2010\u00ad][^\S\n]*\n[^\S\n]*(?=[^\W\d_])")
+# How far the two halves of a broken word reach.
+_HALF = 40
+
+
+def strip_markup(text: str, join: bool = True) -> str:
+    """``text`` without emphasis, escapes, link targets, HTML tags and entities.
+
+    With ``join``, also without the hyphen and the line end of a word that a line end breaks.
+
+    >>> strip_markup("Set **max\\\\_tokens** of _Johan Earl_, see [the &sect;](https://example.org/a_b).")
+    'Set max_tokens of Johan Earl, see the §.'
+    >>> strip_markup("retire-\\nment, Jean-\\nLuc, __init__, 2*3")
+    'retirement, Jean-\\nLuc, __init__, 2*3'
+    """
+    if "<" in text:
+        text = _TAG.sub(" ", text)
+    if "&" in text:
+        text = _ENTITY.sub(_unescape, text)
+    if "](" in text:
+        # A link may stand around an image: "[![text](image)](target)".
+        text = _LINK.sub(r"\1", _LINK.sub(r"\1", text))
+    if "]:" in text:
+        text = _TARGET.sub("", text)
+    if "\\" in text:
+        text = _ESCAPE.sub("", text)
+    if "*" in text or "`" in text or "~" in text:
+        text = _EMPHASIS.sub("", text)
+    if "_" in text:
+        text = _UNDERSCORES.sub(_keep_identifier, text)
+    return _BROKEN.sub(_join, text) if join and "\n" in text else text
+
+
+def broken_words(text: str) -> list[tuple[str, str]]:
+    """What stands on both sides of each line end inside of a word, at most 40 characters of each side.
+
+    A hyphen at the end of a line may be part of a word, "well-known", or not, "retire-ment".
+    """
+    sides = ((text[max(0, m.start() - _HALF) : m.start()], text[m.end() : m.end() + _HALF]) for m in _breaks(text))
+    return [(before.split()[-1], after.split()[0]) for before, after in sides]
+
+
+def _breaks(text: str) -> list[re.Match[str]]:
+    return [m for m in _BROKEN.finditer(text) if "\u00ad" not in m[0]] if "\n" in text else []
+
+
+def _unescape(entity: re.Match[str]) -> str:
+    return html.unescape(entity[0])
+
+
+def _keep_identifier(marks: re.Match[str]) -> str:
+    return marks["identifier"] or ""
+
+
+def _join(line_end: re.Match[str]) -> str:
+    # "Jean-\nLuc" keeps its hyphen.
+    return line_end[0] if line_end.string[line_end.end()].isupper() and "\u00ad" not in line_end[0] else ""

@@ -1,6 +1,7 @@
 """The text that a reader sees: without the marks of Markdown and HTML, and with words that a line end broke joined.
 
-Every pattern takes time that is linear in the length of the text.
+Every pattern takes time that is linear in the length of the text. The search is fastest where a pattern begins with the
+characters that it looks for, so what must stand before them comes behind: "_(?<!x_)" is an underscore after no x.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ _TAG = re.compile(
 )
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 # "[text](target)" and "![text](target)", but not code: "handlers[name](request)".
-_LINK = re.compile(r"(?<!\w)!?\[([^\[\]]*)\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)?(?:\s+[\"'][^\"'\n]*[\"'])?\)")
+_LINK = re.compile(r"\[(?<!\w\[)([^\[\]]*)\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)?(?:\s+[\"'][^\"'\n]*[\"'])?\)")
 # The end of "[text][1]" is left: its target stands in a line of its own, "[1]: https://example.org".
 _TARGET = re.compile(r"^ {0,3}\[[^\[\]\n]+\]:[ \t]*\S+.*$", re.MULTILINE)
 _ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
-# Between two letters or digits of ASCII, such as "2*3", they are operators.
-_EMPHASIS = re.compile(r"(?<![A-Za-z0-9*`~])[*`~]++|(?<![*`~])[*`~]++(?![A-Za-z0-9])")
+_EMPHASIS = re.compile(r"[*`~]++")
 # Underscores around a word or several are emphasis. "__init__", "_files" and "snake_case" are identifiers.
+_AT_END_OF_WORD = re.compile(r"_(?:(?<!\w_)|_*(?!\w))")
 _UNDERSCORES = re.compile(
     r"(?P<identifier>(?<!\w)__[a-z][a-z0-9_]*?__(?!\w))"
     r"|(?<!\w)_+(?=[A-Z\d]|[^\x00-\x7f]|[a-z][^_\n]{0,200}(?<=\S)_+(?!\w))"
     r"|(?<=[^\W_])_+(?!\w)"
 )
 # The end of a line inside of a word: "retire-\nment". A soft hyphen is no character of the word.
-_BROKEN = re.compile(r"(?<=[^\W\d_])[-\u2010\u00ad][^\S\n]*\n[^\S\n]*(?=[^\W\d_])")
+_BROKEN = re.compile(r"[-\u2010\u00ad](?<=[^\W\d_].)[^\S\n]*\n[^\S\n]*(?=[^\W\d_])")
 # How far the two halves of a broken word reach.
 _HALF = 40
 
@@ -57,8 +58,8 @@ def strip_markup(text: str, join: bool = True) -> str:
     if "\\" in text:
         text = _ESCAPE.sub("", text)
     if "*" in text or "`" in text or "~" in text:
-        text = _EMPHASIS.sub("", text)
-    if "_" in text:
+        text = _EMPHASIS.sub(_keep_operator, text)
+    if "_" in text and _AT_END_OF_WORD.search(text):
         text = _UNDERSCORES.sub(_keep_identifier, text)
     return _BROKEN.sub(_join, text) if join and "\n" in text else text
 
@@ -78,6 +79,13 @@ def _breaks(text: str) -> list[re.Match[str]]:
 
 def _unescape(entity: re.Match[str]) -> str:
     return html.unescape(entity[0])
+
+
+def _keep_operator(marks: re.Match[str]) -> str:
+    """Marks between two letters or digits of ASCII, such as "2*3", are kept."""
+    text, start, end = marks.string, marks.start(), marks.end()
+    around = text[start - 1 : start], text[end : end + 1]
+    return marks[0] if all(c.isascii() and c.isalnum() for c in around) else ""
 
 
 def _keep_identifier(marks: re.Match[str]) -> str:

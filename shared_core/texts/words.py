@@ -49,9 +49,13 @@ _ONE_FORM = str.maketrans("\u06cc\u0649\u06a9", "\u064a\u064a\u0643")
 _STROKES = str.maketrans("łđøħŧ", "ldoht")
 # A longer word is no identifier and has no accents that matter: it may be an encoded file.
 _LONG = 100
-# What shows that a word may have parts, and the parts: those of camel case, a plural such as "IDs", and numbers.
-_COMPOUND = re.compile(r"_|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z]\d|\d[A-Za-z]")
+# The parts of an identifier: those of camel case, a plural such as "IDs", and numbers.
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z](?:\d*[a-z])*|[A-Z](?:\d*[A-Z])*s?|\d+")
+
+# Each letter of ASCII becomes "a" or "A", each digit "0".
+_SHAPES = bytes(
+    ord("A" if c.isupper() else "a" if c.islower() else "0" if c.isdigit() else c) for c in map(chr, range(128))
+) + bytes(128)
 
 
 class Text:
@@ -78,7 +82,7 @@ class Text:
     @cached_property
     def terms(self) -> list[str]:
         """The words, the parts of identifiers among them, and the other readings of words that a line end breaks."""
-        parts = map(split_identifier, self.written) if _COMPOUND.search(_as_shape(self._spaced)) else ()
+        parts = map(split_identifier, self.written) if _has_identifiers(self._spaced) else ()
         return [*self.words, *chain(*parts), *chain(*starmap(_read_otherwise, broken_words(self.text)))]
 
     @cached_property
@@ -140,6 +144,15 @@ def split_identifier(word: str) -> tuple[str, ...]:
         _fold(word[part.start() : part.end()]) for part in _PART.finditer(_as_shape(word)) if len(part[0]) > 1
     )
     return () if parts == (_fold(word),) else parts
+
+
+def _has_identifiers(spaced: str) -> bool:
+    """Whether any of the words may have parts: for most texts the answer is no, and they need not be looked through."""
+    shape = _as_shape(spaced).encode(errors="replace").translate(_SHAPES)
+    return (
+        any(marks in shape for marks in (b"_", b"aA", b"AAaa"))
+        or (b"0" in shape and any(marks in shape for marks in (b"a0", b"A0", b"0a", b"0A")))
+    )  # fmt: skip
 
 
 def _as_shape(text: str) -> str:

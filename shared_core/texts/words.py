@@ -103,12 +103,16 @@ class Text:
         """Whether the words of ``phrase`` stand in the text one after the other, or the parts of these words do."""
         if not phrase.words:
             return False
-        for of_text, of_phrase in ((self.words, phrase.words), (self._all_parts, phrase._all_parts)):
-            if not (self.accented and phrase.accented):
-                of_text, of_phrase = map(bare_word, of_text), map(bare_word, of_phrase)
-            if f" {' '.join(of_phrase)} " in f" {' '.join(of_text)} ":
-                return True
-        return False
+        # A single character of a script that is split into pairs.
+        if phrase.words == phrase.characters:
+            return phrase.words[0] in self.characters
+        readings = (self.words, phrase.words), (self._all_parts, phrase._all_parts)
+        if not phrase.accented:
+            bare = {accented: word for word, accented in find_accented([self]).items()}
+            readings += tuple(([bare.get(word, word) for word in words], sought) for words, sought in readings)
+        elif not self.accented:
+            readings += tuple((words, list(map(bare_word, sought))) for words, sought in readings)
+        return any(f" {' '.join(sought)} " in f" {' '.join(words)} " for words, sought in readings)
 
     @cached_property
     def _all_parts(self) -> list[str]:

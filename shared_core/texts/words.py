@@ -106,12 +106,12 @@ class Text:
         # A single character of a script that is split into pairs.
         if phrase.words == phrase.characters:
             return phrase.words[0] in self.characters
-        readings = (self.words, phrase.words), (self._all_parts, phrase._all_parts)
+        readings = [(self.words, phrase.words), (self._all_parts, phrase._all_parts)]
         if not phrase.accented:
             bare = {accented: word for word, accented in find_accented([self]).items()}
-            readings += tuple(([bare.get(word, word) for word in words], sought) for words, sought in readings)
+            readings += [([bare.get(word, word) for word in words], sought) for words, sought in readings]
         elif not self.accented:
-            readings += tuple((words, list(map(bare_word, sought))) for words, sought in readings)
+            readings += [(words, list(map(bare_word, sought))) for words, sought in readings]
         return any(f" {' '.join(sought)} " in f" {' '.join(words)} " for words, sought in readings)
 
     @cached_property
@@ -237,6 +237,10 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
     word is its inverse document frequency log(1 + (n − m + ½) / (m + ½)), where m of the n texts contain the word. A
     word that stands in no text, or in all of them, tells no text from another: its weight is 0. So no list of stop
     words is needed.
+
+    Texts are read without markup. An identifier counts as one word and by its parts: a question about "user id" finds
+    ``getUserById``. The parts do not add to l: an identifier makes a text no longer than another word does. A word
+    without accents counts for one with accents, and the other way round, where the question or the text has none.
 
     Parameters
     ----------

@@ -36,16 +36,19 @@ _BROKEN = re.compile(r"[-\u2010\u00ad](?<=[^\W\d_].)[^\S\n]*\n[^\S\n]*(?=[^\W\d_
 _HALF = 40
 
 
-def strip_markup(text: str, join: bool = True) -> str:
-    """``text`` without emphasis, escapes, link targets, HTML tags and entities.
+def strip_markup(text: str) -> str:
+    r"""``text`` without emphasis, escapes, link targets, HTML tags and entities, and hyphens of broken words.
 
-    With ``join``, also without the hyphen and the line end of a word that a line end breaks.
-
-    >>> strip_markup("Set **max\\\\_tokens** of _Johan Earl_, see [the &sect;](https://example.org/a_b).")
+    >>> strip_markup(r"Set **max\_tokens** of _Johan Earl_, see [the &sect;](https://example.org/a_b).")
     'Set max_tokens of Johan Earl, see the §.'
-    >>> strip_markup("retire-\\nment, Jean-\\nLuc, __init__, 2*3")
-    'retirement, Jean-\\nLuc, __init__, 2*3'
+    >>> strip_markup("retire-\nment, Jean-\nLuc, __init__, 2*3")
+    'retirement, Jean-\nLuc, __init__, 2*3'
     """
+    return join_broken_words(remove_marks(text))
+
+
+def remove_marks(text: str) -> str:
+    """:func:`strip_markup` that leaves the ends of the lines as they are."""
     if "<" in text:
         text = _TAG.sub(" ", text)
     if "&" in text:
@@ -61,7 +64,12 @@ def strip_markup(text: str, join: bool = True) -> str:
         text = _EMPHASIS.sub(_keep_operator, text)
     if "_" in text and _AT_END_OF_WORD.search(text):
         text = _UNDERSCORES.sub(_keep_identifier, text)
-    return _BROKEN.sub(_join, text) if join and "\n" in text else text
+    return text
+
+
+def join_broken_words(text: str) -> str:
+    """``text`` without the hyphens and line ends inside of words."""
+    return _BROKEN.sub(_join, text) if "\n" in text else text
 
 
 def broken_words(text: str) -> list[tuple[str, str]]:

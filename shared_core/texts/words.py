@@ -19,7 +19,7 @@ import numpy as np
 from .._validation import quoted
 from ..candidates import Parts
 from ..errors import InvalidInputError
-from .markup import broken_words, strip_markup
+from .markup import broken_words, join_broken_words, remove_marks
 
 # The constants of BM25: how fast further occurrences of a word count less, and how much the length of a text counts.
 K1, B = 1.2, 0.75
@@ -66,8 +66,12 @@ class Text:
 
     @cached_property
     def plain(self) -> str:
-        """The text without markup."""
-        return strip_markup(self.text)
+        """The text without markup, and with the words that a line end breaks joined."""
+        return join_broken_words(self._lines)
+
+    @cached_property
+    def _lines(self) -> str:
+        return remove_marks(self.text)
 
     @cached_property
     def words(self) -> list[str]:
@@ -83,7 +87,7 @@ class Text:
     def terms(self) -> list[str]:
         """The words, the parts of identifiers among them, and the other readings of words that a line end breaks."""
         parts = map(split_identifier, self.written) if _has_identifiers(self._spaced) else ()
-        return [*self.words, *chain(*parts), *chain(*starmap(_read_otherwise, broken_words(self.text)))]
+        return [*self.words, *chain(*parts), *chain(*starmap(_read_otherwise, broken_words(self._lines)))]
 
     @cached_property
     def characters(self) -> list[str]:
@@ -117,7 +121,7 @@ class Text:
     @cached_property
     def _all_parts(self) -> list[str]:
         """The words, with the parts of an identifier in its place, and each hyphen at the end of a line as a hyphen."""
-        written = space_words(strip_markup(self.text, join=False)).split()
+        written = space_words(self._lines).split()
         return [part for word in written for part in split_identifier(word) or (_fold(word),)]
 
 

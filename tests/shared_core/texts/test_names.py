@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setselect import read_name
-from shared_core.texts.names import as_key, capitalised_runs, find_names, list_names
+from shared_core.texts.names import capitalised_runs, find_names, list_names
+from shared_core.texts.titles import as_key
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_names_to_follow() -> None:
     ],
 )
 def test_short_forms(title: str | None, text: str, names: list[str]) -> None:
-    assert list_names(title, text) == names
+    assert list_names([title], [text]) == [names]
 
 
 @pytest.mark.parametrize(

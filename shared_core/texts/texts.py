@@ -66,7 +66,8 @@ class Texts:
             return None
         return find_split_references(self._bodies, self.names, **self._columns)
 
-    def count_names(self) -> NameCounts | None:
+    @cached_property
+    def name_counts(self) -> NameCounts | None:
         """How many texts have a name or are referred to; None if no references are read."""
         if self.references is None:
             return None

@@ -124,16 +124,16 @@ def read_links(
 def _read_value(value: Any, known: set[Hashable]) -> tuple[str, ...] | None:
     """The links of one item, or None; TypeError with the value that is no link."""
     if isinstance(value, str):
-        value = _split(value.strip(), known) or None
-    # A collection is not missing, even if it is empty.
-    if isinstance(value, Iterable) and not isinstance(value, (bytes, Mapping)):
+        value = _split(value.strip(), known)
+    # A collection is not missing, even if it is empty. Nodes are iterable too.
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, Mapping)) and not hasattr(value, "node_id"):
         return tuple(target for element in value if (target := _read_target(element)) is not None)
     target = _read_target(value)
     return None if target is None else (target,)
 
 
-def _split(text: str, known: set[Hashable]) -> list[Any]:
-    """The links in a string."""
+def _split(text: str, known: set[Hashable]) -> list[Any] | None:
+    """The links in a string; None if it has none and is no list."""
     if text in known or as_address(text) in known or as_key(text) in known:
         return [text]
     if text.startswith("[") and text.endswith("]"):
@@ -143,7 +143,7 @@ def _split(text: str, known: set[Hashable]) -> list[Any]:
         except (ValueError, RecursionError):
             return [text]
     separator = _COMMA_OF_URLS if "://" in text else _COMMA
-    return [part for part in separator.split(text) if part.strip()]
+    return [part for part in separator.split(text) if part.strip()] or None
 
 
 def _read_target(link: Any) -> str | None:

@@ -25,5 +25,8 @@ def bare_word(word: str) -> str:
     word = word.casefold()
     if word.isascii():
         return word
-    bare = "".join(c for c in unicodedata.normalize("NFD", word) if not "\u0300" <= c <= "\u036f")
-    return bare if bare.isascii() else word.replace("ё", "е")
+    bare = ""
+    for character in unicodedata.normalize("NFD", word):
+        if not ("\u0300" <= character <= "\u036f" and bare and unicodedata.name(bare[-1], "")[:5] in ("LATIN", "GREEK")):
+            bare += character
+    return unicodedata.normalize("NFC", bare).replace("ё", "е")

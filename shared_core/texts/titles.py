@@ -29,7 +29,7 @@ _SEPARATOR = re.compile(r" (?:[|·»•–—-]|::) ")
 _BEFORE = re.compile(rf"{_SEPARATOR.pattern}|: ")
 _NEVER_IN_NAMES = frozenset("|·»•:")
 
-_APPLICATION = re.compile(r"Microsoft (?:Word|PowerPoint|Excel) - (.+?)(?:\.\w{1,5})?", re.IGNORECASE)
+_APPLICATION = re.compile(r"\AMicrosoft (?:Word|PowerPoint|Excel) - ", re.IGNORECASE)
 # Anchors and attributes behind a heading, and the sign of a link to it.
 _ANCHOR = re.compile(r"(?: ?(?:\{[#.:][^{}]*\}|[¶\u200b])| #+)+\Z")
 _PART = (
@@ -77,8 +77,8 @@ def is_title(title: str) -> bool:
     >>> [title for title in ("Ann Lee", "untitled", "NaN", "Slide 1", "IMG_1234.jpg", "1984") if is_title(title)]
     ['Ann Lee', '1984']
     """
-    title = title.strip()
-    return bool(title) and not _NO_TITLE.fullmatch(_SUFFIX.sub("", title[:LONGEST]))
+    title = _APPLICATION.sub("", title[:LONGEST].strip())
+    return bool(title) and not _NO_TITLE.fullmatch(_SUFFIX.sub("", title))
 
 
 def clean_title(title: str) -> str:
@@ -88,8 +88,8 @@ def clean_title(title: str) -> str:
     ['Single sign-on', 'Annual report', 'Docs', '']
     """
     title = _ANCHOR.sub("", " ".join(strip_markup(title[:LONGEST]).split()))
-    if application := _APPLICATION.fullmatch(title):
-        title = application[1]
+    if _APPLICATION.match(title):
+        title = _SUFFIX.sub("", _APPLICATION.sub("", title))
     return title if is_title(title) else ""
 
 

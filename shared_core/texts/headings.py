@@ -60,7 +60,9 @@ def split_heading(text: str) -> tuple[str, str]:
         if name and (marked or not name.endswith(_SENTENCE_ENDS)):
             return name, head
         head = rest
-    plain = strip_markup(head[: HEAD * 4]).lstrip(_BLANK)[:HEAD]
+    # The target of a link may be longer than the text around it.
+    long = "](" in head[:HEAD] or "<" in head[:HEAD]
+    plain = strip_markup(head[: HEAD * 4 if long else HEAD]).lstrip(_BLANK)[:HEAD]
     line, _, rest = plain.partition("\n")
     line, following = line.strip(), rest.lstrip()
     # A text with fixed line lengths goes on in lower case.

@@ -7,7 +7,7 @@ one refers to it.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress, count
 from types import NoneType
@@ -219,12 +219,14 @@ def _find_in_texts(
     texts: Sequence[Text], skipped: Container[int], sought: Collection[Key], capitals: Mapping[Key, set[Capitals]]
 ) -> Iterator[tuple[int, set[Key]]]:
     """The row of each text with the sought names that stand in it."""
-    as_written = _Names({key: key for key in sought})
-    # What a text without accents calls them. Two names that differ only by their accents are not told apart there.
-    bare = defaultdict[Key, list[Key]](list)
-    for key in sought:
-        bare[tuple(map(bare_word, key))].append(key)
-    without_accents = _Names({key: key for key in sought} | {key: of[0] for key, of in bare.items() if len(of) == 1})
+    as_written = without_accents = _Names({key: key for key in sought})
+    accented = [key for key in sought if not "".join(key).isascii()]
+    if accented:
+        # What a text without accents calls them. Two names that differ only by their accents are not told apart there.
+        keys = [tuple(map(bare_word, key)) for key in accented]
+        number = Counter(keys)
+        once = {key: name for key, name in zip(keys, accented, strict=True) if number[key] == 1}
+        without_accents = _Names(once | as_written.names)
     vocabulary = set(chain(*sought))
     ordinary: set[Key] = set()
     found: dict[int, set[Key]] = {}
@@ -233,11 +235,11 @@ def _find_in_texts(
             continue
         words, names = text.words, without_accents
         if not "".join(words).isascii():
-            accented = {word: plain for word in {*words} if (plain := bare_word(word)) != word}
+            plain = {word: bare for word in {*words} if (bare := bare_word(word)) != word}
             # A name without accents may have them in a text that has some.
-            if accented:
+            if plain:
                 names = as_written
-                words = [word if word in vocabulary else accented.get(word, word) for word in words]
+                words = [word if word in vocabulary else plain.get(word, word) for word in words]
         named, end = set(), 0
         for start in names.find_starts(words):
             if start < end:

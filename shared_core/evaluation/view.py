@@ -31,9 +31,9 @@ def view_query(
 ) -> QueryView:
     """The view of a query; all numbers of texts are positions in ``documents``.
 
-    ``names`` are those of the documents. ``texts`` were embedded, as the unit ``vectors``, with these ``cosines``. ``parts`` says which cover each part of
-    the query. ``served`` maps those that are candidates to the query that each serves. ``sets`` has the picks of each
-    setting, and the pick that names each or -1.
+    ``names`` are those of the documents. ``texts`` were embedded, as the unit ``vectors``, with these ``cosines``.
+    ``parts`` says which cover each part of the query. ``served`` maps those that are candidates to the query that each
+    serves. ``sets`` has the picks of each setting, and the pick that names each or -1.
     """
     # The candidates, and what rankings picked besides.
     shown = sorted({*served, *(row for picked, _ in sets for row in picked)})

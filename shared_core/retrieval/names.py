@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 from uuid import UUID
@@ -115,8 +115,8 @@ def read_links(
             links.append(_read_value(value, known))
         except TypeError as error:
             raise InvalidInputError(
-                f"links of {describe_item(items[row], row)} hold {quoted(error.args[0])}: a link must be an id, a title "
-                "or a URL, a dictionary with one of them as 'url', 'target' or 'node_id', or an object with a node_id"
+                f"links of {describe_item(items[row], row)} hold {quoted(error.args[0])}: a link must be an id, a "
+                "title or a URL, a dictionary with one of them as 'url', 'target' or 'node_id', or an object with a node_id"
             ) from None
     return links
 
@@ -153,7 +153,7 @@ def _read_target(link: Any) -> str | None:
         target = next((link[key] for key in _TARGETS if key in link), link)
     if isinstance(target, (str, int, np.integer, UUID)) and not isinstance(target, bool):
         return str(target) if str(target).strip() else None
-    if target is link and isinstance(link, (Mapping, Iterable)) or not is_missing(target):
+    if (target is link and isinstance(link, (Mapping, Iterable))) or not is_missing(target):
         raise TypeError(link)
     return None
 

@@ -85,8 +85,8 @@ class ItemSelection(NamedTuple):
     ``milliseconds``: the time that the selection took, with the embedding of the query and the search. ``followed``:
     the names and links that were followed, each with the rows that it added to the candidates. ``queries``: the texts
     of the question and its sub-questions, in the order of ``selection.serves``. ``question``: the embedding of the
-    question. ``texts``: what was read of the candidates, None if nothing was. With ``shadow``, ``returned`` holds the items that the call returns, ``returned_ids`` their ids, and
-    ``error`` says why the selection failed, if it did.
+    question. ``texts``: what was read of the candidates, None if nothing was. With ``shadow``, ``returned`` holds the
+    items that the call returns, ``returned_ids`` their ids, and ``error`` says why the selection failed, if it did.
     """
 
     items: list[Any]

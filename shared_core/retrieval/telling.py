@@ -61,8 +61,8 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
     candidates that it added, and those of them that were selected. ``queries`` holds the question and its
     sub-questions, and ``serves`` for each pick the one that it serves best, or None if there is only the question.
     ``with_name``, ``named`` and ``linked`` count the candidates that have a name, whose name stands in the text of
-    another one, and to which a link of another one leads; None if no references are read. With ``shadow`` all of this is about what the selection would have returned, and ``returned`` holds the ids of what the
-    call returned.
+    another one, and to which a link of another one leads; None if no references are read. With ``shadow`` all of this
+    is about what the selection would have returned, and ``returned`` holds the ids of what the call returned.
     """
     ids, selection = selected.pool.ids, selected.selection
     counts = None if selected.texts is None else selected.texts.name_counts

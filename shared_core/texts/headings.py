@@ -22,7 +22,8 @@ _NOTHING = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _FRONT_MATTER = re.compile(
-    r"[\s\ufeff]*(?P<fence>---|\+\+\+)[^\S\n]*\n(?P<lines>(?:\#.*?\n)*[\w\"'-]+[^\S\n]*[:=].*?)(?:\n(?P=fence)[^\S\n]*(?:\n|\Z)|\Z)", re.DOTALL
+    r"[\s\ufeff]*(?P<fence>---|\+\+\+)[^\S\n]*\n(?P<lines>(?:\#.*?\n)*[\w\"'-]+[^\S\n]*[:=].*?)(?:\n(?P=fence)[^\S\n]*(?:\n|\Z)|\Z)",
+    re.DOTALL,
 )
 _TITLE_LINE = re.compile(
     r"^[\"']?title[\"']?[^\S\n]*[:=][^\S\n]*(?:[|>][+-]?[^\S\n]*\n)?[^\S\n]*([^\s].*)$", re.MULTILINE | re.IGNORECASE

@@ -27,6 +27,8 @@ def bare_word(word: str) -> str:
         return word
     bare = ""
     for character in unicodedata.normalize("NFD", word):
-        if not ("\u0300" <= character <= "\u036f" and bare and unicodedata.name(bare[-1], "")[:5] in ("LATIN", "GREEK")):
+        if not (
+            "\u0300" <= character <= "\u036f" and bare and unicodedata.name(bare[-1], "")[:5] in ("LATIN", "GREEK")
+        ):
             bare += character
     return unicodedata.normalize("NFC", bare).replace("ё", "е")

@@ -43,8 +43,8 @@ def find_references(
     each place of a text the longest name counts: a text about New York City does not name New York. A name of several
     words may be written in upper or lower case. A name of one word counts only with the capitals that it has. It does
     not count if it is an ordinary word: if it is in lower case, without digits or underscores, or if a text has it in
-    lower case. Candidates with the same name are parts of one document and never refer to each other. A text without any
-    accents contains a name with accents ("Atletico Madrid"), and a name without accents stands in a text that has them.
+    lower case. A text that has no accents at all may write a name without its accents, and a name that has none may
+    have them in a text. Candidates with the same name are parts of one document and never refer to each other.
 
     A name that stands in many texts says little. Let n' candidates have other names, and let m of them contain the
     name. Then it weighs log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1. The weight is 1 for a name
@@ -105,7 +105,7 @@ def find_split_references(
     links: Sequence[Iterable[Hashable] | None] | None,
     keys: Sequence[Iterable[Hashable]] | None,
 ) -> References:
-    """:func:`find_references` for texts that may have been split already, with their names; the arrays are read-only."""
+    """:func:`find_references` for texts that are split, and named by :func:`list_names`; the arrays are read-only."""
     n = len(texts)
     name_keys = [list(map(key_of_words, forms)) for forms in names]
     documents: dict[Key, list[int]] = defaultdict(list)
@@ -120,7 +120,10 @@ def find_split_references(
     bearers.pop((), None)
     linked: dict[int, set[int]] = {}
     if links is not None:
-        own = [[name for name in (title, *forms[:1]) if name] for title, forms in zip(titles or [""] * n, names, strict=True)]
+        own = [
+            [name for name in (title, *forms[:1]) if name]
+            for title, forms in zip(titles or [""] * n, names, strict=True)
+        ]
         linked = _follow_links(links, [()] * n if keys is None else keys, own, bearers)
     # The kind counts where the strength is above 0. 0 is "name".
     strength, kinds = np.zeros((n, n), np.float32), np.zeros((n, n), np.int8)

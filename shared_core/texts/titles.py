@@ -58,8 +58,8 @@ _NO_TITLE = re.compile(
     | none | nan | nat | null | nil | undefined | unknown | n/a | <na> | no\ title | title | tbd
     | (?: (?: powerpoint | microsoft ) [\s-]* )+ (?: presentation | präsentation )
     | (?: new\ | neues\ )? (?: document | dokument | microsoft\ word\ document )
-    | (?: document | dokument | doc | presentation | präsentation | slide | folie | page | seite | sheet | tabelle | book
-        | mappe | workbook | file | scan | scanned | scanned\ document | fax | image | photo | foto | screenshot
+    | (?: document | dokument | doc | presentation | präsentation | slide | folie | page | seite | sheet | tabelle
+        | book | mappe | workbook | file | scan | scanned | scanned\ document | fax | image | photo | foto | screenshot
         | bildschirmfoto | whatsapp\ image | img | dsc[nf]? | pxl | mvimg | vid | mov | dji | gopr )
         [\s_-]* (?=\d) [\d\s_.:,()-]* (?: (?: at | um | à ) [\d\s_.:-]+ )? (?: [ap]m )?
     | (?: p | r ) \d{6,}
@@ -84,8 +84,8 @@ def is_title(title: str) -> bool:
 def clean_title(title: str) -> str:
     """The title without markup, its anchor, and the program that made it; empty if what is left is no title.
 
-    >>> list(map(clean_title, ["**Single sign-on** {#sso}", "Microsoft Word - Annual report.doc", "[Docs](x.md)", "None"]))
-    ['Single sign-on', 'Annual report', 'Docs', '']
+    >>> list(map(clean_title, ["**Single sign-on** {#sso}", "Microsoft Word - Report.doc", "[Docs](x.md)", "None"]))
+    ['Single sign-on', 'Report', 'Docs', '']
     """
     title = _ANCHOR.sub("", " ".join(strip_markup(title[:LONGEST]).split()))
     if _APPLICATION.match(title):
@@ -94,7 +94,7 @@ def clean_title(title: str) -> str:
 
 
 def shorten_titles(titles: Sequence[str]) -> list[str]:
-    """The titles of a search's candidates without their numbers, and without what a site puts around each of its titles.
+    """The titles of a search's candidates without their numbers, and without what a site puts around its titles.
 
     A number counts as that of a heading only with dots inside, with a sign, or with a word such as "Chapter". A part
     behind "|", "·", "»" or "::" goes if at least three different titles share it. A part behind a dash, or before a

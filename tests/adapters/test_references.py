@@ -145,7 +145,14 @@ URL = "https://example.org/19"
         ({"text": "passage 0", "links": "doc-19"}, {}, {}, 2),
         *(
             ({"text": "passage 0", "links": link}, {"url": URL}, {"links": links}, LAST)
-            for link in ("doc-19", "Ann Lee", f"{URL}/#born", "nowhere, Ann Lee", '["doc-19"]', ["nowhere", {"url": URL}])
+            for link in (
+                "doc-19",
+                "Ann Lee",
+                f"{URL}/#born",
+                "nowhere, Ann Lee",
+                '["doc-19"]',
+                ["nowhere", {"url": URL}],
+            )
             for links in ("links", lambda item: metadata(item).get("links"), {"doc-0": link})
         ),
         # A text with links refers to nothing else.
@@ -263,7 +270,9 @@ def test_titles_and_links_that_are_of_no_use_are_warned_of_once(
             assert [str(one.message) for one in caught if "20 searches" in str(one.message)] == [] or search >= SEARCHES
             subject.run(made, rows)
     said = [str(one.message) for one in caught if f"{SEARCHES} searches" in str(one.message)]
-    assert [[name for name in ("title", "links") if f"{name}=" in message] for message in said] == ([warned] if warned else [])
+    assert [[name for name in ("title", "links") if f"{name}=" in message] for message in said] == (
+        [warned] if warned else []
+    )
 
 
 def test_searches_of_several_threads_count_together_and_small_ones_do_not() -> None:

@@ -117,7 +117,10 @@ def test_a_title_that_many_sources_share_gives_way_to_the_heading_of_the_text(ke
         # Dictionaries and nodes.
         ({"url": URL}, (URL,)),
         ({"node_id": "a"}, ("a",)),
-        ([{"url": URL, "target": "_blank", "text": "see"}, {"target": "a"}, {"node_id": "b", "url": None}], (URL, "a", "b")),
+        (
+            [{"url": URL, "target": "_blank", "text": "see"}, {"target": "a"}, {"node_id": "b", "url": None}],
+            (URL, "a", "b"),
+        ),
         (RelatedNodeInfo(node_id="a"), ("a",)),
         ([RelatedNodeInfo(node_id="a"), RelatedNodeInfo(node_id="b").model_dump()], ("a", "b")),
         ([TextNode(id_="a", text="x")], ("a",)),

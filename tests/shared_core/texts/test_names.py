@@ -39,7 +39,7 @@ from shared_core.texts.titles import as_key
         ("A " * 1000, ""),
         # Front matter, and what is none.
         ("---\nauthor: Bob Ray\ntitle: Ann Lee\n---\n\nShe was born.", "Ann Lee"),
-        ("\ufeff---\r\ntitle: \"Ann Lee\"\r\n---\r\nShe was born.", "Ann Lee"),
+        ('\ufeff---\r\ntitle: "Ann Lee"\r\n---\r\nShe was born.', "Ann Lee"),
         ("+++\ntitle = 'Ann Lee'\n+++\nShe was born.", "Ann Lee"),
         ("---\nTitle: >-\n  Ann Lee\ntags: [a]\n---\n", "Ann Lee"),
         ("---\nlayout: page\n---\n# Ann Lee\nShe was born.", "Ann Lee"),
@@ -175,7 +175,9 @@ def test_capitals_of_every_script_are_alike(capital: str) -> None:
     assert len(expected) == 4
 
 
-@pytest.mark.parametrize("piece", ["#\n", "# None\n", "<!--", "<h1", "---\n", "![", "**", "__a", "=\n", "a\n---\n", "title:\n"])
+@pytest.mark.parametrize(
+    "piece", ["#\n", "# None\n", "<!--", "<h1", "---\n", "![", "**", "__a", "=\n", "a\n---\n", "title:\n"]
+)
 @pytest.mark.parametrize("before", ["", "---\na: b\n", "# "])
 def test_a_heading_is_looked_for_at_the_beginning_only(before: str, piece: str) -> None:
     start = process_time()

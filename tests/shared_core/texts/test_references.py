@@ -114,7 +114,13 @@ def test_what_a_name_weighs(n: int, naming: int, weight: float) -> None:
         # Markup and numbers of headings around the name.
         *(
             ("by Johan Earl in 1975", title)
-            for title in ("_Johan Earl_", "**Johan Earl**", "[Johan Earl](x.md)", "Johan&nbsp;Earl", "3.2 Johan Earl {#e}")
+            for title in (
+                "_Johan Earl_",
+                "**Johan Earl**",
+                "[Johan Earl](x.md)",
+                "Johan&nbsp;Earl",
+                "3.2 Johan Earl {#e}",
+            )
         ),
         # Accents that the text has not, or the name.
         ("he joined Atletico Madrid", "Atlético Madrid"),

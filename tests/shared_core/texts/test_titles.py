@@ -160,7 +160,10 @@ def test_a_number_that_is_a_part_of_a_name_stays(title: str) -> None:
             ["Lists", "Sets", "Dicts"],
         ),
         (
-            [*(f"{name} - Python 3" for name in ("Lists", "Sets", "Dicts")), *(f"{x} — NumPy" for x in ("a", "b", "c"))],
+            [
+                *(f"{name} - Python 3" for name in ("Lists", "Sets", "Dicts")),
+                *(f"{x} — NumPy" for x in ("a", "b", "c")),
+            ],
             ["Lists", "Sets", "Dicts", "a", "b", "c"],
         ),
         (["FilmBase: Heat", "FilmBase: Alien", "FilmBase: Up"], ["Heat", "Alien", "Up"]),
@@ -242,7 +245,9 @@ def test_a_name_is_a_part_of_its_title_and_different_titles_stay_different(title
     assert len({name.casefold() for name in cut.values()}) == len(cut)
 
 
-@pytest.mark.parametrize("piece", ["|", " | ", " - ", ": ", "{", "[", "(", "1.", "第", " ", "_", "<a ", "§ ", "\u0301", "#"])
+@pytest.mark.parametrize(
+    "piece", ["|", " | ", " - ", ": ", "{", "[", "(", "1.", "第", " ", "_", "<a ", "§ ", "\u0301", "#"]
+)
 def test_a_title_of_any_length_is_read_at_once(piece: str) -> None:
     title = piece * (1_000_000 // len(piece))
     assert len(list_names([title] * 3 + [title + "x", None], [""] * 4 + [title])) == 5

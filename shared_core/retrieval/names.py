@@ -115,8 +115,8 @@ def read_links(
             links.append(_read_value(value, known))
         except TypeError as error:
             raise InvalidInputError(
-                f"links of {describe_item(items[row], row)} hold {quoted(error.args[0])}: a link must be an id, a "
-                "title or a URL, a dictionary with one of them as 'url', 'target' or 'node_id', or an object with a node_id"
+                f"links of {describe_item(items[row], row)} hold {quoted(error.args[0])}: a link is an id, a title "
+                "or a URL, a dictionary with one of them as 'node_id', 'url' or 'target', or an object with node_id"
             ) from None
     return links
 

@@ -75,8 +75,8 @@ def read_name(text: str) -> str:
     """The name of a text that has no title: its heading, or the capitalised words that it begins with.
 
     The heading is the ``title`` in the front matter (YAML or TOML), an ``<h1>`` or ``<title>`` before all other text,
-    or the first line, if it is a heading of Markdown (``# Title``, or underlined), or bold. Without such marks the first
-    line is a heading if it is short, does not end like a sentence, and further lines follow. A heading loses its
+    or the first line, if it is bold or a heading of Markdown (``# Title``, or underlined). Without such marks the
+    first line is a heading if it is short, does not end like a sentence, and further lines follow. A heading loses its
     markup, its number ("3.2", "Chapter 3:") and its anchor. A heading that says nothing ("Untitled") is none.
 
     Else the name is the run of two or more capitalised words with which the text begins. A word such as "of" or "von"

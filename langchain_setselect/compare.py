@@ -18,7 +18,7 @@ from shared_core.evaluation.corpus import Query
 from shared_core.evaluation.judging import SearchResult, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
-from shared_core.retrieval.names import read_title
+from shared_core.retrieval.names import read_titles
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.search import search_together
 from shared_core.signals.embedding_models import as_embeddings, fingerprint
@@ -93,9 +93,10 @@ def compare_store(
         vectors = as_embeddings(list(map(embedding.embed_query, texts)), texts, type(embedding).__name__)
         queries = [EmbeddedQuery(v, None, v.tolist(), text) for v, text in zip(vectors, texts, strict=True)]
         pool = run_flow(search_together(queries, search, fetch_k, max(sizes)))
+        titles = read_titles(pool.items, None, body=pool.body)
         rows = [
-            (None if i is None else str(i), d.page_content, read_title(d.metadata), d.metadata)
-            for i, d in zip(pool.ids, pool.items, strict=True)
+            (None if i is None else str(i), d.page_content, title, d.metadata)
+            for i, d, title in zip(pool.ids, pool.items, titles, strict=True)
         ]
         return SearchResult(
             vectors if query.sub_questions else vectors[0], found_documents(rows), np.asarray(pool.vectors)

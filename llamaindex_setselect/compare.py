@@ -16,7 +16,7 @@ from shared_core.evaluation.corpus import Query
 from shared_core.evaluation.judging import SearchResult, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
-from shared_core.retrieval.names import read_title
+from shared_core.retrieval.names import read_titles
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.search import search_together
 
@@ -92,10 +92,10 @@ def compare_index(
             (
                 n.node_id,
                 n.get_content(MetadataMode.NONE),
-                read_title(n.metadata),
+                title,
                 {"source": n.node.ref_doc_id or n.node_id} | n.metadata,
             )
-            for n in pool.items
+            for n, title in zip(pool.items, read_titles(pool.items, None, body=pool.body), strict=True)
         ]
         return SearchResult(
             vectors if query.sub_questions else vectors[0],

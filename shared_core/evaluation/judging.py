@@ -16,6 +16,8 @@ from ..errors import InvalidInputError, SetSelectError
 from ..selectors.registry import Selector
 from ..selectors.selection import best_question
 from ..texts import Texts
+from ..texts.names import list_names
+from ..texts.texts import NameCounts
 from ..texts.words import UNSPACED, Text, normalise
 from .corpus import Document, Query, as_number
 from .measures import sum_cosine
@@ -127,7 +129,8 @@ class JudgedQuery:
     The last settings are the ``rankings`` of the search. ``repeated`` counts the candidates that repeat the text of
     another, and ``unscored`` those without a score. ``only_vectors`` says that the words of the query tell none of
     its candidates from another, although a selector reads them. ``labelled`` says whether a candidate carries
-    labels of subtopics. ``mean_candidate`` is the mean of the candidates' unit vectors, and ``gold_vectors`` has
+    labels of subtopics. ``names`` counts the candidates with a name, and those that another one names; None if no
+    setting reads references. ``mean_candidate`` is the mean of the candidates' unit vectors, and ``gold_vectors`` has
     those of the gold documents that are known. ``points`` are groups of gold documents.
     """
 
@@ -140,6 +143,7 @@ class JudgedQuery:
     unscored: int
     only_vectors: bool
     labelled: bool
+    names: NameCounts | None
     view: QueryView | None
     mean_candidate: Matrix
     gold_vectors: dict[str, Matrix]
@@ -184,6 +188,7 @@ def judge(
         pool.repeated,
         unscored=len(pool.rows) - len(pool.scores),
         only_vectors=words is not None and not words.weights.any(),
+        names=pool.texts.name_counts if any(one.capabilities.references for one in settings) else None,
         labelled=any(document.subtopics for document in pool.documents),
         view=pool.view(picks_of[sizes[0]]) if view else None,
         mean_candidate=pool.unit[distinct].mean(axis=0),
@@ -310,7 +315,9 @@ class _Pool:
         if self.query.sub_questions:
             served = dict(zip(served, best_question(self.everything.take(nearest)).tolist(), strict=True))
         documents = [replace(one, id=name) for one, name in zip(self.documents, self.ids, strict=True)]
-        return view_query(self.query, documents, self.embedded, parts, served, self.unit, self.cosines, sets)
+        names = list_names([one.title for one in documents], [one.text for one in documents])
+        titles = [name for name, *_ in names]
+        return view_query(self.query, documents, titles, self.embedded, parts, served, self.unit, self.cosines, sets)
 
 
 def _read_rankings(found: SearchResult, copies: Mapping[str, str], k: int) -> dict[str, list[int]]:

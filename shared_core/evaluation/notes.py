@@ -44,8 +44,8 @@ def note_queries(
 ) -> Iterator[str]:
     """Notes on repeated texts, unhelpful words, no candidates, subtopics without documents, and gold out of reach."""
     repeated = sum(outcome.repeated for outcome in outcomes)
+    total = sum(len(outcome.candidates) for outcome in outcomes) + (repeated if drop_duplicates else 0)
     if repeated:
-        total = sum(len(outcome.candidates) for outcome in outcomes) + (repeated if drop_duplicates else 0)
         counts = "A text counts once, as in the retrievers" if drop_duplicates else "Every copy counts"
         repeat = "repeats" if repeated == 1 else "repeat"
         yield f"{repeated:,} of {total:,} candidates {repeat} the text of another candidate of their query. {counts}."
@@ -60,6 +60,12 @@ def note_queries(
         yield (
             f"The words of {_count(alone, 'query', 'queries')} tell none of the candidates from another, so only the "
             "vectors count there."
+        )
+    names = [outcome.names for outcome in outcomes if outcome.names is not None]
+    if names:
+        yield (
+            f"{sum(one.with_name for one in names):,} of {total:,} candidates have a name, and "
+            f"{sum(one.named for one in names):,} are named by another candidate of their query."
         )
     if without_candidates:
         yield f"No candidates were found for {_count(without_candidates, 'query', 'queries')}."

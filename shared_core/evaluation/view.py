@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray
-from ..texts.names import read_name
 from ..texts.words import join_questions, match_words
 from .corpus import Document, Query
 from .results import CandidateView, QueryView, clip
@@ -22,6 +21,7 @@ _DIGITS = 6
 def view_query(
     query: Query,
     documents: Sequence[Document],
+    names: Sequence[str],
     texts: Sequence[str],
     parts: Mapping[str, NDArray[np.bool_]],
     served: Mapping[int, int | None],
@@ -31,9 +31,9 @@ def view_query(
 ) -> QueryView:
     """The view of a query; all numbers of texts are positions in ``documents``.
 
-    ``texts`` were embedded, as the unit ``vectors``, with these ``cosines``. ``parts`` says which cover each part of
-    the query. ``served`` maps those that are candidates to the query that each serves. ``sets`` has the picks of each
-    setting, and the pick that names each or -1.
+    ``names`` are those of the documents. ``texts`` were embedded, as the unit ``vectors``, with these ``cosines``.
+    ``parts`` says which cover each part of the query. ``served`` maps those that are candidates to the query that each
+    serves. ``sets`` has the picks of each setting, and the pick that names each or -1.
     """
     # The candidates, and what rankings picked besides.
     shown = sorted({*served, *(row for picked, _ in sets for row in picked)})
@@ -46,7 +46,7 @@ def view_query(
             documents[row].id,
             _excerpt(documents[row].text, EXCERPT if i in long else SHORT_EXCERPT),
             round(float(cosines[row]), _DIGITS),
-            _excerpt(documents[row].title or read_name(documents[row].text), SHORT_EXCERPT),
+            _excerpt(names[row], SHORT_EXCERPT),
             served.get(row),
             row not in served,
             tuple(part for part, covering in enumerate(parts.values()) if covering[row]),
@@ -54,7 +54,7 @@ def view_query(
         )
         for i, row in enumerate(shown)
     )
-    picks, names = (
+    picks, naming = (
         {setting: tuple(position[row] for row in of_setting[part]) for setting, of_setting in enumerate(sets)}
         for part in (0, 1)
     )
@@ -65,7 +65,7 @@ def view_query(
         query.gold,
         views,
         picks,
-        names,
+        naming,
         query.sub_questions,
         tuple(parts),
         tuple(words),

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
+from uuid import UUID
+
+import numpy as np
 
 from .._validation import is_missing, quoted
 from ..errors import InvalidInputError
+from ..texts.headings import split_heading
+from ..texts.references import as_address
+from ..texts.titles import as_key, clean_title, is_title, replace_titles_of_many
 from .values import ItemName, describe_item, item_id, itself, read_some
 
 # The settings that only the bonus for references uses.
@@ -16,17 +23,42 @@ OF_REFERENCES = ("title", "links", "follow")
 # The suffix of a file, and what shows that a source is a file or a URL.
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 _FILE = re.compile(r"[/\\]|\.[A-Za-z0-9]{1,5}$")
+# The host of a URL, and the parameters and the fragment at its end.
+_AROUND_PATH = re.compile(r"\A\w[\w+.-]*://[^/]*|[?#].*", re.DOTALL)
+# What stands between links in one string. A URL may hold a comma.
+_COMMA, _COMMA_OF_URLS = re.compile(r"\s*,\s*"), re.compile(r"\s*,(?:\s+|(?=\w[\w+.-]*://))")
+# Where a link that is a dictionary holds what it leads to. HTML has another "target" beside a URL.
+_TARGETS = ("node_id", "url", "target")
 
 
-def read_titles(items: Sequence[Any], given: ItemName | None, view: Callable[[Any], Any] = itself) -> list[str]:
-    """The title of each item, by the setting ``title`` or else by :func:`read_title`; empty if it has none."""
-    if given is None:
-        return [read_title(item.metadata) for item in items]
-    values = read_some(items, given, "title", view)
-    return [
-        str(value) if not is_missing(value) and value else read_title(item.metadata)
-        for item, value in zip(items, values, strict=True)
-    ]
+def read_titles(
+    items: Sequence[Any],
+    given: ItemName | None,
+    view: Callable[[Any], Any] = itself,
+    body: Callable[[Any], str] = str,
+) -> list[str]:
+    """The title of each item, by the setting ``title`` or else by :func:`read_title`; empty if it has none.
+
+    A title that says nothing ("untitled") is none. In place of one that many sources share, an item has the heading of
+    its text, if there is one.
+    """
+    titles = [read_title(item.metadata) for item in items]
+    if given is not None:
+        for row, value in enumerate(read_some(items, given, "title", view)):
+            if not is_missing(value) and is_title(str(value)):
+                titles[row] = str(value)
+    sources = list(map(_read_source, items))
+    return replace_titles_of_many(titles, sources, lambda row: split_heading(body(items[row]))[0])
+
+
+def _read_source(item: Any) -> str | None:
+    """The file, page or document that an item is a part of."""
+    for key in ("file_path", "file_name", "filename", "source", "url"):
+        value = item.metadata.get(key)
+        if isinstance(value, str) and value.strip():
+            return value.partition("#")[0]
+    source = getattr(getattr(item, "node", item), "ref_doc_id", None)
+    return None if source is None else str(source)
 
 
 def read_title(metadata: Mapping[str, Any]) -> str:
@@ -40,42 +72,90 @@ def read_title(metadata: Mapping[str, Any]) -> str:
       (LangChain). Such a name begins with a capital and has lower case letters too, or is of a script without capitals.
       So ``report_final.pdf`` and ``README.md`` are no titles.
 
+    A value that says nothing, such as "untitled" or "Document1", is passed over.
+
     >>> read_title({"title": "Ann Lee"}), read_title({"source": "wiki/Forbidden_Ground.md"})
     ('Ann Lee', 'Forbidden Ground')
     """
     for key in ("title", "Title", "document_title", "Header 1", "header_path"):
         value = metadata.get(key)
         if isinstance(value, str) and value.strip(" /"):
-            return value.strip(" /").partition("/")[0] if key == "header_path" else value.strip()
+            title = value.strip(" /").partition("/")[0] if key == "header_path" else value.strip()
+            if is_title(title):
+                return title
     for key in ("file_name", "filename", "source"):
         value = metadata.get(key)
         # A source without a path or a suffix may be the name of a collection.
         if isinstance(value, str) and (key != "source" or _FILE.search(value)):
-            name = _SUFFIX.sub("", unquote(re.split(r"[/\\]", value.partition("?")[0].partition("#")[0])[-1]))
+            name = _SUFFIX.sub("", unquote(re.split(r"[/\\]", _AROUND_PATH.sub("", value).rstrip("/\\"))[-1]))
             name = name.replace("_", " ").strip()
-            if name[:1].isalpha() and not name[0].islower() and not name.isupper():
+            if name[:1].isalpha() and not name[0].islower() and not name.isupper() and is_title(name):
                 return name
     return ""
 
 
 def read_links(
-    items: Sequence[Any], given: ItemName, view: Callable[[Any], Any] = itself
+    items: Sequence[Any], given: ItemName, view: Callable[[Any], Any] = itself, titles: Sequence[str] = ()
 ) -> list[tuple[str, ...] | None]:
-    """What each item links to: ids, titles or URLs; None if it has no links. Missing values and blanks are none."""
+    """What each item links to: ids, titles or URLs; None if it has no links. Missing values and blanks are none.
+
+    A value is a link or a collection of links. A link is an id, a title or a URL, a mapping with one of them under
+    ``"url"``, ``"target"`` or ``"node_id"``, or an object with a ``node_id``. For stores that allow only strings, a
+    string may be a JSON list of links, or several links with commas between them, if it is not itself the key of an
+    item or one of the ``titles``.
+    """
+    values = read_some(items, given, "links", view)
+    known: set[Hashable] = set()
+    if any(isinstance(value, str) and "," in value for value in values):
+        names = [key for item in items for key in read_keys(item)] + list(titles)
+        known = {*names, *map(as_address, names), *map(as_key, map(clean_title, titles))} - {()}
     links: list[tuple[str, ...] | None] = []
-    for row, value in enumerate(read_some(items, given, "links", view)):
-        if isinstance(value, str):
-            links.append((value,) if value.strip() else None)
-        elif isinstance(value, Iterable):
-            links.append(tuple(str(one) for one in value if not is_missing(one) and str(one).strip()))
-        elif is_missing(value):
-            links.append(None)
-        else:
+    for row, value in enumerate(values):
+        try:
+            links.append(_read_value(value, known))
+        except TypeError as error:
             raise InvalidInputError(
-                f"links of {describe_item(items[row], row)} are {quoted(value)}: they must be an id, a title or a URL, "
-                "or a list of them"
-            )
+                f"links of {describe_item(items[row], row)} hold {quoted(error.args[0])}: a link is an id, a title "
+                "or a URL, a dictionary with one of them as 'node_id', 'url' or 'target', or an object with node_id"
+            ) from None
     return links
+
+
+def _read_value(value: Any, known: set[Hashable]) -> tuple[str, ...] | None:
+    """The links of one item, or None; TypeError with the value that is no link."""
+    if isinstance(value, str):
+        value = _split(value.strip(), known)
+    # A collection is not missing, even if it is empty. Nodes are iterable too.
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, Mapping)) and not hasattr(value, "node_id"):
+        return tuple(target for element in value if (target := _read_target(element)) is not None)
+    target = _read_target(value)
+    return None if target is None else (target,)
+
+
+def _split(text: str, known: set[Hashable]) -> list[Any] | None:
+    """The links in a string; None if it has none and is no list."""
+    if text in known or as_address(text) in known or as_key(text) in known:
+        return [text]
+    if text.startswith("[") and text.endswith("]"):
+        try:
+            return [*json.loads(text)]
+        # A title may stand in brackets. Brackets may be nested more deeply than Python allows.
+        except (ValueError, RecursionError):
+            return [text]
+    separator = _COMMA_OF_URLS if "://" in text else _COMMA
+    return [part for part in separator.split(text) if part.strip()] or None
+
+
+def _read_target(link: Any) -> str | None:
+    """What a link leads to; None for a missing one."""
+    target = getattr(link, "node_id", link)
+    if isinstance(link, Mapping):
+        target = next((link[key] for key in _TARGETS if key in link), link)
+    if isinstance(target, (str, int, np.integer, UUID)) and not isinstance(target, bool):
+        return str(target) if str(target).strip() else None
+    if (target is link and isinstance(link, (Mapping, Iterable))) or not is_missing(target):
+        raise TypeError(link)
+    return None
 
 
 def read_keys(item: Any) -> list[str]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..candidates import REFERENCE_KINDS
 from ..selectors.selection import Selection
+from ..texts import Texts
 
 
 class Pool(NamedTuple):
@@ -84,8 +85,8 @@ class ItemSelection(NamedTuple):
     ``milliseconds``: the time that the selection took, with the embedding of the query and the search. ``followed``:
     the names and links that were followed, each with the rows that it added to the candidates. ``queries``: the texts
     of the question and its sub-questions, in the order of ``selection.serves``. ``question``: the embedding of the
-    question. With ``shadow``, ``returned`` holds the items that the call returns, ``returned_ids`` their ids, and
-    ``error`` says why the selection failed, if it did.
+    question. ``texts``: what was read of the candidates, None if nothing was. With ``shadow``, ``returned`` holds the
+    items that the call returns, ``returned_ids`` their ids, and ``error`` says why the selection failed, if it did.
     """
 
     items: list[Any]
@@ -97,6 +98,7 @@ class ItemSelection(NamedTuple):
     followed: Sequence[tuple[str, list[int]]] = ()
     queries: Sequence[str] = ()
     question: NDArray[np.float64] | None = None
+    texts: Texts | None = None
     returned: list[Any] | None = None
     returned_ids: Sequence[Hashable] = ()
     error: str | None = None

@@ -67,9 +67,9 @@ class Request:
         With ``drop_duplicates`` no two items of the result have the same text, and no item has the text of a shown
         one. Empty texts are not compared.
         """
-        texts = [query.text for query in queries]
+        asked = [query.text for query in queries]
         if not pool.items:
-            return ItemSelection.nothing(pool, texts)
+            return ItemSelection.nothing(pool, asked)
         # Nodes have ids; documents may have none.
         if self.shown and all(name is None for name in pool.ids):
             raise InvalidInputError(
@@ -80,13 +80,14 @@ class Request:
         candidates = searched = self._make_candidates(distinct, queries)
         if queries[0].pap is not None:
             candidates = queries[0].pap.apply(candidates)
+        texts = self._read_texts(distinct)
         shown = [row for row, name in enumerate(distinct.ids) if name in self.shown] if self.shown else []
         selection = select_set(
             candidates,
             self.selector,
             self.k,
             question="" if self.settings.word_weight == 0 else [query.words for query in queries],
-            texts=self._read_texts(distinct),
+            texts=texts,
             relevance_scale=self.settings.relevance_scale,
             shown=shown,
             limits=self.limits,
@@ -101,8 +102,9 @@ class Request:
             cut_short,
             # The retriever in front searched without the perspective.
             None if searched.relevance_given else searched.relevance,
-            queries=texts,
+            queries=asked,
             question=queries[0].vector,
+            texts=texts,
         )
 
     def _make_candidates(self, pool: Pool, queries: Sequence[EmbeddedQuery]) -> Candidates:
@@ -150,11 +152,12 @@ class Request:
             return Texts(bodies, refer=False)
         texts = bodies if pool.text is pool.body else list(map(pool.text, items))
         links = settings.links if self.reads_references else None
+        titles = read_titles(items, settings.title, view, pool.body) if self.reads_references else None
         return Texts(
             texts,
-            read_titles(items, settings.title, view) if self.reads_references else None,
+            titles,
             bodies=None if texts == bodies else bodies,
-            links=None if links is None else read_links(items, links, view),
+            links=None if links is None else read_links(items, links, view, titles or ()),
             keys=None if links is None else list(map(read_keys, items)),
             refer=self.reads_references,
         )

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..texts.names import read_name
-from .names import read_titles
-from .pool import ItemSelection, Pool
+from .pool import ItemSelection
 from .request import Request
 
 T = TypeVar("T")
@@ -56,15 +54,15 @@ def arrange(request: Request, selected: ItemSelection, make: Callable[[Any, floa
     relevance = selected.selection.relevance.tolist()
     added: list[dict[str, Any]] = [{} for _ in relevance]
     if request.settings.scores:
-        names = [None if row is None else _name(request, selected.pool, row) for row in selected.referring]
+        names = [None if row is None else _name(selected, row) for row in selected.referring]
         columns = selected.items, relevance, selected.selection.gains.tolist(), names, selected.serving
         added = [new_scores(item.metadata, *row) for item, *row in zip(*columns, strict=True)]
     made, order = list(map(make, selected.items, relevance, added)), request.settings.order
     return made if order == "selection" else sort_items(made, relevance, order)
 
 
-def _name(request: Request, pool: Pool, row: int) -> str | None:
+def _name(selected: ItemSelection, row: int) -> str | None:
     """The name of an item; its id if it has none."""
-    item, name = pool.items[row], pool.ids[row]
-    title = read_titles(pool.items, request.settings.title, request.view)[row] or read_name(pool.body(item))
-    return title or (None if name is None else str(name))
+    name = selected.texts.names[row][0] if selected.texts is not None else ""
+    item_id = selected.pool.ids[row]
+    return name or (None if item_id is None else str(item_id))

@@ -11,14 +11,16 @@ import numpy as np
 
 from ..errors import warn
 from ..selection.sizes import DEFAULT_K, share_fetch_k
-from ..texts.names import HEAD, as_key, find_names, read_name
+from ..texts.names import find_names
+from ..texts.references import as_address
+from ..texts.titles import HEAD, as_key
 from .flow import Flow, Step, together
 from .names import read_keys, read_links, read_titles
 from .pool import ItemSelection, Pool, unite
 from .question import EmbeddedQuery
 from .request import Request
 from .shadow import in_shadow
-from .telling import timed, warn_if_all_are_selected
+from .telling import timed, warn_if_all_are_selected, warn_of_unused_references
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -79,6 +81,7 @@ def select_among(
         warn_if_all_are_selected(request, owner, len(retrieved[0]), remedy)
         pool = yield from reading
         selected: ItemSelection = yield Step(partial(request.select, pool, queries))
+        warn_of_unused_references(request, owner, selected)
         return timed(request, selected, started, vector_source)
 
     def before() -> Flow[tuple[Sequence[Any], Sequence[Hashable]]]:
@@ -103,6 +106,7 @@ def _search_and_select(
         fetch_k = _wider(selected, store.widest) if selected.cut_short else None
     if request.settings.follow and request.reads_references:
         selected = yield from _follow(request, selected, queries, store)
+    warn_of_unused_references(request, owner, selected)
     return timed(request, selected, started, store.vector_source)
 
 
@@ -164,17 +168,18 @@ def _follow(
 def _find_unknown(request: Request, selected: ItemSelection) -> tuple[list[str], list[str]]:
     """Links of the selected items that lead to no candidate, and names in their texts that no candidate has."""
     settings, pool, view = request.settings, selected.pool, request.view
-    texts = [pool.body(item) for item in pool.items]
-    titles = read_titles(pool.items, settings.title, view)
-    known = {title or read_name(text) for title, text in zip(titles, texts, strict=True)}
+    if selected.texts is None:
+        return [], []
+    titles = read_titles(pool.items, settings.title, view, pool.body)
+    known = {*titles, *(name for name, *_ in selected.texts.names)}
     links: list[tuple[str, ...] | None] = [None] * len(selected.items)
     if settings.links is not None:
-        every = read_links(pool.items, settings.links, view)
+        every = read_links(pool.items, settings.links, view, titles)
         links = [every[row] for row in selected.selection.indices.tolist()]
     targets = dict.fromkeys(link for row in links for link in row or ())
-    keys = {key for item in pool.items for key in read_keys(item)} | known
+    keys = {as_address(key) for item in pool.items for key in read_keys(item)} | known
     known_keys = set(map(as_key, known)) - {()}
-    unknown = [link for link in targets if link not in keys and as_key(link) not in known_keys]
+    unknown = [link for link in targets if as_address(link) not in keys and as_key(link) not in known_keys]
     unknown = unknown[:FOLLOWED]
     # A document with links refers to what they lead to, and to nothing else.
     searched = [pool.body(item) for item, row in zip(selected.items, links, strict=True) if row is None]

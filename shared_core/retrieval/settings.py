@@ -111,15 +111,17 @@ class Settings(BaseModel):
     """The name under which other documents mention a document: a metadata key, a function, or names by id. By default
     the metadata ``"title"``, or what loaders and splitters write in place of it: ``"Title"``, ``"document_title"``,
     ``"Header 1"``, the first heading of ``"header_path"``, or a file name that reads like a title (``"file_name"``,
-    ``"filename"``, or a path or URL in ``"source"``). The name of a document without a title is its heading, or the
-    name with which its text begins (see :func:`read_name`). Documents with the same title count as parts of one
+    ``"filename"``, or a path or URL in ``"source"``). What a site puts around its titles and the number of a heading do
+    not count. The name of a document without a title, or with one that says nothing ("untitled"), is its heading, or
+    the name with which its text begins (see :func:`read_name`). Documents with the same title count as parts of one
     document, and never refer to each other."""
 
     links: Values = None
     """Which other documents a document links to: a metadata key, a function, or values by id. A value is an id, a
-    title, or the URL that another document has as ``"source"`` or ``"url"``, or a list of them. A document with a list
-    refers to the documents that its links lead to, and to no others. If the value is None or missing, its text is
-    searched for names."""
+    title, or the URL that another document has as ``"source"`` or ``"url"``, or a list of them. A link may also be a
+    dictionary with ``"node_id"``, ``"url"`` or ``"target"``, or an object with a ``node_id``. A string may hold several
+    links: a JSON list, or with commas between them. A document with links refers to the documents that they lead to,
+    and to no others. If the value is None or missing, its text is searched for names."""
 
     lambda_mult: Weight | None = None
     """For ``"mmr"``, in [0, 1]: the weight of relevance against novelty, 0.5 by default."""

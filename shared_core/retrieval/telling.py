@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import warn
+from ..texts.texts import NameCounts
 from .pool import ItemSelection
 from .request import Request
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("setselect")
 LOGGER.addHandler(logging.NullHandler())
+# After so many searches in which titles or links were of no use, there is a warning.
+SEARCHES = 20
+# Searches of one object may run in several threads.
+_COUNTING = threading.Lock()
 
 
 def timed(request: Request, selected: ItemSelection, started: float, vector_source: Callable[[], str]) -> ItemSelection:
@@ -53,17 +59,20 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
     ``referred_by`` holds, for each pick, the id of the earlier pick (or ``shown`` item) whose text refers to it, or
     None, and ``reference_kinds`` how it does. ``followed`` holds each name that was searched for, the ids of the
     candidates that it added, and those of them that were selected. ``queries`` holds the question and its
-    sub-questions, and ``serves`` for each pick the one that it serves best, or None if there is only the question. With
-    ``shadow`` all of this is about what the selection would have returned, and ``returned`` holds the ids of what the
-    call returned.
+    sub-questions, and ``serves`` for each pick the one that it serves best, or None if there is only the question.
+    ``with_name``, ``named`` and ``linked`` count the candidates that have a name, whose name stands in the text of
+    another one, and to which a link of another one leads; None if no references are read. With ``shadow`` all of this
+    is about what the selection would have returned, and ``returned`` holds the ids of what the call returned.
     """
     ids, selection = selected.pool.ids, selected.selection
+    counts = None if selected.texts is None else selected.texts.name_counts
     picked = {*selection.indices.tolist()}
     shadow = {"shadow": True, "returned": [*selected.returned_ids], "error": selected.error}
     return {
         "selector": repr(request.selector),
         "fetch_k": selected.pool.fetch_k,
         "candidates": len(ids),
+        **(dict.fromkeys(NameCounts._fields) if counts is None else counts._asdict()),
         "queries": [*selected.queries],
         "ids": selected.ids,
         "serves": selected.serving,
@@ -121,6 +130,33 @@ def warn_of_ignored_scores(request: Request, owner: Settings, selected: ItemSele
             f"the {name} of the candidates is ignored: it orders them otherwise than their cosine with the query, "
             f"which is the relevance here. relevance={name!r} selects by it; relevance='cosine' keeps the cosine "
             "without this warning"
+        )
+
+
+def warn_of_unused_references(request: Request, owner: Settings, selected: ItemSelection) -> None:
+    """Warn, once for each ``owner``, if titles or links are set and no text was ever named or reached by them.
+
+    A search with fewer than two candidates does not count.
+    """
+    counts = None if selected.texts is None or "_reached" in owner.__dict__ else selected.texts.name_counts
+    if counts is None or len(selected.pool.items) < 2:
+        return
+    unused = []
+    with _COUNTING:
+        for name, reached in (("title", counts.named or counts.linked), ("links", counts.linked)):
+            if getattr(request.settings, name) is not None:
+                # Not private attributes of pydantic, for the reason that _is_first gives.
+                searches = owner.__dict__.get(f"_searches_{name}", 0) + 1
+                owner.__dict__[f"_searches_{name}"] = -math.inf if reached else searches
+                if searches == SEARCHES and not reached:
+                    unused.append(name)
+        first = bool(unused) and _is_first(owner, "_reached")
+    if first:
+        what = " and ".join(f"{name}=" for name in unused)
+        warn(
+            f"{what}: in {SEARCHES} searches no candidate was named or linked to by another one. Compare the values "
+            f"of {what} with the ids, titles and texts of the candidates; the event of each search counts with_name, "
+            "named and linked"
         )
 
 

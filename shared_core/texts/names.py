@@ -8,16 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from .headings import LINE, split_heading
+from .markup import strip_markup
+from .titles import HEAD, as_key, clean_title, is_title, shorten_titles, without_brackets
 from .words import split_words
 
-# A name has at most this many words and at least this many letters.
-MOST_WORDS, LEAST_LETTERS = 12, 3
-# read_name looks at this many characters of a text. A heading, and what stands before a name, are not longer than LINE.
-HEAD, LINE = 200, 60
-# "Mercury (planet)" is called "Mercury".
-_BRACKETS = re.compile(r"[(\[（［][^()\[\]（）［］]*[)\]）］]\s*\Z")
-# A line that ends like this is a sentence or leads to one, and no heading.
-_SENTENCE_ENDS = tuple(".,;:!?。，；：！？،؛।")
 # Words that begin a sentence with a capital and no name. In German the next noun has a capital too.
 _OPENING = frozenset(
     split_words(
@@ -28,6 +23,16 @@ _OPENING = frozenset(
 )
 _MONTHS = frozenset(
     split_words("january february march april may june july august september october november december")
+)
+# Words with which an instruction begins, where one further word has a capital: "Click Save", "Klicken Sie".
+_INSTRUCTIONS = frozenset(
+    split_words(
+        "click tap press select choose pick open close save enter type go see visit check uncheck drag scroll navigate "
+        "install run use add remove delete create edit configure enable disable download upload note read contact ask "
+        "klicken tippen drücken wählen öffnen schließen speichern geben gehen siehe besuchen prüfen "
+        "cliquez appuyez sélectionnez choisissez ouvrez fermez enregistrez saisissez voir allez "
+        "haga pulse seleccione elija abra cierre guarde escriba vea véase vaya"
+    )
 )
 # Words that only German has so often, where every noun has a capital.
 _GERMAN = frozenset(("und", "der", "das"))
@@ -65,21 +70,23 @@ _NEXT = re.compile(
 # A sentence begins after a mark at the end of the word before, and in a new paragraph.
 _NEW_SENTENCE = re.compile(rf"\A{_PIECE}[.!?:]|\n[{_GAP}]*\n")
 
-Key = tuple[str, ...]
-
 
 def read_name(text: str) -> str:
     """The name of a text that has no title: its heading, or the capitalised words that it begins with.
 
-    The first line is a heading if it is a Markdown heading (``# Title``), or if it is short, does not end like a
-    sentence, and further lines follow. Else the name is the run of two or more capitalised words with which the text
-    begins. A word such as "of" or "von" may stand inside of it. Articles and prepositions before it are left out, and
-    so is a number with which the text begins. Scripts without capitals have names only in headings.
+    The heading is the ``title`` in the front matter (YAML or TOML), an ``<h1>`` or ``<title>`` before all other text,
+    or the first line, if it is bold or a heading of Markdown (``# Title``, or underlined). Without such marks the
+    first line is a heading if it is short, does not end like a sentence, and further lines follow. A heading loses its
+    markup, its number ("3.2", "Chapter 3:") and its anchor. A heading that says nothing ("Untitled") is none.
+
+    Else the name is the run of two or more capitalised words with which the text begins. A word such as "of" or "von"
+    may stand inside of it. Articles and prepositions before it are left out, and so is a number with which the text
+    begins. An instruction of two words ("Click Save") is no name. Scripts without capitals have names only in headings.
 
     Parameters
     ----------
     text : str
-        The text. Only its first 200 characters, without white space before them, are read.
+        The text. A heading is looked for in its first 2,000 characters, other names in its first 200.
 
     Returns
     -------
@@ -96,22 +103,17 @@ def read_name(text: str) -> str:
     >>> read_name("The river is long.")
     ''
     """
-    head = text[: HEAD * 10].lstrip()[:HEAD]
-    line, _, rest = head.partition("\n")
-    line, marked = line.strip(), line.startswith("#")
-    if marked and (name := line.strip("# \t")):
-        return name
-    following = rest.lstrip()
-    # A text with fixed line lengths goes on in lower case.
-    if (
-        following
-        and not following[0].islower()
-        and line[0].isalnum()
-        and len(line) <= LINE
-        and not line.endswith(_SENTENCE_ENDS)
-        and as_key(line)
-    ):
-        return line
+    return shorten_titles([_read_name(text)])[0]
+
+
+def _read_name(text: str) -> str:
+    """:func:`read_name` with the number of a heading."""
+    heading, rest = split_heading(text)
+    return heading or _read_first_run(rest)
+
+
+def _read_first_run(head: str) -> str:
+    """The run of capitalised words with which a text begins; empty if it has fewer than two words."""
     # Saves the search in texts without capitals.
     if not any(map(str.isupper, head[: LINE + 1])):
         return ""
@@ -123,23 +125,31 @@ def read_name(text: str) -> str:
             run = run[1:]
         if run:
             name = " ".join(run)
-            return name if len(run) > 1 and as_key(name) else ""
+            return name if len(run) > 1 and not _is_instruction(run) and as_key(name) else ""
     return ""
+
+
+def _is_instruction(run: list[str]) -> bool:
+    """Whether two words that begin a sentence tell somebody to do something: "Click Save"."""
+    return len(run) == 2 and run[0].casefold() in _INSTRUCTIONS
 
 
 def find_names(texts: Sequence[str], known: Iterable[str], most: int = 20) -> list[str]:
     """The names in the texts that none of ``known`` is, each once, in the order of the texts; at most ``most``.
 
-    A name of one word counts inside of a sentence only, and not in German, where every noun has a capital.
+    A name of one word counts inside of a sentence only, and not in German, where every noun has a capital. Instructions
+    of two words at the beginning of a sentence ("Click Save") are no names.
     """
     seen, found = {as_key(name) for name in known} | {()}, []
-    for text in texts:
+    for text in map(strip_markup, texts):
         words = text.split()
         german = 20 * sum(word in _GERMAN for word in words) > len(words)
         for _, opens, run in capitalised_runs(text):
             if opens and run[0].casefold() in _OPENING:
                 run = run[1:]
             if len(run) < 2 and (german or opens or len("".join(run)) < 4):
+                continue
+            if opens and _is_instruction(run):
                 continue
             name = " ".join(run)
             if (key := as_key(name)) not in seen and not all(word.isdigit() or word in _MONTHS for word in key):
@@ -205,38 +215,32 @@ def capitalised_runs(text: str) -> Iterator[tuple[int, bool, list[str]]]:
             yield word.start("marks"), opens, run.split()
 
 
-def as_key(name: str) -> Key:
-    """The words by which names are compared; empty if ``name`` is too long or too short for a name."""
-    return key_of_words(_without_brackets(name)) if len(name) <= HEAD else ()
+def list_names(titles: Sequence[str | None] | None, texts: Sequence[str]) -> list[list[str]]:
+    """The full name of each text, and the short forms of it that other texts may use; the name may be empty.
 
-
-def key_of_words(name: str) -> Key:
-    """:func:`as_key` of a name without brackets at its end."""
-    words = tuple(split_words(name)) if len(name) <= HEAD else ()
-    characters = "".join(words)
-    letters = len(characters) - characters.count("_") - sum(map(str.isdigit, characters))
-    return words if letters >= LEAST_LETTERS and len(words) <= MOST_WORDS else ()
-
-
-def _without_brackets(name: str) -> str:
-    """``name`` without what stands in brackets at its end."""
-    return _BRACKETS.sub("", name) or name
-
-
-def list_names(title: str | None, text: str) -> list[str]:
-    """The full name of a text, and the short forms of it that other texts may use.
-
-    "Hoosick, New York" is called "Hoosick", "Arsenal F.C." "Arsenal", and "Timothy James McVeigh", where it is read in
-    the text, "Timothy McVeigh".
+    It is the title, without what its site and its numbering put around it. Without a title that says something it is
+    the name that :func:`read_name` reads.
     """
-    if not title or not title.strip():
-        name = _without_brackets(read_name(text))
-        words = name.split()
-        capitals = len(words) > 2 and all(word[0].isupper() for word in words)
-        return [name, f"{words[0]} {words[-1]}"] if capitals else [name]
-    name = _without_brackets(title.strip()[: HEAD + 1])
+    cleaned = [clean_title(title) if title else "" for title in titles or [""] * len(texts)]
+    # "Untitled | FilmBase"
+    titled = [title if is_title(title) else "" for title in shorten_titles(cleaned)]
+    read = shorten_titles(["" if title else _read_name(text) for title, text in zip(titled, texts, strict=True)])
+    return [_forms_of_title(title) if title else _forms_of_read(name) for title, name in zip(titled, read, strict=True)]
+
+
+def _forms_of_title(title: str) -> list[str]:
+    """ "Hoosick, New York" is called "Hoosick", and "Arsenal F.C." "Arsenal"."""
+    name = without_brackets(title[: HEAD + 1])
     place, *further = name.split(", ")
     if len(further) == 1 and all(word[0].isupper() for word in further[0].split()):
         return [name, place]
     *words, last = name.split()
     return [name, " ".join(words).rstrip(",")] if words and last.endswith(".") and len(last) > 2 else [name]
+
+
+def _forms_of_read(name: str) -> list[str]:
+    """ "Timothy James McVeigh", where it is read in the text, is called "Timothy McVeigh"."""
+    name = without_brackets(name)
+    words = name.split()
+    capitals = len(words) > 2 and all(word[0].isupper() for word in words)
+    return [name, f"{words[0]} {words[-1]}"] if capitals else [name]

@@ -7,8 +7,8 @@ one refers to it.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress, count
 from types import NoneType
 from typing import Any
@@ -19,8 +19,14 @@ from numpy.typing import NDArray
 from .._validation import as_identifiers
 from ..candidates import REFERENCE_KINDS, References
 from ..errors import InvalidInputError
-from .names import Key, as_key, key_of_words, list_names
-from .words import Text, check_strings, space_words
+from .names import list_names
+from .titles import Key, as_key, clean_title, key_of_words
+from .words import Text, bare_word, check_strings, space_words
+
+# Which letters of a word are capitals.
+Capitals = tuple[bool, ...]
+
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/?#]*)([^#]*)")
 
 
 def find_references(
@@ -36,7 +42,8 @@ def find_references(
     each place of a text the longest name counts: a text about New York City does not name New York. A name of several
     words may be written in upper or lower case. A name of one word counts only with the capitals that it has. It does
     not count if it is an ordinary word: if it is in lower case, without digits or underscores, or if a text has it in
-    lower case. Candidates with the same name are parts of one document and never refer to each other.
+    lower case. A text that has no accents at all may write a name without its accents, and a name that has none may
+    have them in a text. Candidates with the same name are parts of one document and never refer to each other.
 
     A name that stands in many texts says little. Let n' candidates have other names, and let m of them contain the
     name. Then it weighs log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1. The weight is 1 for a name
@@ -47,10 +54,13 @@ def find_references(
     texts : sequence of n str
         The texts of the candidates.
     titles : sequence of n str or None, optional
-        Their names. :func:`read_name` reads the name of a text without a title (None or empty).
+        Their names. What a site puts around its titles (" | FilmBase") does not count, nor do the numbers of headings
+        ("3.2", "Chapter 3:"). :func:`read_name` reads the name of a text without a title: None, empty, or one that says
+        nothing ("Untitled", "Document1").
     links : sequence of n iterables or None, optional
-        What each text links to: ids, URLs or titles of other documents. A text with a list of links refers to the
-        candidates that they lead to, and to no others: it is not searched for names. None: the text has no such list.
+        What each text links to: ids, URLs or titles of other documents. URLs are compared without their fragment and
+        their final "/". A text with a list of links refers to the candidates that they lead to, and to no others: it is
+        not searched for names. None: the text has no such list.
     keys : sequence of n iterables, optional
         What else links may call each candidate: its id, its URL.
 
@@ -84,19 +94,18 @@ def find_references(
     for what, column in (("titles", titles), ("links", links), ("keys", keys)):
         if column is not None and len(column) != len(texts):
             raise InvalidInputError(f"{what} must have {len(texts)} rows, one for each candidate, got {len(column)}")
-    return find_split_references(list(map(Text, texts)), titles, links, keys)
+    return find_split_references(list(map(Text, texts)), list_names(titles, texts), titles, links, keys)
 
 
 def find_split_references(
     texts: Sequence[Text],
+    names: Sequence[Sequence[str]],
     titles: Sequence[str | None] | None,
     links: Sequence[Iterable[Hashable] | None] | None,
     keys: Sequence[Iterable[Hashable]] | None,
 ) -> References:
-    """:func:`find_references` for texts that may have been split already; the arrays are read-only."""
+    """:func:`find_references` for texts that are split, and named by :func:`list_names`; the arrays are read-only."""
     n = len(texts)
-    titles = [None] * n if titles is None else titles
-    names = [list_names(title, text.text) for title, text in zip(titles, texts, strict=True)]
     name_keys = [list(map(key_of_words, forms)) for forms in names]
     documents: dict[Key, list[int]] = defaultdict(list)
     for row, (key, *_) in enumerate(name_keys):
@@ -108,10 +117,16 @@ def find_split_references(
             if key not in documents:
                 bearers.setdefault(key, []).append(row)
     bearers.pop((), None)
-    linked = {} if links is None else _follow_links(links, [()] * n if keys is None else keys, titles, bearers)
+    linked: dict[int, set[int]] = {}
+    if links is not None:
+        own = [
+            [name for name in (title, *forms[:1]) if name]
+            for title, forms in zip(titles or [""] * n, names, strict=True)
+        ]
+        linked = _follow_links(links, [()] * n if keys is None else keys, own, bearers)
     # The kind counts where the strength is above 0. 0 is "name".
     strength, kinds = np.zeros((n, n), np.float32), np.zeros((n, n), np.int8)
-    for row, in_text in _find_in_texts(texts, linked, bearers, _written_forms(names, name_keys)):
+    for row, in_text in _find_in_texts(texts, linked, bearers, _capitals_of(names, name_keys)):
         for key in in_text.difference(name_keys[row]):
             strength[row, bearers[key]] = 1
     for row, targets in linked.items():
@@ -135,74 +150,113 @@ def weigh(m: NDArray[Any], others: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(m < others, weights.clip(0, 1), 0.0)
 
 
-def _written_forms(called: Sequence[Sequence[str]], own: Sequence[Sequence[Key]]) -> dict[str, set[str]]:
-    """How names of one word are written. A word in lower case is none, if it has no digit or underscore."""
-    written: dict[str, set[str]] = defaultdict(set)
+def as_address(link: Hashable) -> Hashable:
+    """A URL as it is compared: without its fragment and final "/", its host in lower case. Other values as they are."""
+    address = _ADDRESS.match(link) if isinstance(link, str) else None
+    return link if address is None else address[1].lower() + address[2].rstrip("/")
+
+
+def _capitals_of(called: Sequence[Sequence[str]], own: Sequence[Sequence[Key]]) -> dict[Key, set[Capitals]]:
+    """The capitals of names of one word. A word in lower case is no name, if it has no digit or underscore."""
+    capitals: dict[Key, set[Capitals]] = defaultdict(set)
     for name, key in zip(chain(*called), chain(*own), strict=True):
         if len(key) == 1:
             form = space_words(name).strip()
             if not form.islower() or re.search(r"[\d_]", form):
-                written[key[0]].add(form)
-    return written
+                capitals[key].add(_find_capitals(form))
+    return capitals
+
+
+def _find_capitals(word: str) -> Capitals:
+    """Which letters of a word are capitals. Accents do not change it."""
+    return tuple(map(str.isupper, word))
 
 
 def _follow_links(
     links: Sequence[Iterable[Hashable] | None],
     keys: Sequence[Iterable[Hashable]],
-    titles: Sequence[str | None],
+    names: Sequence[Iterable[str]],
     bearers: Mapping[Key, list[int]],
 ) -> dict[int, set[int]]:
     """For each text with a list of links, the rows that they lead to, by key, title or name."""
-    rows_of: dict[Hashable, list[int]] = defaultdict(list)
-    for row, (own, title) in enumerate(zip(keys, titles, strict=True)):
+    rows_of: dict[Hashable, set[int]] = defaultdict(set)
+    for row, (own, called) in enumerate(zip(keys, names, strict=True)):
         # A link may also be a title that is too short or too long for a name that is found in texts.
-        for name in (*as_identifiers(own, f"keys: row {row}"), *([title] if title else [])):
-            rows_of[name].append(row)
+        for name in (*as_identifiers(own, f"keys: row {row}"), *called):
+            rows_of[name].add(row)
+            rows_of[as_address(name)].add(row)
     reached: dict[int, set[int]] = {}
     for row, targets in enumerate(links):
         if targets is not None:
             reached[row] = set()
             for target in as_identifiers(targets, f"links: row {row}"):
-                by_name = bearers.get(as_key(target), []) if isinstance(target, str) else []
-                reached[row].update(rows_of.get(target, ()), by_name)
+                by_name = bearers.get(as_key(clean_title(target)), []) if isinstance(target, str) else []
+                # A link to a place in a page leads to the passage with this address, or else to the page.
+                reached[row].update(rows_of.get(target) or rows_of.get(as_address(target), ()), by_name)
     return reached
 
 
-def _find_in_texts(
-    texts: Sequence[Text], skipped: Container[int], sought: Iterable[Key], written: Mapping[str, set[str]]
-) -> Iterator[tuple[int, set[Key]]]:
-    """The row of each text with the sought names that stand in it.
+class _Names:
+    """Names as they are looked up in a text: by their first two words, longest first. So the time is linear.
 
-    Names are looked up by their first two words, longest first. So the time is linear in the length of the texts.
+    ``names`` maps the words that are looked for to the name.
     """
-    sought = set(sought)
-    lengths: dict[str, list[int]] = {}
-    for length, first in sorted({(len(key), key[0]) for key in sought}, reverse=True):
-        lengths.setdefault(first, []).append(length)
-    pairs = {key[:2] for key in sought}
+
+    def __init__(self, names: Mapping[Key, Key]) -> None:
+        self.names = names
+        self.lengths: dict[str, list[int]] = {}
+        for length, first in sorted({(len(key), key[0]) for key in names}, reverse=True):
+            self.lengths.setdefault(first, []).append(length)
+        self._pairs = {key[:2] for key in names}
+
+    def find_starts(self, words: Sequence[str]) -> Iterator[int]:
+        """Where a name may begin. Many texts have the first word of a name, such as "the", without its second one."""
+        pairs = self._pairs
+        for start in compress(count(), map(self.lengths.__contains__, words)):
+            if (words[start], *words[start + 1 : start + 2]) in pairs or (words[start],) in pairs:
+                yield start
+
+
+def _find_in_texts(
+    texts: Sequence[Text], skipped: Container[int], sought: Collection[Key], capitals: Mapping[Key, set[Capitals]]
+) -> Iterator[tuple[int, set[Key]]]:
+    """The row of each text with the sought names that stand in it."""
+    as_written = without_accents = _Names({key: key for key in sought})
+    accented = [key for key in sought if not "".join(key).isascii()]
+    if accented:
+        # What a text without accents calls them. Two names that differ only by their accents are not told apart there.
+        keys = [tuple(map(bare_word, key)) for key in accented]
+        number = Counter(keys)
+        once = {key: name for key, name in zip(keys, accented, strict=True) if number[key] == 1}
+        without_accents = _Names(once | as_written.names)
+    vocabulary = set(chain(*sought))
     ordinary: set[Key] = set()
     found: dict[int, set[Key]] = {}
     for row, text in enumerate(texts):
         if row in skipped:
             continue
-        words = text.words
+        words, names = text.words, without_accents
+        if not "".join(words).isascii():
+            plain = {word: bare for word in {*words} if (bare := bare_word(word)) != word}
+            # A name without accents may have them in a text that has some.
+            if plain:
+                names = as_written
+                words = [word if word in vocabulary else plain.get(word, word) for word in words]
         named, end = set(), 0
-        for start in compress(count(), map(lengths.__contains__, words)):
-            first = words[start]
-            # Many texts have the first word of a name, such as "the", without its second one.
-            if start < end or ((first, *words[start + 1 : start + 2]) not in pairs and (first,) not in pairs):
+        for start in names.find_starts(words):
+            if start < end:
                 continue
-            for length in lengths[first]:
+            for length in names.lengths[words[start]]:
                 # Shorter than ``length`` at the end of the text.
-                key = tuple(words[start : start + length])
-                if key not in sought:
+                name = names.names.get(tuple(words[start : start + length]))
+                if name is None:
                     continue
-                if len(key) == 1 and text.written[start] not in written[first]:
+                if len(name) == 1 and _find_capitals(text.written[start]) not in capitals[name]:
                     if text.written[start].islower():
-                        ordinary.add(key)
+                        ordinary.add(name)
                     continue
-                named.add(key)
-                end = start + len(key)
+                named.add(name)
+                end = start + len(name)
                 break
         found[row] = named
     return ((row, named - ordinary) for row, named in found.items())

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..candidates import Parts, References
+from ..candidates import REFERENCE_KINDS, Parts, References
+from .names import list_names
 from .references import find_split_references
+from .titles import as_key
 from .words import Text, match_split_words
+
+
+class NameCounts(NamedTuple):
+    """How many candidates have a name, are named by another one, and are linked to."""
+
+    with_name: int
+    named: int
+    linked: int
 
 
 class Texts:
@@ -32,7 +42,7 @@ class Texts:
         self.bodies = texts if bodies is None else bodies
         self._texts = list(map(Text, texts))
         self._bodies = self._texts if bodies is None else list(map(Text, bodies))
-        self._more: dict[str, Any] = {"titles": titles, "links": links, "keys": keys}
+        self._columns: dict[str, Any] = {"titles": titles, "links": links, "keys": keys}
         self._refer = refer
         self._matches: dict[tuple[str, ...], Parts] = {}
         self._taken: dict[tuple[int, ...], Texts] = {}
@@ -45,11 +55,26 @@ class Texts:
         return self._matches[questions]
 
     @cached_property
+    def names(self) -> list[list[str]]:
+        """The full name of each text, which may be empty, and its short forms."""
+        return list_names(self._columns["titles"], self.bodies)
+
+    @cached_property
     def references(self) -> References | None:
         """Which texts refer to which others; None if they are not to be read, or if there is no text."""
         if not self._refer or not any(self.bodies):
             return None
-        return find_split_references(self._bodies, **self._more)
+        return find_split_references(self._bodies, self.names, **self._columns)
+
+    @cached_property
+    def name_counts(self) -> NameCounts | None:
+        """How many texts have a name or are referred to; None if no references are read."""
+        if self.references is None:
+            return None
+        strength, _, kinds = self.references
+        refers = strength > 0
+        of_kind = [int((refers & (kinds == kind)).any(axis=0).sum()) for kind in range(len(REFERENCE_KINDS))]
+        return NameCounts(sum(bool(as_key(name)) for name, *_ in self.names), *of_kind)
 
     def take(self, rows: Sequence[int]) -> Texts:
         """The texts at these rows, which are not split again."""
@@ -59,8 +84,11 @@ class Texts:
             taken.bodies = [self.bodies[row] for row in key]
             taken._texts = [self._texts[row] for row in key]
             taken._bodies = taken._texts if self._bodies is self._texts else [self._bodies[row] for row in key]
-            taken._more = {
-                name: None if column is None else [column[row] for row in key] for name, column in self._more.items()
+            taken._columns = {
+                name: None if column is None else [column[row] for row in key] for name, column in self._columns.items()
             }
+            if self._refer:
+                # What a site puts around its titles is seen best among all of them.
+                taken.names = [self.names[row] for row in key]
             self._taken[key] = taken
         return self._taken[key]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -50,6 +52,8 @@ from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 LAST, HIDDEN = 19, 24
 # How many names and links are followed, and how many items each search for a name adds at most.
 FOLLOWED, FOLLOW_K = 20, 2
+# After how many searches without a reference there is a warning.
+SEARCHES = 20
 # A text is not called by a name that stands this far from its beginning.
 START = "this passage has more words than anybody wants to read, before it says"
 NAMING, NAMED = f"{START} that Ann Lee made it.", "she comes from there."
@@ -141,7 +145,14 @@ URL = "https://example.org/19"
         ({"text": "passage 0", "links": "doc-19"}, {}, {}, 2),
         *(
             ({"text": "passage 0", "links": link}, {"url": URL}, {"links": links}, LAST)
-            for link in ("doc-19", "Ann Lee", URL, ["doc-19"], ["nowhere", "Ann Lee"])
+            for link in (
+                "doc-19",
+                "Ann Lee",
+                f"{URL}/#born",
+                "nowhere, Ann Lee",
+                '["doc-19"]',
+                ["nowhere", {"url": URL}],
+            )
             for links in ("links", lambda item: metadata(item).get("links"), {"doc-0": link})
         ),
         # A text with links refers to nothing else.
@@ -166,8 +177,8 @@ def test_a_key_that_no_candidate_has_is_warned_of_and_a_wrong_link_is_refused(su
     for name in ("title", "links"):
         with pytest.warns(SetSelectWarning, match=rf"{name} .*'titel'.* 20 .*'number', 'title'"):
             assert {*found(subject, story(), **{name: "titel"})} == {0, 1, LAST}
-    with pytest.raises(InvalidInputError, match=r"links of item 0 .*doc-0.* 5"):
-        found(subject, replaced(story(), 0, links=5), links="links")
+    with pytest.raises(InvalidInputError, match=r"links of item 0 .*doc-0.* 5\.5"):
+        found(subject, replaced(story(), 0, links=5.5), links="links")
 
 
 @over(EXAMPLES)
@@ -221,6 +232,62 @@ def test_a_key_that_is_there_stays_and_an_id_stands_for_a_missing_name(subject: 
     made = subject.make(subject.open(rows, subject.kinds[0]), k=3, selector="mmr")
     subject.run(made, rows, told)
     assert told[-1]["referred_by"] == [None] * 3
+
+
+@OVER_READERS
+def test_the_event_counts_names_and_links(subject: Subject) -> None:
+    rows, told = replaced(replaced(story(), 3, title="Bob Ray"), 5, links=["doc-7", "nowhere"]), list[Any]()
+    for settings in ({}, {"links": "links"}, {"selector": "mmr"}):
+        found(subject, rows, told, **settings)
+    counts = [[one[key] for key in ("candidates", "with_name", "named", "linked")] for one in told]
+    assert counts == [[20, 2, 1, 0], [20, 2, 1, 1], [20, None, None, None]]
+
+
+@OVER_READERS
+@pytest.mark.parametrize(
+    ("settings", "last", "warned"),
+    [
+        ({"title": "other"}, {}, ["title"]),
+        ({"links": "links"}, {}, ["links"]),
+        ({"title": "other", "links": "links"}, {}, ["title", "links"]),
+        ({"title": "other", "links": "links"}, {"other": "Ann Lee"}, ["links"]),
+        ({"title": "other", "links": "links"}, {"url": "nowhere"}, []),
+        ({"title": "title"}, {"title": "Ann Lee"}, []),
+        ({"title": "other", "selector": "ndpp"}, {}, None),
+        ({}, {}, []),
+    ],
+    ids=name_of,
+)
+def test_titles_and_links_that_are_of_no_use_are_warned_of_once(
+    subject: Subject, settings: dict[str, Any], last: dict[str, Any], warned: list[str] | None
+) -> None:
+    rows = replaced(replaced(story(), LAST, **{"title": None, **last}), 3, other="Bob Ray", links="nowhere")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = subject.make(subject.open(rows, subject.kinds[0]), k=3, **settings)
+        caught.clear()
+        for search in range(2 * SEARCHES):
+            assert [str(one.message) for one in caught if "20 searches" in str(one.message)] == [] or search >= SEARCHES
+            subject.run(made, rows)
+    said = [str(one.message) for one in caught if f"{SEARCHES} searches" in str(one.message)]
+    assert [[name for name in ("title", "links") if f"{name}=" in message] for message in said] == (
+        [warned] if warned else []
+    )
+
+
+def test_searches_of_several_threads_count_together_and_small_ones_do_not() -> None:
+    rows = replaced(replaced(story(), LAST, title=None), 3, other="Bob Ray")
+    retriever = RETRIEVERS[0].make(RETRIEVERS[0].open(rows, RETRIEVERS[0].kinds[0]), k=3, title="other")
+    before = copy.copy(retriever)
+    alone = RETRIEVERS[0].make(RETRIEVERS[0].open(rows[3:4], RETRIEVERS[0].kinds[0]), k=3, title="other")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(lambda _: retriever.invoke(QUERY), range(3 * SEARCHES)))
+        for _ in range(SEARCHES):
+            alone.invoke(QUERY)
+    assert len([one for one in caught if f"{SEARCHES} searches" in str(one.message)]) == 1
+    assert before == retriever
 
 
 # Following

@@ -7,13 +7,11 @@ from types import SimpleNamespace
 from typing import Any, get_args
 
 import numpy as np
-import pandas as pd
 import pytest
 from langchain_core.documents import Document
 from llama_index.core.schema import TextNode
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.names import read_links, read_title, read_titles
 from shared_core.retrieval.results import sort_items
 from shared_core.retrieval.settings import Order
 from shared_core.retrieval.values import join_values, read_numbers, read_values
@@ -45,29 +43,6 @@ def test_a_mapping_needs_ids() -> None:
         read_numbers([Document("x")], {"a": 1.0}, "quality")
 
 
-@pytest.mark.parametrize(
-    ("metadata", "title"),
-    [
-        ({}, ""),
-        ({"title": None, "Title": " Ann Lee "}, "Ann Lee"),
-        ({"title": 7, "Header 1": "Guide", "Header 2": "Usage"}, "Guide"),
-        ({"header_path": "/"}, ""),
-        ({"header_path": "/Guide/Usage/"}, "Guide"),
-        ({"file_name": "README.md"}, ""),
-        ({"file_name": "report_final.pdf", "filename": "Forbidden_Ground.html"}, "Forbidden Ground"),
-        ({"file_name": "北京.md"}, "北京"),
-        ({"source": "Handbook"}, ""),
-        ({"source": "C:\\texts\\Ann Lee.txt"}, "Ann Lee"),
-        ({"source": "https://example.org/wiki/Ann_Lee_(director)?x=A/B#Life"}, "Ann Lee (director)"),
-        ({"source": "https://example.org/"}, ""),
-    ],
-)
-def test_a_title_is_what_loaders_write_and_a_file_name_only_if_it_reads_like_one(
-    metadata: dict[str, Any], title: str
-) -> None:
-    assert read_title(metadata) == title
-
-
 @pytest.mark.parametrize("value", [np.nan, "7", None])
 def test_a_value_that_is_no_number_is_named(value: Any) -> None:
     with pytest.raises(InvalidInputError, match=rf"costs of item 0 \(id 'a'\) is {value!r}, which is not"):
@@ -83,15 +58,6 @@ def test_names_are_read_like_numbers() -> None:
     assert read_values(DOCUMENTS, "good", "source") == [1, 2.5]
     assert read_values(DOCUMENTS, lambda item: item.id, "source") == ["a", "b"]
     assert read_values(DOCUMENTS, {"b": "y.md", "a": "x.md"}, "source") == ["x.md", "y.md"]
-
-
-@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT, ""], ids=repr)
-def test_a_value_that_a_table_lacks_is_no_title_and_no_link(missing: Any) -> None:
-    items = [Document("x", metadata={"name": name, "title": "A Film"}) for name in (missing, "Ann Lee")]
-    assert read_titles(items, "name") == ["A Film", "Ann Lee"]
-    links: list[Any] = [missing, [missing, "Ann Lee", 7, " "], [missing], " "]
-    items = [Document("x", metadata={"links": some}) for some in links]
-    assert read_links(items, "links") == [None, ("Ann Lee", "7"), (), None]
 
 
 def test_the_text_of_an_example_is_in_the_order_of_its_keys() -> None:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setselect import read_name
-from shared_core.texts.names import as_key, capitalised_runs, find_names, list_names
+from shared_core.texts.names import capitalised_runs, find_names, list_names
+from shared_core.texts.titles import as_key
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,52 @@ from shared_core.texts.names import as_key, capitalised_runs, find_names, list_n
         ("", ""),
         (" \n#\n", ""),
         ("A " * 1000, ""),
+        # Front matter, and what is none.
+        ("---\nauthor: Bob Ray\ntitle: Ann Lee\n---\n\nShe was born.", "Ann Lee"),
+        ('\ufeff---\r\ntitle: "Ann Lee"\r\n---\r\nShe was born.', "Ann Lee"),
+        ("+++\ntitle = 'Ann Lee'\n+++\nShe was born.", "Ann Lee"),
+        ("---\nTitle: >-\n  Ann Lee\ntags: [a]\n---\n", "Ann Lee"),
+        ("---\nlayout: page\n---\n# Ann Lee\nShe was born.", "Ann Lee"),
+        ("---\ntitle: Untitled\n---\n# Ann Lee\nShe was born.", "Ann Lee"),
+        ("---\ntitle: Ann Lee\nsummary: " + "long " * 1000, "Ann Lee"),
+        ("---\n\nAnn Lee was born.", "Ann Lee"),
+        # HTML.
+        ('<h1 class="x">Ann <em>Lee</em></h1>\n<p>She was born.</p>', "Ann Lee"),
+        ("<html><head><title>Ann Lee</title></head><body>She was born.</body></html>", "Ann Lee"),
+        ("<!doctype html>\n<div>\n<h1\n>Ann&nbsp;Lee</h1></div>", "Ann Lee"),
+        ("<html><head><style>h1 {}</style>\n<!-- x --><title>Ann Lee</title>", "Ann Lee"),
+        ("<p>She was born.</p><h1>Ann Lee</h1>", ""),
+        # Lines that are marked in other ways.
+        ("Single sign-on\n====\n\nYou log in once.", "Single sign-on"),
+        ("Single sign-on\n---\nYou log in once.", "Single sign-on"),
+        ("We open at nine.\n---\nThen we close.", ""),
+        ("**Single sign-on**\n\nyou log in once.", "Single sign-on"),
+        ("__Single sign-on__", "Single sign-on"),
+        ("**Ann Lee** was born in Perth.", "Ann Lee"),
+        ("**Note:**\n\nAnn Lee was born.", "Ann Lee"),
+        ("## **3.2 Single sign-on** {#sso}\n\nYou log in once.", "Single sign-on"),
+        ("Chapter 3: Links\n\nA link leads on.", "Links"),
+        ("# C#\n\nA language.", "C#"),
+        # What stands before.
+        ("\ufeff# Ann Lee\n\nShe was born.", "Ann Lee"),
+        ("<!-- image -->\n\n## Ann Lee\n\nShe was born.", "Ann Lee"),
+        ("<!-- image -->\n\n<!-- image -->\n\nAnn Lee was born.", "Ann Lee"),
+        ("![Logo](a.png)\n[![Build](b.svg)](https://x.org)\n\n# Ann Lee\nShe was born.", "Ann Lee"),
+        ("#\n\n***\n\n# Ann Lee", "Ann Lee"),
+        ("# Untitled\n\n# Ann Lee\n\nShe was born.", "Ann Lee"),
+        ("# See also\n\nAnn Lee was born.", "Ann Lee"),
+        ("\u200b \u00a0Ann Lee was born.", "Ann Lee"),
+        # Markup in the first sentence.
+        ("_Johan Earl_ was born in 1975.", "Johan Earl"),
+        ("[Johan Earl](https://x.org/" + "x" * 300 + ") was born in 1975.", "Johan Earl"),
+        ("Johan&nbsp;Earl was born in 1975.", "Johan Earl"),
+        ("> **Johan Earl**, an actor, was born in 1975.", "Johan Earl"),
+        # Instructions.
+        ("Click Save to keep the file.", ""),
+        ("Open Settings and scroll.", ""),
+        ("See Also", ""),
+        ("Klicken Sie auf Speichern.", ""),
+        ("Press Trust of India is an agency.", "Press Trust of India"),
     ],
 )
 def test_the_name_of_a_text(text: str, name: str) -> None:
@@ -54,6 +101,24 @@ def test_names_to_follow() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Then click on it. Click Save. Select File, then see Bob Ray.", ["Bob Ray"]),
+        ("Open Settings. Press Enter. Choose Print.", []),
+        ("Klicken Sie auf OK und das Fenster ist zu.", []),
+        ("Cliquez Enregistrer. Haga Clic.", []),
+        ("Visit New York City.", ["Visit New York City"]),
+        ("They use Open Society funds.", ["Open Society"]),
+        ("It is by _Johan Earl_, not **Ann Lee**.", ["Johan Earl", "Ann Lee"]),
+        ("It is by [Johan Earl](Other_Name.md), not <b>Ann Lee</b>.", ["Johan Earl", "Ann Lee"]),
+        ("It is by Johan&nbsp;Earl.", ["Johan Earl"]),
+    ],
+)
+def test_instructions_and_markup_in_texts_with_names_to_follow(text: str, names: list[str]) -> None:
+    assert find_names([text], []) == names
+
+
+@pytest.mark.parametrize(
     ("title", "text", "names"),
     [
         ("Hoosick, New York", "", ["Hoosick, New York", "Hoosick"]),
@@ -65,7 +130,7 @@ def test_names_to_follow() -> None:
     ],
 )
 def test_short_forms(title: str | None, text: str, names: list[str]) -> None:
-    assert list_names(title, text) == names
+    assert list_names([title], [text]) == [names]
 
 
 @pytest.mark.parametrize(
@@ -108,6 +173,17 @@ def test_capitals_of_every_script_are_alike(capital: str) -> None:
     runs = capitalised_runs(text.replace("A", capital))
     assert [(place, opens, " ".join(run)) for place, opens, run in runs] == expected
     assert len(expected) == 4
+
+
+@pytest.mark.parametrize(
+    "piece", ["#\n", "# None\n", "<!--", "<h1", "---\n", "![", "**", "__a", "=\n", "a\n---\n", "title:\n"]
+)
+@pytest.mark.parametrize("before", ["", "---\na: b\n", "# "])
+def test_a_heading_is_looked_for_at_the_beginning_only(before: str, piece: str) -> None:
+    start = process_time()
+    assert len(read_name(before + piece * (1_000_000 // len(piece)))) <= 2_000
+    # Quadratic in the length of the text: minutes.
+    assert process_time() - start < 5
 
 
 HOSTILE = [

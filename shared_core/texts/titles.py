@@ -1,0 +1,190 @@
+"""Titles as sites, converters and scanners write them: what of a title is the name, and which titles are none."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Sequence
+
+from .markup import strip_markup
+from .words import split_words
+
+Key = tuple[str, ...]
+
+# A name has at most this many words and characters, and at least this many letters.
+MOST_WORDS, LEAST_LETTERS, HEAD = 12, 3, 200
+# "Mercury (planet)" is called "Mercury".
+_BRACKETS = re.compile(r"[(\[（［][^()\[\]（）［］]*[)\]）］]\s*\Z")
+# Longer titles are cut before they are read, so that the time does not depend on them.
+LONGEST = 800
+# A part that this many different titles share is that of a site. It goes from either end this many times.
+SHARED_BY, ROUNDS = 3, 3
+# Behind a dash or before the name it goes only if this share of all titles has such a part. "Brazil – United States
+# relations" and "Star Trek: Nemesis" are names.
+NEARLY_ALL = 0.8
+# A title that so many sources share, and so many of the candidates have, says nothing of each of them.
+SOURCES, SHARE_OF_CANDIDATES = 3, 1 / 3
+
+_SEPARATOR = re.compile(r" (?:[|·»•–—-]|::) ")
+_BEFORE = re.compile(rf"{_SEPARATOR.pattern}|: ")
+_NEVER_IN_NAMES = frozenset("|·»•:")
+
+_APPLICATION = re.compile(r"\AMicrosoft (?:Word|PowerPoint|Excel) - ", re.IGNORECASE)
+# Anchors and attributes behind a heading, and the sign of a link to it.
+_ANCHOR = re.compile(r"(?: ?(?:\{[#.:][^{}]*\}|[¶\u200b])| #+)+\Z")
+_PART = (
+    "chapter|section|part|appendix|article|lesson|kapitel|abschnitt|teil|anhang|artikel|chapitre|partie|annexe|"
+    "capítulo|capitulo|sección|anexo|capitolo|hoofdstuk|глава|раздел|часть"
+)
+# What follows must be there. Behind a number that is ``alone`` it is no word in lower case: "3.5 mm jack" is a name.
+_NUMBER = re.compile(
+    rf"""
+    (?: (?i:{_PART}) \s+ (?: \d+ (?:\.\d+)* | (?i:[ivxlc]+) | [A-Z] ) \s* [.:)–—-] \s+ (?=\w)
+    | §+ \s* \d+ [a-z]? (?: \s* [-–] \s* \d+ [a-z]? )? [.:]? \s+ (?=\w)
+    | 第 \s* [\d一二三四五六七八九十百千〇零]+ \s* [章節节回部編编条條款篇课課] [\s:：、.]* (?=\w)
+    | 제 \s* \d+ \s* [장절조편부항] [\s:.]+ (?=\w)
+    | (?P<alone>
+        (?: \d{{1,2}} (?: \.\d{{1,2}} )+ | [A-Z] (?: \.\d{{1,2}} )+ ) [.:)]? \s+ (?=[^\W\d_])
+        | [IVX]{{2,}} [.)] \s+ (?=[^\W\d_]{{3}})
+      )
+    )""",
+    re.VERBOSE,
+)
+_LONE_NUMBER = re.compile(r"(?:\d{1,3}[.):]?|[IVXLC]{1,5}[.)]) +(?=[^\W\d_])")
+_NO_TITLE = re.compile(
+    r"""
+    (?: untitled | unnamed | unbenannt | sans\ titre | sin\ título | senza\ titolo | 無題 | 无标题 )
+        (?: [\s_-]* (?: document | page | note | presentation | spreadsheet | dokument ) )? [\s_(-]* \d* \)?
+    | none | nan | nat | null | nil | undefined | unknown | n/a | <na> | no\ title | title | tbd
+    | (?: (?: powerpoint | microsoft ) [\s-]* )+ (?: presentation | präsentation )
+    | (?: new\ | neues\ )? (?: document | dokument | microsoft\ word\ document )
+    | (?: document | dokument | doc | presentation | präsentation | slide | folie | page | seite | sheet | tabelle
+        | book | mappe | workbook | file | scan | scanned | scanned\ document | fax | image | photo | foto | screenshot
+        | bildschirmfoto | whatsapp\ image | img | dsc[nf]? | pxl | mvimg | vid | mov | dji | gopr )
+        [\s_-]* (?=\d) [\d\s_.:,()-]* (?: (?: at | um | à ) [\d\s_.:-]+ )? (?: [ap]m )?
+    | (?: p | r ) \d{6,}
+    | see\ also | (?: table\ of\ )? contents | read\ more | click\ here | skip\ to\ (?:main\ )?content
+    | [0-9a-f]{8} (?: -[0-9a-f]{4} ){3} -[0-9a-f]{12} | [0-9a-f]{32,}
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_SUFFIX = re.compile(r"\.(?:docx?|pptx?|xlsx?|pdf|odt|odp|txt|md|html?|jpe?g|png|tiff?|heic)\Z", re.IGNORECASE)
+
+
+def is_title(title: str) -> bool:
+    """Whether a title says something: it is not blank, no word for "none", and no name of a program or a scanner.
+
+    >>> [title for title in ("Ann Lee", "untitled", "NaN", "Slide 1", "IMG_1234.jpg", "1984") if is_title(title)]
+    ['Ann Lee', '1984']
+    """
+    title = _APPLICATION.sub("", title[:LONGEST].strip())
+    return bool(title) and not _NO_TITLE.fullmatch(_SUFFIX.sub("", title))
+
+
+def clean_title(title: str) -> str:
+    """The title without markup, its anchor, and the program that made it; empty if what is left is no title.
+
+    >>> list(map(clean_title, ["**Single sign-on** {#sso}", "Microsoft Word - Report.doc", "[Docs](x.md)", "None"]))
+    ['Single sign-on', 'Report', 'Docs', '']
+    """
+    title = _ANCHOR.sub("", " ".join(strip_markup(title[:LONGEST]).split()))
+    if _APPLICATION.match(title):
+        title = _SUFFIX.sub("", _APPLICATION.sub("", title))
+    return title if is_title(title) else ""
+
+
+def shorten_titles(titles: Sequence[str]) -> list[str]:
+    """The titles of a search's candidates without their numbers, and without what a site puts around its titles.
+
+    A number counts as that of a heading only with dots inside, with a sign, or with a word such as "Chapter". A part
+    behind "|", "·", "»" or "::" goes if at least three different titles share it. A part behind a dash, or before a
+    separator or a colon, goes if also nearly all titles have such a part, and so does another number ("3 Results").
+    Different titles stay different: "Home | FilmBase" and "Home | BookBase" stay as they are.
+
+    >>> shorten_titles(["3.2 Single sign-on", "§ 12 Fristen", "第3章 概要", "2001: A Space Odyssey", ""])
+    ['Single sign-on', 'Fristen', '概要', '2001: A Space Odyssey', '']
+    >>> shorten_titles(["Inception | FilmBase", "Heat | FilmBase", "Alien | FilmBase", "Paris | Texas"])
+    ['Inception', 'Heat', 'Alien', 'Paris | Texas']
+    """
+    short = {title: _without_number(title) for title in titles if title}
+    for _ in range(ROUNDS):
+        rests = _cut_shared(set(short.values()))
+        if not rests:
+            break
+        short = {title: rests.get(rest, rest) for title, rest in short.items()}
+    short = {title: _without_number(rest) for title, rest in _without_lone_numbers(short).items()}
+    cut = Counter(rest.casefold() for title, rest in short.items() if rest != title)
+    return [title if cut[short.get(title, "").casefold()] > 1 else short.get(title, "") for title in titles]
+
+
+def _without_number(title: str) -> str:
+    number = _NUMBER.match(title)
+    return title[number.end() :] if number and not (number["alone"] and title[number.end()].islower()) else title
+
+
+def _cut_shared(titles: set[str]) -> dict[str, str]:
+    """What is left of each title that has a part of a site, at its end or else at its beginning."""
+    ends, beginnings = defaultdict[str, dict[str, str]](dict), defaultdict[str, dict[str, str]](dict)
+    for title in titles:
+        if separators := [*_SEPARATOR.finditer(title)]:
+            last = separators[-1]
+            ends[title[last.start() :]][title] = title[: last.start()]
+        if first := _BEFORE.search(title):
+            beginnings[title[: first.end()]][title] = title[first.end() :]
+    shared = [(part[1] in _NEVER_IN_NAMES, rests) for part, rests in ends.items() if len(rests) >= SHARED_BY]
+    before = [rests for rests in beginnings.values() if len(rests) >= SHARED_BY]
+    of_sites = {title for _, rests in shared for title in rests}
+    everywhere = len(of_sites) >= NEARLY_ALL * len(titles)
+    cut = {title: rest for certain, rests in shared if certain or everywhere for title, rest in rests.items()}
+    # A beginning is looked for where no end is shared: one round cuts one part.
+    begun = {title: rest for rests in before for title, rest in rests.items() if title not in cut}
+    if len(begun) >= NEARLY_ALL * len(titles):
+        cut |= begun
+    return {title: rest for title, rest in cut.items() if any(map(str.isalnum, rest))}
+
+
+def _without_lone_numbers(short: dict[str, str]) -> dict[str, str]:
+    """Without the number that nearly all titles begin with, if there are several numbers."""
+    numbers = {rest: number[0] for rest in {*short.values()} if (number := _LONE_NUMBER.match(rest))}
+    if len({*numbers.values()}) < SHARED_BY or len(numbers) < NEARLY_ALL * len({*short.values()}):
+        return short
+    return {title: rest.removeprefix(numbers.get(rest, "")) for title, rest in short.items()}
+
+
+def replace_titles_of_many(
+    titles: Sequence[str], sources: Sequence[Hashable | None], read: Callable[[int], str]
+) -> list[str]:
+    """The titles, with ``read(row)`` in place of a title that many different sources share; where it is not empty.
+
+    >>> replace_titles_of_many(["Docs", "Docs", "Docs", "Ann Lee"], ["a", "b", "c", "d"], "  x ".__getitem__)
+    ['Docs', 'Docs', 'x', 'Ann Lee']
+    """
+    rows_of: dict[str, list[int]] = defaultdict(list)
+    for row, title in enumerate(titles):
+        if title:
+            rows_of[title].append(row)
+    replaced = [*titles]
+    for rows in rows_of.values():
+        different = {sources[row] for row in rows} - {None}
+        if len(different) >= SOURCES and len(rows) >= SHARE_OF_CANDIDATES * len(titles):
+            for row in rows:
+                replaced[row] = read(row).strip() or titles[row]
+    return replaced
+
+
+def as_key(name: str) -> Key:
+    """The words by which names are compared; empty if ``name`` is too long or too short for a name."""
+    return key_of_words(without_brackets(name)) if len(name) <= HEAD else ()
+
+
+def key_of_words(name: str) -> Key:
+    """:func:`as_key` of a name without brackets at its end."""
+    words = tuple(split_words(name)) if len(name) <= HEAD else ()
+    characters = "".join(words)
+    letters = len(characters) - characters.count("_") - sum(map(str.isdigit, characters))
+    return words if letters >= LEAST_LETTERS and len(words) <= MOST_WORDS else ()
+
+
+def without_brackets(name: str) -> str:
+    """``name`` without what stands in brackets at its end."""
+    return _BRACKETS.sub("", name) or name

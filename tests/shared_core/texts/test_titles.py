@@ -1,0 +1,254 @@
+"""Titles as sites, converters and scanners write them: what is left of them, and which ones are none."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared_core.texts.names import list_names
+from shared_core.texts.titles import as_key, clean_title, is_title, replace_titles_of_many, shorten_titles
+
+SITE = ["Inception | FilmBase", "Heat | FilmBase", "Alien | FilmBase"]
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "untitled",
+        "Untitled Document",
+        "Untitled (2)",
+        "Unbenannt 1",
+        "None",
+        "nan",
+        "<NA>",
+        "null",
+        "N/A",
+        " ",
+        "PowerPoint Presentation",
+        "Microsoft PowerPoint Presentation",
+        "New Microsoft Word Document",
+        "Document1",
+        "Dokument 3.docx",
+        "Slide 1",
+        "Folie 12",
+        "scan_20240101",
+        "Scan 001.pdf",
+        "IMG_1234",
+        "DSC0001.JPG",
+        "P1000123.jpg",
+        "PXL_20240101_101112",
+        "Screenshot 2024-01-01 at 10.00.00 PM.png",
+        "123e4567-e89b-12d3-a456-426614174000",
+        "See also",
+        "Table of contents",
+    ],
+)
+def test_a_title_that_says_nothing_is_none(title: str) -> None:
+    assert not is_title(title)
+    assert list_names([title], ["# Opening hours\n\nWe open at nine."]) == [["Opening hours"]]
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Untitled Goose Game",
+        "Null Island",
+        "None Shall Escape",
+        "Nan Goldin",
+        "Page",
+        "Slide",
+        "Scan Lines",
+        "Document Foundation",
+        "1984",
+        "3M",
+        "U2",
+        "Image of Doctor Fu",
+        "Unknown Pleasures",
+        "Photo 51 and its story",
+        "北京",
+    ],
+)
+def test_a_title_that_resembles_one_that_says_nothing_is_one(title: str) -> None:
+    assert is_title(title)
+    assert clean_title(title) == title
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("_Johan Earl_", "Johan Earl"),
+        ("**Johan Earl**", "Johan Earl"),
+        ("[Johan Earl](x.md)", "Johan Earl"),
+        ("Johan&nbsp;Earl", "Johan Earl"),
+        ("<b>Johan</b> Earl", "Johan Earl"),
+        ("`numpy.fft`", "numpy.fft"),
+        ("  Johan\n Earl ", "Johan Earl"),
+        ("Single sign-on {#sso}", "Single sign-on"),
+        ("Single sign-on {: #sso .wide }", "Single sign-on"),
+        ("Single sign-on ¶", "Single sign-on"),
+        ("[Single sign-on](#sso) #", "Single sign-on"),
+        ("Microsoft Word - Annual report.doc", "Annual report"),
+        ("Microsoft Word - Document1.docx", ""),
+        ("**Untitled**", ""),
+        ("C#", "C#"),
+        ("Sets {a, b}", "Sets {a, b}"),
+        ("A [draft]", "A [draft]"),
+    ],
+)
+def test_marks_of_converters_are_no_part_of_a_title(title: str, name: str) -> None:
+    assert clean_title(title) == name
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("3.2 Single sign-on", "Single sign-on"),
+        ("3.2.1. Single sign-on", "Single sign-on"),
+        ("Chapter 3: Single sign-on", "Single sign-on"),
+        ("CHAPTER IV — The Return", "The Return"),
+        ("Appendix B. Licenses", "Licenses"),
+        ("Kapitel 2: Fristen", "Fristen"),
+        ("§ 12 Fristen", "Fristen"),
+        ("§§ 12-14 Fristen", "Fristen"),
+        ("第3章 概要", "概要"),
+        ("第三节 目标", "目标"),
+        ("제3장 개요", "개요"),
+        ("IV. Results", "Results"),
+        ("A.1 Setup", "Setup"),
+    ],
+)
+def test_the_number_of_a_heading_is_no_part_of_a_name(title: str, name: str) -> None:
+    assert shorten_titles([title]) == [name]
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "2001: A Space Odyssey",
+        "1984",
+        "3M",
+        "7 Up",
+        "24 Hours",
+        "3.5 mm jack",
+        "1. FC Köln",
+        "12.05.2020 Protokoll",
+        "Chapter 27",
+        "Part of Me",
+        "Section 8 Housing",
+        "第二次世界大戦",
+        "V. S. Naipaul",
+        "Mr. Bean",
+        "3 Results",
+        "Apollo 13",
+    ],
+)
+def test_a_number_that_is_a_part_of_a_name_stays(title: str) -> None:
+    assert shorten_titles([title]) == [title]
+
+
+@pytest.mark.parametrize(
+    ("titles", "names"),
+    [
+        (SITE, ["Inception", "Heat", "Alien"]),
+        ([*SITE, "Paris | Texas", ""], ["Inception", "Heat", "Alien", "Paris | Texas", ""]),
+        (["A1 » Shop", "B1 » Shop", "C1 » Shop"], ["A1", "B1", "C1"]),
+        (["#7 · o/r · GitHub", "#8 · o/r · GitHub", "#9 · o/r · GitHub"], ["#7", "#8", "#9"]),
+        (["std :: Rust", "core :: Rust", "alloc :: Rust"], ["std", "core", "alloc"]),
+        (
+            [f"{name} - Python documentation" for name in ("Lists", "Sets", "Dicts")],
+            ["Lists", "Sets", "Dicts"],
+        ),
+        (
+            [
+                *(f"{name} - Python 3" for name in ("Lists", "Sets", "Dicts")),
+                *(f"{x} — NumPy" for x in ("a", "b", "c")),
+            ],
+            ["Lists", "Sets", "Dicts", "a", "b", "c"],
+        ),
+        (["FilmBase: Heat", "FilmBase: Alien", "FilmBase: Up"], ["Heat", "Alien", "Up"]),
+        (["FilmBase – Heat", "FilmBase – Alien", "FilmBase – Up"], ["Heat", "Alien", "Up"]),
+        (["1 Introduction", "2 Methods", "3 Results"], ["Introduction", "Methods", "Results"]),
+        (["1. Wir", "2. Ihr", "3) Sie"], ["Wir", "Ihr", "Sie"]),
+        # Two pages of different sites stay different.
+        (
+            ["Home | A", "Home | B", "Ann | A", "Bob | A", "Cid | B", "Dan | B"],
+            ["Home | A", "Home | B", "Ann", "Bob", "Cid", "Dan"],
+        ),
+        # The same page with its site and without it.
+        ([*SITE, "Heat"], ["Inception", "Heat", "Alien", "Heat"]),
+    ],
+)
+def test_what_a_site_puts_around_its_titles_goes(titles: list[str], names: list[str]) -> None:
+    assert shorten_titles(titles) == names
+    assert shorten_titles(titles[::-1]) == names[::-1]
+
+
+@pytest.mark.parametrize(
+    "titles",
+    [
+        SITE[:2],
+        ["Paris | Texas"] * 5,
+        ["Brazil – India relations", "Chile – India relations", "Peru – India relations", "Lima", "Paris"],
+        ["Star Trek: Nemesis", "Star Trek: Picard", "Star Trek: Lost", "Alien", "Heat"],
+        ["Home | FilmBase", "Home | BookBase"],
+        ["Alien-Heat", "Up-Heat", "Lost-Heat"],
+        ["3 Idiots", "7 Up", "24 Hours", "Alien", "Heat"],
+        ["| FilmBase", " | FilmBase", "- | FilmBase"],
+        ["3.1 Overview", "4.1 Overview"],
+    ],
+)
+def test_parts_of_names_stay_and_different_titles_stay_different(titles: list[str]) -> None:
+    assert shorten_titles(titles) == titles
+
+
+def test_an_empty_page_of_a_site_is_called_by_its_heading() -> None:
+    texts = ["", "", "# Opening hours\n\nx"]
+    titles = ["Heat | FilmBase", "Alien | FilmBase", "Untitled | FilmBase"]
+    assert [name for name, *_ in list_names(titles, texts)] == ["Heat", "Alien", "Opening hours"]
+
+
+@pytest.mark.parametrize(
+    ("titles", "sources", "names"),
+    [
+        ("DDDA", "abcd", "xyzA"),
+        # Parts of one document, or of two, or of an unknown number.
+        ("DDDA", "aaad", "DDDA"),
+        ("DDDA", "aabd", "DDDA"),
+        ("DDDA", [None] * 4, "DDDA"),
+        ("DDDA", ["a", None, "b", None], "DDDA"),
+        # Not so many of the candidates.
+        ("DDDABCEFGH", "abcdefghij", "DDDABCEFGH"),
+        ("DDDAAABC", "abcabcab", "xyzuvwBC"),
+        ("   ", "abc", "   "),
+    ],
+)
+def test_a_title_that_many_sources_share_gives_way_to_the_headings(
+    titles: str, sources: list[str | None], names: str
+) -> None:
+    headings = dict(enumerate("xyzuvw???? "))
+    assert replace_titles_of_many([t.strip() for t in titles], sources, headings.__getitem__) == [
+        name.strip() for name in names
+    ]
+    assert replace_titles_of_many(["D"] * 3, ["a", "b", "c"], lambda row: " ") == ["D"] * 3
+
+
+PIECES = [" | ", " - ", ": ", "Heat", "Up", "1", "3.2 ", "FilmBase", "§ 1 ", "第3章", "{#a}", "*", "[a](b)", "é"]
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(titles=st.lists(st.lists(st.sampled_from(PIECES), max_size=5).map("".join) | st.text(max_size=9), max_size=8))
+def test_a_name_is_a_part_of_its_title_and_different_titles_stay_different(titles: list[str]) -> None:
+    short = shorten_titles(titles)
+    assert all(name in title and bool(name) == bool(title) for name, title in zip(short, titles, strict=True))
+    cut = {title: name for title, name in zip(titles, short, strict=True) if title != name}
+    assert len({name.casefold() for name in cut.values()}) == len(cut)
+
+
+@pytest.mark.parametrize(
+    "piece", ["|", " | ", " - ", ": ", "{", "[", "(", "1.", "第", " ", "_", "<a ", "§ ", "\u0301", "#"]
+)
+def test_a_title_of_any_length_is_read_at_once(piece: str) -> None:
+    title = piece * (1_000_000 // len(piece))
+    assert len(list_names([title] * 3 + [title + "x", None], [""] * 4 + [title])) == 5
+    assert as_key(title) == ()

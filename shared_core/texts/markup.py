@@ -32,6 +32,7 @@ _UNDERSCORES = re.compile(
 )
 # The end of a line inside of a word: "retire-\nment". A soft hyphen is no character of the word.
 _BROKEN = re.compile(r"[-\u2010\u00ad](?<=[^\W\d_].)[^\S\n]*\n[^\S\n]*(?=[^\W\d_])")
+_MAY_BE_BROKEN = re.compile(r"[-\u2010\u00ad][^\w\n]{0,20}\n")
 # How far the two halves of a broken word reach.
 _HALF = 40
 
@@ -77,12 +78,12 @@ def broken_words(text: str) -> list[tuple[str, str]]:
 
     A hyphen at the end of a line may be part of a word, "well-known", or not, "retire-ment".
     """
-    sides = ((text[max(0, m.start() - _HALF) : m.start()], text[m.end() : m.end() + _HALF]) for m in _breaks(text))
+    if "\n" not in text or not _MAY_BE_BROKEN.search(text):
+        return []
+    text = remove_marks(text)
+    breaks = [line_end for line_end in _BROKEN.finditer(text) if "\u00ad" not in line_end[0]]
+    sides = ((text[max(0, m.start() - _HALF) : m.start()], text[m.end() : m.end() + _HALF]) for m in breaks)
     return [(before.split()[-1], after.split()[0]) for before, after in sides]
-
-
-def _breaks(text: str) -> list[re.Match[str]]:
-    return [m for m in _BROKEN.finditer(text) if "\u00ad" not in m[0]] if "\n" in text else []
 
 
 def _unescape(entity: re.Match[str]) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from .._validation import quoted
 from ..candidates import Parts
 from ..errors import InvalidInputError
-from .markup import broken_words, join_broken_words, remove_marks
+from .markup import broken_words, remove_marks, strip_markup
 
 # The constants of BM25: how fast further occurrences of a word count less, and how much the length of a text counts.
 K1, B = 1.2, 0.75
@@ -64,14 +64,10 @@ class Text:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    @cached_property
+    @property
     def plain(self) -> str:
-        """The text without markup, and with the words that a line end breaks joined."""
-        return join_broken_words(self._lines)
-
-    @cached_property
-    def _lines(self) -> str:
-        return remove_marks(self.text)
+        """The text without markup."""
+        return strip_markup(self.text)
 
     @cached_property
     def words(self) -> list[str]:
@@ -87,7 +83,8 @@ class Text:
     def terms(self) -> list[str]:
         """The words, the parts of identifiers among them, and the other readings of words that a line end breaks."""
         parts = map(split_identifier, self.written) if _has_identifiers(self._spaced) else ()
-        return [*self.words, *chain(*parts), *chain(*starmap(_read_otherwise, broken_words(self._lines)))]
+        more = [*chain(*parts), *chain(*starmap(_read_otherwise, broken_words(self.text)))]
+        return self.words + more if more else self.words
 
     @cached_property
     def characters(self) -> list[str]:
@@ -101,7 +98,7 @@ class Text:
 
     @cached_property
     def _spaced(self) -> str:
-        return space_words(self.plain)
+        return space_words(strip_markup(self.text))
 
     def has_phrase(self, phrase: Text) -> bool:
         """Whether the words of ``phrase`` stand in the text one after the other, or the parts of these words do."""
@@ -121,7 +118,7 @@ class Text:
     @cached_property
     def _all_parts(self) -> list[str]:
         """The words, with the parts of an identifier in its place, and each hyphen at the end of a line as a hyphen."""
-        written = space_words(self._lines).split()
+        written = space_words(remove_marks(self.text)).split()
         return [part for word in written for part in split_identifier(word) or (_fold(word),)]
 
 
@@ -193,7 +190,7 @@ def bare_word(word: str) -> str:
 def find_accented(texts: Iterable[Text]) -> dict[str, str]:
     """For each word without accents its accented form in the texts; none for a word with several, as in Vietnamese."""
     forms = defaultdict(set)
-    for term in set().union(*(text.accented for text in texts)):
+    for term in set().union(*(text.accented for text in texts if not text.text.isascii())):
         forms[bare_word(term)].add(term)
     return {bare: accented.pop() for bare, accented in forms.items() if len(accented) == 1}
 
@@ -290,7 +287,7 @@ def match_split_words(questions: Sequence[str], texts: Sequence[Text]) -> Parts:
     lengths, places = np.ones(n), []
     for row, text in enumerate(texts):
         lengths[row] = len(text.words) or 1
-        columns = in_accented if text.accented else in_bare
+        columns = in_bare if text.text.isascii() or not text.accented else in_accented
         places += [row * m + columns[term] for term in filter(columns.__contains__, text.terms)]
     f = np.bincount(np.array(places, np.int64), minlength=n * m).reshape(n, m).astype(np.float64)
     for term in singles:

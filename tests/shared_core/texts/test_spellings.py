@@ -8,6 +8,8 @@ from setselect import TopK, find_references, match_words
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import SearchResult, judge
 from shared_core.evaluation.search import WordIndex
+from shared_core.texts.names import find_names
+from shared_core.texts.words import Text
 from tests.shared_core.texts.spellings import KINDS, ROWS, Row
 
 OTHER = "zzz"
@@ -28,6 +30,11 @@ def test_every_reader_of_words_and_names_reads_the_same(kind: str, row: Row) -> 
     if row.names is not None:
         titles = [row.sought, *(f"Another title {letter}" for letter in "ABC")]
         assert find_references(["", row.text, OTHER, OTHER], titles).strength[1, 0] == row.names
+    # The names for which ``follow`` searches: those of two words and more, as they are written in the text.
+    if row.names and len(row.sought.split()) > 1:
+        sought, (name, *more) = Text(row.sought), find_names([row.text], ["Geçen"])
+        assert not more
+        assert sought.has_phrase(Text(name))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -90,16 +90,15 @@ def compare_store(
 
     def candidates_of(query: Query) -> SearchResult:
         texts = [query.text, *query.sub_questions]
-        vectors = as_embeddings(list(map(embedding.embed_query, texts)), texts, type(embedding).__name__)
+        source = f"{type(embedding).__name__}.embed_query"
+        vectors = as_embeddings(list(map(embedding.embed_query, texts)), texts, source, np.float64)
         queries = [EmbeddedQuery(v, None, v.tolist(), text) for v, text in zip(vectors, texts, strict=True)]
-        pool = run_flow(search_together(queries, search, fetch_k, max(sizes)))
+        pool = run_flow(search_together(queries, search, fetch_k, max(sizes))).with_array()
         rows = [
             (None if i is None else str(i), d.page_content, read_title(d.metadata), d.metadata)
             for i, d in zip(pool.ids, pool.items, strict=True)
         ]
-        return SearchResult(
-            vectors if query.sub_questions else vectors[0], found_documents(rows), np.asarray(pool.vectors)
-        )
+        return SearchResult(vectors if query.sub_questions else vectors[0], found_documents(rows), pool.vectors)
 
     name = model or _model_name(embedding)
     return compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=name, **options)

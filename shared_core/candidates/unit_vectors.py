@@ -67,9 +67,9 @@ def unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, dtype: np.d
 def refuse_packed(vectors: NDArray[Any], what: str) -> None:
     """Raise if the numbers are the bytes of packed binary embeddings (precision "binary" or "ubinary").
 
-    Of the ten texts nearest by the cosine of such bytes, three are among the ten nearest by the embeddings. Numbers that
-    were scaled to bytes (precision "int8" or "uint8") keep eight or nine of the ten, and pass. Stores return bytes as
-    floats, so the values decide and not the dtype.
+    Of the ten texts nearest by the cosine of such bytes, three are among the ten nearest by the embeddings. Numbers
+    that were scaled to bytes (precision "int8" or "uint8") keep eight or nine of the ten, and pass. Stores return bytes
+    as floats, so the values decide and not the dtype.
     """
     while vectors.ndim > 2:
         vectors = vectors[0]

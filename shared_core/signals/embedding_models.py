@@ -291,12 +291,12 @@ def as_embeddings(answer: Any, texts: Sequence[str], source: str, dtype: DTypeLi
         )
     try:
         rows = as_numeric(answer, f"what {source} returned")
+        if rows.ndim != 2 or not rows.shape[1]:
+            raise InvalidInputError(f"what {source} returned must have shape (n, d) with d >= 1, got {rows.shape}")
     except InvalidInputError:
         for text, row in zip(texts, answer, strict=True):
             as_embedding(row, source, text)
         raise
-    if rows.ndim != 2 or not rows.shape[1]:
-        raise InvalidInputError(f"what {source} returned must have shape (n, d) with d >= 1, got {rows.shape}")
     # A float64 value that is too large for ``dtype`` becomes inf.
     with np.errstate(over="ignore"):
         rows = rows if dtype is None else rows.astype(dtype)

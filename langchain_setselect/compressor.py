@@ -100,7 +100,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
 
     def _compress(self, documents: Sequence[Document], query: str, callbacks: Callbacks | None) -> Flow[list[Document]]:
         request, _ = self._configured
-        documents = check_items(documents, Document, "Wrap a text: Document(page_content=text)")
+        documents = check_items(documents, Document, "Wrap a text as Document(page_content=text), and leave scores out")
         if not documents:
             return []
         store, embeddings = self.vectorstore, self._embeddings

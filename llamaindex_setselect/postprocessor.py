@@ -134,7 +134,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         return finish(self, request, await run_flow_async(self._flow(request, nodes, query_bundle)))
 
     def _flow(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[ItemSelection]:
-        nodes = check_items(nodes, NodeWithScore, "Wrap a node: NodeWithScore(node=node)")
+        nodes = check_items(nodes, NodeWithScore, "Wrap a node as NodeWithScore(node=node)")
 
         def embed() -> Flow[list[EmbeddedQuery]]:
             if bundle is None:

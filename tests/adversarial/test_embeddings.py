@@ -254,8 +254,9 @@ async def test_tensors_for_the_question_its_sub_questions_and_its_perspective(su
     torch = pytest.importorskip("torch")
 
     def tensor(row: Any) -> Any:
-        plain = torch.tensor(row, requires_grad=form == "gradient")
-        return list(plain.bfloat16()) if form == "list" else plain.to(getattr(torch, form) if "float" in form else torch.float32)
+        if form == "gradient":
+            return torch.tensor(row, requires_grad=True)
+        return list(torch.tensor(row).bfloat16()) if form == "list" else torch.tensor(row).to(getattr(torch, form))
 
     def rounded(row: Any) -> Any:
         return torch.stack([*tensor(row)]).float().tolist()

@@ -90,17 +90,16 @@ def compare_store(
 
     def candidates_of(query: Query) -> SearchResult:
         texts = [query.text, *query.sub_questions]
-        vectors = as_embeddings(list(map(embedding.embed_query, texts)), texts, type(embedding).__name__)
+        source = f"{type(embedding).__name__}.embed_query"
+        vectors = as_embeddings(list(map(embedding.embed_query, texts)), texts, source, np.float64)
         queries = [EmbeddedQuery(v, None, v.tolist(), text) for v, text in zip(vectors, texts, strict=True)]
-        pool = run_flow(search_together(queries, search, fetch_k, max(sizes)))
+        pool = run_flow(search_together(queries, search, fetch_k, max(sizes))).with_array()
         titles = read_titles(pool.items, None, body=pool.body)
         rows = [
             (None if i is None else str(i), d.page_content, title, d.metadata)
             for i, d, title in zip(pool.ids, pool.items, titles, strict=True)
         ]
-        return SearchResult(
-            vectors if query.sub_questions else vectors[0], found_documents(rows), np.asarray(pool.vectors)
-        )
+        return SearchResult(vectors if query.sub_questions else vectors[0], found_documents(rows), pool.vectors)
 
     name = model or _model_name(embedding)
     return compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=name, **options)

@@ -21,6 +21,7 @@ from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
 from shared_core.retrieval.search import select_among
 from shared_core.retrieval.telling import describe, warn_of_ignored_scores, warn_of_unused_perspective
+from shared_core.retrieval.values import check_items
 
 from ._settings import SelectionSettings
 from .retriever import EVENT, embed_queries, read_ids, text_of, with_scores
@@ -99,7 +100,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
 
     def _compress(self, documents: Sequence[Document], query: str, callbacks: Callbacks | None) -> Flow[list[Document]]:
         request, _ = self._configured
-        documents = list(documents)
+        documents = check_items(documents, Document, "Wrap a text as Document(page_content=text), and leave scores out")
         if not documents:
             return []
         store, embeddings = self.vectorstore, self._embeddings

@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors.base import BaseExampleSelector
 from langchain_core.vectorstores import VectorStore
+from pydantic import PrivateAttr
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
@@ -16,9 +17,11 @@ from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.lookup import nearest_name
 from shared_core.retrieval.results import arrange
 from shared_core.retrieval.settings import parameter_names
-from shared_core.retrieval.values import join_values
+from shared_core.retrieval.telling import warn_of_foreign_examples
+from shared_core.retrieval.values import join_examples, join_values, read_some
 
-from .retriever import SearchSettings
+from .retriever import SearchSettings, text_of
+from .vectors import reader_of
 
 
 class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
@@ -32,10 +35,11 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
     k : int
         How many examples, 4 by default; with a ``budget`` and no ``k``, as many as fit.
     example_keys : list of str, optional
-        The keys of an example to return; by default all.
+        The keys of an example to return; by default all. With them each example has all of these keys, with None for
+        those that it lacks.
     input_keys : list of str, optional
         Which inputs are embedded; by default all. The embedding of a stored example is that of its values under these
-        keys.
+        keys; what is missing (None, NaN) is left out.
     search_type, search_kwargs, vectorstore_kwargs, fetch_k, **settings
         See :class:`SelectionSettings` and :class:`Settings`. A function gets the example:
         ``costs=lambda e: len(tokenizer.encode(e["answer"]))``. An example never contains scores, so ``scores`` has no
@@ -62,6 +66,9 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
     input_keys: list[str] | None = None
 
     _refer_by_default = False
+    # The texts and the keys of the examples that the selector has added; None if the store was filled before.
+    _texts: set[str] | None = PrivateAttr(default=None)
+    _keys: frozenset[str] = PrivateAttr(default=frozenset())
 
     @staticmethod
     @override
@@ -83,11 +90,13 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         Raises
         ------
         InvalidParameterError
-            A setting is wrong, or an example lacks one of ``input_keys``.
+            A setting is wrong, an example lacks one of ``input_keys``, or all of them lack one of ``example_keys``.
+        InvalidInputError
+            An example is no dict, or has no value to embed.
         """
         own, rest, texts = cls._split_arguments(examples, k, input_keys, settings)
         store = vectorstore_cls.from_texts(texts, embeddings, metadatas=[dict(e) for e in examples], **rest)
-        return cls(vectorstore=store, **own)
+        return cls._over(store, embeddings, own)._remember(examples, texts)
 
     @classmethod
     async def afrom_examples(
@@ -102,7 +111,7 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         """The async version of :meth:`from_examples`."""
         own, rest, texts = cls._split_arguments(examples, k, input_keys, settings)
         store = await vectorstore_cls.afrom_texts(texts, embeddings, metadatas=[dict(e) for e in examples], **rest)
-        return cls(vectorstore=store, **own)
+        return cls._over(store, embeddings, own)._remember(examples, texts)
 
     @classmethod
     def _split_arguments(
@@ -119,7 +128,23 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
             # A store that takes any argument would ignore a misspelt setting.
             if near is not None:
                 raise InvalidParameterError(f"there is no {name!r}: did you mean {near!r}?")
-        return own, rest, [join_values(example, keys) for example in examples]
+        texts = join_examples(examples, keys)
+        for key in own.get("example_keys") or ():
+            if examples and not any(key in example for example in examples):
+                raise InvalidParameterError(f"example_keys names {key!r}, but no example has this key")
+        return own, rest, texts
+
+    @classmethod
+    def _over(cls, store: VectorStore, embeddings: Embeddings, settings: dict[str, Any]) -> Self:
+        # The store of langchain-lancedb does not tell its embeddings.
+        more = {} if store.embeddings is not None else {"embeddings": embeddings}
+        return cls(vectorstore=store, **more, **settings)
+
+    def _remember(self, examples: Sequence[dict[str, Any]], texts: Sequence[str]) -> Self:
+        """The selector, which knows that these examples are its own."""
+        self._texts = {*(self._texts or ()), *texts}
+        self._keys = self._keys.union(*examples)
+        return self
 
     @override
     def add_example(self, example: dict[str, str]) -> str:
@@ -131,12 +156,16 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
 
     def add_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
         """Add examples in one call to the store; returns their ids."""
-        texts = [join_values(example, self.input_keys) for example in examples]
+        texts = join_examples(examples, self.input_keys)
+        if self._texts is not None:
+            self._remember(examples, texts)
         return self.vectorstore.add_texts(texts, metadatas=[dict(example) for example in examples])
 
     async def aadd_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
         """The async version of :meth:`add_examples`."""
-        texts = [join_values(example, self.input_keys) for example in examples]
+        texts = join_examples(examples, self.input_keys)
+        if self._texts is not None:
+            self._remember(examples, texts)
         return await self.vectorstore.aadd_texts(texts, metadatas=[dict(example) for example in examples])
 
     @override
@@ -150,5 +179,13 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
     def _examples(self, input_variables: dict[str, str]) -> Flow[list[dict[str, Any]]]:
         request, store_kwargs = self._configured
         selected = yield from self._search(request, join_values(input_variables, self.input_keys), store_kwargs)
+        found, reader = selected.pool.items, reader_of(self.vectorstore)
+        warn_of_foreign_examples(self, map(text_of, found), self._texts, self.vectorstore)
         examples = [document.metadata for document in arrange(request, selected, lambda document, *_: document)]
-        return [{key: example[key] for key in self.example_keys or example} for example in examples]
+        if self.example_keys:
+            # A key that no example has is refused by from_examples; here it gives a warning.
+            for key in self.example_keys if found and self._texts is None else ():
+                read_some(found, key, "example_keys")
+            return [{key: example.get(key) for key in self.example_keys} for example in examples]
+        hidden = {*(reader.added_keys(self.vectorstore) if reader else ())} - self._keys
+        return [{key: value for key, value in example.items() if key not in hidden} for example in examples]

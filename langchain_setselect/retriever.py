@@ -26,13 +26,14 @@ from shared_core import VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.pool import ItemSelection, Pool
-from shared_core.retrieval.question import EmbeddedQuery, embed_question
+from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Fetching
 from shared_core.retrieval.telling import describe
 from shared_core.selectors.registry import SelectorName
+from shared_core.signals.embedding_models import as_embedding
 
 from ._settings import SelectionSettings
 from .stores.reader import VectorReader, document_id
@@ -49,7 +50,7 @@ def embed_queries(
     The ``callbacks`` see the run of a Runnable that splits the question.
     """
 
-    def embed(queries: list[str], text: str | None) -> Flow[tuple[Any, Any, None]]:
+    def embed(queries: list[str], text: str | None) -> Flow[tuple[list[Vector], Vector | None, None]]:
         if embeddings is None:
             raise VectorSourceError(
                 f"{type(store).__name__} has no embeddings: pass embeddings= with the model that filled the store"
@@ -57,10 +58,12 @@ def embed_queries(
         texts = queries if text is None else [*queries, text]
         # The base class would embed each text in a thread of its own, side by side. Not every local model allows that.
         waits = type(embeddings).aembed_query is not Embeddings.aembed_query
-        vectors = yield Step(
+        answers = yield Step(
             lambda: list(map(embeddings.embed_query, texts)),
             (lambda: asyncio.gather(*map(embeddings.aembed_query, texts))) if waits else None,
         )
+        source = f"{type(embeddings).__name__}.embed_query"
+        vectors = [as_embedding(answer, source, text) for answer, text in zip(answers, texts, strict=True)]
         return vectors[: len(queries)], None if text is None else vectors[-1], None
 
     return embed_question(request.settings, question, embed, {"callbacks": callbacks})

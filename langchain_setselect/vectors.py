@@ -168,7 +168,7 @@ def embed_texts(embeddings: Embeddings, texts: list[str]) -> Flow[Any]:
     if not texts:
         return []
     answer = yield Step(partial(embeddings.embed_documents, texts), partial(embeddings.aembed_documents, texts))
-    return as_embeddings(answer, texts, type(embeddings).__name__)
+    return as_embeddings(answer, texts, f"{type(embeddings).__name__}.embed_documents")
 
 
 def _warn_once(embeddings: Embeddings, texts: list[str], key: Hashable, message: str) -> None:

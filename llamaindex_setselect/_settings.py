@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -15,16 +14,17 @@ from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, ObjectType, QueryBundle
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.flow import Flow, Step, together
+from shared_core.retrieval.flow import Flow, together
 from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.retrieval.pool import ItemSelection, Pool
-from shared_core.retrieval.question import EmbeddedQuery, embed_question
+from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
 from shared_core.retrieval.settings import Call, Positive, Settings, parameter_names
 from shared_core.retrieval.telling import describe
+from shared_core.signals.embedding_models import as_embedding
 
-from .vectors import NodeVectors
+from .vectors import NodeVectors, embed_as_queries
 
 EVENT = "setselect"
 
@@ -56,7 +56,7 @@ class SelectionSettings(Settings):
     # Set by the classes that search an index. The postprocessor has a field of its own.
     _index: VectorStoreIndex | None = PrivateAttr(default=None)
     # Model, text and embedding of the last perspective. The next query most often has the same perspective.
-    _perspective_memory: tuple[BaseEmbedding | None, str, list[float]] | None = PrivateAttr(default=None)
+    _perspective_memory: tuple[BaseEmbedding | None, str, Vector] | None = PrivateAttr(default=None)
 
     # Type checkers read the arguments from the fields.
     if not TYPE_CHECKING:
@@ -100,13 +100,13 @@ def embed_queries(settings: SelectionSettings, request: Request, bundle: QueryBu
     if bundle.embedding is None and not bundle.embedding_strs:
         raise InvalidInputError("the query is empty: it has neither text nor an embedding")
 
-    def embed(queries: list[str], text: str | None) -> Flow[tuple[Any, Any, Any]]:
+    def embed(queries: list[str], text: str | None) -> Flow[tuple[list[Vector], Vector | None, Vector | None]]:
         groups = [[query] for query in queries[1:]]
         if bundle.embedding is None:
             groups.insert(0, bundle.embedding_strs)
         vectors = yield from together([_embed(settings, group) for group in groups])
         if bundle.embedding is not None:
-            vectors.insert(0, bundle.embedding)
+            vectors.insert(0, as_embedding(bundle.embedding, "QueryBundle.embedding", bundle.query_str))
         if text is None:
             return vectors, None, None
         model, memory = settings._vectors.model, settings._perspective_memory
@@ -122,11 +122,10 @@ def embed_queries(settings: SelectionSettings, request: Request, bundle: QueryBu
     return (yield from embed_question(request.settings, bundle.query_str, embed))
 
 
-def _embed(settings: SelectionSettings, texts: list[str]) -> Flow[list[float]]:
+def _embed(settings: SelectionSettings, texts: list[str]) -> Flow[Vector]:
+    """The mean of the embeddings of the texts, as LlamaIndex's own retriever makes it."""
     model = settings._vectors.need_model("the query or the perspective")
-    vector: list[float] = yield Step(
-        partial(model.get_agg_embedding_from_queries, texts), partial(model.aget_agg_embedding_from_queries, texts)
-    )
+    vector: Vector = (yield from embed_as_queries(model, texts)).mean(axis=0)
     return vector
 
 

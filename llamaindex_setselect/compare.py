@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.schema import MetadataMode, QueryBundle
@@ -21,6 +20,7 @@ from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.search import search_together
 
 from .retriever import SetSelectIndexRetriever
+from .vectors import embed_as_queries
 
 
 def compare_index(
@@ -85,9 +85,12 @@ def compare_index(
 
     def candidates_of(query: Query) -> SearchResult:
         texts = [query.text, *query.sub_questions]
-        vectors = [retriever._check_length(embedding.get_agg_embedding_from_queries([text])) for text in texts]
-        queries = [EmbeddedQuery(np.asarray(v), None, v, text) for v, text in zip(vectors, texts, strict=True)]
-        pool = run_flow(search_together(queries, search, fetch_k, most))
+        vectors = run_flow(embed_as_queries(embedding, texts))
+        queries = [
+            EmbeddedQuery(v, None, retriever._check_length(v.tolist()), text)
+            for v, text in zip(vectors, texts, strict=True)
+        ]
+        pool = run_flow(search_together(queries, search, fetch_k, most)).with_array()
         rows = [
             (
                 n.node_id,
@@ -100,7 +103,7 @@ def compare_index(
         return SearchResult(
             vectors if query.sub_questions else vectors[0],
             found_documents(rows),
-            np.array(pool.vectors),
+            pool.vectors,
             texts=list(map(pool.text, pool.items)),
             bodies=list(map(pool.body, pool.items)),
         )

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any, Concatenate, Self, TypeVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.values import join_values
+from shared_core.retrieval.flow import Flow
+from shared_core.retrieval.pool import ItemSelection
+from shared_core.retrieval.request import Request
+from shared_core.retrieval.telling import warn_of_foreign_examples
+from shared_core.retrieval.values import join_examples
 
+from ._settings import SelectionSettings
 from .retriever import P, RetrieverSettings, SetSelectIndexRetriever, takes_fields_of
 
 T = TypeVar("T")
@@ -99,6 +104,8 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
     """
 
     _fields = ExampleSettings
+    # The ids of the examples that the selector has added; None if the index was filled before.
+    _own: set[str] | None = None
 
     if TYPE_CHECKING:
         template: str
@@ -122,6 +129,8 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
         ------
         InvalidParameterError
             A setting is wrong, or an example lacks one of ``input_keys``.
+        InvalidInputError
+            An example is no dict, or has no value to embed.
         """
         from llama_index.core import StorageContext
 
@@ -129,11 +138,13 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
         fields = ExampleSettings(**options)
         if not fields.input_keys:
             raise InvalidParameterError("from_examples needs input_keys: the keys whose values are embedded")
-        nodes = [_node(example, fields.input_keys) for example in examples]
+        nodes = _nodes(examples, fields.input_keys)
         store = options.pop("vector_store", None)
         storage = None if store is None else StorageContext.from_defaults(vector_store=store)
         index = VectorStoreIndex(nodes, embed_model=embed_model, storage_context=storage)
-        return cls(index, **options)
+        selector = cls(index, **options)
+        selector._own = {node.node_id for node in nodes}
+        return selector
 
     def add_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
         """Add examples to the index; returns their ids.
@@ -145,9 +156,12 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
         """
         if self.input_keys is None:
             raise InvalidParameterError("add_examples needs input_keys: make the selector with from_examples")
-        nodes = [_node(example, self.input_keys) for example in examples]
+        nodes = _nodes(examples, self.input_keys)
         self._index.insert_nodes(nodes)
-        return [node.node_id for node in nodes]
+        ids = [node.node_id for node in nodes]
+        if self._own is not None:
+            self._own.update(ids)
+        return ids
 
     def select_examples(self, query: str) -> list[dict[str, Any]]:
         """The examples for a query, in the selector's ``order``."""
@@ -175,23 +189,35 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
         try:
             return self.separator.join(self.template.format(**example) for example in examples)
         except KeyError as error:
+            (name,) = error.args
+            lacking = next((example for example in examples if name not in example), {})
             raise InvalidInputError(
-                f"the template has the key {error.args[0]!r}, which an example lacks: name only keys of examples"
+                f"the template has the key {name!r}, which an example lacks, whose keys are {', '.join(lacking)}: name "
+                "only keys that all examples have"
             ) from None
         except IndexError:
             raise InvalidInputError("the template has a field without a name, {}: name a key of the examples") from None
+
+    @override
+    def _flow(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[ItemSelection]:
+        selected = yield from super()._flow(settings, request, bundle)
+        ids = (scored.node.node_id for scored in selected.pool.items)
+        warn_of_foreign_examples(self, ids, self._own, self._index.vector_store)
+        return selected
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         # PromptTemplate.partial_format copies its functions. A deep copy would copy all examples and vectors per query.
         return copy.copy(self)
 
 
-def _node(example: dict[str, Any], input_keys: Sequence[str]) -> TextNode:
+def _nodes(examples: Sequence[dict[str, Any]], input_keys: Sequence[str]) -> list[TextNode]:
     # Without the exclusions LlamaIndex would embed the metadata too, and with them the answer.
-    keys = list(example)
-    return TextNode(
-        text=join_values(example, input_keys),
-        metadata=dict(example),
-        excluded_embed_metadata_keys=keys,
-        excluded_llm_metadata_keys=keys,
-    )
+    return [
+        TextNode(
+            text=text,
+            metadata=dict(example),
+            excluded_embed_metadata_keys=list(example),
+            excluded_llm_metadata_keys=list(example),
+        )
+        for example, text in zip(examples, join_examples(examples, input_keys), strict=True)
+    ]

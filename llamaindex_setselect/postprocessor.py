@@ -23,6 +23,7 @@ from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import select_among
 from shared_core.retrieval.sub_questions import is_splitter
 from shared_core.retrieval.telling import warn_of_ignored_scores, warn_of_unused_perspective
+from shared_core.retrieval.values import check_items
 from shared_core.selectors.registry import DEFAULT_SELECTOR
 
 from ._settings import SelectionSettings, dispatcher, embed_queries, finish, is_heard, read_vectors
@@ -133,6 +134,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         return finish(self, request, await run_flow_async(self._flow(request, nodes, query_bundle)))
 
     def _flow(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[ItemSelection]:
+        nodes = check_items(nodes, NodeWithScore, "Wrap a node as NodeWithScore(node=node)")
+
         def embed() -> Flow[list[EmbeddedQuery]]:
             if bundle is None:
                 raise InvalidInputError(

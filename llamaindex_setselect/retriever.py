@@ -18,6 +18,7 @@ from pydantic import AfterValidator
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.errors import explain_lengths
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.lookup import nearest_name
 from shared_core.retrieval.pool import ItemSelection, Pool
@@ -247,7 +248,7 @@ class SetSelectIndexRetriever(BaseRetriever):
         if len(first) != len(query):
             raise InvalidInputError(
                 f"the query has length {len(query)}, the store's vectors {len(first)}: "
-                "they most likely come from different embedding models"
+                f"{explain_lengths(len(query), len(first))}"
             )
         return query
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import reprlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.bridge.pydantic import ValidationError
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from llama_index.core.instrumentation.events.embedding import EmbeddingEndEvent
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llama_index.core.settings import Settings
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from shared_core import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError
+from shared_core import EmbeddingFallbackWarning, InvalidInputError, InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.flow import Flow, Step
 from shared_core.retrieval.lookup import find_registered
+from shared_core.retrieval.pool import stack_vectors
 from shared_core.signals.embedding_models import as_embeddings
 
 from .stores import READERS
@@ -72,6 +77,30 @@ def register_vector_source(
     _READERS[store_class] = VectorReader(function, afunction, on_node)
 
 
+def embed_as_queries(model: BaseEmbedding, texts: list[str]) -> Flow[NDArray[np.float64]]:
+    """The embeddings of texts as queries, checked, shape (n, d)."""
+    step = Step(
+        lambda: list(map(model.get_query_embedding, texts)),
+        lambda: asyncio.gather(*map(model.aget_query_embedding, texts)),
+    )
+    return (yield from _read_embeddings(step, texts, f"{type(model).__name__}.get_query_embedding", np.float64))
+
+
+def _read_embeddings(step: Step, texts: list[str], source: str, dtype: DTypeLike | None = None) -> Flow[NDArray[Any]]:
+    """What an embedding model gives in ``step``, checked, shape (n, d)."""
+    try:
+        answer = yield step
+    except ValidationError as error:
+        # LlamaIndex checks embeddings when it sends an event about them, and its message does not name the model.
+        if error.title != EmbeddingEndEvent.__name__:
+            raise
+        fault = error.errors()[0]
+        raise InvalidInputError(
+            f"{source} must give a list of numbers for each text: {fault['msg']}, got {reprlib.repr(fault['input'])}"
+        ) from error
+    return as_embeddings(answer, texts, source, dtype)
+
+
 @dataclass(frozen=True, eq=False)
 class NodeVectors:
     """Reads vectors of nodes from a store (with the index over it), or makes them with an embedding model."""
@@ -123,10 +152,8 @@ class NodeVectors:
     def embed(self, texts: list[str], purpose: str) -> Flow[Any]:
         """The vectors of texts, shape (n, d); ``purpose`` says what they are in the error of :meth:`need_model`."""
         model = self.need_model(purpose)
-        answer = yield Step(
-            partial(model.get_text_embedding_batch, texts), partial(model.aget_text_embedding_batch, texts)
-        )
-        return as_embeddings(answer, texts, type(model).__name__)
+        step = Step(partial(model.get_text_embedding_batch, texts), partial(model.aget_text_embedding_batch, texts))
+        return (yield from _read_embeddings(step, texts, f"{type(model).__name__}.get_text_embedding_batch"))
 
     def fetch(
         self, nodes: Sequence[NodeWithScore], *, embed_unknown: bool = False
@@ -179,6 +206,8 @@ class NodeVectors:
         )
         if stored is None:
             raise VectorSourceError(f"the vector reader of {name} returned None in place of vectors by id")
+        if not isinstance(stored, Mapping):
+            stored = stack_vectors(stored, ids)
         if isinstance(stored, np.ndarray) and len(stored) != len(ids):
             raise VectorSourceError(
                 f"the vector reader of {name} returned {len(stored)} vectors for {len(ids)} nodes: an array needs one "

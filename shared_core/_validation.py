@@ -8,6 +8,7 @@ import math
 import operator
 import re
 import reprlib
+import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import UTC, date, datetime, time
 from typing import Any, TypeVar
@@ -122,20 +123,43 @@ def id_of_text(text: str) -> str:
 
 
 def as_numeric(values: ArrayLike, what: str, kinds: str = "fiu") -> NDArray[Any]:
-    """``values`` as an array of numbers whose dtype is of these ``kinds`` (numpy's letters), a view where possible."""
+    """``values`` as an array of numbers whose dtype is of these ``kinds`` (numpy's letters), a view where possible.
+
+    Tensors of PyTorch are read from any device, without their gradient. Floats of a type that numpy lacks (bfloat16,
+    float8) become float32.
+    """
     # np.asarray would use the values under the mask.
     if isinstance(values, np.ma.MaskedArray):
         raise InvalidInputError(f"{what} is a masked array: fill its masked values, or drop them, first")
     try:
-        array = np.asarray(values)
-    # PyTorch raises TypeError for a bfloat16 tensor, and RuntimeError for one that requires grad. numpy raises
-    # ValueError for rows of different lengths.
+        try:
+            array = np.asarray(values)
+        except (TypeError, RuntimeError):
+            array = np.asarray(_without_tensors(values))
+    # numpy raises ValueError for rows of different lengths, and PyTorch the others for a tensor without plain values.
     except (TypeError, RuntimeError, ValueError) as error:
         raise InvalidInputError(f"{what} cannot be made into an array: {quoted(str(error))}") from error
+    # The types of ml_dtypes, which JAX and TensorFlow use, are registered with numpy (2). Most are of the kind "V".
+    if array.dtype.isbuiltin == 2 and np.can_cast(array.dtype, np.float32):
+        array = array.astype(np.float32)
     if array.dtype.kind not in kinds:
-        found = f"dtype {array.dtype}" if array.ndim else quoted(values)
+        found = f"{quoted(values)} of dtype {array.dtype}" if array.ndim else quoted(values)
         raise InvalidInputError(f"{what} must be numbers, got {found}")
     return array
+
+
+def _without_tensors(values: Any) -> Any:
+    """``values`` with an array in place of each tensor of PyTorch that numpy cannot read by itself."""
+    if isinstance(values, (list, tuple)):
+        return [_without_tensors(value) for value in values]
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not isinstance(values, torch.Tensor):
+        return values
+    tensor = values.detach().cpu()
+    try:
+        return tensor.numpy()
+    except TypeError:
+        return tensor.float().numpy()
 
 
 def as_float64(values: ArrayLike, what: str) -> NDArray[np.float64]:

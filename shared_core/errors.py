@@ -17,6 +17,7 @@
 All errors except ``VectorSourceError`` are also ``ValueError``, so code that catches ``ValueError`` catches them.
 """
 
+import math
 import sys
 import warnings
 from collections.abc import Iterator
@@ -74,6 +75,21 @@ class EmbeddingFallbackWarning(SetSelectWarning):
 for _kind in list(globals().values()):
     if isinstance(_kind, type) and issubclass(_kind, (SetSelectError, SetSelectWarning)):
         _kind.__module__ = "setselect"
+
+
+def explain_lengths(one: int, other: int) -> str:
+    """Why two vectors that are to be compared may differ in length.
+
+    >>> explain_lengths(768, 384)
+    'they most likely come from different embedding models'
+    """
+    shorter, longer = sorted((one, other))
+    if shorter >= 8 and shorter == math.ceil(longer / 8):
+        return (
+            "the shorter one most likely holds packed bits (precision 'binary' or 'ubinary'), which cannot be compared "
+            "as numbers: embed both without packing, or unpack the bits"
+        )
+    return "they most likely come from different embedding models"
 
 
 # The file, the number and the warnings shown so far of the user's line that awaits, for warnings in a worker thread.

@@ -57,6 +57,7 @@ AZURE_SEARCH = read_with_client(
     aclient=attrgetter("async_client"),
     lookup=_azure_lookup,
     id_of=_azure_id_of,
+    added_keys=lambda store: [_azure_module(store).FIELDS_ID],
 )
 
 
@@ -96,7 +97,13 @@ def _duckdb_hits(store: Any, columns: Any, vectors: Any, more: dict[str, Any]) -
     return documents, vectors
 
 
-DUCKDB = read_with_client(duckdb, attrgetter("_connection"), _duckdb_request, _duckdb_hits)
+DUCKDB = read_with_client(
+    duckdb,
+    attrgetter("_connection"),
+    _duckdb_request,
+    _duckdb_hits,
+    added_keys=lambda store: ["_similarity_score"],
+)
 
 
 # The two stores of langchain-elasticsearch, whose documents have no ids.
@@ -204,6 +211,7 @@ MILVUS = read_with_client(
     aclient=lambda store: None if store.col is None else store.aclient,
     lookup=_milvus_lookup,
     id_of=_milvus_id_of,
+    added_keys=lambda store: [] if store._metadata_field else [store._primary_field],
 )
 
 
@@ -263,6 +271,7 @@ QDRANT = read_with_client(
     _qdrant_hits,
     lookup=lambda store, ids: {"collection": store.collection_name, "ids": ids, "names": [store.vector_name]},
     id_of=_qdrant_id_of,
+    added_keys=lambda store: ["_id", "_collection_name"],
 )
 
 

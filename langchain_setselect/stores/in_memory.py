@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.vectorstores import InMemoryVectorStore
 from numpy.typing import ArrayLike
 
-from shared_core.errors import InvalidInputError
+from shared_core.errors import InvalidInputError, explain_lengths
 from shared_core.retrieval.lookup import refuse_unknown
 
 from .reader import Hits, VectorReader
@@ -24,7 +24,7 @@ def _search(
     if first is not None and len(first["vector"]) != len(query):
         raise InvalidInputError(
             f"the query has length {len(query)}, the store's vectors {len(first['vector'])}: "
-            "they most likely come from different embedding models"
+            f"{explain_lengths(len(query), len(first['vector']))}"
         )
     found = store.similarity_search_by_vector(query, k=fetch_k, filter=filter)
     stored = [store.store.get(document.id or "") for document in found]

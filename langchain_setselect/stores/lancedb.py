@@ -53,5 +53,5 @@ def _search_community(
     return store.results_to_docs(rows), vectors
 
 
-READER = VectorReader(_search)
+READER = VectorReader(_search, added_keys=lambda store: ["source"])
 COMMUNITY_READER = VectorReader(_search_community)

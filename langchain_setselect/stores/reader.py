@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ AsyncVectorSearch = Callable[..., Awaitable[Hits]]
 VectorFetch = Callable[[Any, Sequence[str]], Mapping[str, ArrayLike]]
 AsyncVectorFetch = Callable[[Any, Sequence[str]], Awaitable[Mapping[str, ArrayLike]]]
 IdOf = Callable[[Any, Document], str | None]
+AddedKeys = Callable[[Any], Collection[str]]
 
 
 def document_id(store: Any, document: Document) -> str | None:
@@ -38,6 +39,8 @@ class VectorReader(NamedTuple):
     id_of: IdOf = document_id
     # The most hits that the store returns; no search of setselect asks for more.
     widest: int = WIDEST
+    # The keys that the store itself adds to the metadata of its documents.
+    added_keys: AddedKeys = lambda store: ()
 
 
 def read_with_client(
@@ -49,6 +52,7 @@ def read_with_client(
     aclient: Callable[[Any], Any] | None = None,
     lookup: Callable[[Any, Sequence[str]], dict[str, Any]] | None = None,
     id_of: IdOf = document_id,
+    added_keys: AddedKeys = lambda store: (),
 ) -> VectorReader:
     """A reader that calls the functions of ``core``, a module of ``shared_core.stores``, with the store's client.
 
@@ -89,4 +93,5 @@ def read_with_client(
         afetch if aclient and lookup else None,
         id_of,
         getattr(core, "WIDEST", WIDEST),
+        added_keys,
     )

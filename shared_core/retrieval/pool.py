@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import as_numeric, quoted
 from ..candidates import REFERENCE_KINDS
+from ..errors import InvalidInputError, explain_lengths
 from ..selectors.selection import Selection
 from ..texts import Texts
 
@@ -43,6 +45,25 @@ class Pool(NamedTuple):
             return self
         first: dict[Hashable, int] = {}
         return self.take([i for i, name in enumerate(self.ids) if name is None or first.setdefault(name, i) == i])
+
+    def with_array(self) -> Pool:
+        """The pool with its vectors as an array."""
+        return self._replace(vectors=stack_vectors(self.vectors, self.ids))
+
+
+def stack_vectors(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
+    """The stored vectors of items as an array. If one is no vector, or differs in length, the error names its id."""
+    try:
+        return as_numeric(vectors, "vectors")
+    except InvalidInputError:
+        rows = [as_numeric(row, f"the vector of {quoted(name)}") for row, name in zip(vectors, ids, strict=True)]
+        for row, name in zip(rows, ids, strict=True):
+            if row.ndim != 1 or len(row) != rows[0].size:
+                raise InvalidInputError(
+                    f"the vector of {quoted(name)} has shape {row.shape}, that of {quoted(ids[0])} has "
+                    f"{rows[0].shape}: {explain_lengths(row.size, rows[0].size)}"
+                ) from None
+        raise
 
 
 def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:

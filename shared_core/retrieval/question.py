@@ -36,9 +36,10 @@ class EmbeddedQuery:
     words: str = ""
 
 
+Vector = NDArray[np.float64]
 # ``embed(queries, text)`` gives the embeddings of the queries, the question first; that of the text, if there is one;
-# and that of the question's own words where the first one has other words (HyDE), else None.
-Embed = Callable[[list[str], str | None], Flow[tuple[Sequence[Any], Any, Any]]]
+# and that of the question's own words where the first one has other words (HyDE), else None. They are checked.
+Embed = Callable[[list[str], str | None], Flow[tuple[Sequence[Vector], Vector | None, Vector | None]]]
 
 
 def embed_question(settings: Call, question: str, embed: Embed, config: Any = None) -> Flow[list[EmbeddedQuery]]:
@@ -54,7 +55,7 @@ def embed_question(settings: Call, question: str, embed: Embed, config: Any = No
     if settings.perspective is not None:
         text, removed = yield from _read_perspective(settings, question)
     vectors, of_text, own = yield from embed(texts, text)
-    first = _as_query_vector(vectors[0], "the query's embedding")
+    first = vectors[0]
     if not first.any():
         raise InvalidInputError(
             "the query's embedding is the zero vector, which has no direction: check the model that embedded it"
@@ -64,15 +65,14 @@ def embed_question(settings: Call, question: str, embed: Embed, config: Any = No
         pap = make_pap(
             settings.perspective,
             first if own is None else own,
-            None if text is None else _as_vector(of_text, "the perspective's embedding").tolist(),
+            of_text,
             perspective_vector=settings.perspective_vector,
             corpus=settings.corpus,
             direction=settings.direction,
         )
     queries = [_as_query(texts[0], first, pap, removed)]
-    for sub_question, embedding in zip(texts[1:], vectors[1:], strict=True):
+    for sub_question, vector in zip(texts[1:], vectors[1:], strict=True):
         name = f"sub-question {quoted(sub_question)}"
-        vector = _as_query_vector(embedding, f"the embedding of the {name}")
         if len(vector) != len(first):
             raise InvalidInputError(
                 f"the embedding of the {name} has length {len(vector)}, the question's {len(first)}: embed both with "
@@ -114,21 +114,6 @@ def _read_perspective(settings: Call, question: str) -> Flow[tuple[str | None, C
     return text, {*split_words(parts.perspective or "")}
 
 
-def _as_query(text: str, vector: NDArray[np.float64], pap: PAP | None, removed: Collection[str]) -> EmbeddedQuery:
+def _as_query(text: str, vector: Vector, pap: PAP | None, removed: Collection[str]) -> EmbeddedQuery:
     words = " ".join(word for word in split_words(text) if word not in removed) if removed else text
     return EmbeddedQuery(vector, pap, (vector if pap is None else pap.project(vector)).tolist(), text, words)
-
-
-def _as_query_vector(embedding: Any, what: str) -> NDArray[np.float64]:
-    vector = _as_vector(embedding, what)
-    if not np.isfinite(vector).all():
-        raise InvalidInputError(f"{what} holds NaN or inf")
-    return vector
-
-
-def _as_vector(embedding: Any, what: str) -> NDArray[np.float64]:
-    """``embedding`` as an array of shape (d,); InvalidInputError if it is not one vector. Messages call it ``what``."""
-    vector = np.asarray(embedding, np.float64)
-    if vector.ndim != 1:
-        raise InvalidInputError(f"{what} must be one vector, got shape {vector.shape}")
-    return vector

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,7 +76,7 @@ class Request:
                 "shown= compares the documents' ids, and no candidate has an id: store documents with ids, or pass "
                 "register_vector_source(..., id_of=...) if the ids are in the metadata"
             )
-        distinct = pool.with_ids_once()
+        distinct = pool.with_ids_once().with_array()
         candidates = searched = self._make_candidates(distinct, queries)
         if queries[0].pap is not None:
             candidates = queries[0].pap.apply(candidates)
@@ -116,7 +116,7 @@ class Request:
         cover = settings.cover if self.capabilities.words else None
         return Candidates(
             queries[0].vector if len(queries) == 1 else np.array([query.vector for query in queries]),
-            _as_rows(pool.vectors, pool.ids),
+            pool.vectors,
             relevance=self._read_relevance(pool) if self.has_relevance else None,
             quality=None if settings.quality is None else read_numbers(items, settings.quality, "quality", view),
             cover=None if cover is None else read_parts(items, cover, "cover", view),
@@ -179,16 +179,3 @@ class Request:
         left = settings.budget - float(candidates.costs[selection.indices].sum())
         # If only the budget forbids the others, it ended the selection.
         return not unpicked.any() or bool((candidates.costs[unpicked] <= left).any())
-
-
-def _as_rows(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
-    """``vectors`` as an array. If a row differs in length from the first, the error names it."""
-    try:
-        return np.asarray(vectors)
-    except ValueError:
-        shapes = list(map(np.shape, vectors))
-        odd = next((row for row, shape in enumerate(shapes) if shape != shapes[0]), 0)
-        raise InvalidInputError(
-            f"the vector of {ids[odd]!r} has shape {shapes[odd]}, that of {ids[0]!r} has {shapes[0]}: "
-            "they most likely come from different embedding models"
-        ) from None

@@ -6,12 +6,13 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quoted
 from ..errors import warn
 from ..texts.texts import NameCounts
 from .pool import ItemSelection
@@ -160,7 +161,23 @@ def warn_of_unused_references(request: Request, owner: Settings, selected: ItemS
         )
 
 
-def _is_first(owner: Settings, flag: str) -> bool:
+def warn_of_foreign_examples(
+    owner: object, candidates: Iterable[Hashable], own: Container[Hashable] | None, store: object
+) -> None:
+    """Warn, once for each ``owner``, if the store found examples that the owner did not add.
+
+    ``own`` holds the texts or ids of those that it added; None if that is not known.
+    """
+    foreign = [] if own is None else [name for name in candidates if name not in own]
+    if foreign and _is_first(owner, "_warned_of_examples"):
+        warn(
+            f"{type(store).__name__} found {len(foreign)} examples that this selector did not add, such as "
+            f"{quoted(foreign[0])}: another selector or an earlier run put them into the same collection. Give each "
+            "selector a collection of its own. In LangChain, from_examples passes collection_name= on to the store"
+        )
+
+
+def _is_first(owner: object, flag: str) -> bool:
     """Whether ``flag`` was not set for this owner before; it is set then."""
     # Pydantic compares private attributes. The flag is not one, so equal objects stay equal after a warning.
     first = flag not in owner.__dict__

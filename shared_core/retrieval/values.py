@@ -6,14 +6,15 @@ An item is a LangChain document or a LlamaIndex node. Only its id and its metada
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
-from .._validation import as_ranks, quoted
+from .._validation import as_ranks, is_missing, quoted
 from ..candidates import Parts, as_parts
 from ..errors import InvalidInputError, InvalidParameterError, warn
 
@@ -108,7 +109,7 @@ def read_some(
     items: Sequence[Any],
     given: ItemNumber | ItemName | ItemOrdered,
     what: str,
-    view: Callable[[Any], Any],
+    view: Callable[[Any], Any] = itself,
     *,
     required: bool = False,
 ) -> list[Any]:
@@ -162,19 +163,53 @@ def _from_mapping(item: Any, row: int, values: Mapping[Any, Any], what: str) -> 
     return values[name]
 
 
-def join_values(example: Mapping[str, Any], keys: Sequence[str] | None) -> str:
-    """The text that is embedded for an example: its values under ``keys`` (None: all), in the order of the keys' names.
+def check_items(items: Any, kind: type, remedy: str) -> list[Any]:
+    """``items`` as a list; InvalidInputError with the ``remedy`` unless it holds objects of this kind only.
 
-    >>> join_values({"question": "1 + 1", "answer": 2}, None)
+    >>> check_items(["a"], int, "Pass numbers")
+    Traceback (most recent call last):
+    ...
+    setselect.InvalidInputError: a list of int is needed, but item 0 is 'a'. Pass numbers
+    """
+    # A document or node by itself is iterable: it gives its fields.
+    if isinstance(items, (str, Mapping, BaseModel)) or not isinstance(items, Iterable):
+        raise InvalidInputError(f"a list of {kind.__name__} is needed, got {quoted(items)}. {remedy}")
+    listed = list(items)
+    for row, item in enumerate(listed):
+        if not isinstance(item, kind):
+            raise InvalidInputError(f"a list of {kind.__name__} is needed, but item {row} is {quoted(item)}. {remedy}")
+    return listed
+
+
+def join_examples(examples: Iterable[Mapping[str, Any]], keys: Sequence[str] | None) -> list[str]:
+    """The texts that are embedded for examples; see :func:`join_values`. An error names the example by its position."""
+    texts = [join_values(example, keys, f"example {row}") for row, example in enumerate(examples)]
+    for row, text in enumerate(texts):
+        if not text.strip():
+            raise InvalidInputError(
+                f"example {row} has no value under {', '.join(map(repr, keys)) if keys else 'any key'}, so there is no "
+                "text to embed: give it one, or leave it out"
+            )
+    return texts
+
+
+def join_values(values: Mapping[str, Any], keys: Sequence[str] | None, what: str = "the input") -> str:
+    """The values under ``keys`` (None: all) as one text, in the order of the keys' names; missing values are left out.
+
+    >>> join_values({"question": "1 + 1", "answer": 2, "hint": None}, None)
     '2 1 + 1'
     """
+    if not isinstance(values, Mapping):
+        raise InvalidInputError(f"{what} must be a dict of keys and values, got {quoted(values)}")
     # LangChain's own example selectors make the same text, so their stores can be used.
-    try:
-        return " ".join(str(example[key]) for key in sorted(keys or example))
-    except KeyError as error:
-        raise InvalidParameterError(
-            f"input_keys names {error.args[0]!r}, but the keys are {', '.join(example)}"
-        ) from None
+    names = sorted(keys or values)
+    for name in names:
+        if name not in values:
+            raise InvalidParameterError(
+                f"input_keys names {name!r}, but the keys of {what} are {', '.join(map(str, values)) or 'none'}: add "
+                "the key (None where there is no value), or name other keys"
+            )
+    return " ".join(str(values[name]) for name in names if not is_missing(values[name]))
 
 
 def describe_item(item: Any, row: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import inspect
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._libraries import import_library
-from .._validation import as_numeric, quoted
+from .._validation import as_float64, as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
 Vectors = NDArray[np.float32]
@@ -255,25 +256,59 @@ class CachedEmbedding:
         return {key: np.frombuffer(row[0], _DTYPE) for key, row in rows.items() if row is not None}
 
 
-def as_embeddings(answer: Any, texts: Sequence[str], model: str, dtype: DTypeLike | None = None) -> NDArray[Any]:
-    """What an embedding model returned for n ``texts`` as an array (n, d) of finite numbers, in ``dtype`` if given.
+def as_embedding(answer: Any, source: str, text: str) -> NDArray[np.float64]:
+    """What ``source``, a method of an embedding model, gave for a text: one finite vector, float64, shape (d,).
+
+    >>> as_embedding(None, "Model.embed_query", "a question")
+    Traceback (most recent call last):
+    ...
+    setselect.InvalidInputError: Model.embed_query for 'a question' must be numbers, got None
+    """
+    what = f"{source} for {quoted(text)}"
+    _refuse_coroutine(answer, what)
+    vector = as_float64(answer, what)
+    if vector.ndim != 1 or not vector.size:
+        raise InvalidInputError(f"{what} must be one vector, got shape {vector.shape}")
+    if not np.isfinite(vector).all():
+        raise InvalidInputError(f"{what} holds NaN or inf")
+    return vector
+
+
+def as_embeddings(answer: Any, texts: Sequence[str], source: str, dtype: DTypeLike | None = None) -> NDArray[Any]:
+    """What ``source``, a method of an embedding model, gave for n texts: finite numbers (n, d), in ``dtype`` if given.
 
     If ``answer`` is not one vector for each text, the message says how many texts and vectors there are. A vector that
-    holds NaN or inf is named by its text. ``model`` is what messages call the model.
+    is wrong by itself is named by its text.
     """
+    _refuse_coroutine(answer, source)
     try:
         count: Any = len(answer)
     except TypeError:
         count = quoted(answer)
     if count != len(texts):
-        raise InvalidInputError(f"{model} must return one vector for each text (texts: {len(texts)}, vectors: {count})")
-    rows = as_numeric(answer, f"what {model} returned")
-    if rows.ndim != 2 or not rows.shape[1]:
-        raise InvalidInputError(f"what {model} returned must have shape (n, d) with d >= 1, got {rows.shape}")
+        raise InvalidInputError(
+            f"{source} must return one vector for each text (texts: {len(texts)}, vectors: {count})"
+        )
+    try:
+        rows = as_numeric(answer, f"what {source} returned")
+        if rows.ndim != 2 or not rows.shape[1]:
+            raise InvalidInputError(f"what {source} returned must have shape (n, d) with d >= 1, got {rows.shape}")
+    except InvalidInputError:
+        for text, row in zip(texts, answer, strict=True):
+            as_embedding(row, source, text)
+        raise
     # A float64 value that is too large for ``dtype`` becomes inf.
     with np.errstate(over="ignore"):
         rows = rows if dtype is None else rows.astype(dtype)
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if bad.size:
-        raise InvalidInputError(f"the vector that {model} returned for {quoted(texts[bad[0]])} holds NaN or inf")
+        raise InvalidInputError(f"{source} for {quoted(texts[bad[0]])} holds NaN or inf")
     return rows
+
+
+def _refuse_coroutine(answer: Any, what: str) -> None:
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise InvalidInputError(
+            f"{what} gave a coroutine: define the async methods of the model as async, not this one"
+        )

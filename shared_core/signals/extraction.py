@@ -6,7 +6,7 @@ import asyncio
 import re
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -205,7 +205,7 @@ def find_text_to_embed(parts: QueryParts | None, query: str, perspective_vector:
 def make_pap(
     perspective: Any,
     query: ArrayLike,
-    embedded: Sequence[float] | None,
+    embedded: ArrayLike | None,
     *,
     perspective_vector: str = "text",
     corpus: bool = False,

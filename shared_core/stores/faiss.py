@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InvalidInputError, VectorSourceError
+from ..errors import InvalidInputError, VectorSourceError, explain_lengths
 
 Label = TypeVar("Label")
 # FAISS knows labels, and the frameworks map labels to ids. Inverting such a map takes longer than a search. So each
@@ -28,7 +28,7 @@ def search_with_vectors(
     if query.shape != (index.d,):
         raise InvalidInputError(
             f"the query has length {query.shape[0]}, the FAISS index {index.d}: "
-            "they most likely come from different embedding models"
+            f"{explain_lengths(query.shape[0], index.d)}"
         )
     k = min(k, index.ntotal)
     if k == 0:

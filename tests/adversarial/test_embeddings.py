@@ -7,17 +7,30 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores import SimpleVectorStore
 
-from langchain_setselect import register_vector_source
-from llamaindex_setselect import vectors
+from langchain_setselect import compare_store, register_vector_source
+from llamaindex_setselect import compare_index, vectors
 from llamaindex_setselect.stores.reader import VectorReader
 from shared_core import InvalidInputError, PerspectiveError, VectorSourceError
-from tests.adapters.bindings import RERANKERS, ROWS, SUBJECTS, Subject, nearest, over
+from tests.adapters.bindings import (
+    EXAMPLES,
+    RERANKERS,
+    RETRIEVERS,
+    ROWS,
+    SUBJECTS,
+    Subject,
+    expected,
+    nearest,
+    numbers,
+    over,
+)
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.langchain_setselect.test_vectors import Wrapped
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding, embedding
@@ -35,11 +48,35 @@ FAULTS: dict[str, Fault] = {
     "NaN": lambda rows: [*rows[:-1], [NAN] * len(rows[0])],
     "one is short": lambda rows: [*rows[:-1], rows[-1][:-1]],
     "all are short": lambda rows: [row[:-1] for row in rows],
+    "nothing": lambda rows: None,
+    "a sparse dict": lambda rows: [*rows[:-1], {3: 0.5}],
+    "texts": lambda rows: [*rows[:-1], "0.1"],
+    "a coroutine": lambda rows: _coroutine(rows),
 }
+
+
+async def _coroutine(row: Any) -> Any:
+    return row
+
+
+# The models, and the methods of both frameworks that a message names.
+OF_QUERY = r"(OddEmbeddings\.embed_query|OddModel\.get_query_embedding)\b"
+OF_TEXTS = r"(OddEmbeddings\.embed_documents|OddModel\.get_text_embedding_batch)\b"
 # Faults in what a model returns for a query, and a word of the message.
 QUERY_FAULTS: dict[str, tuple[Fault, str]] = {
-    "None": (lambda row: None, ""),
-    "NaN": (lambda row: [NAN] * len(row), "NaN"),
+    "None": (lambda row: None, f"{OF_QUERY}.*None"),
+    "a text": (lambda row: "0.1 0.2", f"{OF_QUERY}.*0.1 0.2"),
+    "texts": (lambda row: [str(number) for number in row], OF_QUERY),
+    "a sparse dict": (lambda row: {"indices": [3, 7], "values": [0.5, 1.5]}, f"{OF_QUERY}.*indices"),
+    "a list of None": (lambda row: [None] * len(row), f"{OF_QUERY}.*None"),
+    "a set": (set, OF_QUERY),
+    "bools": (lambda row: [number > 0 for number in row], f"{OF_QUERY}.*bool"),
+    "nothing": (lambda row: [], OF_QUERY),
+    "one number": (lambda row: row[0], OF_QUERY),
+    "lists of different lengths": (lambda row: [row[:3], row[3:]], OF_QUERY),
+    "a list in a list": (lambda row: [row], rf"{OF_QUERY}.*\(1, 48\)"),
+    "a coroutine": (_coroutine, f"{OF_QUERY}.*coroutine"),
+    "NaN": (lambda row: [NAN] * len(row), f"{OF_QUERY}.*NaN"),
     "zero": (lambda row: [0.0] * len(row), "zero"),
     "short": (lambda row: row[:-1], "47.*48|48.*47"),
     "long": (lambda row: [*row, 1.0], "49.*48|48.*49"),
@@ -122,7 +159,7 @@ def error_of(calls: Calls, expected: type[Exception] | tuple[type[Exception], ..
         call()
     with pytest.raises(expected) as aerror:
         asyncio.run(_awaited(acall))
-    told, told_too = (re.sub(r" at 0x[0-9a-f]+", "", str(raised.value)) for raised in (error, aerror))
+    told, told_too = (re.sub(r"(at 0|\.)x[0-9a-f]+", "", str(raised.value)) for raised in (error, aerror))
     assert told == told_too
     return told
 
@@ -138,9 +175,12 @@ def test_a_model_that_does_not_return_one_vector_for_each_text(
 ) -> None:
     monkeypatch.setattr(vectors, "_READERS", {})
     told = error_of(calls_of(subject, True, FAULTS[fault]), InvalidInputError)
+    # A shorter vector does not fit the query; else the model is named.
+    assert fault == "all are short" or re.search(OF_TEXTS, told)
     if fault == "one too few":
         assert re.search(r"\b12\b.*\b11\b", told)
-        assert re.search("OddEmbeddings|OddModel", told)
+    if fault in ("None among them", "NaN", "a sparse dict", "texts"):
+        assert ROWS[nearest(12)[-1]].text in told, "the text is named"
 
 
 @pytest.mark.parametrize("fault", QUERY_FAULTS)
@@ -150,6 +190,117 @@ def test_a_model_that_returns_no_vector_for_the_query_or_the_perspective(subject
     assert re.search(word, error_of(calls_of(subject, False, None, odd), InvalidInputError))
     calls = calls_of(subject, False, None, odd, "sideways", perspective="sideways")
     error_of(calls, (InvalidInputError, PerspectiveError))
+
+
+@pytest.mark.parametrize("fault", sorted(QUERY_FAULTS.keys() - {"zero"}))
+@over([RETRIEVERS[0], RETRIEVERS[1], *EXAMPLES])
+def test_a_model_that_returns_no_vector_for_a_sub_question(subject: Subject, fault: str) -> None:
+    odd, word = QUERY_FAULTS[fault]
+    calls = calls_of(subject, False, None, odd, "loud", queries=["loud violin"])
+    told = error_of(calls, InvalidInputError)
+    assert re.search(word, told)
+    assert "loud violin" in told
+
+
+@pytest.mark.parametrize("fault", sorted(QUERY_FAULTS.keys() - {"zero"}))
+def test_a_comparison_with_a_model_that_returns_no_vector(fault: str) -> None:
+    odd, word = QUERY_FAULTS[fault]
+    queries, options = [{"text": "loud violin", "gold": ["doc-3"]}], {"k": 2, "fetch_k": 9}
+    store, index = (subject.open(ROWS, subject.kinds[0]) for subject in RETRIEVERS)
+    for call in (
+        lambda: compare_store(store, queries, embeddings=OddEmbeddings(None, odd), **options),
+        lambda: compare_index(index, queries, embed_model=OddModel(None, odd), **options),
+    ):
+        with pytest.raises(InvalidInputError, match=word):
+            call()
+
+
+class Raw(CountingEmbedding):
+    """Faults in the methods that a model has to define. LlamaIndex checks what they return when it sends an event."""
+
+    _fault: Any = PrivateAttr()
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__()
+        self._fault = fault
+
+    def _get_query_embedding(self, query: str) -> Any:
+        return self._fault(embedding(query))
+
+    def _get_text_embedding(self, text: str) -> Any:
+        return self._fault(embedding(text))
+
+
+@pytest.mark.filterwarnings("ignore:coroutine.*never awaited:RuntimeWarning")
+@pytest.mark.parametrize("fault", sorted(QUERY_FAULTS.keys() - {"zero", "bools", "NaN", "short", "long"}))
+def test_what_llamaindex_refuses_itself_names_the_model_too(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "_READERS", {})
+    odd = QUERY_FAULTS[fault][0]
+    subject, store = RERANKERS[1], RERANKERS[1].open(ROWS, RERANKERS[1].kinds[0])
+    rows = list(ROWS[:12])
+    made = subject.make(store, embed_model=Raw(odd))
+    told = error_of((lambda: subject.run(made, rows), lambda: subject.arun(made, rows)), InvalidInputError)
+    assert "Raw.get_query_embedding" in told
+    made = subject.make(store, embed_model=Raw(odd))
+    nodes = [scored.node.model_copy(update={"embedding": None}) for scored in map(subject.item, rows)]
+    bundle = QueryBundle("a", embedding=embedding("a"))
+    with pytest.raises(InvalidInputError, match=r"Raw\.get_text_embedding_batch"):
+        made.postprocess_nodes([NodeWithScore(node=node) for node in nodes], bundle)
+
+
+@pytest.mark.parametrize("form", ["bfloat16", "float8_e4m3fn", "gradient", "list"])
+@over(SUBJECTS)
+async def test_tensors_for_the_question_its_sub_questions_and_its_perspective(subject: Subject, form: str) -> None:
+    torch = pytest.importorskip("torch")
+
+    def tensor(row: Any) -> Any:
+        if form == "gradient":
+            return torch.tensor(row, requires_grad=True)
+        return list(torch.tensor(row).bfloat16()) if form == "list" else torch.tensor(row).to(getattr(torch, form))
+
+    def rounded(row: Any) -> Any:
+        return torch.stack([*tensor(row)]).float().tolist()
+
+    more = {"queries": ["loud violin"]} if subject.searches else {}
+    picks = []
+    for fault in (tensor, rounded):
+        call, acall = calls_of(subject, False, None, fault, perspective="red mountain", k=5, **more)
+        picks.append([list(numbers(found)) for found in (call(), await acall())])
+    assert picks[0] == picks[1]
+    assert picks[0][0] == picks[0][1]
+    assert len(picks[0][0]) == 5
+
+
+@pytest.mark.parametrize("form", ["tensor", "list of tensors"])
+@over(SUBJECTS)
+async def test_tensors_as_stored_vectors(subject: Subject, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+
+    class Tensors(Unread):
+        pass
+
+    def as_tensors(rows: Any) -> Any:
+        stored = torch.tensor(np.array(rows), dtype=torch.bfloat16, requires_grad=True)
+        return stored if form == "tensor" else list(stored)
+
+    def search(store: Any, query: list[float], fetch_k: int) -> Any:
+        found = store.inner.similarity_search_by_vector(query, fetch_k)
+        return found, as_tensors([store.inner.store[document.id]["vector"] for document in found])
+
+    def fetch(store: Any, ids: Any) -> Any:
+        return dict(zip(ids, as_tensors([store.inner.store[name]["vector"] for name in ids]), strict=True))
+
+    def fetch_nodes(store: Any, ids: Any, index: Any) -> Any:
+        stored = as_tensors([store.data.embedding_dict[name] for name in ids])
+        return stored if form == "tensor" else dict(zip(ids, stored, strict=True))
+
+    register_vector_source(Tensors, search, fetch=fetch)
+    monkeypatch.setattr(vectors, "_READERS", {SimpleVectorStore: VectorReader(fetch_nodes)})
+    store = subject.open(ROWS, "in memory" if subject.kinds[0] == "in memory" else subject.kinds[0])
+    made = subject.make(Tensors(store) if isinstance(store, VectorStore) else store, k=5, selector="mmr")
+    rows = [ROWS[row] for row in nearest(50)]
+    picks = numbers(subject.run(made, rows))
+    assert picks == numbers(await subject.arun(made, rows)) == expected(nearest(50), 5, "mmr")
 
 
 @pytest.mark.parametrize("found", [None, {"doc-3": None}, {"doc-3": [NAN] * 48}])

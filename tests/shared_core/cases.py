@@ -137,8 +137,8 @@ def condition_on_regular(conditions: dict[str, Any], kernel: NDArray[np.float64]
 UNUSABLE: dict[str, Callable[[], Any]] = {
     "ragged": lambda: [[1.0, 2.0], [3.0]],
     "masked": lambda: np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]]),
-    "requires grad": lambda: pytest.importorskip("torch").ones((2, 2), requires_grad=True),
-    "bfloat16": lambda: pytest.importorskip("torch").ones((2, 2)).bfloat16(),
+    "sparse tensor": lambda: pytest.importorskip("torch").ones((2, 2)).to_sparse(),
+    "tensor without data": lambda: pytest.importorskip("torch").ones((2, 2), device="meta"),
 }
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..._argument_names import argument_name
 from ..._validation import quoted
-from ...errors import InvalidInputError
+from ...errors import InvalidInputError, explain_lengths
 from ._settings import OUTPUT_COLUMNS, REFERRED_BY, DatasetSettings
 
 # Float32 vectors (n, d), and for each row None or the reason why its vector is unusable.
@@ -109,10 +109,10 @@ def check_schema(schema: Any, settings: DatasetSettings, where: str, dimension: 
 
 def check_length(length: int | None, dimension: int, column: str, where: str) -> None:
     """Raise InvalidInputError if vectors of this length, None for any, do not fit the index."""
-    if length not in (None, dimension):
+    if length is not None and length != dimension:
         raise InvalidInputError(
-            f"{where}: the vectors of column {column!r} have length {length}, those of the index {dimension}: they "
-            "most likely come from different embedding models"
+            f"{where}: the vectors of column {column!r} have length {length}, those of the index {dimension}: "
+            f"{explain_lengths(length, dimension)}"
         )
 
 

@@ -14,7 +14,7 @@ from llama_index.core.schema import TextNode
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.results import sort_items
 from shared_core.retrieval.settings import Order
-from shared_core.retrieval.values import join_values, read_numbers, read_values
+from shared_core.retrieval.values import join_examples, join_values, read_numbers, read_values
 
 DOCUMENTS: list[Any] = [Document("x", id="a", metadata={"good": 1}), Document("y", id="b", metadata={"good": 2.5})]
 NODES = [TextNode(text="x", id_="a", metadata={"good": 1}), TextNode(text="y", id_="b", metadata={"good": 2.5})]
@@ -74,3 +74,41 @@ def test_orders() -> None:
     assert sort_items("abcd", relevance, "nearest_last") == list("acbd")
     for order in get_args(Order):
         assert sort_items([], [], order) == []
+
+
+# Examples, the keys that are embedded, and the text: in the order of the keys' names, without what is missing.
+TEXTS: list[tuple[dict[str, Any], list[str] | None, str]] = [
+    ({"question": "1 + 1", "answer": "2"}, None, "2 1 + 1"),
+    ({"question": "1 + 1", "answer": "2"}, ["question"], "1 + 1"),
+    ({"b": "y", "a": "x", "c": "z"}, ["c", "a"], "x z"),
+    ({"question": "1 + 1", "hint": None}, ["question", "hint"], "1 + 1"),
+    ({"question": "1 + 1", "hint": float("nan")}, None, "1 + 1"),
+    ({"question": "1 + 1", "hint": np.datetime64("NaT")}, ["hint", "question"], "1 + 1"),
+    ({"question": "1 + 1", "number": 0, "sure": False}, None, "0 1 + 1 False"),
+    ({"question": ["1", "1"]}, None, "['1', '1']"),
+]
+# Examples that have no text, the keys, the type of the error, and words of its message.
+WITHOUT_TEXT: list[tuple[list[Any], list[str] | None, type[Exception], str]] = [
+    ([{"q": "x"}, {"p": "y"}], ["q"], InvalidParameterError, "'q'.*example 1.*p"),
+    ([{"q": "x"}, {}], ["q"], InvalidParameterError, "'q'.*example 1.*none"),
+    ([{"q": "x"}, {"q": None}], ["q"], InvalidInputError, "example 1.*'q'"),
+    ([{"q": " ", "p": "x"}], ["q"], InvalidInputError, "example 0.*'q'"),
+    ([{}], None, InvalidInputError, "example 0.*any key"),
+    (["x"], None, InvalidInputError, "example 0.*'x'"),
+    ([{"q": "x"}, ("q", "y")], ["q"], InvalidInputError, r"example 1.*\('q', 'y'\)"),
+    ([None], ["q"], InvalidInputError, "example 0.*None"),
+]
+
+
+@pytest.mark.parametrize(("example", "keys", "text"), TEXTS)
+def test_the_text_of_an_example(example: dict[str, Any], keys: list[str] | None, text: str) -> None:
+    assert join_values(example, keys) == text
+    assert join_examples([example, example], keys) == [text, text]
+
+
+@pytest.mark.parametrize(("examples", "keys", "error", "words"), WITHOUT_TEXT)
+def test_an_example_without_text_is_named(
+    examples: list[Any], keys: list[str] | None, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        join_examples(examples, keys)

@@ -1,0 +1,267 @@
+"""Example selectors over each store: what comes back is what was put in, and a shared collection is told of."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from llama_index.core.vector_stores import SimpleVectorStore
+
+import langchain_setselect
+import llamaindex_setselect
+from langchain_setselect import SetSelectRetriever
+from setselect import InvalidInputError, InvalidParameterError, SetSelectWarning
+from tests.langchain_setselect.conftest import WordEmbeddings
+from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
+from tests.stores.harness import needs
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant:UserWarning"),
+    pytest.mark.filterwarnings("ignore:table_names\\(\\) is deprecated:DeprecationWarning"),
+]
+# The topics are words of the embedding model of the tests.
+ADDITION = [{"question": f"river {word}", "answer": str(i)} for i, word in enumerate(["bread", "engine", "violin"])]
+OTHERS = [{"question": f"harbour {word}", "answer": str(i)} for i, word in enumerate(["hotel", "school", "mountain"])]
+ASKED = {"question": "river bread"}
+
+
+def _chroma(folder: Path) -> tuple[Any, dict[str, Any]]:
+    needs("langchain_chroma")
+    from langchain_chroma import Chroma
+
+    return Chroma, {"collection_name": folder.name}
+
+
+def _faiss(folder: Path) -> tuple[Any, dict[str, Any]]:
+    from langchain_community.vectorstores import FAISS
+
+    return FAISS, {}
+
+
+def _qdrant(folder: Path) -> tuple[Any, dict[str, Any]]:
+    needs("langchain_qdrant")
+    from langchain_qdrant import QdrantVectorStore
+
+    return QdrantVectorStore, {"location": ":memory:"}
+
+
+def _lancedb(folder: Path) -> tuple[Any, dict[str, Any]]:
+    needs("langchain_lancedb")
+    from langchain_lancedb import LanceDB
+
+    return LanceDB, {"uri": str(folder)}
+
+
+def _lancedb_community(folder: Path) -> tuple[Any, dict[str, Any]]:
+    needs("lancedb")
+    from langchain_community.vectorstores import LanceDB
+
+    return LanceDB, {"uri": str(folder)}
+
+
+Open = Callable[[Path], tuple[type[VectorStore], dict[str, Any]]]
+LANGCHAIN = [
+    pytest.param(lambda folder: (InMemoryVectorStore, {}), id="in memory"),
+    pytest.param(_faiss, id="FAISS"),
+    pytest.param(_chroma, id="Chroma"),
+    pytest.param(_qdrant, id="Qdrant"),
+    pytest.param(_lancedb, id="langchain-lancedb"),
+    pytest.param(_lancedb_community, id="LanceDB of langchain-community"),
+]
+
+
+def langchain_selector(
+    open_store: Open, folder: Path, examples: Any, **settings: Any
+) -> langchain_setselect.SetSelectExampleSelector:
+    cls, arguments = open_store(folder)
+    settings = {"k": 3, "input_keys": ["question"], "fetch_k": 9, **arguments, **settings}
+    return langchain_setselect.SetSelectExampleSelector.from_examples(examples, WordEmbeddings(), cls, **settings)
+
+
+def _simple(folder: Path) -> Any:
+    return SimpleVectorStore()
+
+
+def _chroma_nodes(folder: Path) -> Any:
+    needs("llama_index.vector_stores.chroma")
+    import chromadb
+    from llama_index.vector_stores.chroma import ChromaVectorStore
+
+    return ChromaVectorStore(chromadb.PersistentClient(str(folder)).get_or_create_collection("examples"))
+
+
+def _qdrant_nodes(folder: Path) -> Any:
+    needs("llama_index.vector_stores.qdrant")
+    from llama_index.vector_stores.qdrant import QdrantVectorStore
+    from qdrant_client import QdrantClient
+
+    return QdrantVectorStore("examples", client=QdrantClient(":memory:"))
+
+
+def _lancedb_nodes(folder: Path) -> Any:
+    needs("llama_index.vector_stores.lancedb")
+    from llama_index.vector_stores.lancedb import LanceDBVectorStore
+
+    return LanceDBVectorStore(str(folder))
+
+
+LLAMAINDEX = [
+    pytest.param(_simple, id="in memory"),
+    pytest.param(_chroma_nodes, id="Chroma"),
+    pytest.param(_qdrant_nodes, id="Qdrant"),
+    pytest.param(_lancedb_nodes, id="LanceDB"),
+]
+
+
+def llamaindex_selector(store: Any, examples: Any, **settings: Any) -> llamaindex_setselect.SetSelectExampleSelector:
+    settings = {"top_n": 3, "input_keys": ["question"], "fetch_k": 9, "template": "{answer}", **settings}
+    return llamaindex_setselect.SetSelectExampleSelector.from_examples(
+        examples, CountingEmbedding(), vector_store=store, **settings
+    )
+
+
+def by_question(examples: Any) -> list[dict[str, Any]]:
+    return sorted(examples, key=lambda example: example["question"])
+
+
+@pytest.mark.parametrize("open_store", LANGCHAIN)
+async def test_langchains_examples_come_back_without_the_stores_own_keys(open_store: Open, tmp_path: Path) -> None:
+    made = langchain_selector(open_store, tmp_path, ADDITION)
+    assert by_question(made.select_examples(ASKED)) == by_question(await made.aselect_examples(ASKED)) == ADDITION
+    # A selector over a store that was filled before knows no examples, but it knows the store.
+    over = langchain_setselect.SetSelectExampleSelector(
+        vectorstore=made.vectorstore, embeddings=made.embeddings, k=3, fetch_k=9, input_keys=["question"]
+    )
+    assert by_question(over.select_examples(ASKED)) == ADDITION
+
+
+@pytest.mark.parametrize("open_store", LLAMAINDEX)
+async def test_llamaindexs_examples_come_back_without_the_stores_own_keys(open_store: Any, tmp_path: Path) -> None:
+    made = llamaindex_selector(open_store(tmp_path), ADDITION)
+    assert by_question(made.select_examples("river bread")) == ADDITION
+    if open_store is not _qdrant_nodes:  # Its sync client in memory has no async counterpart.
+        assert by_question(await made.aselect_examples("river bread")) == ADDITION
+
+
+@pytest.mark.parametrize("open_store", LANGCHAIN)
+def test_two_langchain_selectors_on_one_collection_warn(open_store: Open, tmp_path: Path) -> None:
+    first = langchain_selector(open_store, tmp_path, ADDITION)
+    first.select_examples(ASKED)  # A warning would be an error here.
+    second = langchain_selector(open_store, tmp_path, OTHERS)
+    cls = type(first.vectorstore)
+    # The others make a collection for each selector. langchain-lancedb goes on reading the table as it was
+    # when it was opened, and LanceDB of langchain-community replaces the table.
+    warned = {"Chroma": (True, True), "langchain_lancedb": (False, True), "langchain_community": (True, False)}
+    kind = cls.__name__ if cls.__name__ in ("Chroma", "FAISS") else cls.__module__.partition(".")[0]
+    for made, warns in zip((first, second), warned.get(kind, (False, False)), strict=True):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made.select_examples(ASKED)
+            made.select_examples(ASKED)
+        told = [str(warning.message) for warning in caught if "collection" in str(warning.message)]
+        assert len(told) == warns, "once for each selector"
+        assert all(cls.__name__ in message for message in told)
+    # What is added with the selector is its own.
+    alone = langchain_selector(open_store, tmp_path / "alone", ADDITION)
+    alone.add_examples(OTHERS)
+    alone.select_examples(ASKED)
+
+
+def test_chromas_default_collection(tmp_path: Path) -> None:
+    needs("langchain_chroma")
+    from langchain_chroma import Chroma
+
+    def made(examples: Any) -> Any:
+        return langchain_setselect.SetSelectExampleSelector.from_examples(
+            examples, WordEmbeddings(), Chroma, 2, ["question"], fetch_k=9
+        )
+
+    try:
+        first = made(ADDITION)
+        with pytest.warns(SetSelectWarning, match=r"Chroma.*3.*'river.*collection_name="):
+            made(OTHERS).select_examples(ASKED)
+        with pytest.warns(SetSelectWarning, match=r"Chroma.*3.*'harbour"):
+            first.select_examples(ASKED)
+    finally:
+        first.vectorstore.delete_collection()
+
+
+@pytest.mark.parametrize("open_store", LLAMAINDEX)
+def test_two_llamaindex_selectors_on_one_store_warn(open_store: Any, tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    first = llamaindex_selector(store, ADDITION)
+    first.add_examples(OTHERS[:1])
+    first.select_examples("river bread")
+    second = llamaindex_selector(store, OTHERS)
+    if open_store is _simple:  # An index over it searches its own nodes only.
+        assert by_question(second.select_examples("river bread")) == by_question(OTHERS)
+        return
+    for made, foreign in ((first, 3), (second, 4)):
+        with pytest.warns(SetSelectWarning, match=rf"{type(store).__name__}.*\b{foreign}\b"):
+            made.select_examples("river bread")
+
+
+# Examples with different keys: the examples, further settings, and what comes back in the order of their questions.
+HINTED = [
+    {"question": "bread", "answer": "1"},
+    {"question": "engine", "answer": "2", "hint": "h"},
+    {"question": "violin", "answer": "3", "source": "s"},
+]
+KEYS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
+    "all": ({}, HINTED),
+    "a key of one": (
+        {"example_keys": ["question", "hint"]},
+        [
+            {"question": "bread", "hint": None},
+            {"question": "engine", "hint": "h"},
+            {"question": "violin", "hint": None},
+        ],
+    ),
+    "keys of different examples": (
+        {"example_keys": ["hint", "question", "source"]},
+        [
+            {"question": "bread", "hint": None, "source": None},
+            {"question": "engine", "hint": "h", "source": None},
+            {"question": "violin", "hint": None, "source": "s"},
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize("open_store", LANGCHAIN[:4])
+def test_examples_with_different_keys(open_store: Open, keys: str, tmp_path: Path) -> None:
+    settings, wanted = KEYS[keys]
+    made = langchain_selector(open_store, tmp_path, HINTED, **settings)
+    assert by_question(made.select_examples({"question": "bread"})) == wanted
+
+
+class Packed(Embeddings):
+    """Packed bits of a random vector for each text, as sentence-transformers gives with precision="ubinary"."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        numbers = np.random.default_rng(list(text.encode())).normal(size=512)
+        packed: list[float] = np.packbits(numbers > 0).astype(float).tolist()
+        return packed
+
+
+@pytest.mark.parametrize("open_store", LANGCHAIN)
+def test_packed_bits_out_of_a_store_are_refused(open_store: Open, tmp_path: Path) -> None:
+    cls, arguments = open_store(tmp_path)
+    store = cls.from_texts([f"text {i}" for i in range(20)], Packed(), **arguments)
+    with pytest.raises(InvalidInputError, match="ubinary"):
+        SetSelectRetriever(vectorstore=store, embeddings=Packed(), k=3).invoke("text")
+
+
+def test_a_key_that_no_example_has(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameterError, match="hnt"):
+        langchain_selector(LANGCHAIN[0].values[0], tmp_path, HINTED, example_keys=["hnt"])  # type: ignore[arg-type]

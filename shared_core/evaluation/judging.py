@@ -316,7 +316,7 @@ class _Pool:
             served = dict(zip(served, best_question(self.everything.take(nearest)).tolist(), strict=True))
         documents = [replace(one, id=name) for one, name in zip(self.documents, self.ids, strict=True)]
         names = list_names([one.title for one in documents], [one.text for one in documents])
-        titles = [name for name, *_ in names]
+        titles = [one.title or name for one, (name, *_) in zip(documents, names, strict=True)]
         return view_query(self.query, documents, titles, self.embedded, parts, served, self.unit, self.cosines, sets)
 
 

@@ -62,7 +62,7 @@ def arrange(request: Request, selected: ItemSelection, make: Callable[[Any, floa
 
 
 def _name(selected: ItemSelection, row: int) -> str | None:
-    """The name of an item; its id if it has none."""
-    name = selected.texts.names[row][0] if selected.texts is not None else ""
+    """The title of an item, or the name in its text; its id if it has none."""
+    name = selected.texts.find_title(row) if selected.texts is not None else ""
     item_id = selected.pool.ids[row]
     return name or (None if item_id is None else str(item_id))

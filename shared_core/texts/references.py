@@ -192,7 +192,7 @@ def _follow_links(
             for target in as_identifiers(targets, f"links: row {row}"):
                 by_name = bearers.get(as_key(clean_title(target)), []) if isinstance(target, str) else []
                 # A link to a place in a page leads to the passage with this address, or else to the page.
-                reached[row].update(rows_of.get(target) or rows_of.get(as_address(target), ()), by_name)
+                reached[row].update(rows_of.get(target) or rows_of.get(as_address(target)) or (), by_name)
     return reached
 
 
@@ -202,7 +202,7 @@ class _Names:
     ``names`` maps the words that are looked for to the name.
     """
 
-    def __init__(self, names: Mapping[Key, Key]) -> None:
+    def __init__(self, names: dict[Key, Key]) -> None:
         self.names = names
         self.lengths: dict[str, list[int]] = {}
         for length, first in sorted({(len(key), key[0]) for key in names}, reverse=True):

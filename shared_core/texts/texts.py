@@ -59,6 +59,11 @@ class Texts:
         """The full name of each text, which may be empty, and its short forms."""
         return list_names(self._columns["titles"], self.bodies)
 
+    def find_title(self, row: int) -> str:
+        """The title of a text as it is, or else its name; empty if it has none."""
+        titles = self._columns["titles"]
+        return (titles[row] if titles else "") or self.names[row][0]
+
     @cached_property
     def references(self) -> References | None:
         """Which texts refer to which others; None if they are not to be read, or if there is no text."""

@@ -521,6 +521,7 @@ def test_a_note_counts_names_where_a_setting_reads_references() -> None:
     ]
     query = [{"text": "who?", "gold": ["1"]}]
     made = ([[1.0, 0.0], [0.9, 0.1], [0.8, 0.2]], [[1.0, 0.0]])
-    assert any("2 of 3 candidates" in note and "1 are named" in note for note in compare(documents, query, made).notes)
+    notes = compare(documents, query, made, k=2, fetch_k=3).notes
+    assert any("2 of 3 candidates" in note and "1 are named" in note for note in notes)
     alone = [named("similarity"), named("coverage", reference_weight=0)]
-    assert not any("named" in note for note in compare(documents, query, made, settings=alone).notes)
+    assert not any("named" in note for note in compare(documents, query, made, k=2, settings=alone).notes)

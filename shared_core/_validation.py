@@ -236,6 +236,11 @@ def is_missing(value: Any) -> bool:
         return True
 
 
+def as_optional(values: Iterable[Any]) -> list[Any]:
+    """The values, with None in place of those that are missing."""
+    return [None if is_missing(value) else value for value in values]
+
+
 def as_rows(values: ArrayLike, n: int, what: str) -> NDArray[np.intp]:
     """``values`` as a list of row numbers below ``n``."""
     rows = as_numeric(values, what)

@@ -15,11 +15,11 @@ from .._validation import (
     as_column,
     as_names,
     as_numeric,
+    as_optional,
     as_ranks,
     as_rows,
     check_integer,
     check_number,
-    is_missing,
     read_only,
 )
 from ..errors import InvalidInputError
@@ -318,7 +318,7 @@ def check_constraints(
 
 def _as_sources(sources: Iterable[Hashable], n: int) -> tuple[Hashable, ...]:
     """``sources`` as a tuple; None for a candidate without one, which :class:`PerSource` takes for a source."""
-    return tuple(None if is_missing(name) else name for name in as_names(sources, n, "sources"))
+    return tuple(as_optional(as_names(sources, n, "sources")))
 
 
 def _highest_cosines(rows: FloatArray, units: FloatArray) -> FloatArray:

@@ -102,7 +102,9 @@ def _as_indicators(values: Iterable[Any], n: int, what: str, name: Callable[[int
         raise InvalidInputError(f"{what} must be {n}, one for each candidate, got {len(rows)}")
     # A column of lists that was read from a Parquet file has an array in each row.
     rows = [as_plain(value) for value in rows]
-    lists = [[one for one in value if not is_missing(one)] if isinstance(value, (list, tuple)) else [] for value in rows]
+    lists = [
+        [one for one in value if not is_missing(one)] if isinstance(value, (list, tuple)) else [] for value in rows
+    ]
     # A row of a 0/1 matrix repeats a value. The labels of a candidate are different from each other.
     is_matrix = all(type(one) in (bool, int) and one in (0, 1) for some in lists for one in some) and any(
         len({*some}) < len(some) for some in lists

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_plain, as_ranks, is_missing, quoted
+from .._validation import as_optional, as_plain, as_ranks, is_missing, quoted
 from ..candidates import Parts, as_parts
 from ..errors import InvalidInputError, InvalidParameterError, warn
 
@@ -122,7 +122,7 @@ def read_some(
         values = [given.get(item_id(item)) for item in items]
     else:
         values = read_values(items, given, what, view)
-    values = [None if is_missing(value) else value for value in values]
+    values = as_optional(values)
     if isinstance(given, (str, Mapping)) and all(value is None for value in values):
         if isinstance(given, str):
             keys = dict.fromkeys(key for item in items for key in item.metadata)

@@ -128,8 +128,9 @@ class JudgedQuery:
     The last settings are the ``rankings`` of the search. ``repeated`` counts the candidates that repeat the text of
     another, and ``unscored`` those without a score. ``only_vectors`` says that the words of the query tell none of
     its candidates from another, although a selector reads them. ``labelled`` says whether a candidate carries
-    labels of subtopics, and ``sourced`` whether one has a source. ``mean_candidate`` is the mean of the candidates' unit
-    vectors, and ``gold_vectors`` has those of the gold documents that are known. ``points`` are groups of gold documents.
+    labels of subtopics, and ``sourced`` whether one has a source. ``mean_candidate`` is the mean of the candidates'
+    unit vectors, and ``gold_vectors`` has those of the gold documents that are known. ``points`` are groups of gold
+    documents.
     """
 
     query: Query

@@ -22,7 +22,7 @@ Rows = tuple[NDArray[np.float32], list[str | None]]
 # The ids of a query's candidates, and their relevance (m,) if it is given; or the reason why they are unusable.
 Given = tuple[list[Any], NDArray[np.float64] | None] | str
 # What a message calls the right types of vectors.
-VECTORS = "lists of floats, or of whole numbers with a sign"
+VECTORS = "lists of floats or signed integers"
 
 
 class Column(NamedTuple):
@@ -66,7 +66,7 @@ def is_id(kind: Any) -> bool:
 
 
 def is_vectors(kind: Any) -> bool:
-    """Whether a type is lists of floats, or of whole numbers with a sign. Those without one are packed bits."""
+    """Whether a type is lists of floats or of signed integers. Unsigned ones are packed bits."""
     return is_numbers(kind) and not pa.types.is_unsigned_integer(list_type(kind).value_type)
 
 

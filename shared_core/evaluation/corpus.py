@@ -288,7 +288,7 @@ def convert_all(records: Iterable[Any], convert: Callable[[Any, str], _Item], wh
     """
     records = as_records(records)
     if isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):
-        raise InvalidInputError(f"{what} must be a list, got a single {type(records).__name__}")
+        raise InvalidInputError(f"{what} must be a list or a table of records, got a single {type(records).__name__}")
     items: dict[str, _Item] = {}
     for position, record in enumerate(records):
         try:

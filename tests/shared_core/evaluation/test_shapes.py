@@ -212,7 +212,7 @@ def test_a_quotation_mark_that_is_not_closed_costs_at_most_its_line(
 @pytest.mark.parametrize("row", ['"x\n', '"\n', '1,"A\n', '"a ""b""\n', '""",\n'])
 def test_stray_quotation_marks_are_read_in_linear_time(tmp_path: Path, row: str) -> None:
     path = tmp_path / "docs.csv"
-    path.write_text("id,text\n" + row * 40_000 + "1,last\n", encoding="utf-8")
+    path.write_text("id,text\n" + row * 20_000 + "1,last\n", encoding="utf-8")
     start = perf_counter()
     with suppress(InvalidInputError):
         read_documents(path)

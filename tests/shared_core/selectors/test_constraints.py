@@ -50,6 +50,20 @@ def test_copies_of_any_length_are_near_duplicates(pair: Pair, dtype: Any) -> Non
         assert sorted(i % 5 for i in picks.tolist()) == list(range(5))
 
 
+@every_pair
+@pytest.mark.parametrize("missing", [None, np.nan, np.float32("nan"), " ", np.datetime64("NaT")], ids=repr)
+def test_a_candidate_without_a_source_is_a_source_of_its_own(pair: Pair, missing: Any) -> None:
+    rows = np.eye(6)
+    query = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]
+    rules: dict[str, Any] = {"sources": ["a", missing, "a", missing, "b", missing], "max_per_source": 1}
+    picks = pair.select(query, rows, 6, **rules).indices.tolist()
+    assert len(picks) == 5
+    assert {*picks} - {0, 2} == {1, 3, 4, 5}
+    # What was shown takes the place of its own source only.
+    shown = pair.select(query, rows, 4, shown=[1, 2], **rules)
+    assert {*shown.indices.tolist()} == {3, 4, 5}
+
+
 # Four versions of one text, each near to its neighbours only, and another text.
 DEGREES = np.radians([0, 20, 40, 60, 150])
 VERSIONS = np.stack([np.cos(DEGREES), np.sin(DEGREES)], axis=1)

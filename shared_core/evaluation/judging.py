@@ -219,7 +219,10 @@ class _Pool:
         rankings = _read_rankings(found, counted_once, most)
         costs = None
         if any(setting.budget is not None for setting in settings):
-            costs = [len(one.text) if is_missing(one.cost) else float(one.cost) for one in found.documents]
+            costs = [
+                len(one.text) if one.cost is None or is_missing(one.cost) else float(one.cost)
+                for one in found.documents
+            ]
         everything = Candidates(
             found.vector,
             found.vectors,

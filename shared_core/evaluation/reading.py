@@ -9,9 +9,9 @@ import re
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from io import StringIO
+from io import BufferedIOBase, StringIO
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import InvalidInputError, InvalidParameterError
 
@@ -78,7 +78,7 @@ def parse_lines(path: Path, parse: Callable[[str], Any]) -> Iterator[RawRecord]:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[IO[bytes]]:
+def _open(path: Path) -> Iterator[BufferedIOBase]:
     """The bytes of a file, which is unpacked if its name ends in .gz."""
     with gzip.open(path) if unpacked(path) != path else path.open("rb") as file:
         try:

@@ -11,7 +11,7 @@ from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from shared_core.evaluation.compare import check_options, compare_candidates
-from shared_core.evaluation.corpus import Query
+from shared_core.evaluation.corpus import Query, first_value
 from shared_core.evaluation.judging import SearchResult, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
@@ -96,7 +96,7 @@ def compare_index(
                 n.node_id,
                 n.get_content(MetadataMode.NONE),
                 title,
-                {"source": n.node.ref_doc_id or n.node_id} | n.metadata,
+                {**n.metadata, "source": first_value(n.metadata, ("source",)) or n.node.ref_doc_id or n.node_id},
             )
             for n, title in zip(pool.items, read_titles(pool.items, None, body=pool.body), strict=True)
         ]

@@ -184,7 +184,8 @@ def as_column(values: ArrayLike, n: int, what: str, least: float = -math.inf) ->
 def as_names(values: Iterable[Hashable], n: int, what: str) -> tuple[Hashable, ...]:
     """``values`` as a tuple of n hashables. If a row cannot be hashed, the message names it."""
     try:
-        names = tuple(values)
+        # The elements of a tensor are objects of their own, of which no two are equal.
+        names = tuple(as_plain(values))
     except TypeError:
         raise InvalidInputError(f"{what} must be a collection, one for each candidate, got {quoted(values)}") from None
     if len(names) != n:
@@ -200,25 +201,24 @@ def as_names(values: Iterable[Hashable], n: int, what: str) -> tuple[Hashable, .
 def as_ranks(
     values: Iterable[Any], n: int, what: str, name: Callable[[int], str] = "row {}".format
 ) -> NDArray[np.int64]:
-    """The ranks of n numbers or n dates: 0 for None, and from 1 for the lowest. Messages name a value by its row.
+    """The ranks of n numbers or n dates: 0 for a missing one, and from 1 for the lowest. Messages name a value's row.
 
     A date is a date, a datetime or an ISO string. One without a time zone is in UTC.
 
     >>> as_ranks(["2026-01-31", None, "2025-12-01", "2026-01-31T00:00:00Z"], 4, "prefer").tolist()
     [2, 0, 1, 2]
     """
-    objects = as_names(values.tolist() if hasattr(values, "tolist") else values, n, what)
+    objects = as_names(values, n, what)
     ordered: list[Any] = []
     first = None
     for row, value in enumerate(objects):
         try:
-            ordered.append(_as_ordered(value))
+            ordered.append(None if is_missing(value) else _as_ordered(value))
             last = ordered[-1]
             first = last if first is None else first
-            # NaN is neither at most nor above another number. A number and a date raise TypeError, and a Decimal that
-            # is NaN raises ArithmeticError.
+            # A number and a date raise TypeError.
             valid = last is None or last <= first or last > first
-        except (TypeError, ValueError, ArithmeticError):
+        except (TypeError, ValueError):
             valid = False
         if not valid:
             raise InvalidInputError(
@@ -238,12 +238,31 @@ def _as_ordered(value: Any) -> Any:
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
 
 
+def as_plain(value: Any) -> Any:
+    """A scalar or array of numpy, PyTorch, pandas or Arrow as a Python value or list; any other value as it is."""
+    to_python = getattr(value, "as_py", None) or getattr(value, "tolist", None)
+    return to_python() if callable(to_python) else value
+
+
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, or NaT or NA of pandas."""
+    """Whether a value stands for none, as tables write it: None, NaN, NaT, NA, a null, a masked value, blank text.
+
+    >>> [is_missing(value) for value in (None, float("nan"), " ", 0, False, [])]
+    [True, True, True, False, False, False]
+    """
+    value = as_plain(value)
+    if value is None or isinstance(value, str):
+        return not (value and value.strip())
     try:
-        return value is None or bool(value != value)
-    except TypeError:  # NA is neither equal to itself nor different.
+        return bool(value != value)
+    # NA of pandas is neither equal to itself nor different, and a signalling NaN refuses to be compared.
+    except (TypeError, ArithmeticError):
         return True
+
+
+def as_optional(values: Iterable[Any]) -> list[Any]:
+    """The values, with None in place of those that are missing."""
+    return [None if is_missing(value) else value for value in values]
 
 
 def as_rows(values: ArrayLike, n: int, what: str) -> NDArray[np.intp]:

@@ -15,6 +15,7 @@ from .._validation import (
     as_column,
     as_names,
     as_numeric,
+    as_optional,
     as_ranks,
     as_rows,
     check_integer,
@@ -54,21 +55,23 @@ class Candidates:
         each candidate has a name of its own. :class:`Coverage` uses them.
     cover : array of shape (n, m) in [0, 1], or n values, or Parts, optional
         Further parts that the set has to cover: how well each candidate covers each part, or the value of each
-        candidate (its label or its collection, for example), or its values as a list. None is no value.
+        candidate (its label or its collection, for example), or its values as a list. A missing value covers nothing.
         :class:`Coverage` uses them.
     ids : iterable of n hashables, optional
         Names of the candidates, for messages and for a :class:`LowRankKernel`.
     costs : array-like, shape (n,), optional
         What each candidate takes from a ``budget`` (its tokens, for example); at least 0.
     sources : iterable of n hashables, optional
-        Where each candidate comes from (the document of a passage, for example).
+        Where each candidate comes from (the document of a passage, for example). A candidate whose source is missing
+        (None, NaN, NaT, NA, blank text) is a source of its own.
     max_per_source : int, optional
         The most candidates of one source that may be picked, shown ones included. Needs ``sources``.
     drop_near_duplicates : float in [-1, 1], optional
         No candidate is picked whose cosine with a picked or shown one is above this.
     prefer : iterable of n numbers or dates, optional
         Which one of near-duplicates may be picked: the one with the highest value (the newest, for example), at any
-        gain. Among equal values the gain decides. A date may be an ISO string or a datetime; None is the lowest value.
+        gain. Among equal values the gain decides. A date may be an ISO string or a datetime; a missing value is the
+        lowest.
         One that costs more than the whole budget, or whose source has reached its cap by ``shown``, does not count.
         Needs ``drop_near_duplicates``.
     copy : bool
@@ -167,7 +170,7 @@ class Candidates:
             cover=None if cover is None else as_parts(cover, n, "cover"),
             ids=names,
             costs=None if costs is None else as_column(costs, n, "costs", least=0),
-            sources=None if sources is None else as_names(sources, n, "sources"),
+            sources=None if sources is None else _as_sources(sources, n),
             prefer=None if prefer is None else as_ranks(prefer, n, "prefer"),
             **constraints,
         )
@@ -311,6 +314,11 @@ def check_constraints(
         "max_per_source": None if max_per_source is None else check_integer(max_per_source, "max_per_source", 1),
         "drop_near_duplicates": drop_near_duplicates,
     }
+
+
+def _as_sources(sources: Iterable[Hashable], n: int) -> tuple[Hashable, ...]:
+    """``sources`` as a tuple; None for a candidate without one, which :class:`PerSource` takes for a source."""
+    return tuple(as_optional(as_names(sources, n, "sources")))
 
 
 def _highest_cosines(rows: FloatArray, units: FloatArray) -> FloatArray:

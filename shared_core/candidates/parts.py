@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_float64, as_numeric, is_missing, quoted, read_only
+from .._validation import as_float64, as_numeric, as_plain, is_missing, quoted, read_only
 from ..errors import InvalidInputError
 
 # How one text leads to another.
@@ -64,7 +64,7 @@ def as_parts(given: Any, n: int, what: str, name: Callable[[int], str] = "row {}
     """``given`` as read-only float64 :class:`Parts` of n candidates. Messages name a candidate by its row.
 
     It may be ``Parts``, an array (n, m), whose parts weigh the same, or n values: a candidate covers its value. A value
-    may be a list of values. None covers nothing, nor do NaN, NaT and NA, which stand for a missing value in a table.
+    may be a list of values. A missing value (None, NaN, NaT, NA, blank text) covers nothing.
 
     >>> as_parts(["news", "blog", ["blog", "news"], None], 4, "cover").covered.tolist()
     [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
@@ -97,12 +97,14 @@ def _as_indicators(values: Iterable[Any], n: int, what: str, name: Callable[[int
     if isinstance(values, str):
         raise InvalidInputError(f"{what} must be a collection, one for each candidate, got {quoted(values)}")
     # The elements of a tensor are objects of their own, which no two candidates have in common.
-    rows = values.tolist() if hasattr(values, "tolist") else list(values)
+    rows = list(as_plain(values))
     if len(rows) != n:
         raise InvalidInputError(f"{what} must be {n}, one for each candidate, got {len(rows)}")
     # A column of lists that was read from a Parquet file has an array in each row.
-    rows = [value.tolist() if isinstance(value, np.ndarray) else value for value in rows]
-    lists = [value if isinstance(value, (list, tuple)) else [] for value in rows]
+    rows = [as_plain(value) for value in rows]
+    lists = [
+        [one for one in value if not is_missing(one)] if isinstance(value, (list, tuple)) else [] for value in rows
+    ]
     # A row of a 0/1 matrix repeats a value. The labels of a candidate are different from each other.
     is_matrix = all(type(one) in (bool, int) and one in (0, 1) for some in lists for one in some) and any(
         len({*some}) < len(some) for some in lists

@@ -20,6 +20,7 @@ from ..evaluation.compare import compare as compare_methods
 from ..evaluation.corpus import read_documents, read_queries
 from ..evaluation.demo import demo_corpus
 from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
+from ..evaluation.reading import unpacked
 from ..evaluation.results import Comparison, counted
 from ..evaluation.settings import distinct, parse_setting, sweep
 from ..evaluation.shadow_log import compare_log, read_log
@@ -284,7 +285,7 @@ def _read_corpus(
         if split and qrels:
             raise InvalidParameterError("--split names judgements of the folder, --qrels a file of them: leave out one")
         files = beir_files(folder, split, qrels)
-        return f"{folder.absolute().name}, {files.qrels.stem}", read_judged(
+        return f"{folder.absolute().name}, {unpacked(files.qrels).stem}", read_judged(
             files.documents, files.queries, files.qrels, **keys
         )
     if documents is None or queries is None:

@@ -23,10 +23,10 @@ from rich.text import Text
 
 from .._files import hold_lock, remove_leftovers, write_atomically
 from .._libraries import import_library
-from .._validation import quoted
+from .._validation import is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
 from ..evaluation.corpus import Problem, text_of
-from ..evaluation.reading import json_lines
+from ..evaluation.reading import JSON_SUFFIXES, json_lines, unpacked
 from ..learning.feedback.coverage import CoverageFeedback, Feedback
 from ..learning.feedback.language_model import LanguageModelFeedback
 from ..learning.feedback.prompts import EXAMPLE
@@ -207,7 +207,7 @@ class PoolFile(NamedTuple):
 
 def read_pool(path: Path, question: str, answer: str, *, ids: bool) -> PoolFile:
     """Read items from JSON lines, and their ids, which all lines must have or none."""
-    if path.suffix.lower() not in (".jsonl", ".ndjson"):
+    if unpacked(path).suffix.lower() not in JSON_SUFFIXES:
         raise InvalidParameterError(
             f"{path}: the pool must be a .jsonl file, with a JSON object with question and answer on each line"
         )
@@ -223,6 +223,7 @@ def read_pool(path: Path, question: str, answer: str, *, ids: bool) -> PoolFile:
                     raise InvalidInputError(wrong)
                 item = {"question": text_of(record, (question,)), "answer": text_of(record, (answer,))}
                 name = record.get("id") if ids else None
+                name = None if is_missing(name) else name
                 if name is not None and (type(name) not in (str, int) or name in known):
                     raise InvalidInputError(
                         f"'id' must be a string or a whole number that no other line has, got {quoted(name)}"

@@ -13,11 +13,12 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
+from uuid import UUID
 
 from .._argument_names import argument_name
-from .._validation import quoted
+from .._validation import as_plain, is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from .reading import TEXT_SUFFIXES, RawRecord, read_records
+from .reading import TEXT_SUFFIXES, RawRecord, as_records, read_records, unpacked
 
 TEXT_KEYS = ("text", "query", "question")
 # BEIR and most of its followers write "_id"; FreshStack and ir_datasets write "query_id", CoverageBench "topic_id".
@@ -122,8 +123,11 @@ def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str
                               ``max_per_source``) and ``cost`` (for ``budget``); other keys are ignored
     ``.csv``, ``.tsv``        the same as columns; several values in a cell are separated by ``;`` or are a JSON array
     ``.txt``, ``.md``         one document a line
-    a folder                  each ``.txt`` and ``.md`` file in it, at any depth; the id is its path in the folder
+    a folder                  each ``.txt`` and ``.md`` file in it, at any depth; the id is its path in the folder.
+                              Hidden files and folders, whose names begin with a dot, are left out
     ========================= =======================================================================================
+
+    A file may be packed with gzip: ``.jsonl.gz``. A value that is null, NaN or blank counts as missing.
 
     Parameters
     ----------
@@ -231,13 +235,13 @@ def as_document(
     if isinstance(record, Document):
         return record
     record = _with_title(_as_record(record), text_key or "text")
-    source, cost = (None if _is_missing(record.get(key)) else record[key] for key in ("source", "cost"))
+    title, source, cost = (first_value(record, (key,)) for key in ("title", "source", "cost"))
     return Document(
         _read_id(record, _DOCUMENT_IDS, default_id, id_key),
         text_of(record, (text_key or "text",)),
-        _read_names(record, "subtopics"),
-        "" if _is_missing(record.get("title")) else str(record["title"]),
-        None if source is None else _as_name(source, "source"),
+        read_names(record, "subtopics"),
+        "" if title is None else str(title),
+        None if source is None else as_name(source, "source"),
         None if cost is None else as_number(cost, "cost", least=0),
     )
 
@@ -259,26 +263,32 @@ def as_query(
     _check_spelling(record, (gold_key or "gold", "subtopics", "sub_questions", scores_key or "scores", "root"))
     subtopics = record.get("subtopics")
     if isinstance(subtopics, Mapping):
-        covered = {str(label): _read_names(subtopics, label) for label in subtopics}
+        # The rows of an Arrow table have the labels of all rows, with null where a row does not have the label.
+        labels = [label for label, ids in subtopics.items() if not is_missing(ids)]
+        covered = {str(label): read_names(subtopics, label) for label in labels}
     else:
-        covered = dict.fromkeys(_read_names(record, "subtopics"), ())
-    root = next((record[key] for key in ("root", "root_query") if not _is_missing(record.get(key))), None)
+        covered = dict.fromkeys(read_names(record, "subtopics"), ())
+    root = first_value(record, ("root", "root_query"))
     return Query(
         _read_id(record, _QUERY_IDS, default_id, query_id_key),
         text_of(record, TEXT_KEYS if query_key is None else (query_key,)),
-        _read_names(record, gold_key or "gold"),
+        read_names(record, gold_key or "gold"),
         covered,
-        None if root is None else _as_name(root, "root"),
-        _read_names(record, "answers"),
-        _read_names(record, "sub_questions"),
+        None if root is None else as_name(root, "root"),
+        read_names(record, "answers"),
+        read_names(record, "sub_questions"),
         _read_scores(record, scores_key or "scores"),
     )
 
 
 def convert_all(records: Iterable[Any], convert: Callable[[Any, str], _Item], what: str) -> list[_Item]:
-    """Documents or queries from records, by :func:`as_document` or :func:`as_query`; an error names the position."""
+    """Documents or queries from records or a table, by :func:`as_document` or :func:`as_query`.
+
+    An error names the position.
+    """
+    records = as_records(records)
     if isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):
-        raise InvalidInputError(f"{what} must be a list, got a single {type(records).__name__}")
+        raise InvalidInputError(f"{what} must be a list or a table of records, got a single {type(records).__name__}")
     items: dict[str, _Item] = {}
     for position, record in enumerate(records):
         try:
@@ -291,16 +301,29 @@ def convert_all(records: Iterable[Any], convert: Callable[[Any, str], _Item], wh
 
 
 def text_of(record: Mapping[str, Any], keys: tuple[str, ...]) -> str:
-    """The text under the first of the keys that the record has; ``InvalidInputError`` if there is no text."""
-    for key in keys:
-        if key in record:
-            text = record[key]
-            if not isinstance(text, str):
-                raise InvalidInputError(f"{quoted(key)} must be a string, got {type(text).__name__}")
-            if not text.strip():
-                raise InvalidInputError(f"{quoted(key)} is empty")
-            return text
-    raise InvalidInputError(_no_key(keys, record))
+    """The text under the first of the keys with a value; ``InvalidInputError`` if there is no text."""
+    text = as_plain(first_value(record, keys))
+    if isinstance(text, str):
+        return text
+    key = next((key for key in keys if key in record), None)
+    if key is None:
+        raise InvalidInputError(_no_key(keys, record))
+    raise InvalidInputError(
+        f"{quoted(key)} is empty" if text is None else f"{quoted(key)} must be a string, got {type(text).__name__}"
+    )
+
+
+def value_of(record: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    """The value under the first of the keys that has one; ``InvalidInputError`` if none has."""
+    value = first_value(record, keys)
+    if value is None:
+        raise InvalidInputError(_no_key(keys, record))
+    return value
+
+
+def first_value(record: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    """The value under the first of the keys that has one; None if none has."""
+    return next((record[key] for key in keys if not is_missing(record.get(key))), None)
 
 
 def _no_key(keys: tuple[str, ...], record: Mapping[str, Any]) -> str:
@@ -314,7 +337,7 @@ def _listed(keys: Iterable[str]) -> str:
 
 def _check_keys(path: Path, **keys: str | None) -> None:
     """Refuse a key for plain texts, which have none."""
-    plain = path.suffix.lower() in TEXT_SUFFIXES or path.is_dir()
+    plain = unpacked(path).suffix.lower() in TEXT_SUFFIXES or path.is_dir()
     for name, key in keys.items():
         if plain and key is not None:
             raise InvalidParameterError(
@@ -330,17 +353,14 @@ def _as_record(record: Any) -> Mapping[str, Any]:
     return record
 
 
-def _is_missing(value: Any) -> bool:
-    # Only a string is compared with "": the comparison of an array with "" gives an array.
-    return value is None or (isinstance(value, str) and not value)
-
-
 def _with_title(record: Mapping[str, Any], text_key: str) -> Mapping[str, Any]:
     """The record with its title before its text, joined as BEIR joins them."""
-    title, text = record.get("title"), record.get(text_key)
-    if _is_missing(title) or text_key == "title" or not isinstance(text, str):
+    title, text = first_value(record, ("title",)), record.get(text_key)
+    if title is None or text_key == "title" or text_key not in record:
         return record
-    return {**record, text_key: f"{title} {text}".strip()}
+    if is_missing(text):
+        return {**record, text_key: str(title)}
+    return {**record, text_key: f"{title} {text}".strip()} if isinstance(text, str) else record
 
 
 def _check_spelling(record: Mapping[str, Any], known: Sequence[str]) -> None:
@@ -362,39 +382,37 @@ def _read_id(record: Mapping[str, Any], keys: tuple[str, ...], default: str, own
     if own is not None:
         if own not in record:
             raise InvalidInputError(_no_key((own,), record))
-        return _as_name(record[own], own)
-    for key in keys:
-        if not _is_missing(record.get(key)):
-            return _as_name(record[key], key)
-    return default
+        return as_name(record[own], own)
+    key = next((key for key in keys if not is_missing(record.get(key))), None)
+    return default if key is None else as_name(record[key], key)
 
 
-def _read_names(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """The names under a key: none, a single one, or several in a list."""
-    given = record.get(key)
-    if _is_missing(given):
-        return ()
-    if isinstance(given, (str, int)):
+def read_names(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """The names under a key: none, a single one, or several in a list or an array. Missing ones do not count."""
+    given = as_plain(record.get(key))
+    if isinstance(given, (str, int, float, UUID)) or is_missing(given):
         given = [given]
     if not isinstance(given, (list, tuple)):
         raise InvalidInputError(f"{quoted(key)} must be a list of strings, got {type(given).__name__}")
-    return tuple(dict.fromkeys(_as_name(item, key) for item in given))
+    return tuple(dict.fromkeys(as_name(item, key) for item in given if not is_missing(item)))
 
 
 def _read_scores(record: Mapping[str, Any], key: str) -> dict[str, float]:
-    given = record.get(key)
+    given = as_plain(record.get(key))
     # The empty cell of a table is an empty list.
-    if _is_missing(given) or given == []:
+    if is_missing(given) or given == []:
         return {}
     if not isinstance(given, Mapping):
         raise InvalidInputError(f"{quoted(key)} must be an object from ids to numbers, got {type(given).__name__}")
-    return {_as_name(name, key): as_number(value, f"{key} of {name}") for name, value in given.items()}
+    scored = [(name, value) for name, value in given.items() if not is_missing(value)]
+    return {as_name(name, key): as_number(value, f"{key} of {name}") for name, value in scored}
 
 
 def as_number(value: Any, what: str, least: float = -math.inf) -> float:
     """A finite number; the cell of a table holds it as a string."""
+    plain = as_plain(value)
     try:
-        number = math.nan if isinstance(value, bool) else float(value)
+        number = math.nan if isinstance(plain, bool) else float(plain)
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number) or number < least:
@@ -403,11 +421,15 @@ def as_number(value: Any, what: str, least: float = -math.inf) -> float:
     return number
 
 
-def _as_name(value: Any, what: str) -> str:
-    name = "" if isinstance(value, bool) or not isinstance(value, (str, int)) else str(value)
-    if not name.strip():
+def as_name(value: Any, what: str) -> str:
+    """An id or a label as text: of a string, a UUID, or a whole number, for which a table may have a float."""
+    plain = as_plain(value)
+    # Above 2 ** 53 a float stands for several whole numbers.
+    if isinstance(plain, float) and plain.is_integer() and abs(plain) < 2**53:
+        plain = int(plain)
+    if isinstance(plain, bool) or not isinstance(plain, (str, int, UUID)) or is_missing(plain):
         raise InvalidInputError(f"{quoted(what)} must be a string or a whole number, got {quoted(value)}")
-    return name
+    return str(plain)
 
 
 def _add(items: dict[str, _Item], item: _Item) -> None:

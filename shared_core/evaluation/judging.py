@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import id_of_text, quoted
+from .._validation import id_of_text, is_missing, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import InvalidInputError, SetSelectError
 from ..selectors.registry import Selector
@@ -19,7 +19,7 @@ from ..texts import Texts
 from ..texts.names import list_names
 from ..texts.texts import NameCounts
 from ..texts.words import UNSPACED, Text, normalise
-from .corpus import Document, Query, as_number
+from .corpus import Document, Query, as_number, first_value, read_names
 from .measures import sum_cosine
 from .results import QueryView, counted
 from .settings import Adapted, as_adapted
@@ -92,13 +92,16 @@ def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any
     for given, text, title, metadata in found:
         name = given or id_of_text(text)
         seen[name] = seen.get(name, 0) + 1
-        labels, source, cost = (metadata.get(key) for key in ("subtopics", "source", "cost"))
-        one = (labels,) if isinstance(labels, str) and labels else ()
+        source, cost = (first_value(metadata, (key,)) for key in ("source", "cost"))
+        try:
+            labels = read_names(metadata, "subtopics")
+        except InvalidInputError as error:
+            raise InvalidInputError(f"document {quoted(name)}: {error}") from None
         documents.append(
             Document(
                 name if seen[name] == 1 else f"{name} ({seen[name]})",
                 text,
-                tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one,
+                labels,
                 title,
                 None if source is None else str(source),
                 cost,
@@ -129,9 +132,10 @@ class JudgedQuery:
     The last settings are the ``rankings`` of the search. ``repeated`` counts the candidates that repeat the text of
     another, and ``unscored`` those without a score. ``only_vectors`` says that the words of the query tell none of
     its candidates from another, although a selector reads them. ``labelled`` says whether a candidate carries
-    labels of subtopics. ``names`` counts the candidates with a name, and those that another one names; None if no
-    setting reads references. ``mean_candidate`` is the mean of the candidates' unit vectors, and ``gold_vectors`` has
-    those of the gold documents that are known. ``points`` are groups of gold documents.
+    labels of subtopics, and ``sourced`` whether one has a source. ``names`` counts the candidates with a name, and
+    those that another one names; None if no setting reads references. ``mean_candidate`` is the mean of the
+    candidates' unit vectors, and ``gold_vectors`` has those of the gold documents that are known. ``points`` are
+    groups of gold documents.
     """
 
     query: Query
@@ -144,6 +148,7 @@ class JudgedQuery:
     only_vectors: bool
     labelled: bool
     names: NameCounts | None
+    sourced: bool
     view: QueryView | None
     mean_candidate: Matrix
     gold_vectors: dict[str, Matrix]
@@ -190,6 +195,7 @@ def judge(
         only_vectors=words is not None and not words.weights.any(),
         names=pool.texts.name_counts if any(one.capabilities.references for one in settings) else None,
         labelled=any(document.subtopics for document in pool.documents),
+        sourced=not all(is_missing(document.source) for document in pool.documents),
         view=pool.view(picks_of[sizes[0]]) if view else None,
         mean_candidate=pool.unit[distinct].mean(axis=0),
         gold_vectors=_gold_vectors(pool.query, known, found.gold_vectors),
@@ -220,13 +226,16 @@ class _Pool:
         rankings = _read_rankings(found, counted_once, most)
         costs = None
         if any(setting.budget is not None for setting in settings):
-            costs = [len(one.text) if one.cost is None else float(one.cost) for one in found.documents]
+            costs = [
+                len(one.text) if one.cost is None or is_missing(one.cost) else float(one.cost)
+                for one in found.documents
+            ]
         everything = Candidates(
             found.vector,
             found.vectors,
             ids=[document.id for document in found.documents],
             costs=costs,
-            sources=[str(document.source) for document in found.documents],
+            sources=[document.source for document in found.documents],
         )
         # One order for every store, so that ties fall to the same document.
         order = np.argsort(-everything.with_query(everything.query).relevance, kind="stable")
@@ -337,14 +346,11 @@ def _read_rankings(found: SearchResult, copies: Mapping[str, str], k: int) -> di
 
 
 def check_documents(documents: Iterable[Document], settings: Collection[Adapted]) -> None:
-    """Raise an error that names the first document without a source or a valid cost, if a setting needs it."""
-    sources = any(setting.max_per_source is not None for setting in settings)
+    """Raise an error that names the first document with a cost that is none, if a setting has a budget."""
     costs = any(setting.budget is not None for setting in settings)
     for document in documents:
-        if sources and document.source is None:
-            raise InvalidInputError(f"document {quoted(document.id)} has no source, which max_per_source needs")
         # The metadata of a store can hold any value under this key.
-        if costs and document.cost is not None:
+        if costs and not is_missing(document.cost):
             as_number(document.cost, f"cost of document {document.id}", least=0)
 
 

@@ -17,7 +17,7 @@ from .settings import Settings, as_adapted
 
 
 def note_settings(tried: Settings, rows: Sequence[Setting], outcomes: Sequence[JudgedQuery], k: int) -> Iterator[str]:
-    """Notes on settings that get the question alone, select by scores, or pick fewer texts than similarity."""
+    """Notes on settings that get the question alone, select by scores, lack sources, or pick fewer texts."""
     alone = [setting.label for setting, selector in tried if as_adapted(selector).by_question]
     if alone:
         yield f"The question without its sub-questions is the query of {', '.join(alone)}."
@@ -27,6 +27,9 @@ def note_settings(tried: Settings, rows: Sequence[Setting], outcomes: Sequence[J
         yield (
             f"Without a score: {counted(unscored, 'candidate')}. {' and '.join(by_scores)} select only from the others."
         )
+    capped = [setting.label for setting, selector in tried if as_adapted(selector).max_per_source is not None]
+    if capped and not any(outcome.sourced for outcome in outcomes):
+        yield f"No document has a source, so max_per_source has no effect on {', '.join(capped)}."
     numbers = np.array([[len(picked) for picked in outcome.sizes[k].picks] for outcome in outcomes])
     fewer = [
         f"{setting.label} {of_setting.mean():.1f}"

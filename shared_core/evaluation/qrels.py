@@ -10,17 +10,20 @@ import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from .._argument_names import argument_name
 from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from .corpus import Document, Problem, Query, ReadResult, read_documents, read_queries
-from .reading import parse_lines
+from .corpus import Document, Problem, Query, ReadResult, as_name, read_documents, read_queries, value_of
+from .reading import JSON_SUFFIXES, parse_lines, parse_object, unpacked
 
 # A first line whose last column has one of these names is a head.
 _HEADS = ("score", "relevance", "rel", "grade", "judgement", "judgment", "label")
+# The keys of a JSON line, as MTEB and ir_datasets write them.
+_KEYS = (("query-id", "query_id", "qid"), ("corpus-id", "corpus_id", "doc_id", "docid"), _HEADS)
 # What TREC files without subtopics write in every line where others write the subtopic.
 _NO_SUBTOPIC = frozenset({"0", "Q0"})
 
@@ -59,9 +62,10 @@ def beir_files(folder: Path | str, split: str | None = None, qrels: Path | str |
     Parameters
     ----------
     folder : path
-        A folder with ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/``.
+        A folder with ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/``. The judgements may also be ``.jsonl``, as in
+        MTEB, or ``.csv``, and each file may be packed (``.gz``).
     split : str, optional
-        Name of a file in ``qrels/``, without ``.tsv``. Default: "test", or the only one that is there.
+        Name of a file in ``qrels/``, without its suffix. Default: "test", or the only one that is there.
     qrels : path, optional
         Another file of judgements, in place of those in the folder.
 
@@ -83,7 +87,10 @@ def beir_files(folder: Path | str, split: str | None = None, qrels: Path | str |
     'dev.tsv'
     """
     folder = Path(folder)
-    documents, queries = folder / "corpus.jsonl", folder / "queries.jsonl"
+    documents, queries = (
+        packed if (packed := folder / f"{name}.jsonl.gz").is_file() else folder / f"{name}.jsonl"
+        for name in ("corpus", "queries")
+    )
     for file in (documents, queries):
         if not file.is_file():
             raise InvalidInputError(
@@ -92,7 +99,10 @@ def beir_files(folder: Path | str, split: str | None = None, qrels: Path | str |
             )
     if qrels is not None:
         return BeirFiles(documents, queries, Path(qrels))
-    files = {file.stem: file for file in sorted((folder / "qrels").glob("*.tsv"))}
+    kinds = {suffix: [*(folder / "qrels").glob(f"[!.]*{suffix}*")] for suffix in (*JSON_SUFFIXES, ".csv", ".tsv")}
+    found = [file for suffix, of_kind in kinds.items() for file in sorted(of_kind) if unpacked(file).suffix == suffix]
+    # Of several files of one split, that of BEIR's own kind counts.
+    files = {unpacked(file).stem: file for file in found}
     if not files:
         raise InvalidInputError(f"{folder} holds no judgements: there is no qrels/test.tsv")
     if split is None:
@@ -162,9 +172,11 @@ def read_qrels(path: Path | str) -> dict[str, Relevant]:
     """Read which documents are relevant to which queries.
 
     A line has three columns (query, document, score; BEIR) or four (query, subtopic, document, score; TREC). They are
-    separated by tabs or spaces. A header line such as ``query-id corpus-id score`` is skipped. A document is relevant
-    if its score is above 0; grades above 0 all mean the same. If the second of four columns is 0 or Q0 in every line,
-    there are no subtopics. With subtopics a document is relevant if it covers any of them.
+    separated by tabs or spaces, in a ``.csv`` file by commas. In a ``.jsonl`` file a line is an object with
+    ``query-id``, ``corpus-id`` and ``score`` (MTEB). Each file may be packed (``.gz``). A header line such as
+    ``query-id corpus-id score`` is skipped. A document is relevant if its score is above 0; grades above 0 all mean the
+    same. If the second of four columns is 0 or Q0 in every line, there are no subtopics. With subtopics a document is
+    relevant if it covers any of them.
 
     Returns
     -------
@@ -186,10 +198,12 @@ def read_qrels(path: Path | str) -> dict[str, Relevant]:
     Relevant(documents=('a', 'b'), subtopics={'1': ('a',), '2': ('a', 'b')})
     """
     path = Path(path)
+    suffix = unpacked(path).suffix.lower()
+    split = _split_object if suffix in JSON_SUFFIXES else partial(_split, delimiter="," if suffix == ".csv" else "\t")
     judged: dict[tuple[str, str, str], bool] = {}
     columns = 0
     try:
-        for file, line, _, cells, problem in parse_lines(path, _split):
+        for file, line, _, cells, problem in parse_lines(path, split):
             if problem is None and not columns:
                 columns = len(cells)
                 if cells[-1].lower() in _HEADS:
@@ -216,12 +230,19 @@ def read_qrels(path: Path | str) -> dict[str, Relevant]:
     }
 
 
-def _split(line: str) -> list[str]:
+def _split_object(line: str) -> list[str]:
+    """The query, the document and the score of a JSON object."""
+    record = parse_object(line)
+    query, document, score = (value_of(record, keys) for keys in _KEYS)
+    return [as_name(query, "the query"), as_name(document, "the document"), str(score)]
+
+
+def _split(line: str, delimiter: str) -> list[str]:
     """The three or four columns of a line."""
     line = line.strip()
     try:
         # BEIR writes its files with the csv module: an id that holds a quotation mark is in quotation marks.
-        cells = next(csv.reader([line], delimiter="\t"))
+        cells = next(csv.reader([line], delimiter=delimiter))
     except csv.Error as error:
         raise InvalidInputError(f"not a table: {error}") from None
     # TREC files separate their columns by any white space.

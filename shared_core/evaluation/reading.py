@@ -1,18 +1,22 @@
-"""Records of files: JSON lines, CSV, lines of text, folders of texts. A record that cannot be read has a problem."""
+"""Records of files and tables. What cannot be read of JSON lines, CSV, lines or folders of text has a problem."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import re
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
-from io import StringIO
+from contextlib import contextmanager
+from io import BufferedIOBase, StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInputError, InvalidParameterError
 
 TEXT_SUFFIXES = (".txt", ".md")
+JSON_SUFFIXES = (".jsonl", ".ndjson")
 _BLANK = b" \t\r\n\v\f\xef\xbb\xbf"  # white space, and a byte order mark
 # The csv module's own limit, 131,072 characters, is below the length of a book chapter in one cell.
 _LONGEST_CELL = 2**31 - 1
@@ -30,10 +34,10 @@ class RawRecord(NamedTuple):
 
 def read_records(path: Path, several: Collection[str]) -> Iterator[RawRecord]:
     """The records of a file or folder; the cells of a table under ``several`` hold several values each."""
-    suffix = path.suffix.lower()
+    suffix = unpacked(path).suffix.lower()
     if path.is_dir():
         return _text_files(path)
-    if suffix in (".jsonl", ".ndjson"):
+    if suffix in JSON_SUFFIXES:
         return json_lines(path)
     if suffix in (".csv", ".tsv"):
         return _table_rows(path, "\t" if suffix == ".tsv" else ",", several)
@@ -42,9 +46,23 @@ def read_records(path: Path, several: Collection[str]) -> Iterator[RawRecord]:
     raise InvalidParameterError(f"{path}: expected .jsonl, .csv, .tsv, .txt, or a folder of .txt and .md files")
 
 
+def as_records(table: Any) -> Any:
+    """The rows of a table of Arrow, polars or pandas as a list of records; anything else as it is."""
+    for method, options in (("to_pylist", {}), ("to_dicts", {}), ("to_dict", {"orient": "records"})):
+        # A Dataset of the package datasets has a to_dict of another kind, and gives its records by itself.
+        if hasattr(table, method) and hasattr(table, "columns" if options else method):
+            return getattr(table, method)(**options)
+    return table
+
+
+def unpacked(path: Path) -> Path:
+    """The path without the suffix of gzip."""
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
+
+
 def json_lines(path: Path) -> Iterator[RawRecord]:
     """A record for each line that is not blank; a line that is not a JSON object has a problem instead."""
-    return parse_lines(path, _parse_object)
+    return parse_lines(path, parse_object)
 
 
 def parse_lines(path: Path, parse: Callable[[str], Any]) -> Iterator[RawRecord]:
@@ -53,18 +71,28 @@ def parse_lines(path: Path, parse: Callable[[str], Any]) -> Iterator[RawRecord]:
     def read(line: bytes) -> Any:
         return parse(_decode(line))
 
-    with path.open("rb") as file:
+    with _open(path) as file:
         for number, line in enumerate(file, 1):
             if line.strip(_BLANK):
                 yield _record(str(path), number, str(number), read, line)
 
 
+@contextmanager
+def _open(path: Path) -> Iterator[BufferedIOBase]:
+    """The bytes of a file, which is unpacked if its name ends in .gz."""
+    with gzip.open(path) if unpacked(path) != path else path.open("rb") as file:
+        try:
+            yield file
+        except (EOFError, zlib.error) as error:
+            raise OSError(f"it is damaged: {error}") from error
+
+
 def _table_rows(path: Path, delimiter: str, several: Collection[str]) -> Iterator[RawRecord]:
     # Bytes that are not UTF-8 become surrogates, so that only their own row is lost.
-    text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
-    csv.field_size_limit(_LONGEST_CELL)
-    rows = csv.reader(StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
-    columns = [name.strip() for name in next(rows, [])]
+    with _open(path) as file:
+        text = file.read().decode("utf-8-sig", errors="surrogateescape")
+    rows = _split_rows(list(StringIO(text, newline="")), delimiter)
+    columns = [name.strip() for name in next(rows, (1, []))[1]]
     if not _is_utf8(columns):
         raise InvalidInputError(f"{path}:1: not UTF-8: save the file as UTF-8")
 
@@ -75,12 +103,32 @@ def _table_rows(path: Path, delimiter: str, several: Collection[str]) -> Iterato
             raise InvalidInputError("not UTF-8")
         return {name: _cell(name, cell, name in several) for name, cell in zip(columns, cells, strict=True)}
 
-    number, line = 0, rows.line_num + 1
-    for cells in rows:
+    number = 0
+    for line, cells in rows:
         if any(cell.strip() for cell in cells):
             number += 1
             yield _record(str(path), line, str(number), read, cells)
-        line = rows.line_num + 1
+
+
+def _split_rows(lines: list[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each row of a table, with the number of its first line.
+
+    A quotation mark that opens a cell and is not closed at the end of a cell is a character like others. The cells of
+    its line end at the end of the line, so that it does not swallow the lines that follow.
+    """
+    csv.field_size_limit(_LONGEST_CELL)
+    form: dict[str, Any] = {"delimiter": delimiter, "skipinitialspace": True, "strict": True}
+    row = 0
+    while row < len(lines):
+        start = row
+        reader = csv.reader(map(lines.__getitem__, range(start, len(lines))), **form)
+        try:
+            for cells in reader:
+                yield row + 1, cells
+                row = start + reader.line_num
+        except csv.Error:
+            yield row + 1, next(csv.reader([lines[row]], quoting=csv.QUOTE_NONE, **form))
+            row += 1
 
 
 def _cell(name: str, cell: str, several: bool) -> Any:
@@ -93,8 +141,10 @@ def _cell(name: str, cell: str, several: bool) -> Any:
 
 def _text_files(folder: Path) -> Iterator[RawRecord]:
     for file in sorted(folder.rglob("*")):
-        if file.suffix.lower() in TEXT_SUFFIXES and file.is_file():
-            yield _record(str(file), None, file.relative_to(folder).as_posix(), _whole_text, file)
+        name = file.relative_to(folder)
+        hidden = any(part.startswith(".") for part in name.parts)
+        if file.suffix.lower() in TEXT_SUFFIXES and not hidden and file.is_file():
+            yield _record(str(file), None, name.as_posix(), _whole_text, file)
 
 
 def _whole_text(file: Path) -> str:
@@ -130,7 +180,8 @@ def _parse_json(text: str) -> Any:
         raise InvalidInputError(f"not JSON: {error.msg} at column {error.colno}") from None
 
 
-def _parse_object(line: str) -> dict[str, Any]:
+def parse_object(line: str) -> dict[str, Any]:
+    """The JSON object of a line."""
     value = _parse_json(line)
     if not isinstance(value, dict):
         raise InvalidInputError(f"expected a JSON object, got {type(value).__name__}")

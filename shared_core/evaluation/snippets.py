@@ -54,7 +54,7 @@ _FIELDS = {
     },
     "LlamaIndex": {
         "relevance": '"score"',
-        "source": 'lambda node: node.metadata.get("source", node.ref_doc_id or node.node_id)',
+        "source": 'lambda node: node.metadata.get("source") or node.ref_doc_id or node.node_id',
         "costs": 'lambda node: node.metadata.get("cost", len(node.get_content()))',
         "queries": "split",
     },

@@ -161,4 +161,4 @@ def _read_target(link: Any) -> str | None:
 def read_keys(item: Any) -> list[str]:
     """What links may call an item, besides its name: its id, the id of LlamaIndex's document, and its URL."""
     keys = item_id(item), getattr(getattr(item, "node", item), "ref_doc_id", None)
-    return [str(key) for key in (*keys, *map(item.metadata.get, ("source", "url"))) if key is not None]
+    return [str(key) for key in (*keys, *map(item.metadata.get, ("source", "url"))) if not is_missing(key)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import is_missing
 from ..candidates import CONSTRAINTS, Candidates
 from ..errors import InvalidInputError, warn
 from ..selection.route import Limits, select_set
@@ -17,7 +18,7 @@ from ..texts import Texts
 from .names import OF_REFERENCES, read_keys, read_links, read_titles
 from .pool import ItemSelection, Pool
 from .question import EmbeddedQuery
-from .values import describe_item, read_numbers, read_parts, read_ranks, read_values
+from .values import describe_item, read_numbers, read_parts, read_ranks, read_some
 
 if TYPE_CHECKING:
     from .settings import Call
@@ -122,7 +123,7 @@ class Request:
             cover=None if cover is None else read_parts(items, cover, "cover", view),
             ids=pool.ids,
             costs=None if settings.costs is None else read_numbers(items, settings.costs, "costs", view),
-            sources=None if source is None else read_values(items, source, "source", view),
+            sources=None if source is None else read_some(items, source, "source", view),
             prefer=None if prefer is None else read_ranks(items, prefer, "prefer", view),
             copy=False,
             **{name: getattr(settings, name) for name in CONSTRAINTS},
@@ -134,7 +135,7 @@ class Request:
         if relevance != "score" or pool.scores is None:
             return read_numbers(pool.items, relevance, "relevance", self.view)
         for row, (item, score) in enumerate(zip(pool.items, pool.scores, strict=True)):
-            if score is None:
+            if is_missing(score):
                 raise InvalidInputError(
                     f"relevance='score' uses the score of each node, but {describe_item(item, row)} has none: put a "
                     "retriever or a reranker in front that sets it, or leave relevance out"

@@ -97,7 +97,7 @@ class Settings(BaseModel):
     cover: Values = None
     """For ``"coverage"``: what the set has to cover besides the words. A metadata key (``"label"``), a function, or
     values by id. A value that is covered counts once, so a relevant document of another label, collection or product
-    gets its place. A document covers its value, or each value of a list. With None or no value it covers nothing."""
+    gets its place. A document covers its value, or each value of a list. Without a value it covers nothing."""
 
     cover_weight: NotNegative | None = None
     """For ``"coverage"`` with ``cover``, at least 0: how much its values count, 1 by default."""
@@ -196,7 +196,8 @@ class Settings(BaseModel):
 
     source: Name = None
     """Where a document comes from, for ``max_per_source``: a metadata key, a function, or names by id. By default
-    LangChain's ``"source"``, and in LlamaIndex the document that contains the node."""
+    LangChain's ``"source"``, and in LlamaIndex the document that contains the node. A document without a source is a
+    source of its own."""
 
     drop_duplicates: bool = True
     """Documents with the same text count once: the one that ``prefer`` says, else the one with the highest
@@ -208,7 +209,7 @@ class Settings(BaseModel):
     prefer: Rank = None
     """Which of several copies stays: among candidates with the same text, or with a cosine above
     ``drop_near_duplicates``, the one with the highest value. A metadata key, a function, or values by id. A value is a
-    number, or a date: an ISO string (``"2026-01-31"``) or a datetime. None or no value is the lowest. A copy that
+    number, or a date: an ISO string (``"2026-01-31"``) or a datetime. No value is the lowest. A copy that
     costs more than the whole ``budget`` is not preferred."""
 
     order: Order = "selection"

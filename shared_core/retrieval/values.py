@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from .._validation import as_ranks, is_missing, quoted
+from .._validation import as_optional, as_plain, as_ranks, is_missing, quoted
 from ..candidates import Parts, as_parts
 from ..errors import InvalidInputError, InvalidParameterError, warn
 
@@ -40,7 +40,7 @@ def read_numbers(
     [1.0, 3.0]
     """
     numbers = np.empty(len(items))
-    for row, value in enumerate(read_values(items, given, what, view)):
+    for row, value in enumerate(map(as_plain, read_values(items, given, what, view))):
         try:
             numbers[row] = math.nan if isinstance(value, str) else value
         except (TypeError, ValueError):
@@ -115,37 +115,42 @@ def read_some(
 ) -> list[Any]:
     """One value per item; None for one without.
 
-    Warns if no item has the metadata key. If a value is ``required``, raises if no item has the key, or an id of the
-    mapping.
+    Warns if no item has a value in its metadata or in the mapping by id; raises in place of it if one is ``required``.
     """
-    if isinstance(given, Mapping):
-        if required and not any(item_id(item) in given for item in items):
-            raise InvalidInputError(
-                f"{what} is read from a mapping by id, but it has the ids of none of the {len(items)} candidates. "
-                f"Check the ids, or pass a metadata key or a function as {what}="
+    if isinstance(given, str):
+        values = [item.metadata.get(given) for item in items]
+    elif isinstance(given, Mapping):
+        values = [given.get(item_id(item)) for item in items]
+    else:
+        values = read_values(items, given, what, view)
+    values = as_optional(values)
+    if isinstance(given, (str, Mapping)) and all(value is None for value in values):
+        if isinstance(given, str):
+            keys = dict.fromkeys(key for item in items for key in item.metadata)
+            message = (
+                f"{what} is read from metadata {given!r}, but none of the {len(items)} candidates has a value under "
+                f"this key; their keys are {', '.join(map(repr, keys)) or 'none'}. Name another key"
             )
-        return [given.get(item_id(item)) for item in items]
-    if not isinstance(given, str):
-        return read_values(items, given, what, view)
-    if not any(given in item.metadata for item in items):
-        keys = dict.fromkeys(key for item in items for key in item.metadata)
-        message = (
-            f"{what} is read from metadata {given!r}, but none of the {len(items)} candidates has this key; their keys "
-            f"are {', '.join(map(repr, keys)) or 'none'}"
-        )
+        else:
+            message = (
+                f"{what} is read from a mapping by id, but it has values for none of the {len(items)} candidates. "
+                "Check the ids, or pass a metadata key"
+            )
+        message += f", or pass a function as {what}="
         if required:
-            raise InvalidInputError(f"{message}. Name another key, or pass a function as {what}=")
+            raise InvalidInputError(message)
         warn(message)
-    return [item.metadata.get(given) for item in items]
+    return values
 
 
 def _from_metadata(item: Any, row: int, key: str, what: str) -> Any:
-    if key not in item.metadata:
+    value = item.metadata.get(key)
+    if is_missing(value):
         raise InvalidInputError(
-            f"{what} is read from metadata {key!r}, but {describe_item(item, row)} has no such key; its keys are "
-            f"{', '.join(map(repr, item.metadata)) or 'none'}. Add the key, or pass a function as {what}="
+            f"{what} is read from metadata {key!r}, but {describe_item(item, row)} has no value under this key; its "
+            f"keys are {', '.join(map(repr, item.metadata)) or 'none'}. Add the value, or pass a function as {what}="
         )
-    return item.metadata[key]
+    return value
 
 
 def _from_mapping(item: Any, row: int, values: Mapping[Any, Any], what: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import check_one_of
+from .._validation import as_optional, check_one_of
 from ..candidates import CONSTRAINTS, Candidates, References
 from ..errors import InvalidInputError, warn
 from ..scaling import SCALES, Scale
@@ -67,8 +67,8 @@ def select(
         The candidates' texts. They need ``question``. From them :class:`Coverage` also reads which candidates
         refer to each other; see :func:`find_references`.
     titles : sequence of n str or None, optional
-        The names by which the texts refer to each other. If one is None or empty, the name is read from the beginning
-        of the text. They need ``texts``.
+        The names by which the texts refer to each other. If one is missing (None, NaN, NaT, NA, blank), the name is
+        read from the beginning of the text. They need ``texts``.
     references : References, or array-like, shape (n, n), in [0, 1], optional
         How clearly candidate i refers to candidate j, for :class:`Coverage`. They replace the references in ``texts``.
     cover : array of shape (n, m) in [0, 1], or n values, optional
@@ -86,7 +86,7 @@ def select(
     costs : array-like, shape (n,), optional
         What each candidate takes from the ``budget``.
     sources : iterable of n hashables, optional
-        Where each candidate comes from, for ``max_per_source``.
+        Where each candidate comes from, for ``max_per_source``. One without a source is a source of its own.
     prefer : iterable of n numbers or dates, optional
         Which one of near-duplicates may be picked, for ``drop_near_duplicates``: the one with the highest value. See
         :class:`Candidates`.
@@ -185,6 +185,7 @@ def select(
                 raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {len(column)}")
         check_strings(texts, "texts")
         if titles is not None:
+            titles = titles if isinstance(titles, str) else as_optional(titles)
             check_strings(titles, "titles", (str, NoneType))
         split = Texts(texts, titles)
     return select_set(

@@ -80,11 +80,12 @@ class Budget:
 
 
 class PerSource:
-    """At most ``max_per_source`` candidates of one source, shown ones included."""
+    """At most ``max_per_source`` candidates of one source, shown ones included. None is a source of its own."""
 
     def __init__(self, sources: Sequence[Hashable], max_per_source: int, shown: Sequence[int]) -> None:
         numbers: dict[Hashable, int] = {}
-        self.source = np.array([numbers.setdefault(name, len(numbers)) for name in sources])
+        keys = (("row", row) if name is None else ("source", name) for row, name in enumerate(sources))
+        self.source = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
         self.counts = np.bincount(self.source[list(shown)], minlength=len(numbers))
         self.max_per_source = max_per_source
 

@@ -20,6 +20,7 @@ from setselect import (
     InvalidInputError,
     InvalidParameterError,
     PerspectiveError,
+    SetSelectWarning,
     VectorSourceError,
 )
 from tests.adapters.bindings import EXAMPLES, RERANKERS, RETRIEVERS, ROWS, SUBJECTS, Subject, name_of, nearest, over
@@ -79,7 +80,7 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
 CALLS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"selector": "mmr", "quality": "stars"}, InvalidInputError, "stars.*doc-.*topic"),
     ({"selector": "mmr", "relevance": "topic"}, InvalidInputError, "relevance.*doc-.*number"),
-    ({"max_per_source": 1, "source": "file"}, InvalidInputError, "file.*doc-"),
+    ({"max_per_source": 1, "source": "file"}, SetSelectWarning, "'file'.*none of the .*topic"),
     ({"prefer": "date"}, InvalidInputError, "prefer.*'date'.*none of the .*topic"),
     ({"prefer": {"elsewhere": 1}}, InvalidInputError, "prefer.*mapping.*none of the"),
     ({"prefer": "topic"}, InvalidInputError, "prefer.*doc-.*ISO"),

@@ -3,6 +3,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
@@ -30,6 +32,14 @@ def test_the_lines_to_paste_return_what_a_setting_with_constraints_has_picked() 
     for query, view in zip(QUERIES, found.queries, strict=True):
         returned = [document.id for document in space["retriever"].invoke(query)]
         assert [view.candidates[i].id for i in view.picks[1]] == returned
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pa.Table.from_pylist], ids=["pandas", "Arrow"])
+def test_the_queries_may_be_a_table(embeddings: WordEmbeddings, table: Any) -> None:
+    records = [{"text": text, "gold": gold} for text, gold in zip(QUERIES, (["text 1", "text 2"], None), strict=True)]
+    found, expected = (compare_store(in_memory(embeddings), given, k=2) for given in (table(records), records))
+    assert [view.text for view in found.queries] == QUERIES
+    assert found.values == expected.values
 
 
 def test_a_store_without_embeddings_asks_for_them() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
@@ -150,6 +151,8 @@ def test_other_values_take_the_place_of_those_that_were_given() -> None:
         (np.array([2, 1, 2]), [[1, 0], [0, 1], [1, 0]]),
         ((label for label in "aba"), [[1, 0], [0, 1], [1, 0]]),
         (["a", pd.NA, pd.NaT], [[1], [0], [0]]),
+        (["a", "", [" ", "b"]], [[1, 0], [0, 0], [0, 1]]),
+        ([["a", float("nan")], pa.scalar(None), pa.scalar(["b"])], [[1, 0], [0, 0], [0, 1]]),
         ([["a", None], [np.float32("nan")], ["b"]], [[1, 0], [0, 0], [0, 1]]),
         ([np.array(["x", "y"]), np.array([]), np.array(["y"])], [[1, 1], [0, 0], [0, 1]]),
         ([[0, 1], [1], []], [[1, 1], [0, 1], [0, 0]]),

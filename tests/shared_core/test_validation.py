@@ -1,13 +1,16 @@
-"""How messages show a value."""
+"""How messages show a value, and which values are missing."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
-from shared_core._validation import MAX_QUOTED, quoted
+from shared_core._validation import MAX_QUOTED, as_plain, is_missing, quoted
 
 
 @pytest.mark.parametrize(
@@ -31,3 +34,35 @@ def test_a_short_value_is_quoted_whole(value: Any, text: str) -> None:
 def test_a_long_value_is_quoted_in_few_printable_characters(value: Any) -> None:
     assert len(quoted(value)) <= MAX_QUOTED
     assert quoted(value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, float("nan"), np.float32("nan"), np.array(np.nan), pd.NA, pd.NaT, np.datetime64("NaT"), np.ma.masked,
+        np.timedelta64("NaT", "ns"), Decimal("NaN"), Decimal("sNaN"), pa.scalar(None), pa.scalar(None, pa.string()),
+        pa.scalar(float("nan")), pa.array([None, "a"]).dictionary_encode()[0], "", " \t\n\u00a0\u3000", np.str_(" "),
+        pd.Series([1, None], dtype="Int64")[1], pd.Series(["a", None])[1], pa.scalar(" "),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_a_table_or_a_store_writes_for_no_value_is_missing(value: Any) -> None:
+    assert is_missing(value) is True
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        0, 0.0, False, "0", "nan", "None", b"", [], (), {}, set(), [None], np.array([]), np.int8(0),
+        np.bool_(False), float("inf"), np.datetime64("2026-01-31"), pd.Timestamp(0), pd.Series([1, 2]), Decimal(0),
+        pa.scalar(0), pa.scalar([]), object(), np.eye(2), np.array([np.nan, 1]),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_zero_false_words_and_lists_are_values(value: Any) -> None:
+    assert is_missing(value) is False
+
+
+def test_plain_values_are_those_of_python() -> None:
+    given = [np.int8(7), np.array([1, 2]), pa.scalar("a"), pd.Series([1.5]), np.str_("b"), "c", pd.Timestamp(0), int]
+    assert [as_plain(value) for value in given] == [7, [1, 2], "a", [1.5], "b", "c", pd.Timestamp(0), int]

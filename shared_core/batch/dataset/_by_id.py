@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._argument_names import argument_name
-from ..._validation import quoted
+from ..._validation import is_missing, quoted
 from ...errors import InvalidInputError
-from ._columns import Column, check_columns, is_floats, is_id, is_text, read_vectors
+from ._columns import VECTORS, Column, check_columns, is_id, is_text, is_vectors, read_vectors
 from ._row_ranges import Paths, RowRange, cut_into_ranges, list_files, open_parquet, read_rows
 from ._settings import TextsById
 
@@ -34,7 +34,7 @@ def read_vectors_by_id(
     id_column : str
         The column of the ids: texts or whole numbers.
     vector_column : str
-        The column of the vectors: lists of floats, all of the same length.
+        The column of the vectors: lists of floats, or of int8 and the like, all of the same length.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def read_vectors_by_id(
         raise InvalidInputError("there are no ids to read vectors for")
     columns = [
         Column(id_column, is_id, "texts or whole numbers", f" ({argument_name('id_column')})"),
-        Column(vector_column, is_floats, "lists of floats", f" ({argument_name('vector_column')})"),
+        Column(vector_column, is_vectors, VECTORS, f" ({argument_name('vector_column')})"),
     ]
     names = set(ids)
     by_id: dict[str, NDArray[np.float32]] = {}
@@ -71,7 +71,7 @@ def read_vectors_by_id(
         vectors, problems = read_vectors(table[vector_column], dimension, zero_is_problem=False)
         for row, value in enumerate(table[id_column].to_pylist()):
             # A row without an id is nobody's.
-            if value is None:
+            if is_missing(value):
                 continue
             name = str(value)
             first_id = first_id or name
@@ -108,7 +108,7 @@ def read_texts(paths: Paths, titles: str | None = None) -> tuple[TextsById, Text
         of_file = [""] * count if title is None else table[title].to_pylist()
         for name, text, head in zip(table["id"].to_pylist(), table["text"].to_pylist(), of_file, strict=True):
             # A row without an id is nobody's.
-            if name is None:
+            if is_missing(name):
                 continue
             if str(name) in texts:
                 raise InvalidInputError(f"{paths}: the id {quoted(str(name))} occurs a second time")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..._argument_names import argument_name
-from ..._validation import quoted
+from ..._validation import is_missing, quoted
 from ...errors import InvalidInputError, explain_lengths
 from ._settings import OUTPUT_COLUMNS, REFERRED_BY, DatasetSettings
 
@@ -21,6 +21,8 @@ from ._settings import OUTPUT_COLUMNS, REFERRED_BY, DatasetSettings
 Rows = tuple[NDArray[np.float32], list[str | None]]
 # The ids of a query's candidates, and their relevance (m,) if it is given; or the reason why they are unusable.
 Given = tuple[list[Any], NDArray[np.float64] | None] | str
+# What a message calls the right types of vectors.
+VECTORS = "lists of floats or signed integers"
 
 
 class Column(NamedTuple):
@@ -32,19 +34,45 @@ class Column(NamedTuple):
     hint: str = ""
 
 
+def as_table(queries: Any) -> Any:
+    """Queries as a pyarrow Table, if they are one of another library, columns, or records."""
+    try:
+        # A DataFrame of pandas before 2.2 has no Arrow stream, but pyarrow knows it.
+        if isinstance(queries, Mapping) or any(hasattr(queries, name) for name in ("__arrow_c_stream__", "columns")):
+            return pa.table(queries)
+        rows = list(queries)
+        return pa.table({key: [row.get(key) for row in rows] for key in dict.fromkeys(k for row in rows for k in row)})
+    except (TypeError, AttributeError, ValueError, pa.ArrowException) as error:
+        raise InvalidInputError(
+            f"queries must be a pyarrow.Table, a DataFrame or a list of records, got {type(queries).__name__}, which "
+            f"cannot be made into a table: {quoted(str(error))}"
+        ) from error
+
+
 def is_text(kind: Any) -> bool:
-    """Whether a type is one of Arrow's strings."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    """Whether a type is one of Arrow's strings, or a dictionary of them."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_whole(kind: Any) -> bool:
+    """Whether a type is whole numbers, or a dictionary of them."""
+    return bool(pa.types.is_integer(kind.value_type if pa.types.is_dictionary(kind) else kind))
 
 
 def is_id(kind: Any) -> bool:
     """Whether a type is text or whole numbers."""
-    return bool(pa.types.is_integer(kind)) or is_text(kind)
+    return is_whole(kind) or is_text(kind)
 
 
-def is_floats(kind: Any) -> bool:
-    """Whether a type is lists of floats."""
-    return _is_list(kind, pa.types.is_floating)
+def is_vectors(kind: Any) -> bool:
+    """Whether a type is lists of floats or of signed integers. Unsigned ones are packed bits."""
+    return is_numbers(kind) and not pa.types.is_unsigned_integer(list_type(kind).value_type)
+
+
+def is_numbers(kind: Any) -> bool:
+    """Whether a type is lists of numbers."""
+    return _is_list(kind, lambda value: pa.types.is_floating(value) or pa.types.is_integer(value))
 
 
 def list_type(kind: Any) -> Any:
@@ -84,20 +112,16 @@ def check_schema(schema: Any, settings: DatasetSettings, where: str, dimension: 
     """Raise InvalidInputError if a column is missing or has a type that cannot be read."""
     is_label, labels = is_id, "lists of ids"
     if isinstance(settings.index, Path):
-        is_label, labels = pa.types.is_integer, "lists of whole numbers"
+        is_label, labels = is_whole, "lists of whole numbers"
     columns = [
         Column(
             settings.id_column, lambda _: True, "", f" ({argument_name('id_column=None')} writes row numbers instead)"
         ),
         Column(settings.text_column, is_text, "text"),
         Column(settings.question_column, is_text, "text"),
-        Column(settings.vector_column, is_floats, "lists of floats"),
+        Column(settings.vector_column, is_vectors, VECTORS),
         Column(settings.candidates_column, lambda kind: _is_list(kind, is_label), labels),
-        Column(
-            settings.relevance_column,
-            lambda kind: is_floats(kind) or _is_list(kind, pa.types.is_integer),
-            "lists of numbers",
-        ),
+        Column(settings.relevance_column, is_numbers, "lists of numbers"),
     ]
     check_columns(schema, columns, where)
     if settings.vector_column is not None and dimension is not None:
@@ -156,9 +180,7 @@ def read_vectors(column: Any, dimension: int | None, *, zero_is_problem: bool = 
 def embed_texts(column: Any, embed: Callable[[list[str]], NDArray[np.float32]], dimension: int | None) -> Rows:
     """The vectors that an embedding model gives for a column of texts."""
     texts = column.to_pylist()
-    problems: list[str | None] = [
-        "the text is null" if text is None else None if text.strip() else "the text is blank" for text in texts
-    ]
+    problems: list[str | None] = [describe_missing(text, "the text") for text in texts]
     good = [i for i, problem in enumerate(problems) if problem is None]
     if not good:
         return np.zeros((len(texts), dimension or 0), np.float32), problems
@@ -173,6 +195,11 @@ def embed_texts(column: Any, embed: Callable[[list[str]], NDArray[np.float32]], 
     for i, problem in zip(good, _find_problems(embedded), strict=True):
         problems[i] = problem
     return vectors, problems
+
+
+def describe_missing(text: str | None, what: str) -> str | None:
+    """Why a text is unusable; None if it is not missing."""
+    return f"{what} is {'null' if text is None else 'blank'}" if is_missing(text) else None
 
 
 def _find_problems(vectors: NDArray[np.float32], zero_is_problem: bool = True) -> list[str | None]:
@@ -197,8 +224,9 @@ def read_candidates(queries: Any, rows: Sequence[int], settings: DatasetSettings
 def _check_candidates(ids: list[Any] | None, relevance: list[Any] | None, has_relevance: bool) -> Given:
     if not ids:
         return "the list of candidates is null" if ids is None else "the list of candidates is empty"
-    if None in ids:
-        return f"the list of candidates contains a null at position {ids.index(None)}"
+    if missing := [position for position, name in enumerate(ids) if is_missing(name)]:
+        which = "null" if ids[missing[0]] is None else "blank id"
+        return f"the list of candidates contains a {which} at position {missing[0]}"
     if len(set(ids)) < len(ids):
         return f"candidate {quoted(next(i for i in ids if ids.count(i) > 1))} is in the list twice"
     if not has_relevance:

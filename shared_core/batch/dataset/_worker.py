@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..._validation import as_numeric, quoted
+from ..._validation import as_numeric, as_optional, is_missing, quoted
 from ...candidates import Candidates
 from ...errors import InvalidInputError, SetSelectError, VectorSourceError
 from ...selection.route import select_set
@@ -168,12 +168,12 @@ class Worker:
         for question, own, of_query in zip(questions, found, ids, strict=True):
             if isinstance(own, str):
                 matched.append(own)
-            elif question is None:
-                matched.append("the question is null")
+            elif question is None or is_missing(question):
+                matched.append(f"the question is {'null' if question is None else 'blank'}")
             elif missing := [i for i in of_query if i not in texts]:
                 matched.append(f"there is no text of candidate {quoted(missing[0])}")
             else:
-                own_texts, own_titles = [texts[i] for i in of_query], [titles.get(i) for i in of_query]
+                own_texts, own_titles = [texts[i] for i in of_query], as_optional(map(titles.get, of_query))
                 check_strings(own_texts, "texts")
                 check_strings(own_titles, "titles", (str, NoneType))
                 refer = self.settings.reads_references

@@ -14,7 +14,7 @@ from ..._libraries import import_library
 from ..._validation import check_integer
 from ...errors import InvalidInputError, InvalidParameterError
 from ...selection.sizes import DEFAULT_K
-from ._columns import as_lists, check_length, check_schema
+from ._columns import as_lists, as_table, check_length, check_schema
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder, Summary
 from ._row_ranges import RowRange, cut_into_ranges, list_files, open_parquet, read_rows
@@ -30,8 +30,9 @@ def select_table(queries: Any, index: Index, k: int = DEFAULT_K, **settings: Any
 
     Parameters
     ----------
-    queries : pyarrow.Table of n rows
-        The queries, with the columns of :func:`select_dataset`.
+    queries : table of n rows, or list of n mappings
+        The queries, with the columns of :func:`select_dataset`: a pyarrow.Table, a DataFrame of pandas or polars, a
+        Dataset of the package ``datasets``, or records.
     index, k, **settings
         As in :func:`select_dataset`.
 
@@ -55,7 +56,7 @@ def select_table(queries: Any, index: Index, k: int = DEFAULT_K, **settings: Any
     7 ['a'] [1.0] None
     8 None None the vector contains nan (as float32)
     """
-    return Worker(make_settings(index, k=k, **settings))(queries)
+    return Worker(make_settings(index, k=k, **settings))(as_table(queries))
 
 
 @overload

@@ -235,7 +235,6 @@ def test_ctrl_c_keeps_the_finished_queries(
         (["--decide-by", "best"], "--decide-by"),
         (["--decide-by", "p_recall"], "--decide-by"),
         (["--setting", "coverage max_per_sorce=2"], "did you mean 'max_per_source'"),
-        (["--setting", "vrsd max_per_source=2"], "document 'bread' has no source"),
         (["--setting", "mmr relevance=scores"], "no query has any"),
         (["--scores-key", "rank"], "no line has the key 'rank'"),
         (["--demo"], "--demo"),

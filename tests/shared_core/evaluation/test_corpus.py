@@ -301,7 +301,7 @@ def test_sources_and_costs_that_are_none_are_refused(record: dict[str, Any], mes
         as_document({"text": "A", **record}, "1")
 
 
-@pytest.mark.parametrize("scores", [["a"], {"a": "high"}, {"a": math.nan}, {"a": True}])
+@pytest.mark.parametrize("scores", [["a"], {"a": "high"}, {"a": math.inf}, {"a": True}])
 def test_scores_that_are_no_numbers_by_id_are_refused(scores: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"'scores.* must be"):
         as_query({"text": "?", "scores": scores}, "1")

@@ -239,7 +239,7 @@ def test_copies_that_are_not_picked_are_candidates_as_in_the_adapters() -> None:
 
 def test_documents_of_a_store_have_an_id_each_and_the_labels_of_their_metadata() -> None:
     rows: list[Any] = [("a", "A", "T", {"subtopics": "x", "source": 7}), ("b", "B", "", {"subtopics": ["x", "y"]})]
-    rows += [("a", "C", "", {"cost": 2}), (None, "D", "", {"subtopics": 3})]
+    rows += [("a", "C", "", {"cost": 2, "subtopics": [" ", "z"]}), (None, "D", "", {"subtopics": 3, "source": ""})]
     found = found_documents(rows)
     assert [(document.source, document.cost) for document in found] == [
         ("7", None),
@@ -247,12 +247,14 @@ def test_documents_of_a_store_have_an_id_each_and_the_labels_of_their_metadata()
         (None, 2),
         (None, None),
     ]
-    assert [document.subtopics for document in found] == [("x",), ("x", "y"), (), ()]
+    assert [document.subtopics for document in found] == [("x",), ("x", "y"), ("z",), ("3",)]
     assert [document.id for document in found[:3]] == ["a", "b", "a (2)"]
     assert [document.title for document in found] == ["T", "", "", ""]
+    with pytest.raises(InvalidInputError, match=r"'a'.*'subtopics'.*dict"):
+        found_documents([("a", "A", "", {"subtopics": {"x": 1}})])
 
 
-@pytest.mark.parametrize("cost", [-1, float("nan"), "12 EUR", [3]])
+@pytest.mark.parametrize("cost", [-1, float("inf"), "12 EUR", [3]])
 def test_a_cost_that_is_no_cost_is_named_by_a_budget_and_ignored_without_one(cost: Any) -> None:
     rows: list[Any] = [("a", "A", "", {"cost": 3}), ("b", "B", "", {"cost": cost}), ("c", "C", "", {"cost": "4"})]
     found = SearchResult([1.0, 0.0], found_documents(rows), [[1.0, 0.0], [1.0, 0.1], [1.0, 0.2]])

@@ -91,16 +91,21 @@ def test_sets_may_be_smaller_or_empty_which_a_note_says() -> None:
     assert not any("fewer than" in note for note in compared("vrsd").notes)
 
 
-def test_a_document_without_a_source_is_named() -> None:
-    documents = [dict(record) for record in DOCUMENTS]
-    del documents[7]["source"]
-    with pytest.raises(InvalidInputError, match="document 'd7' has no source, which max_per_source needs"):
-        compared("vrsd max_per_source=1", documents=documents)
+@pytest.mark.parametrize("without", [None, float("nan"), " "])
+def test_a_document_without_a_source_is_a_source_of_its_own(without: Any) -> None:
+    documents = [{**record, "source": "one" if i < 4 else without} for i, record in enumerate(DOCUMENTS)]
+    label = "similarity max_per_source=1"
+    found = compared(label, documents=documents)
+    for question, rows in zip(QUESTIONS, picked(found, label), strict=True):
+        nearest = np.argsort(-cosines(question), kind="stable").tolist()
+        first = next(row for row in nearest if row < 4)
+        assert rows == [row for row in nearest if row >= 4 or row == first][:5]
+    assert not any("source" in note for note in found.notes)
     # VRSD gets the question without its sub-questions.
-    found = SearchResult(VECTORS[:2], [Document("a", "A"), Document("b", "B")], VECTORS[:2])
+    alone = SearchResult(VECTORS[:2], [Document("a", "A"), Document("b", "B", source=without)], VECTORS[:2])
     settings = [named("similarity"), named("vrsd", max_per_source=1)]
-    with pytest.raises(InvalidInputError, match="document 'a' has no source, which max_per_source needs"):
-        compare_candidates([{"text": "?", "sub_questions": ["!"]}], lambda query: found, k=2, settings=settings)
+    found = compare_candidates([{"text": "?", "sub_questions": ["!"]}], lambda query: alone, k=2, settings=settings)
+    assert any("vrsd max_per_source=1" in note for note in found.notes)
 
 
 # --- a reranker's scores ----------------------------------------------------------------------------------------------

@@ -50,6 +50,20 @@ def test_copies_of_any_length_are_near_duplicates(pair: Pair, dtype: Any) -> Non
         assert sorted(i % 5 for i in picks.tolist()) == list(range(5))
 
 
+@every_pair
+@pytest.mark.parametrize("missing", [None, np.nan, np.float32("nan"), " ", np.datetime64("NaT")], ids=repr)
+def test_a_candidate_without_a_source_is_a_source_of_its_own(pair: Pair, missing: Any) -> None:
+    rows = np.eye(6)
+    query = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]
+    rules: dict[str, Any] = {"sources": ["a", missing, "a", missing, "b", missing], "max_per_source": 1}
+    picks = pair.select(query, rows, 6, **rules).indices.tolist()
+    assert len(picks) == 5
+    assert {*picks} - {0, 2} == {1, 3, 4, 5}
+    # What was shown takes the place of its own source only.
+    shown = pair.select(query, rows, 4, shown=[1, 2], **rules)
+    assert {*shown.indices.tolist()} == {3, 4, 5}
+
+
 # Four versions of one text, each near to its neighbours only, and another text.
 DEGREES = np.radians([0, 20, 40, 60, 150])
 VERSIONS = np.stack([np.cos(DEGREES), np.sin(DEGREES)], axis=1)
@@ -67,6 +81,8 @@ NEAR: dict[str, Any] = {"drop_near_duplicates": 0.9}
         ([datetime(2026, 1, 1, 23, tzinfo=UTC), date(2026, 1, 2), "2026-01-01T23:30:00-02:00", None, None], {0, 2, 4}),
         ([False, True, False, False, False], {1, 3, 4}),
         (np.array(["2024", "2026", "2025", "NaT", "2025"], "datetime64[D]"), {1, 3, 4}),
+        (np.array(["2024", "2026", "2025", "NaT", "2025"], "datetime64[ns]"), {1, 3, 4}),
+        ([np.nan, 1, Decimal("NaN"), np.float32("nan"), ""], {1, 3, 4}),
     ],
 )
 def test_the_preferred_of_near_duplicates_stays(pair: Pair, prefer: Any, kept: set[int]) -> None:
@@ -84,9 +100,6 @@ def test_a_large_number_of_candidates_needs_no_square_matrix() -> None:
 @pytest.mark.parametrize(
     ("prefer", "word"),
     [
-        ([1, 2, 3, np.nan, 5], "row 3 is nan"),
-        ([None, Decimal("NaN"), 3, 4, 5], "row 1 is Decimal"),
-        ([1, 2, Decimal("NaN"), 4, 5], "row 2 is Decimal"),
         ([1, 2, "2026-01-31", 4, 5], "row 2 is '2026-01-31'"),
         (["2026-01-31", "31.01.2026", None, None, None], "row 1 is '31.01.2026'.*ISO"),
         ([None, "1.10", None, None, None], "row 1 is '1.10'"),

@@ -42,7 +42,8 @@ def test_rows_without_an_id_are_nobodys(tmp_path: Path) -> None:
         (["a", "b"], [[1.0], None], "row 1 (id 'b'): the vector is null"),
         (["a", "b", "c"], [[1.0, 2.0], [1.0], [1.0, 2.0]], "row 1 (id 'b'): the vector has length 1, not 2"),
         (["a", "x"], [[1.0]] * 2, "has no vector for 1 of 2 ids: 'b'; its first id is 'a'"),
-        (["a", "b"], [1.0, 2.0], "column 'vector' must contain lists of floats, but contains double"),
+        (["a", "b"], [1.0, 2.0], "'vector' must contain lists of floats or signed integers, but contains double"),
+        (["a", "b"], pa.array([[1], [2]], pa.list_(pa.uint8())), "lists of floats or signed integers, but contains li"),
         ([1.5, 2.5], [[1.0]] * 2, "column 'id' must contain texts or whole numbers, but contains double"),
     ],
 )

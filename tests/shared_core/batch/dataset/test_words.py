@@ -218,7 +218,9 @@ def test_titles_may_come_from_a_function_and_ids_be_texts(tmp_path: Path) -> Non
     assert written(select_table(asked(), search, **settings)) != as_text
     with pytest.raises(VectorSourceError, match=r"^titles_by_id\(ids\) "):
         select_table(asked(), search, **settings, titles=lambda ids: TITLES)
-    with pytest.raises(InvalidInputError, match=r"^titles: row 0 is nan"):
-        select_table(asked(), search, **settings, titles=lambda ids: dict.fromkeys(ids, float("nan")))
+    missing = select_table(asked(), search, **settings, titles=lambda ids: dict.fromkeys(ids, float("nan")))
+    assert written(missing) == written(select_table(asked(), search, **settings))
+    with pytest.raises(InvalidInputError, match=r"^titles: row 0 is 7"):
+        select_table(asked(), search, **settings, titles=lambda ids: dict.fromkeys(ids, 7))
     with pytest.warns(SetSelectWarning, match=r"^reference_weight .* texts"):
         select_table(asked(), search, reference_weight=2)

@@ -1,0 +1,311 @@
+"""Documents, questions, judgements and pools as people have them: tables, packed files, exports of other programs."""
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from shared_core.cli.train import read_pool
+from shared_core.errors import InvalidInputError
+from shared_core.evaluation.corpus import (
+    Document,
+    Query,
+    as_document,
+    as_query,
+    convert_all,
+    read_documents,
+    read_queries,
+)
+from shared_core.evaluation.qrels import Relevant, beir_files, read_judged, read_qrels
+
+NAN = float("nan")
+
+
+class Polars:
+    """What a DataFrame of polars has, which iterates over its columns."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows, self.columns = rows, list(rows[0])
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        return self.rows
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.columns)
+
+
+class HuggingFace:
+    """What a Dataset of the package datasets has, whose to_dict gives columns."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+
+    def to_dict(self, batch_size: int | None = None) -> dict[str, list[Any]]:
+        return {key: [row[key] for row in self.rows] for key in self.rows[0]}
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.rows)
+
+
+RECORDS: list[dict[str, Any]] = [
+    {"id": 7, "text": "A sea.", "source": "x"},
+    {"id": 8, "text": "A lake.", "source": None},
+]
+TABLES: list[Callable[[list[dict[str, Any]]], Any]] = [
+    list, iter, tuple, pd.DataFrame, pa.Table.from_pylist, pa.RecordBatch.from_pylist, Polars, HuggingFace,
+    lambda rows: pd.DataFrame(rows).convert_dtypes(),
+    lambda rows: pd.DataFrame(rows).astype({"id": "float", "text": "category"}),
+    lambda rows: pa.Table.from_pylist(rows).set_column(0, "id", pa.array(["7", "8"]).dictionary_encode()),
+    lambda rows: np.array(rows),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("table", TABLES, ids=range(len(TABLES)))
+def test_a_table_is_a_list_of_its_rows(table: Callable[[Any], Any]) -> None:
+    assert convert_all(table(RECORDS), as_document, "documents") == [
+        Document("7", "A sea.", source="x"),
+        Document("8", "A lake."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ("a text", "str"),
+        (b"bytes", "bytes"),
+        ({"text": ["a"]}, "dict"),
+        (7, "int"),
+        (pd.Series([1.5]), "position 0: .*float"),
+        (np.eye(2), "position 0: .*ndarray"),
+        (pd.DataFrame({"a": ["b"]}), "position 0: .*'text'.*'a'"),
+        (pd.DataFrame({"text": ["b", None]}), "position 1: 'text' is empty"),
+        (pd.DataFrame({"text": []}), "no documents"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_table_of_texts_is_refused_by_name(given: Any, word: str) -> None:
+    with pytest.raises(InvalidInputError, match=word):
+        convert_all(given, as_document, "documents")
+
+
+NAME = UUID("12345678-1234-5678-1234-567812345678")
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (np.array(["a", "b"]), ("a", "b")),
+        (np.array([7, 8], np.int8), ("7", "8")),
+        ([np.int64(7), "b", NAME], ("7", "b", str(NAME))),
+        (NAME, (str(NAME),)),
+        (np.int32(7), ("7",)),
+        (7.0, ("7",)),
+        (pa.scalar(["a", "b"]), ("a", "b")),
+        (pa.array(["a"]).dictionary_encode()[0], ("a",)),
+        (("a", None, NAN, " ", pd.NA, "b"), ("a", "b")),
+        (pd.Series(["a", None]), ("a",)),
+        *((missing, ()) for missing in (None, NAN, pd.NA, pd.NaT, "", " ", [], np.array([]), [None], pa.scalar(None))),
+    ],
+    ids=repr,
+)
+def test_ids_are_strings_whole_numbers_and_uuids_alone_or_in_lists(given: Any, names: tuple[str, ...]) -> None:
+    for key in ("gold", "subtopics", "answers", "sub_questions"):
+        query = as_query({"text": "?", key: given}, "1")
+        assert tuple(getattr(query, key)) == names
+    assert as_document({"text": "A", "subtopics": given}, "1").subtopics == names
+
+
+@pytest.mark.parametrize("given", [7.5, [True], {"a": 1}, {"a", "b"}, [["a"]], b"a", 1e300, [2.0**53]], ids=repr)
+def test_what_is_no_id_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidInputError, match="'gold'"):
+        as_query({"text": "?", "gold": given}, "1")
+
+
+def test_the_rows_of_an_arrow_table_have_no_labels_and_scores_of_other_rows() -> None:
+    rows = [
+        {"text": "A?", "subtopics": {"x": ["a"]}, "scores": {"a": 0.5}},
+        {"text": "B?", "subtopics": {"y": []}, "scores": {"b": 1}},
+    ]
+    expected = [
+        Query("1", "A?", subtopics={"x": ("a",)}, scores={"a": 0.5}),
+        Query("2", "B?", subtopics={"y": ()}, scores={"b": 1.0}),
+    ]
+    for table in (rows, pa.Table.from_pylist(rows), pd.DataFrame(rows)):
+        assert convert_all(table, as_query, "queries") == expected
+
+
+@pytest.mark.parametrize("missing", [None, NAN, "", " ", pd.NA, pd.NaT, np.float32("nan"), pa.scalar(None)], ids=repr)
+def test_a_missing_value_is_none_under_every_key(missing: Any) -> None:
+    keys = ("id", "title", "subtopics", "source", "cost")
+    assert as_document({"text": "A", **dict.fromkeys(keys, missing)}, "5") == Document("5", "A")
+    keys = ("id", "_id", "gold", "subtopics", "root", "root_query", "answers", "sub_questions", "scores", "text")
+    assert as_query({**dict.fromkeys(keys, missing), "question": "?"}, "5") == Query("5", "?")
+    assert as_document({"title": "Only a title", "text": missing}, "5").text == "Only a title"
+    with pytest.raises(InvalidInputError, match="'text' is empty"):
+        as_document({"text": missing}, "5")
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+LINES = '{"_id": "a", "title": "", "text": "A sea."}\n{"_id": "b", "title": "Lake", "text": "A \\"lake\\"."}\n'
+SEA_AND_LAKE = [Document("a", "A sea."), Document("b", 'Lake A "lake".', title="Lake")]
+FILES = {
+    "mteb.jsonl": LINES,
+    "packed.jsonl.gz": LINES,
+    "null.ndjson": LINES.replace('""', "null"),
+    "nan.jsonl": LINES.replace('""', "NaN"),
+    "blank.jsonl": LINES.replace('""', '"  "'),
+    "quoted.csv": 'id,title,text\na,,A sea.\nb,Lake,"A ""lake""."\n',
+    "packed.csv.gz": 'id,title,text\na,,A sea.\nb,Lake,"A ""lake""."\n',
+    "spaced.csv": 'id, title, text\r\na, , A sea.\r\nb, "Lake", "A ""lake""."\r\n',
+    "literal.tsv": 'id\ttitle\ttext\na\t\tA sea.\nb\tLake\tA "lake".\n',
+    "pandas.csv": pd.DataFrame({"id": ["a", "b"], "title": [None, "Lake"], "text": ["A sea.", 'A "lake".']}).to_csv(),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_one_corpus_in_the_files_of_other_programs(tmp_path: Path, name: str) -> None:
+    data = FILES[name].encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    read = read_documents(tmp_path / name)
+    assert (read.items, read.problems) == (SEA_AND_LAKE, [])
+
+
+@pytest.mark.parametrize(
+    ("rows", "texts", "bad"),
+    [
+        # A quotation mark that is not closed, at the beginning of a cell.
+        (['1\t"A sea', "2\tB", "3\tC"], ['"A sea', "B", "C"], []),
+        (["1\tA", '2\t"B', '3\t"C" and "D"', "4\tE"], ["A", '"B', '"C" and "D"', "E"], []),
+        (["1\tA", "2\tB", '3\t"'], ["A", "B", '"'], []),
+        (['"1\tA', "2\tB"], ["A", "B"], []),
+        (['1\t"A', '2\t"B""', '3\t"C"'], ['"A', '"B""', "C"], []),
+        # Quotation marks inside of a cell are characters.
+        (['1\tA 5" pipe', "2\tB"], ['A 5" pipe', "B"], []),
+        (['1\t"Weird Al" Yankovic', "2\tB"], ['"Weird Al" Yankovic', "B"], []),
+        # A closed one holds tabs, lines and marks.
+        (['1\t"A\tsea', 'and ""lake"""', "2\tB"], ['A\tsea\nand "lake"', "B"], []),
+        # The line has too many cells where a tab stands in the cell that is not closed.
+        (["1\tA", '2\t"B\tC', "3\tD"], ["A", "D"], [3]),
+    ],
+)
+@pytest.mark.parametrize("delimiter", ["\t", ","])
+def test_a_quotation_mark_that_is_not_closed_costs_at_most_its_line(
+    tmp_path: Path, rows: list[str], texts: list[str], bad: list[int], delimiter: str
+) -> None:
+    path = tmp_path / f"docs.{'tsv' if delimiter == chr(9) else 'csv'}"
+    path.write_text("\n".join(["id\ttext", *rows]).replace("\t", delimiter) + "\n", encoding="utf-8")
+    for read in (read_documents(path), read_queries(path)):
+        assert [item.text for item in read.items] == [text.replace("\t", delimiter) for text in texts]
+        assert [problem.line for problem in read.problems] == bad
+
+
+@pytest.mark.parametrize("row", ['"x\n', '"\n', '1,"A\n', '"a ""b""\n', '""",\n'])
+def test_stray_quotation_marks_are_read_in_linear_time(tmp_path: Path, row: str) -> None:
+    path = tmp_path / "docs.csv"
+    path.write_text("id,text\n" + row * 20_000 + "1,last\n", encoding="utf-8")
+    start = perf_counter()
+    with suppress(InvalidInputError):
+        read_documents(path)
+    assert perf_counter() - start < 20
+
+
+def test_hidden_files_and_folders_of_a_folder_are_left_out(tmp_path: Path) -> None:
+    for name in ("a.md", "b/c.txt", ".git/d.md", "b/.obsidian/e.md", "._f.md", ".ipynb_checkpoints/g/h.md"):
+        path = tmp_path / ".home" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("A text.", encoding="utf-8")
+    assert [document.id for document in read_documents(tmp_path / ".home").items] == ["a.md", "b/c.txt"]
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"{}\n", lambda data: data[:20] + b"\0" * 20])
+def test_a_damaged_packed_file_is_named(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "docs.jsonl.gz"
+    path.write_bytes(damage(gzip.compress(LINES.encode() * 50)))
+    with pytest.raises(InvalidInputError, match=r"docs\.jsonl\.gz cannot be read"):
+        read_documents(path)
+
+
+TRIPLES = [("1", "a", 1), ("1", "b", 0), ("2", "b", 2)]
+JUDGED = {
+    "test.tsv": "query-id\tcorpus-id\tscore\n1\ta\t1\n1\tb\t0\n2\tb\t2\n",
+    "test.csv": "query-id,corpus-id,score\r\n1,a,1\r\n1,b,0\r\n2,b,2\r\n",
+    "quoted.csv": '"query-id","corpus-id","score"\n"1","a",1\n"1","b",0\n"2","b",2\n',
+    "test.csv.gz": "query-id,corpus-id,score\n1,a,1\n1,b,0\n2,b,2\n",
+    "test.tsv.gz": "1\ta\t1\n1\tb\t0\n2\tb\t2\n",
+    "trec.qrels": "1 0 a 1\n1 0 b 0\n2 0 b 2\n",
+    "subtopic.csv": "query,iteration,doc,rel\n1,0,a,1\n1,0,b,0\n2,0,b,2\n",
+    "unclosed.tsv": '1\ta\t1\n1\tb\t0\n2\tb\t2\n2\t"c\t0\n',
+    "mteb.jsonl": "\n".join(json.dumps({"query-id": q, "corpus-id": d, "score": s}) for q, d, s in TRIPLES),
+    "ints.jsonl.gz": "\n".join(
+        json.dumps({"query_id": int(q), "doc_id": d, "relevance": float(s), "iteration": None}) for q, d, s in TRIPLES
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JUDGED)
+def test_one_set_of_judgements_in_the_files_of_other_programs(tmp_path: Path, name: str) -> None:
+    data = JUDGED[name].encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert read_qrels(tmp_path / name) == {"1": Relevant(("a",), {}), "2": Relevant(("b",), {})}
+
+
+@pytest.mark.parametrize(
+    ("record", "word"),
+    [
+        ({"query-id": "1", "corpus-id": "a"}, "'score'"),
+        ({"query-id": "1", "corpus-id": None, "score": 1}, "'corpus-id'"),
+        ({"query-id": "1", "corpus-id": "a", "score": True}, "the score"),
+        ({"query-id": ["1"], "corpus-id": "a", "score": 1}, "the query"),
+    ],
+)
+def test_a_judgement_that_is_none_is_an_error_that_names_its_line(tmp_path: Path, record: Any, word: str) -> None:
+    path = tmp_path / "test.jsonl"
+    path.write_text('{"query-id": "1", "corpus-id": "a", "score": 1}\n' + json.dumps(record), encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=rf"test\.jsonl:2: .*{word}"):
+        read_qrels(path)
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl", "tsv.gz", "csv.gz", "jsonl.gz"])
+def test_the_files_of_a_benchmark_may_be_packed_and_of_each_kind(tmp_path: Path, suffix: str) -> None:
+    kind = suffix.removesuffix(".gz")
+    judged = {"tsv": JUDGED["test.tsv"], "csv": JUDGED["test.csv"], "jsonl": JUDGED["mteb.jsonl"]}[kind]
+    files = {"corpus.jsonl.gz": LINES, "queries.jsonl.gz": '{"_id": 1, "text": "?"}', f"qrels/dev.v1.{suffix}": judged}
+    (tmp_path / "qrels").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    found = beir_files(tmp_path, "dev.v1")
+    assert found.qrels.name == f"dev.v1.{suffix}"
+    corpus = read_judged(*found)
+    assert (corpus.documents, corpus.queries) == (SEA_AND_LAKE, [Query("1", "?", gold=("a",))])
+
+
+ITEM = '"question": "Q", "answer": "A"'
+POOLS: dict[str, tuple[str, list[Any] | None]] = {
+    "pool.jsonl": (f'{{"id": "a", {ITEM}}}\n{{"id": 7, {ITEM}}}', ["a", 7]),
+    "pool.jsonl.gz": (f'{{"id": "a", {ITEM}}}\n{{"id": 7, {ITEM}}}', ["a", 7]),
+    "pool.ndjson": (f"{{{ITEM}}}\n\n{{{ITEM}}}", None),
+    "null.jsonl": (f'{{"id": null, {ITEM}}}\n{{{ITEM}}}', None),
+    "nan.jsonl": (f'{{"id": NaN, {ITEM}}}\n{{{ITEM}}}', None),
+    "blank.jsonl": (f'{{"id": "", {ITEM}}}\n{{"id": " ", {ITEM}}}', None),
+    "left out.jsonl": (f'{{{ITEM}}}\n{{{ITEM}}}\n{{"question": "Q", "answer": null}}', None),
+    "no answer.ndjson.gz": (f'{{{ITEM}}}\n{{{ITEM}}}\n{{"question": NaN, "answer": "A"}}\n{{"answer": " "}}', None),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_a_pool_of_examples_in_the_files_of_other_programs(tmp_path: Path, name: str) -> None:
+    text, ids = POOLS[name]
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    pool = read_pool(tmp_path / name, "question", "answer", ids=True)
+    assert (len(pool.items), pool.ids, pool.rows[:1]) == (2, ids, [0])
+    assert len(pool.problems) == pool.lines - 2

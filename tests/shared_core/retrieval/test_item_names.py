@@ -25,7 +25,8 @@ def documents(*metadata: dict[str, Any]) -> list[Document]:
 
 def links_of(value: Any, **more: Any) -> Any:
     """What the first document links to, beside others with an id, a title and a URL that holds a comma."""
-    items = documents({"links": value}, {"title": "Hoosick, New York"}, {"url": "https://example.org/a,b#c"}, more)
+    others = {"title": "Hoosick, New York", "links": "doc-0"}, {"url": "https://example.org/a,b#c"}, more
+    items = documents({"links": value}, *others)
     before = copy.deepcopy(items)
     [links, *_] = read_links(items, "links", titles=[read_title(item.metadata) for item in items])
     assert [item.id for item in items] == [item.id for item in before]

@@ -129,7 +129,7 @@ def test_the_tracker_sees_the_batches_and_is_not_called_without_any(tmp_path: Pa
         (None, "texts: 2, vectors: None"),
         ([[1.0, 2.0], None], "odd"),
         ([[1.0, 2.0], [1.0]], "odd"),
-        ([1.0, 2.0], r"must have shape \(n, d\)"),
+        ([1.0, 2.0], r"'a' .* shape \(\)"),
         ([[1.0, 2.0], [1.0, float("nan")]], "'bb' holds NaN or inf"),
         ([[1.0, 2.0], [1.0, 1e39]], "'bb' holds NaN or inf"),
         ([["x"], ["y"]], "must be numbers"),

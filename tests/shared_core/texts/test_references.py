@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setselect import InvalidInputError, InvalidParameterError, find_references
-from shared_core.texts.words import Text
 from tests import oracles
 
 quick = settings(deadline=None, derandomize=True, max_examples=60)
@@ -185,8 +184,6 @@ def test_what_is_no_name(text: str, name: str) -> None:
     ],
 )
 def test_markup_in_the_text_that_names_another(text: str) -> None:
-    if not hasattr(Text, "plain"):
-        pytest.xfail("the words of a text do not leave out its markup yet")
     assert names_it(text, "Johan Earl")
     assert not names_it(text, "Johan md")
 

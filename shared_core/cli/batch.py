@@ -36,7 +36,7 @@ def batch(
     id_column: Annotated[str, typer.Option(help="Column of the queries' ids, which are written unchanged.")] = "id",
     row_numbers: Annotated[bool, typer.Option("--row-numbers", help="Write row numbers in place of ids.")] = False,
     vector_column: Annotated[
-        str | None, typer.Option(help="Column of the queries' vectors, lists of floats; default: vector.")
+        str | None, typer.Option(help="Column of the queries' vectors, lists of numbers; default: vector.")
     ] = None,
     text_column: Annotated[str | None, typer.Option(help="Column of texts to embed, in place of vectors.")] = None,
     model: Annotated[

@@ -48,11 +48,11 @@ def read_records(path: Path, several: Collection[str]) -> Iterator[RawRecord]:
 
 def as_records(table: Any) -> Any:
     """The rows of a table of Arrow, polars or pandas as a list of records; anything else as it is."""
-    for method, options in (("to_pylist", {}), ("to_dicts", {}), ("to_dict", {"orient": "records"})):
-        # A Dataset of the package datasets has a to_dict of another kind, and gives its records by itself.
-        if hasattr(table, method) and hasattr(table, "columns" if options else method):
-            return getattr(table, method)(**options)
-    return table
+    for method in ("to_pylist", "to_dicts"):
+        if hasattr(table, method):
+            return getattr(table, method)()
+    # A Dataset of the package datasets has a to_dict too, but no columns. It gives its records by itself.
+    return table.to_dict(orient="records") if hasattr(table, "to_dict") and hasattr(table, "columns") else table
 
 
 def unpacked(path: Path) -> Path:

@@ -259,9 +259,10 @@ async def test_a_rerankers_scores_decide_and_stay_on_request(subject: Subject, s
         best = sorted(score_of, key=lambda number: -score_of[number])[:3]
         made = subject.make(subject.corpus(), score_threshold=score_of[best[-1]], **settings)
         assert sorted(numbers(subject.run(made, rows))) == sorted(best)
-    rows[3] = rows[3]._replace(score=None)
-    with pytest.raises(InvalidInputError, match=rf"{settings['relevance']}.*{rows[3].id}"):
-        subject.run(made, rows)
+    for missing in (None, float("nan")):
+        rows[3] = rows[3]._replace(score=missing)
+        with pytest.raises(InvalidInputError, match=rf"{settings['relevance']}.*{rows[3].id}"):
+            subject.run(made, rows)
 
 
 @over(RERANKERS)

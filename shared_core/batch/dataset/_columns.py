@@ -38,7 +38,7 @@ def as_table(queries: Any) -> Any:
     """Queries as a pyarrow Table, if they are one of another library, columns, or records."""
     try:
         # A DataFrame of pandas before 2.2 has no Arrow stream, but pyarrow knows it.
-        if isinstance(queries, Mapping) or any(hasattr(queries, name) for name in ("__arrow_c_stream__", "columns")):
+        if isinstance(queries, Mapping) or any(hasattr(queries, name) for name in ("__arrow_c_stream__", "iloc")):
             return pa.table(queries)
         rows = list(queries)
         return pa.table({key: [row.get(key) for row in rows] for key in dict.fromkeys(k for row in rows for k in row)})

@@ -122,7 +122,8 @@ def select_dataset(
         The column of the queries' ids, which are written unchanged. None writes the number of the row, in a column
         ``row``.
     vector_column, text_column : str, optional
-        The column of the queries: vectors (default: ``vector``; lists of floats) or texts, which ``model`` embeds.
+        The column of the queries: vectors (default: ``vector``; lists of floats or signed integers) or texts, which
+        ``model`` embeds.
     model : str, optional
         A sentence-transformers model, name or folder; default all-MiniLM-L6-v2.
     candidates_column : str, optional

@@ -124,7 +124,7 @@ def test_ids_are_strings_whole_numbers_and_uuids_alone_or_in_lists(given: Any, n
     assert as_document({"text": "A", "subtopics": given}, "1").subtopics == names
 
 
-@pytest.mark.parametrize("given", [7.5, [True], {"a": 1}, {"a", "b"}, [["a"]], b"a", 1e300, [2.0**53]], ids=repr)
+@pytest.mark.parametrize("given", [7.5, [True], {"a": 1}, {"a"}, [["a"]], b"a", 1e300, [2.0**53]], ids=repr)
 def test_what_is_no_id_is_refused(given: Any) -> None:
     with pytest.raises(InvalidInputError, match="'gold'"):
         as_query({"text": "?", "gold": given}, "1")

@@ -32,9 +32,8 @@ def test_every_reader_of_words_and_names_reads_the_same(kind: str, row: Row) -> 
         assert find_references(["", row.text, OTHER, OTHER], titles).strength[1, 0] == row.names
     # The names for which ``follow`` searches: those of two words and more, as they are written in the text.
     if row.names and len(row.sought.split()) > 1:
-        sought, (name, *more) = Text(row.sought), find_names([row.text], ["Geçen"])
-        assert not more
-        assert sought.has_phrase(Text(name))
+        name, *_ = find_names([row.text], [])
+        assert Text(name).has_phrase(Text(row.sought))
 
 
 @pytest.mark.parametrize("kind", KINDS)

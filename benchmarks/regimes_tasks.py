@@ -177,16 +177,11 @@ def argkp() -> Regime:
 
 
 def company(folder: str, least: int = 1) -> Regime:
-    """Documents of a company: the share of the right texts among the picks.
-
-    Questions with fewer than ``least`` right texts are left out. A question that names its corpus has that one alone.
-    """
+    """Documents of a company, and questions with at least ``least`` right texts: the share of these among the picks."""
     documents = records(f"{folder}/docs.jsonl")
-    sources = np.array([document.get("source") for document in documents])
-    parts_of, cases = singles(documents), []
-    for question in draw([item for item in records(f"{folder}/queries.jsonl") if len(item["gold"]) >= least]):
-        pool = np.flatnonzero(sources == question["corpus"]) if "corpus" in question else None
-        cases.append(share(question["text"], parts_of, frozenset(question["gold"]), pool))
+    questions = [question for question in records(f"{folder}/queries.jsonl") if len(question["gold"]) >= least]
+    parts_of = singles(documents)
+    cases = [share(question["text"], parts_of, frozenset(question["gold"])) for question in draw(questions)]
     names = [document["title"] for document in documents] if "title" in documents[0] else None
     return Regime([document["text"] for document in documents], cases, "right texts found", names=names)
 

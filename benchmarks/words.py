@@ -31,7 +31,9 @@ PAGE = "words.md"
 # A text's terms: a word of the question is covered by the texts that have an equal term.
 Split = Callable[[str], list[str]]
 
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
+)
 # A run of capitals before a capital that begins a word, a word, a run of capitals, a number: HTTP, Server, MAX, 2.
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _MARKUP = re.compile(r"\]\([^()\s]*\)|<[^<>\n]{1,200}>|&[a-z]{2,8};|\\(?=[^\w\s])|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)")

@@ -81,20 +81,16 @@ def test_evidence_is_complete_where_no_right_text_is_missing() -> None:
 
 
 def test_documents_of_companies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    documents = [{"id": name, "text": name, "source": "one" if name == "a" else "two"} for name in "abc"]
-    questions = [
-        {"text": "of one", "gold": ["a"], "corpus": "one"},
-        {"text": "of two", "gold": ["b", "c"], "corpus": "two"},
-        {"text": "of all", "gold": ["a", "c"]},
-    ]
+    documents = [{"id": name, "text": name, "title": name.upper()} for name in "abc"]
+    questions = [{"text": "one", "gold": ["a"]}, {"text": "two", "gold": ["b", "c"]}]
     (tmp_path / "set").mkdir()
     for name, items in (("docs", documents), ("queries", questions)):
         (tmp_path / "set" / f"{name}.jsonl").write_text("\n".join(map(json.dumps, items)))
     monkeypatch.setattr(common, "DATA", tmp_path)
-    cases = regimes_tasks.company("set").cases
-    assert [case.rows(3).tolist() for case in cases] == [[0], [1, 2], [0, 1, 2]]
-    assert [case.worth([2]) for case in cases] == [0, 0.5, 0.5]
-    assert [case.question for case in regimes_tasks.company("set", least=2).cases] == ["of two", "of all"]
+    regime = regimes_tasks.company("set")
+    assert (regime.texts, regime.names) == (["a", "b", "c"], ["A", "B", "C"])
+    assert [case.worth([0, 2]) for case in regime.cases] == [1, 0.5]
+    assert [case.question for case in regimes_tasks.company("set", least=2).cases] == ["two"]
 
 
 @pytest.mark.parametrize("name", ["regimes.svg", "regimes-dark.svg"])

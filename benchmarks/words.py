@@ -38,6 +38,9 @@ _UNSPACED = re.compile(
 _WORD = re.compile(r"[\w\u0300-\u036f\u0900-\u0dff]+")
 # Capitals before the capital of a word, a word, capitals, a number: HTTP in HTTPServer, Server, MAX, 2.
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+# What tells an identifier from a word, and the same with letters beside digits.
+_IN_IDENTIFIER = re.compile("_|[a-z][A-Z]|[A-Z]{2}[a-z]")
+_IN_WORD = re.compile(r"_|[a-z][A-Z]|[A-Z]{2}[a-z]|[a-zA-Z]\d|\d[a-zA-Z]")
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 # The target of a link, a tag, an entity, a backslash before a mark, and the underscores of emphasis.
 _MARKUP = re.compile(r"\]\([^()\s]*\)|<[^<>\n]{1,200}>|&[a-z]{2,8};|\\(?=[^\w\s])|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)")
@@ -59,15 +62,20 @@ def words(text: str) -> list[str]:
     return [word.casefold() for word in written_words(text)]
 
 
-def words_and_parts(text: str) -> list[str]:
-    """Each word, and after an identifier its parts: ``getUserById``, ``get_user_by_id``."""
+def words_and_parts(text: str, join: re.Pattern[str] = _IN_IDENTIFIER) -> list[str]:
+    """Each word, and after an identifier its parts: ``getUserById``, ``get_user_by_id``, ``HTTPServer``."""
     terms = []
     for word in written_words(text):
         terms.append(word.casefold())
-        if "_" in word or re.search("[a-z][A-Z]", word):
+        if join.search(word):
             parts = _PART.findall(word)
             terms += [part.casefold() for part in parts] if len(parts) > 1 else []
     return terms
+
+
+def numbers_apart(text: str) -> list[str]:
+    """:func:`words_and_parts`, and letters and digits beside each other are parts too: ``KB5034441``, ``rfft2``."""
+    return words_and_parts(text, _IN_WORD)
 
 
 def without_accents(text: str) -> list[str]:
@@ -122,6 +130,7 @@ SPLITS: dict[str, Match] = {
     "letters, digits, underscores": by_terms(words),
     "and parts of identifiers": by_terms(words_and_parts),
     "length without the parts": by_terms(words_and_parts, length=words),
+    "numbers are parts": by_terms(numbers_apart),
     "without markup": by_terms(without_markup),
     "without accents": by_terms(without_accents),
     "no plural s": by_terms(words_and_parts, singular),

@@ -32,7 +32,18 @@ from benchmarks.regimes_methods import (
     WORDS,
     search_for,
 )
-from benchmarks.regimes_tasks import ANSWER, GROUPS, REGIMES, SEED, Case, Picks, Regime, embed_regime, test_half
+from benchmarks.regimes_tasks import (
+    ANSWER,
+    COMPANIES,
+    GROUPS,
+    REGIMES,
+    SEED,
+    Case,
+    Picks,
+    Regime,
+    embed_regime,
+    test_half,
+)
 from shared_core.texts.words import split_words
 
 PAGE = "regimes.md"
@@ -243,6 +254,19 @@ def curve_table(cells: Sequence[Cell]) -> str:
     )
 
 
+def evidence_table(cells: Sequence[Cell]) -> str:
+    """How often every right text is among the picks, for the tasks whose worth is the share of these texts."""
+    methods = [SIMILARITY, *SHOWN]
+    rows = []
+    for name, some in by_regime(cells).items():
+        if name in COMPANIES:
+            for k in some[0].worth:
+                # The worth is 1 if no right text is missing.
+                values = [100 * np.mean([cell.worth[k][method] == 1 for cell in some]) for method in methods]
+                rows.append([name, str(k), str(len(some[0].questions)), *(f"{value:.1f}" for value in values)])
+    return table(["every right text", "k", "questions", *methods], rows)
+
+
 def answer_table(cells: Sequence[Cell]) -> str:
     methods = [SIMILARITY, *SHOWN]
     rows = []
@@ -301,7 +325,7 @@ def blocks(cells: Sequence[Cell], measures: dict[str, str], files: Sequence[str]
     yield facts(files, packages, SEED)
     yield summary_table(cells)
     yield ": the mean gain of ", verdict(cells)
-    for make in (group_interval_table, curve_table, answer_table, harm_table, gain_table):
+    for make in (group_interval_table, curve_table, evidence_table, answer_table, harm_table, gain_table):
         yield make(cells)
     for model in models:
         some = [cell for cell in cells if cell.vectors == model]

@@ -176,6 +176,16 @@ def argkp() -> Regime:
     return Regime([argument["text"] for argument in arguments], cases, "key points covered")
 
 
+def company(folder: str, least: int = 1) -> Regime:
+    """Documents of a company, and questions with at least ``least`` right texts: the share of these among the picks."""
+    documents = records(f"{folder}/docs.jsonl")
+    questions = [question for question in records(f"{folder}/queries.jsonl") if len(question["gold"]) >= least]
+    parts_of = singles(documents)
+    cases = [share(question["text"], parts_of, frozenset(question["gold"])) for question in draw(questions)]
+    names = [document["title"] for document in documents] if "title" in documents[0] else None
+    return Regime([document["text"] for document in documents], cases, "right texts found", names=names)
+
+
 def examples(items: list[dict], answer: str, parts: Callable[[str], frozenset[object]], own: bool) -> Regime:
     """Examples for a prompt: the share of the parts of a question's answer that the answers of the picks contain.
 
@@ -272,6 +282,19 @@ def several_steps(name: str, folder: str) -> dict[str, tuple[Callable[[], Regime
     }
 
 
+def of_company(folder: str, least: int = 1) -> tuple[Callable[[], Regime], tuple[str, ...]]:
+    return lambda: company(folder, least), (f"{folder}/docs.jsonl", f"{folder}/queries.jsonl")
+
+
+COMPANIES: dict[str, tuple[Callable[[], Regime], tuple[str, ...]]] = {
+    "MetaTool": of_company("metatool"),
+    "Claude documentation": of_company("anthropic_docs"),
+    "code of nine projects": of_company("anthropic_code"),
+    "PrivacyQA": of_company("privacy_qa"),
+    "LiHua-World": of_company("lihua"),
+    "chunks of five corpora": of_company("chunking"),
+    "ObliQA": of_company("obliqa", least=2),
+}
 PIR = ("pir/corpus.jsonl", "pir/queries.jsonl")
 REGIMES: dict[str, tuple[Callable[[], Regime], tuple[str, ...]]] = {
     **several_steps("HotpotQA", "hotpotqa"),
@@ -291,6 +314,7 @@ REGIMES: dict[str, tuple[Callable[[], Regime], tuple[str, ...]]] = {
     ),
     "MTOP": (lambda: examples(mtop(), "logical_form", intents_and_slots, own=False), ("mtop/mtop.jsonl",)),
     "NL2Bash": (lambda: examples(nl2bash(), "bash", commands_and_options, own=False), ("nl2bash/nl2bash.jsonl",)),
+    **COMPANIES,
 }
 # The rows of the summary: kinds of corpus and question. The last row is ANSWER, another measure of some of the tasks.
 ANSWER = "the answer is written in a text"
@@ -307,4 +331,5 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "every paraphrase wanted": ("PIR, paraphrases",),
     "several meanings or opinions": ("Perspectrum", "Ambient", "ArgKP"),
     "examples for a prompt": ("GeoQuery", "MTOP", "NL2Bash"),
+    "documents of companies": tuple(COMPANIES),
 }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from benchmarks import regimes, regimes_drawing, regimes_methods, regimes_tasks
+from benchmarks import common, regimes, regimes_drawing, regimes_methods, regimes_tasks
 from benchmarks.common import RESULTS
 from benchmarks.regimes import Cell
 from benchmarks.regimes_methods import METHODS, SHOWN, Search
@@ -69,6 +72,25 @@ def test_summary_by_hand() -> None:
     assert [line[2 + SHOWN.index("setselect")] for line in last] == ["-5.0", "+3.8"]
     assert regimes.interval([regimes.gain(cells[:1], "setselect")]) == "+25.0 (+0.0 to +50.0)"
     assert "Does not hold: setselect loses at most" in regimes.verdict(cells)
+
+
+def test_evidence_is_complete_where_no_right_text_is_missing() -> None:
+    cells = [cell("MetaTool", "one", setselect=[0.5, 1]), cell("MetaTool", "two", setselect=[1, 1]), cell("PIR", "one")]
+    rows = [line.split(" | ") for line in regimes.evidence_table(cells).splitlines()[2:]]
+    assert [row[:4] + row[-1:] for row in rows] == [["| MetaTool", "5", "2", "0.0", "75.0 |"]]
+
+
+def test_documents_of_companies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = [{"id": name, "text": name, "title": name.upper()} for name in "abc"]
+    questions = [{"text": "one", "gold": ["a"]}, {"text": "two", "gold": ["b", "c"]}]
+    (tmp_path / "set").mkdir()
+    for name, items in (("docs", documents), ("queries", questions)):
+        (tmp_path / "set" / f"{name}.jsonl").write_text("\n".join(map(json.dumps, items)))
+    monkeypatch.setattr(common, "DATA", tmp_path)
+    regime = regimes_tasks.company("set")
+    assert (regime.texts, regime.names) == (["a", "b", "c"], ["A", "B", "C"])
+    assert [case.worth([0, 2]) for case in regime.cases] == [1, 0.5]
+    assert [case.question for case in regimes_tasks.company("set", least=2).cases] == ["two"]
 
 
 @pytest.mark.parametrize("name", ["regimes.svg", "regimes-dark.svg"])

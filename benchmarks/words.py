@@ -1,0 +1,227 @@
+"""What a word is: how much each rule of splitting texts adds to the default selection.
+
+The tasks of benchmarks/regimes.py with all-MiniLM-L6-v2, whose vectors that script keeps in .cache/. All figures are of
+the development half of the questions, because they chose the rules. A run takes a few minutes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.common import Block, facts, is_there, parser, publish, say, skip, table
+from benchmarks.models import MINILM, PACKAGES
+from benchmarks.regimes_methods import SIMILARITY, Search, search_for
+from benchmarks.regimes_tasks import COMPANIES, GROUPS, REGIMES, SEED, Regime, embed_regime, is_development
+from shared_core import Candidates, Coverage
+from shared_core.candidates import Parts
+from shared_core.texts.words import K1, B
+
+PAGE = "words.md"
+# The terms of a text: a word of the question counts as covered by the texts that have an equal term.
+Split = Callable[[str], list[str]]
+Match = Callable[[Search], Parts]
+
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
+)
+_WORD = re.compile(r"[\w\u0300-\u036f\u0900-\u0dff]+")
+# Capitals before the capital of a word, a word, capitals, a number: HTTP in HTTPServer, Server, MAX, 2.
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+# What tells an identifier from a word, and the same with letters beside digits.
+_IN_IDENTIFIER = re.compile("_|[a-z][A-Z]|[A-Z]{2}[a-z]")
+_IN_WORD = re.compile(r"_|[a-z][A-Z]|[A-Z]{2}[a-z]|[a-zA-Z]\d|\d[a-zA-Z]")
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+# The target of a link, a tag, an entity, a backslash before a mark, and the underscores of emphasis.
+_MARKUP = re.compile(r"\]\([^()\s]*\)|<[^<>\n]{1,200}>|&[a-z]{2,8};|\\(?=[^\w\s])|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)")
+
+
+# --- what a word is -------------------------------------------------------------------------------
+
+
+def written_words(text: str) -> list[str]:
+    """Letters, digits and underscores between other characters, and pairs of characters in unspaced scripts."""
+    text = unicodedata.normalize("NFKC", text)
+    return _WORD.findall(
+        _UNSPACED.sub(lambda run: f" {' '.join(map(str.__add__, run[0], run[0][1:])) or run[0]} ", text)
+    )
+
+
+def words(text: str) -> list[str]:
+    """The split until version 0.4, but for marks that a word may be written with or without."""
+    return [word.casefold() for word in written_words(text)]
+
+
+def words_and_parts(text: str, join: re.Pattern[str] = _IN_IDENTIFIER) -> list[str]:
+    """Each word, and after an identifier its parts: ``getUserById``, ``get_user_by_id``, ``HTTPServer``."""
+    terms = []
+    for word in written_words(text):
+        terms.append(word.casefold())
+        if join.search(word):
+            parts = _PART.findall(word)
+            terms += [part.casefold() for part in parts] if len(parts) > 1 else []
+    return terms
+
+
+def numbers_apart(text: str) -> list[str]:
+    """:func:`words_and_parts`, and letters and digits beside each other are parts too: ``KB5034441``, ``rfft2``."""
+    return words_and_parts(text, _IN_WORD)
+
+
+def without_accents(text: str) -> list[str]:
+    return words_and_parts(_ACCENTS.sub("", unicodedata.normalize("NFD", text)))
+
+
+def without_markup(text: str) -> list[str]:
+    return words_and_parts(_MARKUP.sub(" ", text))
+
+
+def singular(word: str) -> str:
+    """Without the s of an English plural."""
+    return word[:-1] if len(word) > 3 and word.endswith("s") and word[-2] not in "su" else word
+
+
+@cache
+def stem(word: str) -> str:
+    from snowballstemmer import stemmer
+
+    return str(stemmer("english").stemWord(word))
+
+
+def by_terms(split: Split, form: Callable[[str], str] = str, length: Split | None = None) -> Match:
+    """:func:`shared_core.match_words` with another split. Words of the same ``form`` count as equal.
+
+    The length of a text is the number of its terms, or of what ``length`` splits it into.
+    """
+
+    @cache
+    def terms_of(text: str) -> tuple[list[str], int]:
+        terms = [form(term) for term in split(text)]
+        return terms, len(length(text) if length else terms) or 1
+
+    def match(search: Search) -> Parts:
+        column = {term: j for j, term in enumerate(dict.fromkeys(terms_of(search.question)[0]))}
+        n, lengths = len(search.texts), np.array([terms_of(text)[1] for text in search.texts])
+        f = np.zeros((n, len(column)))
+        for row, text in enumerate(search.texts):
+            for term in filter(column.__contains__, terms_of(text)[0]):
+                f[row, column[term]] += 1
+        m = np.count_nonzero(f, axis=0)
+        weights = np.where((m == 0) | (m == n), 0.0, np.log1p((n - m + 0.5) / (m + 0.5)))
+        return Parts(f / (f + K1 * (1 - B + B * lengths / lengths.mean())[:, None]), weights)
+
+    return match
+
+
+STEMS = "stemmer of English"
+# Each row but the first two has the parts of identifiers, and one rule more.
+SPLITS: dict[str, Match] = {
+    "the package": lambda search: search.words,
+    "letters, digits, underscores": by_terms(words),
+    "and parts of identifiers": by_terms(words_and_parts),
+    "length without the parts": by_terms(words_and_parts, length=words),
+    "numbers are parts": by_terms(numbers_apart),
+    "without markup": by_terms(without_markup),
+    "without accents": by_terms(without_accents),
+    "no plural s": by_terms(words_and_parts, singular),
+    "first six letters": by_terms(words_and_parts, lambda word: word[:6]),
+    "first five letters": by_terms(words_and_parts, lambda word: word[:5]),
+    STEMS: by_terms(words_and_parts, stem),
+}
+
+
+# --- measuring ------------------------------------------------------------------------------------
+
+
+class Measured(NamedTuple):
+    """Points, the mean over k and the questions of one half of a task: of similarity, and what each split adds."""
+
+    similarity: float
+    added: dict[str, float]
+
+
+def measure(regime: Regime, splits: dict[str, Match]) -> Measured:
+    regime = regime._replace(cases=[case for case in regime.cases if is_development(case.question)])
+    vectors, queries = embed_regime(regime)
+    worth: dict[str, list[float]] = {name: [] for name in (SIMILARITY, *splits)}
+    for case, query in zip(regime.cases, queries, strict=True):
+        search = search_for(regime, case, query, vectors)
+        for name, values in worth.items():
+            picks = search.rows if name == SIMILARITY else select_by_default(search, splits[name], max(regime.ks))
+            # Similarity and the default are greedy: the first k of a larger set are the set of k.
+            values.append(float(np.mean([case.worth(picks[:k].tolist()) for k in regime.ks])))
+    means = {name: 100 * float(np.mean(values)) for name, values in worth.items()}
+    base = means.pop(SIMILARITY)
+    return Measured(base, {name: mean - base for name, mean in means.items()})
+
+
+def select_by_default(search: Search, match: Match, k: int) -> np.ndarray:
+    candidates = Candidates(search.query, search.vectors, words=match(search), references=search.references)
+    return search.rows[Coverage().select(candidates, k).indices]
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def summary_table(measured: dict[str, Measured], splits: dict[str, Match]) -> str:
+    """For each split the mean over the kinds of corpora and questions, and the lowest figure of a task."""
+    families = [[name for name in names if name in measured] for names in GROUPS.values()]
+    rows = []
+    for split in splits:
+        added = {name: one.added[split] for name, one in measured.items()}
+        means = [np.mean([added[name] for name in names]) for names in families if names]
+        worst = min(added, key=added.__getitem__)
+        of_companies, others = (
+            [v for name, v in added.items() if (name in COMPANIES) == kind] for kind in (True, False)
+        )
+        figures = [f"{np.mean(values):+.2f}" if values else "" for values in (means, of_companies, others)]
+        rows.append([split, *figures, f"{added[worst]:+.1f}: {worst}"])
+    return table(["a word is", "mean of the families", "documents of companies", "the other tasks", "lowest"], rows)
+
+
+def task_table(measured: dict[str, Measured], splits: dict[str, Match]) -> str:
+    rows = [
+        [name, f"{one.similarity:.1f}", *(f"{one.added[split]:+.1f}" for split in splits)]
+        for name, one in measured.items()
+    ]
+    return table(["task", "similarity", *splits], rows)
+
+
+def blocks(measured: dict[str, Measured], splits: dict[str, Match]) -> Iterator[Block]:
+    files = [file for name in measured for file in REGIMES[name][1]]
+    yield facts(files, ["numpy", *PACKAGES[MINILM]], SEED)
+    yield summary_table(measured, splits)
+    yield task_table(measured, splits)
+
+
+def main() -> None:
+    options = parser(__doc__, PAGE)
+    options.add_argument("--tasks", nargs="*", choices=REGIMES, help="only these tasks; no page is written")
+    options = options.parse_args()
+    splits = dict(SPLITS)
+    if find_spec("snowballstemmer") is None:
+        skip(f"{STEMS}: pip install snowballstemmer")
+        del splits[STEMS]
+    if options.tasks:
+        skip("the other tasks")
+    measured = {}
+    for name, (make, files) in REGIMES.items():
+        if name in (options.tasks or REGIMES) and is_there(*files):
+            measured[name] = measure(make(), splits)
+            say(name)
+    if measured:
+        publish(PAGE, blocks(measured, splits), options.write)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""What a word is: how much each rule of splitting texts adds to the default selection.
+"""What a word and a name are: how much each rule of reading texts adds to the default selection.
 
 The tasks of benchmarks/regimes.py with all-MiniLM-L6-v2, whose vectors that script keeps in .cache/. All figures are of
 the development half of the questions, because they chose the rules. A run takes a few minutes.
@@ -24,8 +24,11 @@ from benchmarks.models import MINILM, PACKAGES
 from benchmarks.regimes_methods import SIMILARITY, Search, search_for
 from benchmarks.regimes_tasks import COMPANIES, GROUPS, REGIMES, SEED, Regime, embed_regime, is_development
 from shared_core import Candidates, Coverage
-from shared_core.candidates import Parts
-from shared_core.texts.words import K1, B
+from shared_core.candidates import Parts, References
+from shared_core.texts.markup import strip_markup
+from shared_core.texts.names import list_names
+from shared_core.texts.references import find_split_references
+from shared_core.texts.words import K1, B, Text, bare_word, split_identifier
 
 PAGE = "words.md"
 # The terms of a text: a word of the question counts as covered by the texts that have an equal term.
@@ -36,14 +39,6 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
 _WORD = re.compile(r"[\w\u0300-\u036f\u0900-\u0dff]+")
-# Capitals before the capital of a word, a word, capitals, a number: HTTP in HTTPServer, Server, MAX, 2.
-_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-# What tells an identifier from a word, and the same with letters beside digits.
-_IN_IDENTIFIER = re.compile("_|[a-z][A-Z]|[A-Z]{2}[a-z]")
-_IN_WORD = re.compile(r"_|[a-z][A-Z]|[A-Z]{2}[a-z]|[a-zA-Z]\d|\d[a-zA-Z]")
-_ACCENTS = re.compile("[\u0300-\u036f]+")
-# The target of a link, a tag, an entity, a backslash before a mark, and the underscores of emphasis.
-_MARKUP = re.compile(r"\]\([^()\s]*\)|<[^<>\n]{1,200}>|&[a-z]{2,8};|\\(?=[^\w\s])|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)")
 
 
 # --- what a word is -------------------------------------------------------------------------------
@@ -58,32 +53,26 @@ def written_words(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """The split until version 0.4, but for marks that a word may be written with or without."""
+    """The split before the rules, but for marks that a word may be written with or without."""
     return [word.casefold() for word in written_words(text)]
 
 
-def words_and_parts(text: str, join: re.Pattern[str] = _IN_IDENTIFIER) -> list[str]:
-    """Each word, and after an identifier its parts: ``getUserById``, ``get_user_by_id``, ``HTTPServer``."""
-    terms = []
-    for word in written_words(text):
-        terms.append(word.casefold())
-        if join.search(word):
-            parts = _PART.findall(word)
-            terms += [part.casefold() for part in parts] if len(parts) > 1 else []
-    return terms
-
-
-def numbers_apart(text: str) -> list[str]:
-    """:func:`words_and_parts`, and letters and digits beside each other are parts too: ``KB5034441``, ``rfft2``."""
-    return words_and_parts(text, _IN_WORD)
+def words_and_parts(text: str) -> list[str]:
+    """The words, and the parts of identifiers: ``getUserById``, ``get_user_by_id``, ``HTTPServer``, ``rfft2``."""
+    return [term for word in written_words(text) for term in (word.casefold(), *split_identifier(word))]
 
 
 def without_accents(text: str) -> list[str]:
-    return words_and_parts(_ACCENTS.sub("", unicodedata.normalize("NFD", text)))
+    return list(map(bare_word, words(text)))
 
 
 def without_markup(text: str) -> list[str]:
-    return words_and_parts(_MARKUP.sub(" ", text))
+    return words(strip_markup(text))
+
+
+def terms(text: str) -> list[str]:
+    """The terms of the package."""
+    return Text(text).terms
 
 
 def singular(word: str) -> str:
@@ -123,20 +112,48 @@ def by_terms(split: Split, form: Callable[[str], str] = str, length: Split | Non
     return match
 
 
-STEMS = "stemmer of English"
-# Each row but the first two has the parts of identifiers, and one rule more.
-SPLITS: dict[str, Match] = {
-    "the package": lambda search: search.words,
-    "letters, digits, underscores": by_terms(words),
-    "and parts of identifiers": by_terms(words_and_parts),
-    "length without the parts": by_terms(words_and_parts, length=words),
-    "numbers are parts": by_terms(numbers_apart),
-    "without markup": by_terms(without_markup),
-    "without accents": by_terms(without_accents),
-    "no plural s": by_terms(words_and_parts, singular),
-    "first six letters": by_terms(words_and_parts, lambda word: word[:6]),
-    "first five letters": by_terms(words_and_parts, lambda word: word[:5]),
-    STEMS: by_terms(words_and_parts, stem),
+def by_words(search: Search) -> Parts:
+    return search.words
+
+
+# --- what a name is -------------------------------------------------------------------------------
+
+
+def by_names(search: Search) -> References:
+    return search.references
+
+
+def by_titles_as_they_are(search: Search) -> References:
+    """Names without the rules for titles: with their site, numbers, anchors and markup. Headings are the package's."""
+    titles = search.names or [""] * len(search.texts)
+    read = list_names(None, search.texts)
+    names = [_forms_of_title(title) if title else forms for title, forms in zip(titles, read, strict=True)]
+    return find_split_references(list(map(Text, search.texts)), names, titles, None, None)
+
+
+# --- the rows -------------------------------------------------------------------------------------
+
+
+class Reading(NamedTuple):
+    """How the words of a question and the names of texts are read."""
+
+    words: Match = by_words
+    names: Callable[[Search], References] = by_names
+
+
+PACKAGE, STEMS = "the package", "the package, stemmer of English"
+READINGS: dict[str, Reading] = {
+    "letters, digits, underscores": Reading(by_terms(words)),
+    "… parts of identifiers": Reading(by_terms(words_and_parts, length=words)),
+    "… parts count for the length": Reading(by_terms(words_and_parts)),
+    "… without markup": Reading(by_terms(without_markup)),
+    "… without accents": Reading(by_terms(without_accents)),
+    PACKAGE: Reading(),
+    "the package, titles as they are": Reading(names=by_titles_as_they_are),
+    "the package, no plural s": Reading(by_terms(terms, singular)),
+    "the package, first six letters": Reading(by_terms(terms, lambda word: word[:6])),
+    "the package, first five letters": Reading(by_terms(terms, lambda word: word[:5])),
+    STEMS: Reading(by_terms(terms, stem)),
 }
 
 
@@ -144,20 +161,20 @@ SPLITS: dict[str, Match] = {
 
 
 class Measured(NamedTuple):
-    """Points, the mean over k and the questions of one half of a task: of similarity, and what each split adds."""
+    """Points, the mean over k and the questions of one half of a task: of similarity, and what each reading adds."""
 
     similarity: float
     added: dict[str, float]
 
 
-def measure(regime: Regime, splits: dict[str, Match]) -> Measured:
+def measure(regime: Regime, readings: dict[str, Reading]) -> Measured:
     regime = regime._replace(cases=[case for case in regime.cases if is_development(case.question)])
     vectors, queries = embed_regime(regime)
-    worth: dict[str, list[float]] = {name: [] for name in (SIMILARITY, *splits)}
+    worth: dict[str, list[float]] = {name: [] for name in (SIMILARITY, *readings)}
     for case, query in zip(regime.cases, queries, strict=True):
         search = search_for(regime, case, query, vectors)
         for name, values in worth.items():
-            picks = search.rows if name == SIMILARITY else select_by_default(search, splits[name], max(regime.ks))
+            picks = search.rows if name == SIMILARITY else select_by_default(search, readings[name], max(regime.ks))
             # Similarity and the default are greedy: the first k of a larger set are the set of k.
             values.append(float(np.mean([case.worth(picks[:k].tolist()) for k in regime.ks])))
     means = {name: 100 * float(np.mean(values)) for name, values in worth.items()}
@@ -165,62 +182,64 @@ def measure(regime: Regime, splits: dict[str, Match]) -> Measured:
     return Measured(base, {name: mean - base for name, mean in means.items()})
 
 
-def select_by_default(search: Search, match: Match, k: int) -> np.ndarray:
-    candidates = Candidates(search.query, search.vectors, words=match(search), references=search.references)
+def select_by_default(search: Search, reading: Reading, k: int) -> np.ndarray:
+    candidates = Candidates(search.query, search.vectors, words=reading.words(search), references=reading.names(search))
     return search.rows[Coverage().select(candidates, k).indices]
 
 
 # --- the page -------------------------------------------------------------------------------------
 
 
-def summary_table(measured: dict[str, Measured], splits: dict[str, Match]) -> str:
-    """For each split the mean over the kinds of corpora and questions, and the lowest figure of a task."""
+def summary_table(measured: dict[str, Measured], readings: dict[str, Reading]) -> str:
+    """For each reading the mean over the kinds of corpora and questions, and the lowest figure of a task."""
     families = [[name for name in names if name in measured] for names in GROUPS.values()]
     rows = []
-    for split in splits:
-        added = {name: one.added[split] for name, one in measured.items()}
+    for reading in readings:
+        added = {name: one.added[reading] for name, one in measured.items()}
         means = [np.mean([added[name] for name in names]) for names in families if names]
         worst = min(added, key=added.__getitem__)
         of_companies, others = (
             [v for name, v in added.items() if (name in COMPANIES) == kind] for kind in (True, False)
         )
         figures = [f"{np.mean(values):+.2f}" if values else "" for values in (means, of_companies, others)]
-        rows.append([split, *figures, f"{added[worst]:+.1f}: {worst}"])
-    return table(["a word is", "mean of the families", "documents of companies", "the other tasks", "lowest"], rows)
+        rows.append([reading, *figures, f"{added[worst]:+.1f}: {worst}"])
+    return table(
+        ["words and names are", "mean of the families", "documents of companies", "the other tasks", "lowest"], rows
+    )
 
 
-def task_table(measured: dict[str, Measured], splits: dict[str, Match]) -> str:
+def task_table(measured: dict[str, Measured], readings: dict[str, Reading]) -> str:
     rows = [
-        [name, f"{one.similarity:.1f}", *(f"{one.added[split]:+.1f}" for split in splits)]
+        [name, f"{one.similarity:.1f}", *(f"{one.added[reading]:+.1f}" for reading in readings)]
         for name, one in measured.items()
     ]
-    return table(["task", "similarity", *splits], rows)
+    return table(["task", "similarity", *readings], rows)
 
 
-def blocks(measured: dict[str, Measured], splits: dict[str, Match]) -> Iterator[Block]:
+def blocks(measured: dict[str, Measured], readings: dict[str, Reading]) -> Iterator[Block]:
     files = [file for name in measured for file in REGIMES[name][1]]
     yield facts(files, ["numpy", *PACKAGES[MINILM]], SEED)
-    yield summary_table(measured, splits)
-    yield task_table(measured, splits)
+    yield summary_table(measured, readings)
+    yield task_table(measured, readings)
 
 
 def main() -> None:
     options = parser(__doc__, PAGE)
     options.add_argument("--tasks", nargs="*", choices=REGIMES, help="only these tasks; no page is written")
-    options = options.parse_args()
-    splits = dict(SPLITS)
+    arguments = options.parse_args()
+    readings = dict(READINGS)
     if find_spec("snowballstemmer") is None:
         skip(f"{STEMS}: pip install snowballstemmer")
-        del splits[STEMS]
-    if options.tasks:
+        del readings[STEMS]
+    if arguments.tasks:
         skip("the other tasks")
     measured = {}
     for name, (make, files) in REGIMES.items():
-        if name in (options.tasks or REGIMES) and is_there(*files):
-            measured[name] = measure(make(), splits)
+        if name in (arguments.tasks or REGIMES) and is_there(*files):
+            measured[name] = measure(make(), readings)
             say(name)
     if measured:
-        publish(PAGE, blocks(measured, splits), options.write)
+        publish(PAGE, blocks(measured, readings), arguments.write)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from benchmarks.regimes_tasks import COMPANIES, GROUPS, REGIMES, SEED, Regime, e
 from shared_core import Candidates, Coverage
 from shared_core.candidates import Parts, References
 from shared_core.texts.markup import strip_markup
-from shared_core.texts.names import list_names
+from shared_core.texts.names import _forms_of_title, list_names
 from shared_core.texts.references import find_split_references
 from shared_core.texts.words import K1, B, Text, bare_word, split_identifier
 

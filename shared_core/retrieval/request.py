@@ -77,7 +77,8 @@ class Request:
                 "shown= compares the documents' ids, and no candidate has an id: store documents with ids, or pass "
                 "register_vector_source(..., id_of=...) if the ids are in the metadata"
             )
-        distinct = pool.with_ids_once().with_array()
+        once = pool.with_ids_once()
+        distinct = once.with_array()
         candidates = searched = self._make_candidates(distinct, queries)
         if queries[0].pap is not None:
             candidates = queries[0].pap.apply(candidates)
@@ -94,7 +95,7 @@ class Request:
             limits=self.limits,
         )
         # A constraint or repeated items may have left the set short.
-        may_be_cut_short = self.is_constrained or distinct is not pool or selection.left_out
+        may_be_cut_short = self.is_constrained or once is not pool or selection.left_out
         cut_short = bool(may_be_cut_short) and self._is_cut_short(candidates, selection, shown)
         return ItemSelection(
             [distinct.items[row] for row in selection.indices.tolist()],

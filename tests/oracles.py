@@ -715,10 +715,10 @@ def standard_scores(values: Iterable[float], equal: float = 0.0) -> tuple[Floats
 def correlation(xs: Iterable[float], ys: Iterable[float], equal: float) -> float:
     """Pearson's correlation; 0 for fewer than three pairs, and if one side is constant up to rounding.
 
-    ``equal`` is the standard deviation of ys below which they are constant.
+    The values of xs are at most about 1. Below the standard deviation ``equal`` ys are constant.
     """
     x, y = list(xs), list(ys)
-    zx, zy = standard_scores(x, 16 * 2.0**-52 * max(x))[0], standard_scores(y, equal)[0]
+    zx, zy = standard_scores(x, 16 * 2.0**-52)[0], standard_scores(y, equal)[0]
     return math.fsum(a * b for a, b in zip(zx, zy, strict=True)) / len(x) if len(x) > 2 else 0.0
 
 
@@ -775,7 +775,8 @@ def _coverage_relevance(
             found = [math.fsum(x * y for x, y in zip(row, beta, strict=True)) for row in a]
             of_words, deviation = standard_scores(found, 16 * 2.0**-52 * max(found))
             rho = z + h * of_words
-            error = error + h * (2 + np.abs(of_words)) * moved / deviation if moved else error
+            if math.isfinite(deviation):
+                error = error + h * (2 + np.abs(of_words)) * moved / deviation
     if of_several:
         return (rho - max(rho)) / several, (2 + np.abs(rho)) * 2 * float(np.max(error)) / several, beta, moved
     centred, deviation = standard_scores(rho, 16 * 2.0**-52)

@@ -275,7 +275,7 @@ def _weigh_words(words: Parts, z: Matrix, noise: float, dtype: np.dtype[Any]) ->
     z, per_z = standardise(z, dtype)
     reliability = np.full(len(v), 0.5)
     if len(z) >= FEWEST_TO_CORRELATE:
-        reliability += np.vecdot(standardise(words.covered.T, None)[0], z) / len(z)
+        reliability += np.vecdot(standardise(words.covered.T, words.covered.dtype)[0], z) / len(z)
     reliable = np.where(reliability > LEAST_RELIABLE, v * reliability, 0.0)
     # An error of z moves each of these weights by up to v_j, and their sum by as much.
     error = 2 * (1 + noise) * per_z.item() * v[reliable > 0].sum() / (reliable.sum() or 1.0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from setselect import select, select_many
 
-# Four topics in 64 dimensions, ten near-copies of each. The query is about topic 0, and less and less about the next two.
+# Four topics in 64 dimensions, ten near-copies of each. The query is about topic 0, and less about topics 1 and 2.
 rng = np.random.default_rng(0)
 topics = np.eye(4, 64)
 vectors = np.repeat(topics, 10, axis=0) + rng.normal(scale=0.02, size=(40, 64))

@@ -11,7 +11,13 @@ import numpy as np
 from benchmarks.regimes_tasks import Case, Picks, Regime, nearest
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK
 from shared_core.candidates import Parts, References
-from shared_core.selectors.coverage import COVERED, REFERRED, WORDS_IN_RELEVANCE
+from shared_core.selectors.coverage import (
+    COVERED,
+    REFERRED,
+    RELIABLE_IN_COVERAGE,
+    RELIABLE_IN_RELEVANCE,
+    WORDS_IN_RELEVANCE,
+)
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 from shared_core.texts.references import find_references
 from shared_core.texts.words import match_words
@@ -156,7 +162,15 @@ def standardised(values: np.ndarray) -> np.ndarray:
 def fused_relevance(search: Search, h: float) -> np.ndarray:
     """ρ: the cosine plus h times the score of the words, both in standard deviations."""
     cosines = search.candidates.relevance.astype(np.float64)
-    return standardised(cosines) + h * standardised(search.words.covered @ search.words.weights)
+    words = search.words.covered @ weights_of_words(search, reliable=RELIABLE_IN_RELEVANCE)
+    return standardised(cosines) + h * standardised(words)
+
+
+def weights_of_words(search: Search, reliable: bool) -> np.ndarray:
+    """idf_j, or idf_j · max(0, ½ + r_j): r_j is the correlation of word j with the relevance over the candidates."""
+    relevance = standardised(search.candidates.relevance.astype(np.float64))
+    r = np.array([(standardised(column) * relevance).mean() for column in search.words.covered.T])
+    return search.words.weights * (np.maximum(0, 0.5 + r) if reliable else 1)
 
 
 def objective(w: float = COVERED, h: float = WORDS_IN_RELEVANCE, b: float = REFERRED) -> Method:
@@ -164,7 +178,7 @@ def objective(w: float = COVERED, h: float = WORDS_IN_RELEVANCE, b: float = REFE
 
     def select(search: Search, k: int) -> Picks:
         relevance = standardised(fused_relevance(search, h)) / AUTO_TEMPERATURE
-        parts, weights = search.words.covered, search.words.weights
+        parts, weights = search.words.covered, weights_of_words(search, reliable=RELIABLE_IN_COVERAGE)
         weights = w * weights / max(weights.sum(), 1e-12)
         kernel = search.between + DEFAULT_RIDGE * np.eye(len(search.rows))
         references, names = search.references.strength, search.references.documents

@@ -6,11 +6,11 @@ import numpy as np
 
 from setselect import select, select_many
 
-# Three topics in 64 dimensions, ten near-copies of each. The query is about topic 0 and, a little less, topic 1.
+# Four topics in 64 dimensions, ten near-copies of each. The query is about topic 0, and less about topics 1 and 2.
 rng = np.random.default_rng(0)
-topics = np.eye(3, 64)
-vectors = np.repeat(topics, 10, axis=0) + rng.normal(scale=0.02, size=(30, 64))
-query = topics[0] + 0.8 * topics[1]
+topics = np.eye(4, 64)
+vectors = np.repeat(topics, 10, axis=0) + rng.normal(scale=0.02, size=(40, 64))
+query = topics[0] + 0.8 * topics[1] + 0.6 * topics[2]
 
 
 def topics_of(indices: np.ndarray) -> list[int]:
@@ -29,7 +29,7 @@ for index, gain, cosine in zip(selection.indices, selection.gains, selection.rel
 print(f"  objective {selection.objective:.3f}, the sum of the gains")
 
 # With the question and the texts, the default reads their words too.
-texts = [f"{topic}, passage {i}" for topic in ("storm", "harbour", "ferry") for i in range(10)]
+texts = [f"{topic}, passage {i}" for topic in ("storm", "harbour", "ferry", "museum") for i in range(10)]
 by_words = select(query, vectors, k=2, question="Does the ferry run in a storm?", texts=texts)
 print("topics that words select:   ", sorted(topics_of(by_words.indices)))
 

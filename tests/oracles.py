@@ -712,6 +712,35 @@ def standard_scores(values: Iterable[float], equal: float = 0.0) -> tuple[Floats
     return np.array([float(x - mean) / sigma for x in exact]), sigma
 
 
+def correlation(xs: Iterable[float], ys: Iterable[float], equal: float) -> float:
+    """Pearson's correlation; 0 for fewer than three pairs, and if one side is constant up to rounding.
+
+    The values of xs are at most about 1. Below the standard deviation ``equal`` ys are constant.
+    """
+    x, y = list(xs), list(ys)
+    zx, zy = standard_scores(x, 16 * 2.0**-52)[0], standard_scores(y, equal)[0]
+    return math.fsum(a * b for a, b in zip(zx, zy, strict=True)) / len(x) if len(x) > 2 else 0.0
+
+
+def reliable_weights(words: Parts, worth: Floats, equal: float, error: float = 0.0) -> tuple[Floats, float]:
+    """b_j = v_j max(0, 1/2 + corr(a_j, worth)), divided by their sum, of the words in the docstring of Coverage.
+
+    And the largest sum of their errors, where ``error`` is the largest error of the relevance in its standard
+    deviations.
+    """
+    a, v = np.asarray(words[0], dtype=np.float64), [Fraction(float(x)) for x in np.asarray(words[1])]
+    share = [0.5 + correlation(column, worth, equal) for column in a.T]
+    # Less than this may be a rounding error.
+    least = 16 * 2.0**-23
+    b = [float(x / (max(v) or 1)) * part * (part > least) for x, part in zip(v, share, strict=True)]
+    # A word may count or not where its share is near 0.
+    unsure = math.fsum(float(x / (max(v) or 1)) for x, part in zip(v, share, strict=True) if part > least - 2 * error)
+    total = math.fsum(b)
+    if not total:
+        return np.zeros(len(b)), math.inf if unsure else 0.0
+    return np.array([x / total for x in b]), 2 * (error + least * (error > 0)) * unsure / total
+
+
 def _coverage_relevance(
     query: ArrayLike,
     vectors: ArrayLike,
@@ -720,8 +749,11 @@ def _coverage_relevance(
     c: float,
     h: float,
     several: float,
-) -> tuple[Floats, Floats]:
-    """(ρ − max ρ) / T, and its largest error for float32 input; ``several`` is T for several queries."""
+) -> tuple[Floats, Floats, Floats, float]:
+    """(ρ − max ρ) / T, and its largest error for float32 input; ``several`` is T for several queries.
+
+    Then β of the words and the largest sum of their errors.
+    """
     r = standard_worth(query, vectors, relevance)
     single = relevance is None and is_single(vectors)
     equal = 16 * float(np.finfo(np.float32 if single else np.float64).eps)
@@ -735,16 +767,23 @@ def _coverage_relevance(
         error = np.full(len(r), np.inf)
     of_several = relevance is None and len(different_queries(query)) > 1
     rho = z = r if of_several else z
+    beta, moved = np.zeros(0), 0.0
     if words is not None and h:
-        a, b = np.asarray(words[0], dtype=np.float64), np.asarray(words[1], dtype=np.float64)
-        found = [math.fsum(x * y for x, y in zip(row, b, strict=True)) for row in a]
-        rho = z + h * standard_scores(found, 16 * 2.0**-52 * max(found))[0]
+        beta, moved = reliable_weights(words, r, equal, float(np.max(error)))
+        if beta.any():
+            a = np.asarray(words[0], dtype=np.float64)
+            found = [math.fsum(x * y for x, y in zip(row, beta, strict=True)) for row in a]
+            of_words, deviation = standard_scores(found, 16 * 2.0**-52 * max(found))
+            rho = z + h * of_words
+            if math.isfinite(deviation):
+                error = error + h * (2 + np.abs(of_words)) * moved / deviation
     if of_several:
-        return (rho - max(rho)) / several, (2 + np.abs(rho)) * 2 * float(np.max(error)) / several
+        return (rho - max(rho)) / several, (2 + np.abs(rho)) * 2 * float(np.max(error)) / several, beta, moved
     centred, deviation = standard_scores(rho, 16 * 2.0**-52)
     T = c * deviation
     worth: Floats = (rho - max(rho)) / T
-    return worth, (2 + np.abs(centred)) * 2 * float(np.max(error)) / T if math.isfinite(T) else np.zeros(len(r))
+    slack = (2 + np.abs(centred)) * 2 * float(np.max(error)) / T if math.isfinite(T) else np.zeros(len(r))
+    return worth, slack, beta, moved
 
 
 def coverage(
@@ -776,16 +815,19 @@ def coverage(
     rows = unit_rows(vectors)
     n = len(rows)
     L = rows @ rows.T + ridge * np.eye(n)
-    worth, moved = _coverage_relevance(query, vectors, relevance, words, c, h * word_weight, several)
-    others = cover if cover is None or isinstance(cover, tuple) else indicators(cover)
+    worth, moved, beta, beta_moved = _coverage_relevance(query, vectors, relevance, words, c, h * word_weight, several)
     columns: list[Floats] = []
-    for parts, weight in ((words, word_weight), (others, cover_weight)):
-        if parts is not None:
-            a, b = np.asarray(parts[0], dtype=np.float64), np.asarray(parts[1], dtype=np.float64)
-            # A part of cover counts as much as the most relevant candidate that covers it.
-            most = np.ones(len(b)) if parts is words else (a * np.exp(worth)[:, None]).max(axis=0)
-            columns += [w * weight * b[j] / math.fsum(b) * most[j] * a[:, j] for j in range(len(b)) if b[j] > 0]
-            moved = moved + (0.0 if parts is words else w * weight * float(np.max(moved, initial=0.0)))
+    if words is not None:
+        a = np.asarray(words[0], dtype=np.float64)
+        columns = [w * word_weight * beta[j] * a[:, j] for j in range(len(beta)) if beta[j] > 0]
+    if cover is not None:
+        parts = cover if isinstance(cover, tuple) else indicators(cover)
+        a, b = np.asarray(parts[0], dtype=np.float64), np.asarray(parts[1], dtype=np.float64)
+        # A part of cover counts as much as the most relevant candidate that covers it.
+        most = (a * np.exp(worth)[:, None]).max(axis=0)
+        columns += [w * cover_weight * b[j] / math.fsum(b) * most[j] * a[:, j] for j in range(len(b)) if b[j] > 0]
+        moved = moved + w * cover_weight * float(np.max(moved, initial=0.0))
+    moved = moved + w * word_weight * beta_moved
     if len(different_queries(query)) > 1:
         different = different_queries(query)
         for one in different:

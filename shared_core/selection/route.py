@@ -55,6 +55,7 @@ def select_set(
 
     Words and references are read from ``texts``, if the selector uses them and the candidates have none. A given
     relevance is scaled for the selector, and reported as it was given. ``shown`` candidates may be below the threshold.
+    Copies are left out before anything is measured on the candidates, so one more copy of a text changes nothing.
     """
 
     def select_rows(rows: Rows | None) -> Selection:
@@ -80,12 +81,9 @@ def select_set(
         return selection if rows is None else at_rows(selection, rows)
 
     bodies = texts.bodies if limits.drop_copies and texts is not None else []
-    # Copies are rare, so they are looked for after one was selected. A preferred copy may be another one.
-    if candidates.prefer is None or not bodies:
-        selection = select_rows(None)
-        members = [bodies[row] for row in (*selection.indices.tolist(), *shown) if bodies and bodies[row]]
-        if len(set(members)) == len(members):
-            return selection
+    different = [body for body in bodies if body]
+    if len(set(different)) == len(different):
+        return select_rows(None)
     rows = _one_of_each_text(candidates, bodies, shown, limits)
     if len(rows) == len(candidates):
         return select_rows(None)

@@ -6,13 +6,21 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray, check_number, read_only
-from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_queries, count_repeats, standardise
+from ..candidates import (
+    TIE_TOLERANCE,
+    CandidateBlock,
+    Candidates,
+    Parts,
+    cosines_with_queries,
+    count_repeats,
+    standardise,
+)
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .ndpp import (
     AUTO_TEMPERATURE,
@@ -34,6 +42,12 @@ Matrix = NDArray[np.float64]
 WORDS_IN_RELEVANCE = 0.25
 COVERED = 8.0
 REFERRED = 4.0
+# Where a word counts as far as the vectors agree with it. In the other term it counts its whole weight.
+RELIABLE_IN_RELEVANCE = RELIABLE_IN_COVERAGE = True
+# Two candidates always lie on a line, so with fewer than this many a correlation says nothing.
+FEWEST_TO_CORRELATE = 3
+# A word of which at most this share counts does not count: the share may be rounding error.
+LEAST_RELIABLE = TIE_TOLERANCE[np.dtype(np.float32)]
 # A candidate covers a query by 1/e if its cosine is this many standard deviations below the highest one. It was chosen
 # on the development half of the questions of benchmarks/several_queries.py.
 SERVED = 0.5
@@ -46,12 +60,13 @@ _NO_REFERENCES = read_only(np.empty((0, 0), np.float32))
 
 
 class _Terms(NamedTuple):
-    """What a set gets for what it covers and for its references, in the letters of :class:`Coverage`.
+    """The terms of the objective and the bonus, in the letters of :class:`Coverage`; for one query, or a block of b.
 
     The columns of a are the words, the questions if there are several, and from ``first`` on the parts of ``cover``.
     """
 
-    b: Matrix  # of the words alone, with sum 1
+    log_weight: Matrix  # (ρ − max ρ) / T: (n,), or (b, n)
+    noise: Matrix  # the tie tolerance beside that of the determinant: (1,), or (b, 1)
     a: Matrix  # (n, m)
     w: Matrix  # (m,): w β, for cover without its factor
     first: int
@@ -70,9 +85,13 @@ class Coverage:
     The objective is F(S) = Σ_{i∈S} (ρ_i − max ρ) / T + log det(E_S E_Sᵀ + αI) + w Σ_j β_j max_{i∈S} a_ij.
 
     - ρ is the relevance of each candidate. With words, it is z(r) + h·z(a b), where r is the cosine or the relevance
-      that was given, a_ij in [0, 1] is how well candidate i covers word j, b_j is the weight of the word, and z
-      subtracts the mean of the candidates and divides by their standard deviation. Without words ρ = r. T is the
-      standard deviation of ρ.
+      that was given, a_ij in [0, 1] is how well candidate i covers word j, and z subtracts the mean of the candidates
+      and divides by their standard deviation, or is 0 if it is 0. Without words ρ = r. T is the standard deviation of
+      ρ.
+    - A word counts as far as the vectors agree with it: b_j = v_j max(0, ½ + corr(a_·j, z(r))), where v_j is its
+      weight in ``words``, and corr is Pearson's correlation over all candidates. So a word counts half its weight if
+      its column a_·j is uncorrelated with the relevance, and nothing at −½ or below. The correlation is 0 if its
+      column or the relevance is constant, and with one or two candidates. If all b are 0, there are no words.
     - The rows of E are the unit vectors of the candidates, and α is the ridge. The two first terms are those of
       :class:`NDPP` without a kernel: without words and parts, both select the same set.
     - The last term is what the set covers: part j counts as covered as well as the best of its members covers it. β is
@@ -113,9 +132,9 @@ class Coverage:
     Examples
     --------
     >>> from setselect import Candidates, Coverage, match_words
-    >>> texts = ["Paris has a river.", "Paris has many rivers.", "The Seine is 777 km long."]
+    >>> texts = ["Paris has a river.", "Paris has many rivers.", "The Seine is 777 km long.", "The weather is fine."]
     >>> words = match_words("How long is the river of Paris?", texts)
-    >>> c = Candidates([1.0, 0.4], [[1.0, 0.1], [1.0, 0.2], [0.6, 1.0]], words=words)
+    >>> c = Candidates([1.0, 0.4], [[1.0, 0.1], [1.0, 0.2], [0.6, 1.0], [-1.0, 0.5]], words=words)
     >>> Coverage().select(c, 2).indices.tolist()
     [0, 2]
     """
@@ -160,16 +179,27 @@ class Coverage:
         n = block.relevance.shape[1]
         if not 1 <= k <= n:
             return None
+        worth = log_relevance(*standard_relevance(block), temperature_of(block))
         nothing, no_rows = np.empty(0), np.empty(0, np.int64)
-        terms = _Terms(_NONE, np.zeros((n, 0)), nothing, 0, nothing, _NO_REFERENCES, _NO_ROWS, 0.0, no_rows)
+        terms = _Terms(*worth, np.zeros((n, 0)), nothing, 0, nothing, _NO_REFERENCES, _NO_ROWS, 0.0, no_rows)
         found = self._run_compiled(block, terms, k)
         return None if found is None else make_selections(block, *found, found[1].sum(axis=1))
 
     def _terms(self, candidates: Candidates, shown: list[int]) -> _Terms:
-        b, columns, weights = _NONE, [], []
-        if candidates.words is not None and self.word_weight and candidates.words.weights.any():
-            b = _shares(candidates.words.weights)
-            columns, weights = [candidates.words.covered], [COVERED * self.word_weight * b]
+        z, noise = standard_relevance(candidates)
+        words, error, columns, weights = candidates.words, 0.0, [], []
+        if words is not None and self.word_weight and words.weights.any():
+            b, beta, error = _weigh_words(words, z, noise.item(), candidates.dtype)
+            columns, weights = [words.covered], [COVERED * self.word_weight * beta]
+            if b.any():
+                h = WORDS_IN_RELEVANCE * self.word_weight
+                # vecdot computes each row alone, so copies of a text get exactly the same number.
+                z_words, per_words = standardise(np.vecdot(words.covered, b), None)
+                z, noise = z + h * z_words, 1 + noise + h * per_words * (1 + error)
+                if temperature_of(candidates) == AUTO_TEMPERATURE:
+                    z, per_rho = standardise(z, z.dtype)
+                    noise = noise * per_rho
+        log_weight, noise = log_relevance(z, noise, temperature_of(candidates))
         if len(candidates.questions) > 1:
             columns.append(_served(candidates))
             weights.append(COVERED * _shares(1 / count_repeats(candidates.questions)))
@@ -183,28 +213,13 @@ class Coverage:
         r, documents, omega = _NO_REFERENCES, _NO_ROWS, 0.0
         if candidates.references is not None and self.reference_weight:
             (r, documents, _), omega = candidates.references, REFERRED * self.reference_weight
+        noise = noise * (1 + w[first:].sum()) + FLOAT64_TIE * ((1 + error) * w.sum() + omega)
         covered = a[shown].max(axis=0, initial=0.0)
-        return _Terms(b, a, w, first, covered, r, documents, omega, np.array(shown, np.int64))
-
-    def _log_weight(self, candidates: Candidates | CandidateBlock, terms: _Terms) -> tuple[Matrix, Matrix]:
-        """(ρ − max ρ) / T, shape (n,), or (b, n) for a block, and its tie tolerance, shape (1,) or (b, 1)."""
-        z, noise = standard_relevance(candidates)
-        temperature = temperature_of(candidates)
-        if len(terms.b):
-            h = WORDS_IN_RELEVANCE * self.word_weight
-            # vecdot computes each row alone, so copies of a text get exactly the same number.
-            z_words, per_words = standardise(np.vecdot(terms.a[:, : len(terms.b)], terms.b), None)
-            z, noise = z + h * z_words, 1 + noise + h * per_words
-            if temperature == AUTO_TEMPERATURE:
-                z, per_rho = standardise(z, z.dtype)
-                noise = noise * per_rho
-        log_weight, noise = log_relevance(z, noise, temperature)
-        return log_weight, noise * (1 + terms.w[terms.first :].sum()) + FLOAT64_TIE * (terms.w.sum() + terms.omega)
+        return _Terms(log_weight, noise, a, w, first, covered, r, documents, omega, np.array(shown, np.int64))
 
     def _greedy(self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, terms: _Terms) -> list[float]:
         """The greedy method; returns the gain of each pick."""
-        a, first, covered = terms.a, terms.first, terms.covered
-        log_weight, noise = self._log_weight(candidates, terms)
+        a, first, covered, log_weight = terms.a, terms.first, terms.covered, terms.log_weight.copy()
         # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
         w = terms.w.copy()
         w[first:] *= (a[:, first:] * np.exp(log_weight)[:, None]).max(axis=0, initial=0.0)
@@ -217,7 +232,7 @@ class Coverage:
             new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
             marginal = log_weight + lu.log_ratios() + new + bonus
             best = int(marginal.argmax())
-            i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + noise.item())
+            i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + terms.noise.item())
             lu.add(i)
             gains.append(float(log_weight[i] + math.log(lu.d[i]) + new[i] + bonus[i]))
             covered = np.maximum(covered, a[i])
@@ -232,22 +247,40 @@ class Coverage:
         self, candidates: Candidates | CandidateBlock, terms: _Terms, k: int, lu: IncrementalLU | None = None
     ) -> tuple[NDArray[np.int64], Matrix] | None:
         """Picks (b, k) and gains (b, k) of the compiled loop; None if numba cannot be used."""
-        log_weight, noise = map(np.atleast_2d, self._log_weight(candidates, terms))
+        log_weight, noise = np.atleast_2d(terms.log_weight, terms.noise)
         rows = candidates.vectors
         picks, gains = np.empty((len(log_weight), k), np.int64), np.empty((len(log_weight), k))
         steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[-1]))) if lu is None else (lu.t, lu.d, lu.left)
         ran = run_compiled(
-            "coverage", rows if rows.ndim == 3 else rows[None], log_weight, noise[:, 0], self.ridge, *terms[1:],
+            "coverage", rows if rows.ndim == 3 else rows[None], log_weight, noise[:, 0], self.ridge, *terms[2:],
             steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
         )  # fmt: skip
         return (picks, gains) if ran else None
 
 
 def _shares(weights: Matrix) -> Matrix:
-    """The weights divided by their sum, which may overflow."""
-    shares = weights / weights.max()
-    result: Matrix = shares / shares.sum()
+    """The weights divided by their sum, which may overflow; 0 if all of them are 0."""
+    shares = weights / (weights.max() or 1.0)
+    result: Matrix = shares / (shares.sum() or 1.0)
     return result
+
+
+def _weigh_words(words: Parts, z: Matrix, noise: float, dtype: np.dtype[Any]) -> tuple[Matrix, Matrix, float]:
+    """b and β of the words, each with sum 1 or all 0; and how far rounding may move both, in units of FLOAT64_TIE.
+
+    z and its noise are those of :func:`standard_relevance`, ``dtype`` is that of the vectors.
+    """
+    v = _shares(words.weights)
+    # The highest of several z has another mean and another deviation.
+    z, per_z = standardise(z, dtype)
+    reliability = np.full(len(v), 0.5)
+    if len(z) >= FEWEST_TO_CORRELATE:
+        reliability += np.vecdot(standardise(words.covered.T, words.covered.dtype)[0], z) / len(z)
+    reliable = np.where(reliability > LEAST_RELIABLE, v * reliability, 0.0)
+    # An error of z moves each of these weights by up to v_j, and their sum by as much.
+    error = 2 * (1 + noise) * per_z.item() * v[reliable > 0].sum() / (reliable.sum() or 1.0)
+    b, beta = (_shares(reliable if counts else v) for counts in (RELIABLE_IN_RELEVANCE, RELIABLE_IN_COVERAGE))
+    return b, beta, error
 
 
 def _served(candidates: Candidates) -> Matrix:

@@ -211,8 +211,8 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
 
 def test_words_find_what_vectors_do_not() -> None:
     # All vectors are alike, and only the last document has the word.
-    documents = [{"id": str(i), "text": f"text {i}"} for i in range(9)] + [{"id": "it", "text": "rfft2"}]
-    vectors = np.ones((10, 4)) + np.linspace(0.1, 0, 10)[:, None] * np.eye(4)[0]
+    documents = [{"id": str(i), "text": f"text {i}"} for i in range(19)] + [{"id": "it", "text": "rfft2"}]
+    vectors = np.ones((20, 4)) + np.linspace(0.1, 0, 20)[:, None] * np.eye(4)[0]
     queries = [{"text": text, "gold": ["it"]} for text in ("Rfft2?", "What is rfft2")]
     found = compare(documents, queries, (vectors, np.ones((2, 4)) + 0.2 * np.eye(4)[0]), k=1)
     assert [mean(found, label, "recall") for label in ("similarity", "ndpp", "coverage")] == [0, 0, 1]

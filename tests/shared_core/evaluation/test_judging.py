@@ -229,12 +229,12 @@ class MiddleOne:
         return make_selection(candidates, [len(candidates) // 2], [1.0])
 
 
-def test_copies_that_are_not_picked_are_candidates_as_in_the_adapters() -> None:
+def test_copies_are_no_candidates_as_in_the_adapters() -> None:
     documents = [Document(name, text) for name, text in (("a", "A"), ("b", "B"), ("b2", "B"), ("c", "C"), ("d", "D"))]
     vectors = [[1.0, angle] for angle in (0.0, 0.1, 0.1, 0.2, 0.3)]
     outcome = judge(Query("1", "?"), SearchResult([1.0, 0.0], documents, vectors), [MiddleOne()], [1])
-    # The middle of the five candidates is a copy of B; the middle of the four texts would be C.
-    assert outcome.sizes[1].picks == [["b"]]
+    # The middle of the four texts is C; the middle of the five documents would be a copy of B.
+    assert outcome.sizes[1].picks == [["c"]]
 
 
 def test_documents_of_a_store_have_an_id_each_and_the_labels_of_their_metadata() -> None:

@@ -34,7 +34,7 @@ def compared(key: str, shift: float = 0.0, **options: Any) -> Comparison:
 def test_gold_documents_in_versions_lead_to_the_same_advice_as_subtopics(shift: float) -> None:
     gold, subtopics = compared("gold", shift), compared("subtopics", shift)
     assert (gold.recommendation.measure, subtopics.recommendation.measure) == ("point_recall", "subtopic_recall")
-    assert gold.recommendation.setting == subtopics.recommendation.setting == 1
+    assert gold.recommendation.setting == subtopics.recommendation.setting != 0
     for setting in range(len(SETTINGS)):
         ours, theirs = (one.values[setting, str(one.recommendation.measure)].mean for one in (gold, subtopics))
         assert ours == pytest.approx(theirs, abs=0.03)

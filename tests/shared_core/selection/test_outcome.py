@@ -40,11 +40,11 @@ def test_copies_that_were_left_out_are_named(more: dict[str, Any], shown: list[i
         assert sorted(found.indices.tolist()) == sorted({0, 1, 2, 3} - {*found.left_out, *shown})
 
 
-def test_copies_of_which_none_was_selected_are_not_looked_for() -> None:
+def test_copies_of_which_none_was_selected_are_named_too() -> None:
     candidates = Candidates([0.0, 1.0, 0.0], VECTORS)
     limits = Limits(drop_copies=True)
     found = select_set(candidates, make_selector("similarity"), 1, texts=Texts(TEXTS, refer=False), limits=limits)
-    assert (found.indices.tolist(), found.left_out) == ([1], ())
+    assert (found.indices.tolist(), found.left_out) == ([1], (3,))
 
 
 @pytest.mark.parametrize(("min_gain", "ended"), [(None, False), (0.0, False), (0.9, True)])

@@ -28,7 +28,7 @@ from setselect import (
 from shared_core.selection.route import Limits, select_set
 from shared_core.texts import Texts
 from tests import oracles
-from tests.shared_core.cases import PAIRS, TOP_K, Pair, gaussian, names
+from tests.shared_core.cases import PAIRS, TOP_K, Pair, assert_alike, gaussian, names
 
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
 
@@ -89,11 +89,6 @@ def select_slowly(asked: Asked) -> Expected:
     if not asked.limits.drop_copies or asked.texts is None:
         return select_among(asked, everything)
     texts = asked.texts
-    if "prefer" not in asked.columns:
-        found = select_among(asked, everything)
-        members = [texts[row] for row in [*found.rows, *asked.shown] if texts[row]]
-        if not any(members.count(text) > 1 for text in members):
-            return found
     kept = [row for row in everything if row in asked.shown or row == preferred_copy(asked, texts[row], row)]
     return select_among(asked, kept)._replace(left_out=tuple(row for row in everything if row not in kept))
 
@@ -241,6 +236,30 @@ def test_a_selection_is_that_of_the_reference() -> None:
         referred += found.referred_by is not None and bool((found.referred_by >= 0).any())
     # The agreement says little if the conditions never matter.
     assert min(left_out, ended, empty, referred) > 20
+
+
+def test_one_more_copy_of_a_text_changes_no_pick() -> None:
+    changed = 0
+    for number in range(300):
+        asked = draw(number)
+        if asked.texts is None or not any(asked.texts):
+            continue
+        rng, n = np.random.default_rng(number), len(asked.texts)
+        rows = [*range(n), *rng.choice([row for row in range(n) if asked.texts[row]], size=3).tolist()]
+        asked = replace(asked, limits=replace(asked.limits, drop_copies=True))
+        more = replace(
+            asked,
+            vectors=asked.vectors[rows],
+            texts=of_rows(asked.texts, rows),
+            titles=None if asked.titles is None else of_rows(asked.titles, rows),
+            columns={name: of_rows(column, rows) for name, column in asked.columns.items()},
+        )
+        with warnings.catch_warnings(action="ignore"):
+            expected = asked.select()
+            assert_alike(more.select(), expected)
+            with_copies = replace(more, limits=replace(more.limits, drop_copies=False)).select()
+        changed += with_copies.indices.tolist() != expected.indices.tolist()
+    assert changed > 50
 
 
 @every_pair

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, Coverage, InvalidParameterError, Parts, Selection, select
 from shared_core.candidates import References
-from shared_core.selectors.coverage import COVERED
+from shared_core.selectors.coverage import COVERED, WORDS_IN_RELEVANCE
+from shared_core.selectors.ndpp import DEFAULT_RIDGE
+from tests import oracles
 from tests.shared_core.cases import assert_alike, draw_relevance, gaussian, random_cases
 
 quick = settings(deadline=None, derandomize=True, max_examples=40)
@@ -141,6 +144,87 @@ def test_a_question_that_tells_no_text_from_another_leaves_it_to_the_vectors(que
     assert_alike(of_words(question), select(query, vectors, 5))
     assert_alike(of_words("the river", ["", "", "?"], 3), of_words(question, ["one"] * 3, 3))
     assert of_words(question, ["one text"], 1).indices.tolist() == [0]
+
+
+# --- words by their reliability -------------------------------------------------------------------
+
+ROOT2, ALONE = math.sqrt(2), math.log(1 + DEFAULT_RIDGE)
+
+
+def test_a_word_counts_half_its_weight_and_its_correlation_with_the_relevance() -> None:
+    # The correlations are 0, 1 and −1, so b is 1, 1 and 0. All vectors are orthogonal.
+    covered = np.array([[1.0, 1, 0], [0, 1, 0], [1, 0, 1], [0, 0, 1]])
+    candidates = {"query": np.ones(4), "vectors": np.eye(4), "relevance": [7.0, 7, 3, 3]}
+    words = {"words": Parts(covered, np.array([2.0, 2 / 3, 100]))}
+    h = WORDS_IN_RELEVANCE
+    rho = [1 + h * ROOT2, 1, -1, -1 - h * ROOT2]
+    sigma = math.sqrt(((1 + h * ROOT2) ** 2 + 1) / 2)
+    for i, new in enumerate([1.0, 0.5, 0.5, 0.0]):
+        expected = (rho[i] - rho[0]) / sigma + ALONE + COVERED * new
+        assert gain_of(i, candidates | words, []) == pytest.approx(expected, abs=1e-12)
+
+
+def test_with_equal_relevance_or_two_candidates_words_count_their_weight() -> None:
+    words = {"words": Parts(np.eye(3), np.array([2.0, 1, 1]))}
+    equal = {"query": np.ones(3), "vectors": np.eye(3), "relevance": [5.0, 5, 5]}
+    for i, expected in enumerate([COVERED / 2, COVERED / 4 - 3 / ROOT2, COVERED / 4 - 3 / ROOT2]):
+        assert gain_of(i, equal | words, []) == pytest.approx(ALONE + expected, abs=1e-12)
+    # The correlation of the word, which only the last candidate has, is −1, −½ and −0.33.
+    for n, picks in ((2, [1]), (3, [0]), (4, [3])):
+        only_the_last = Parts(np.eye(n)[:, -1:], np.ones(1))
+        found = Coverage().select(Candidates(np.eye(n)[0], np.eye(n), words=only_the_last), 1)
+        assert found.indices.tolist() == picks, n
+
+
+def correlated(z: NDArray[Any], correlation: float, rng: np.random.Generator) -> NDArray[Any]:
+    """A column of numbers between 0 and 1 with this correlation with z."""
+    z = (z - z.mean()) / z.std()
+    other = rng.normal(size=len(z))
+    other -= other.mean() + z * (other @ z) / len(z)
+    column: NDArray[Any] = 0.5 + 0.1 * (correlation * z + math.sqrt(1 - correlation**2) * other / other.std())
+    return column
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(3, 15), data=st.data())
+def test_a_word_that_the_vectors_contradict_counts_nothing(seed: int, n: int, data: st.DataObject) -> None:
+    query, vectors = gaussian(seed, n, 6)
+    rng = np.random.default_rng([seed, 1])
+    if data.draw(st.booleans()):
+        query = np.vstack([query, rng.normal(size=6)])
+    relevance = rng.normal(size=n) if data.draw(st.booleans()) else None
+    low = correlated(oracles.standard_worth(query, vectors, relevance), -rng.uniform(0.5, 1) - 1e-9, rng)
+    words = random_parts(rng, n)["words"]
+    more = Parts(np.column_stack([words.covered, low]), np.append(words.weights, 100.0))
+    plain = Candidates(query, vectors, relevance=relevance)
+    with_words = Coverage().select(plain.with_values(words=words), n)
+    assert_alike(Coverage().select(plain.with_values(words=more), n), with_words)
+    alone = plain.with_values(words=Parts(low[:, None], np.ones(1)))
+    assert_alike(Coverage().select(alone, n), Coverage().select(plain, n))
+
+
+def test_rounding_does_not_make_a_word_count_that_counts_nothing() -> None:
+    for seed in range(100):
+        rng, third = np.random.default_rng(seed), 1 + seed % 10
+        query, vectors = gaussian(seed, 3 * third, 40)
+        low, high = np.sort(rng.normal(size=2))
+        # Whatever the numbers are, the correlation is −½.
+        candidates = Candidates(query, vectors, relevance=np.repeat([high, low, low], third))
+        words = Parts(np.repeat([0, 0, rng.random()], third)[:, None], np.ones(1))
+        assert_alike(Coverage().select(candidates.with_values(words=words), 3), Coverage().select(candidates, 3))
+
+
+def test_equal_gains_go_to_the_lower_index_although_words_hardly_count() -> None:
+    # Each of the first six candidates has a twin among the last six, of equal relevance and with the words in exchange,
+    # so both add the same. A word counts 1e-5 of its weight, so its rounding error is large beside it.
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        half = rng.normal(size=6)
+        relevance = np.append(half, half[::-1])
+        column = correlated(relevance, 1e-5 - 0.5, rng)
+        words = Parts(np.column_stack([column, column[::-1]]), np.ones(2))
+        found = Coverage().select(Candidates(np.ones(12), np.eye(12), relevance=relevance, words=words), 1)
+        assert found.indices[0] < 6, seed
 
 
 # --- several queries ------------------------------------------------------------------------------

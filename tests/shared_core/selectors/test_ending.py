@@ -29,10 +29,10 @@ def test_the_set_ends_before_the_first_gain_below_that_share(pair: Pair) -> None
 
 
 def test_coverage_is_measured_by_the_most_relevant_candidate_alone() -> None:
-    vectors, texts = [[1.0, 0.0], [1.0, 0.1], [0.2, 1.0]], ["red", "red too", "blue"]
+    vectors, texts = [[1.0, 0.0], [1.0, 0.1], [0.2, 1.0], [-1.0, 0.0]], ["red", "red too", "blue", "green"]
     asked = {"question": "red or blue?", "texts": texts}
     gains = select([1.0, 0.5], vectors, 3, **asked).gains
-    assert gains[0] > 1 > gains[1] > 0 > gains[2], "the second word is worth more than a candidate without words"
+    assert gains[0] > gains[1] > 0 > gains[2], "the second word is worth more than a candidate without words"
     assert len(select([1.0, 0.5], vectors, 3, **asked, min_gain=1.0, min_k=1)) == 2
     assert len(select([1.0, 0.5], vectors, 3, **asked, min_gain=float(np.exp(gains[2])) - 1e-6)) == 3
 

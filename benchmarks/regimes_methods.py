@@ -11,13 +11,7 @@ import numpy as np
 from benchmarks.regimes_tasks import Case, Picks, Regime, nearest
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK
 from shared_core.candidates import Parts, References
-from shared_core.selectors.coverage import (
-    COVERED,
-    REFERRED,
-    RELIABLE_IN_COVERAGE,
-    RELIABLE_IN_RELEVANCE,
-    WORDS_IN_RELEVANCE,
-)
+from shared_core.selectors.coverage import COVERED, REFERRED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 from shared_core.texts.references import find_references
 from shared_core.texts.words import match_words
@@ -43,6 +37,13 @@ class Search:
     def words(self) -> Parts:
         """How well each text covers each word of the question."""
         return match_words(self.question, self.texts)
+
+    @cached_property
+    def reliability(self) -> np.ndarray:
+        """max(0, ½ + r_j): r_j is the correlation of word j with the relevance over the candidates."""
+        relevance = standardised(self.candidates.relevance.astype(np.float64))
+        r = np.array([(standardised(column) * relevance).mean() for column in self.words.covered.T])
+        return np.maximum(0, 0.5 + r)
 
     @cached_property
     def between(self) -> np.ndarray:
@@ -159,39 +160,48 @@ def standardised(values: np.ndarray) -> np.ndarray:
     return (values - values.mean()) / sigma if sigma > 1e-9 else np.zeros(len(values))
 
 
-def fused_relevance(search: Search, h: float) -> np.ndarray:
-    """ρ: the cosine plus h times the score of the words, both in standard deviations."""
+def fused_relevance(search: Search, h: float, reliable: float = 1.0) -> np.ndarray:
+    """ρ: the cosine plus h times the score of the words, both in standard deviations.
+
+    ``reliable`` is the exponent of the words' reliability.
+    """
     cosines = search.candidates.relevance.astype(np.float64)
-    words = search.words.covered @ weights_of_words(search, reliable=RELIABLE_IN_RELEVANCE)
+    words = search.words.covered @ (search.words.weights * search.reliability**reliable)
     return standardised(cosines) + h * standardised(words)
 
 
-def weights_of_words(search: Search, reliable: bool) -> np.ndarray:
-    """idf_j, or idf_j · max(0, ½ + r_j): r_j is the correlation of word j with the relevance over the candidates."""
-    relevance = standardised(search.candidates.relevance.astype(np.float64))
-    r = np.array([(standardised(column) * relevance).mean() for column in search.words.covered.T])
-    return search.words.weights * (np.maximum(0, 0.5 + r) if reliable else 1)
+def objective(
+    w: float = COVERED, h: float = WORDS_IN_RELEVANCE, b: float = REFERRED, t: float = AUTO_TEMPERATURE,
+    in_relevance: float = 1.0, in_coverage: float = 0.0, gate: float = 0.0, most: int | None = None,
+) -> Method:  # fmt: skip
+    """The greedy maximum of Coverage's objective, whose constants are no parameters of the selector.
 
-
-def objective(w: float = COVERED, h: float = WORDS_IN_RELEVANCE, b: float = REFERRED) -> Method:
-    """The greedy maximum of Coverage's objective, whose constants are no parameters of the selector."""
+    ``in_relevance`` and ``in_coverage`` are the exponents of the words' reliability. With ``gate`` the bonus of a text is
+    multiplied by a sigmoid of its relevance in standard deviations, plus ½. ``most`` picks get a bonus.
+    """
 
     def select(search: Search, k: int) -> Picks:
-        relevance = standardised(fused_relevance(search, h)) / AUTO_TEMPERATURE
-        parts, weights = search.words.covered, weights_of_words(search, reliable=RELIABLE_IN_COVERAGE)
+        relevance = standardised(fused_relevance(search, h, in_relevance))
+        parts, weights = search.words.covered, search.words.weights * search.reliability**in_coverage
         weights = w * weights / max(weights.sum(), 1e-12)
+        bonus = b / (1 + np.exp(-gate * (relevance + 0.5))) if gate else b
+        relevance /= t
         kernel = search.between + DEFAULT_RIDGE * np.eye(len(search.rows))
         references, names = search.references.strength, search.references.documents
         covered = np.zeros(len(weights))
         picks: list[int] = []
+        left = k if most is None else most
         for _ in range(k):
             gain = relevance + np.log(kernel.diagonal().clip(1e-12)) + np.maximum(0, parts - covered) @ weights
-            if b and picks:
+            referred = np.zeros(len(gain))
+            if b and picks and left:
                 # Named by a pick, while no pick bears the name.
-                gain += b * references[picks].max(axis=0) * (names[:, None] != names[picks]).all(axis=1)
+                referred = bonus * references[picks].max(axis=0) * (names[:, None] != names[picks]).all(axis=1)
+                gain += referred
             gain[picks] = -np.inf
             p = int(gain.argmax())
             picks.append(p)
+            left -= referred[p] > 0
             kernel -= np.outer(kernel[:, p], kernel[p]) / max(kernel[p, p], 1e-12)  # the Schur complement
             covered = np.maximum(covered, parts[p])
         return search.rows[picks].tolist()

@@ -669,22 +669,29 @@ def bm25_words(question: Sequence[str], texts: Sequence[Sequence[str]]) -> tuple
 def references(texts: Sequence[Sequence[str]], names: Sequence[Sequence[str]]) -> Floats:
     """Which text names which other, for texts and names that are split and written as they stand.
 
-    At each place the longest name counts and the text goes on behind it. A name of one word counts as written. It does
-    not count if it is written in lower case without digits and "_", or if it stands in lower case in a text.
+    At each place the longest name counts and the text goes on behind it. Each word of a name but "of" has a capital or
+    a "_". It counts as written; in a name of several words it may be all in capitals in the name or in the text. A name
+    of one word does not count if it stands in lower case in a text.
     """
     n, keys = len(texts), [tuple(word.lower() for word in name) for name in names]
     keys = [key if sum(c.isalpha() for word in key for c in word) >= 3 else () for key in keys]
-    forms = {name[0] for name in names if len(name) == 1 and (not name[0].islower() or not name[0].isalpha())}
+    proper = [name for name in names if {*name} - {"of"} and all(w != w.lower() or "_" in w for w in name if w != "of")]
+    forms: dict[tuple[str, ...], list[set[str]]] = {}
+    for name in proper:
+        for j, word in enumerate(name):
+            ways = {word, word.upper()} | ({word.title()} if word.isupper() else set()) if len(name) > 1 else {word}
+            ways |= {"of", "OF"} if word.lower() == "of" else set()
+            forms.setdefault(tuple(w.lower() for w in name), [set() for _ in name])[j].update(ways)
     named: list[set[tuple[str, ...]]] = [set() for _ in texts]
     ordinary = set()
     for i, text in enumerate(texts):
         p = 0
         while p < len(text):
             here = [key for key in keys if key and tuple(word.lower() for word in text[p : p + len(key)]) == key]
-            counts = [key for key in here if len(key) > 1 or text[p] in forms]
+            counts = [key for key in here if key in forms and all(map(set.__contains__, forms[key], text[p:]))]
             longest = max(counts, key=len, default=())
             if not longest and text[p].islower():
-                ordinary.update(here)
+                ordinary.update(key for key in here if len(key) == 1)
             named[i].update(counts and [longest])
             p += len(longest) or 1
     R = np.zeros((n, n))
@@ -749,11 +756,8 @@ def _coverage_relevance(
     c: float,
     h: float,
     several: float,
-) -> tuple[Floats, Floats, Floats, float]:
-    """(ρ − max ρ) / T, and its largest error for float32 input; ``several`` is T for several queries.
-
-    Then β of the words and the largest sum of their errors.
-    """
+) -> tuple[Floats, Floats]:
+    """(ρ − max ρ) / T, and its largest error for float32 input; ``several`` is T for several queries."""
     r = standard_worth(query, vectors, relevance)
     single = relevance is None and is_single(vectors)
     equal = 16 * float(np.finfo(np.float32 if single else np.float64).eps)
@@ -767,23 +771,21 @@ def _coverage_relevance(
         error = np.full(len(r), np.inf)
     of_several = relevance is None and len(different_queries(query)) > 1
     rho = z = r if of_several else z
-    beta, moved = np.zeros(0), 0.0
     if words is not None and h:
-        beta, moved = reliable_weights(words, r, equal, float(np.max(error)))
-        if beta.any():
+        b, moved = reliable_weights(words, r, equal, float(np.max(error)))
+        if b.any():
             a = np.asarray(words[0], dtype=np.float64)
-            found = [math.fsum(x * y for x, y in zip(row, beta, strict=True)) for row in a]
+            found = [math.fsum(x * y for x, y in zip(row, b, strict=True)) for row in a]
             of_words, deviation = standard_scores(found, 16 * 2.0**-52 * max(found))
             rho = z + h * of_words
             if math.isfinite(deviation):
                 error = error + h * (2 + np.abs(of_words)) * moved / deviation
     if of_several:
-        return (rho - max(rho)) / several, (2 + np.abs(rho)) * 2 * float(np.max(error)) / several, beta, moved
+        return (rho - max(rho)) / several, (2 + np.abs(rho)) * 2 * float(np.max(error)) / several
     centred, deviation = standard_scores(rho, 16 * 2.0**-52)
     T = c * deviation
     worth: Floats = (rho - max(rho)) / T
-    slack = (2 + np.abs(centred)) * 2 * float(np.max(error)) / T if math.isfinite(T) else np.zeros(len(r))
-    return worth, slack, beta, moved
+    return worth, (2 + np.abs(centred)) * 2 * float(np.max(error)) / T if math.isfinite(T) else np.zeros(len(r))
 
 
 def coverage(
@@ -815,19 +817,16 @@ def coverage(
     rows = unit_rows(vectors)
     n = len(rows)
     L = rows @ rows.T + ridge * np.eye(n)
-    worth, moved, beta, beta_moved = _coverage_relevance(query, vectors, relevance, words, c, h * word_weight, several)
+    worth, moved = _coverage_relevance(query, vectors, relevance, words, c, h * word_weight, several)
+    others = cover if cover is None or isinstance(cover, tuple) else indicators(cover)
     columns: list[Floats] = []
-    if words is not None:
-        a = np.asarray(words[0], dtype=np.float64)
-        columns = [w * word_weight * beta[j] * a[:, j] for j in range(len(beta)) if beta[j] > 0]
-    if cover is not None:
-        parts = cover if isinstance(cover, tuple) else indicators(cover)
-        a, b = np.asarray(parts[0], dtype=np.float64), np.asarray(parts[1], dtype=np.float64)
-        # A part of cover counts as much as the most relevant candidate that covers it.
-        most = (a * np.exp(worth)[:, None]).max(axis=0)
-        columns += [w * cover_weight * b[j] / math.fsum(b) * most[j] * a[:, j] for j in range(len(b)) if b[j] > 0]
-        moved = moved + w * cover_weight * float(np.max(moved, initial=0.0))
-    moved = moved + w * word_weight * beta_moved
+    for parts, weight in ((words, word_weight), (others, cover_weight)):
+        if parts is not None:
+            a, b = np.asarray(parts[0], dtype=np.float64), np.asarray(parts[1], dtype=np.float64)
+            # A part of cover counts as much as the most relevant candidate that covers it.
+            most = np.ones(len(b)) if parts is words else (a * np.exp(worth)[:, None]).max(axis=0)
+            columns += [w * weight * b[j] / math.fsum(b) * most[j] * a[:, j] for j in range(len(b)) if b[j] > 0]
+            moved = moved + (0.0 if parts is words else w * weight * float(np.max(moved, initial=0.0)))
     if len(different_queries(query)) > 1:
         different = different_queries(query)
         for one in different:

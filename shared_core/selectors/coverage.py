@@ -38,12 +38,10 @@ from .selection import Selection, Selections, make_selection, make_selections
 Matrix = NDArray[np.float64]
 
 # The weight of the words beside the cosine in the relevance, of each kind of parts, and of the bonus for a reference,
-# where the parameters are 1. They were chosen on the development half of the questions of benchmarks/regimes.py.
-WORDS_IN_RELEVANCE = 0.25
+# where the parameters are 1. They were chosen by benchmarks/constants.py.
+WORDS_IN_RELEVANCE = 0.4
 COVERED = 8.0
 REFERRED = 4.0
-# Where a word counts as far as the vectors agree with it. In the other term it counts its whole weight.
-RELIABLE_IN_RELEVANCE = RELIABLE_IN_COVERAGE = True
 # Two candidates always lie on a line, so with fewer than this many a correlation says nothing.
 FEWEST_TO_CORRELATE = 3
 # A word of which at most this share counts does not count: the share may be rounding error.
@@ -88,14 +86,14 @@ class Coverage:
       that was given, a_ij in [0, 1] is how well candidate i covers word j, and z subtracts the mean of the candidates
       and divides by their standard deviation, or is 0 if it is 0. Without words ρ = r. T is the standard deviation of
       ρ.
-    - A word counts as far as the vectors agree with it: b_j = v_j max(0, ½ + corr(a_·j, z(r))), where v_j is its
-      weight in ``words``, and corr is Pearson's correlation over all candidates. So a word counts half its weight if
-      its column a_·j is uncorrelated with the relevance, and nothing at −½ or below. The correlation is 0 if its
-      column or the relevance is constant, and with one or two candidates. If all b are 0, there are no words.
+    - In the relevance a word counts as far as the vectors agree with it: b_j = v_j max(0, ½ + corr(a_·j, z(r))), where
+      v_j is its weight in ``words``, and corr is Pearson's correlation over all candidates. So a word counts half its
+      weight if its column a_·j is uncorrelated with the relevance, and nothing at −½ or below. The correlation is 0 if
+      its column or the relevance is constant, and with one or two candidates.
     - The rows of E are the unit vectors of the candidates, and α is the ridge. The two first terms are those of
       :class:`NDPP` without a kernel: without words and parts, both select the same set.
     - The last term is what the set covers: part j counts as covered as well as the best of its members covers it. β is
-      b divided by its sum. The parts of ``cover`` are further columns, with a w of their own. Their β has a factor:
+      v divided by its sum. The parts of ``cover`` are further columns, with a w of their own. Their β has a factor:
       the highest a_ij exp((ρ_i − max ρ) / T) of any candidate. So a part that only irrelevant candidates cover weighs
       little.
     - With sub-questions, max_j z(c_j) stands for z(r), where c_j are the cosines with query j, and T = 0.6. Each
@@ -187,10 +185,10 @@ class Coverage:
 
     def _terms(self, candidates: Candidates, shown: list[int]) -> _Terms:
         z, noise = standard_relevance(candidates)
-        words, error, columns, weights = candidates.words, 0.0, [], []
+        words, columns, weights = candidates.words, [], []
         if words is not None and self.word_weight and words.weights.any():
-            b, beta, error = _weigh_words(words, z, noise.item(), candidates.dtype)
-            columns, weights = [words.covered], [COVERED * self.word_weight * beta]
+            columns, weights = [words.covered], [COVERED * self.word_weight * _shares(words.weights)]
+            b, error = _weigh_by_agreement(words, z, noise.item(), candidates.dtype)
             if b.any():
                 h = WORDS_IN_RELEVANCE * self.word_weight
                 # vecdot computes each row alone, so copies of a text get exactly the same number.
@@ -213,7 +211,7 @@ class Coverage:
         r, documents, omega = _NO_REFERENCES, _NO_ROWS, 0.0
         if candidates.references is not None and self.reference_weight:
             (r, documents, _), omega = candidates.references, REFERRED * self.reference_weight
-        noise = noise * (1 + w[first:].sum()) + FLOAT64_TIE * ((1 + error) * w.sum() + omega)
+        noise = noise * (1 + w[first:].sum()) + FLOAT64_TIE * (w.sum() + omega)
         covered = a[shown].max(axis=0, initial=0.0)
         return _Terms(log_weight, noise, a, w, first, covered, r, documents, omega, np.array(shown, np.int64))
 
@@ -265,8 +263,8 @@ def _shares(weights: Matrix) -> Matrix:
     return result
 
 
-def _weigh_words(words: Parts, z: Matrix, noise: float, dtype: np.dtype[Any]) -> tuple[Matrix, Matrix, float]:
-    """b and β of the words, each with sum 1 or all 0; and how far rounding may move both, in units of FLOAT64_TIE.
+def _weigh_by_agreement(words: Parts, z: Matrix, noise: float, dtype: np.dtype[Any]) -> tuple[Matrix, float]:
+    """b with sum 1, or all 0; and how far rounding may move it, in units of FLOAT64_TIE.
 
     z and its noise are those of :func:`standard_relevance`, ``dtype`` is that of the vectors.
     """
@@ -276,11 +274,10 @@ def _weigh_words(words: Parts, z: Matrix, noise: float, dtype: np.dtype[Any]) ->
     reliability = np.full(len(v), 0.5)
     if len(z) >= FEWEST_TO_CORRELATE:
         reliability += np.vecdot(standardise(words.covered.T, words.covered.dtype)[0], z) / len(z)
-    reliable = np.where(reliability > LEAST_RELIABLE, v * reliability, 0.0)
+    b = np.where(reliability > LEAST_RELIABLE, v * reliability, 0.0)
     # An error of z moves each of these weights by up to v_j, and their sum by as much.
-    error = 2 * (1 + noise) * per_z.item() * v[reliable > 0].sum() / (reliable.sum() or 1.0)
-    b, beta = (_shares(reliable if counts else v) for counts in (RELIABLE_IN_RELEVANCE, RELIABLE_IN_COVERAGE))
-    return b, beta, error
+    error = 2 * (1 + noise) * per_z.item() * v[b > 0].sum() / (b.sum() or 1.0)
+    return _shares(b), error
 
 
 def _served(candidates: Candidates) -> Matrix:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .headings import LINE, split_heading
 from .markup import strip_markup
-from .titles import HEAD, as_key, clean_title, is_title, shorten_titles, without_brackets
+from .titles import HEAD, JOINING, as_key, clean_title, is_title, shorten_titles, without_brackets
 from .words import split_words
 
 # Words that begin a sentence with a capital and no name. In German the next noun has a capital too.
@@ -46,7 +46,7 @@ _WORD = rf"\w (?: {_PIECE} \w )?"
 _ABBREVIATION = rf"\w \w? \. (?! {_PIECE} \w ) | (?> \w [^{_GAP}.]* \. {_PIECE} \w ) \."
 # White space that begins no new paragraph.
 _SPACE = r"[^\S\n]*+ \n? [^\S\n]*+"
-_JOINING = "of|the|and|de|del|da|di|du|la|von|van|der|den|in|for|e|y|und|et"
+_JOINING = "|".join(JOINING)
 # Each match is the next word of a text or the next run. No part of it takes time that is quadratic in the length of a
 # text. Without a limit for the words of a run, 10 MB of capitals would take 4 GB of memory.
 _NEXT = re.compile(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress, count
+from operator import contains
 from types import NoneType
 from typing import Any
 
@@ -20,11 +21,11 @@ from .._validation import as_identifiers
 from ..candidates import REFERENCE_KINDS, References
 from ..errors import InvalidInputError
 from .names import list_names
-from .titles import Key, as_key, clean_title, key_of_words
-from .words import Text, bare_word, check_strings, space_words
+from .titles import Key, as_key, clean_title, is_joining, is_proper, key_of_words
+from .words import Text, bare_word, check_strings
 
 # Which letters of a word are capitals.
-Capitals = tuple[bool, ...]
+Capitals = tuple[int, ...]
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/?#]*)([^#]*)")
 
@@ -39,10 +40,11 @@ def find_references(
     """How clearly the text of each candidate refers to each other candidate; for :class:`Candidates`.
 
     Names are compared word by word, as :func:`match_words` splits texts. Brackets at the end of a name are left out. At
-    each place of a text the longest name counts: a text about New York City does not name New York. A name of several
-    words may be written in upper or lower case. A name of one word counts only with the capitals that it has. It does
-    not count if it is an ordinary word: if it is in lower case, without digits or underscores, or if a text has it in
-    lower case. A text that has no accents at all may write a name without its accents, and a name that has none may
+    each place of a text the longest name counts: a text about New York City does not name New York. A title is a name if
+    each of its words, joining ones such as "of" aside, has a capital, a digit, or a mark as in ``max_tokens`` and
+    ``numpy.fft``: "Model names" is a heading and no name. A text names it if it writes it with the same capitals. A
+    name of several words may also have words in capitals in the text ("Ann LEE"), or in the title. A name of one word
+    does not count if a text has it in lower case. Titles in scripts without capitals are names. A text that has no accents at all may write a name without its accents, and a name that has none may
     have them in a text. Candidates with the same name are parts of one document and never refer to each other.
 
     A name that stands in many texts says little. Let n' candidates have other names, and let m of them contain the
@@ -126,7 +128,8 @@ def find_split_references(
         linked = _follow_links(links, [()] * n if keys is None else keys, own, bearers)
     # The kind counts where the strength is above 0. 0 is "name".
     strength, kinds = np.zeros((n, n), np.float32), np.zeros((n, n), np.int8)
-    for row, in_text in _find_in_texts(texts, linked, bearers, _capitals_of(names, name_keys)):
+    capitals = {key: forms for key, forms in _capitals_of(names, name_keys).items() if key in bearers}
+    for row, in_text in _find_in_texts(texts, linked, capitals):
         for key in in_text.difference(name_keys[row]):
             strength[row, bearers[key]] = 1
     for row, targets in linked.items():
@@ -156,20 +159,23 @@ def as_address(link: Hashable) -> Hashable:
     return link if address is None else address[1].lower() + address[2].rstrip("/")
 
 
-def _capitals_of(called: Sequence[Sequence[str]], own: Sequence[Sequence[Key]]) -> dict[Key, set[Capitals]]:
-    """The capitals of names of one word. A word in lower case is no name, if it has no digit or underscore."""
-    capitals: dict[Key, set[Capitals]] = defaultdict(set)
-    for name, key in zip(chain(*called), chain(*own), strict=True):
-        if len(key) == 1:
-            form = space_words(name).strip()
-            if not form.islower() or re.search(r"[\d_]", form):
-                capitals[key].add(_find_capitals(form))
+def _capitals_of(names: Sequence[Sequence[str]], keys: Sequence[Sequence[Key]]) -> dict[Key, list[set[Capitals]]]:
+    """The capitals with which a text may write each word of each proper name."""
+    capitals: dict[Key, list[set[Capitals]]] = {}
+    for name, key in zip(chain(*names), chain(*keys), strict=True):
+        if key and is_proper(name):
+            for word, forms in zip(Text(name).written, capitals.setdefault(key, [set() for _ in key]), strict=True):
+                forms.add(_find_capitals(word))
+                if len(key) > 1:
+                    forms.add(_find_capitals(word.upper()))
+                    if word.isupper():
+                        forms.add(_find_capitals(word.title()))
     return capitals
 
 
 def _find_capitals(word: str) -> Capitals:
-    """Which letters of a word are capitals. Accents do not change it."""
-    return tuple(map(str.isupper, word))
+    """Which letters of a word are capitals. Accents do not change it, and those of joining words do not count."""
+    return () if is_joining(word) else tuple(place for place, letter in enumerate(word) if letter.isupper())
 
 
 def _follow_links(
@@ -218,18 +224,18 @@ class _Names:
 
 
 def _find_in_texts(
-    texts: Sequence[Text], skipped: Container[int], sought: Collection[Key], capitals: Mapping[Key, set[Capitals]]
+    texts: Sequence[Text], skipped: Container[int], capitals: Mapping[Key, Sequence[Container[Capitals]]]
 ) -> Iterator[tuple[int, set[Key]]]:
-    """The row of each text with the sought names that stand in it."""
-    as_written = without_accents = _Names({key: key for key in sought})
-    accented = [key for key in sought if not "".join(key).isascii()]
+    """The row of each text with the names that stand in it, of those with ``capitals``."""
+    as_written = without_accents = _Names({key: key for key in capitals})
+    accented = [key for key in capitals if not "".join(key).isascii()]
     if accented:
         # What a text without accents calls them. Two names that differ only by their accents are not told apart there.
         keys = [tuple(map(bare_word, key)) for key in accented]
         number = Counter(keys)
         once = {key: name for key, name in zip(keys, accented, strict=True) if number[key] == 1}
         without_accents = _Names(once | as_written.names)
-    vocabulary = set(chain(*sought))
+    vocabulary = set(chain(*capitals))
     ordinary: set[Key] = set()
     found: dict[int, set[Key]] = {}
     for row, text in enumerate(texts):
@@ -251,12 +257,12 @@ def _find_in_texts(
                 name = names.names.get(tuple(words[start : start + length]))
                 if name is None:
                     continue
-                if len(name) == 1 and _find_capitals(text.written[start]) not in capitals[name]:
-                    if text.written[start].islower():
-                        ordinary.add(name)
-                    continue
-                named.add(name)
-                end = start + len(name)
-                break
+                written = text.written[start : start + len(name)]
+                if all(map(contains, capitals[name], map(_find_capitals, written))):
+                    named.add(name)
+                    end = start + len(name)
+                    break
+                if len(name) == 1 and written[0].islower():
+                    ordinary.add(name)
         found[row] = named
     return ((row, named - ordinary) for row, named in found.items())

@@ -11,6 +11,9 @@ from .words import split_words
 
 Key = tuple[str, ...]
 
+# Words in lower case inside of a run of capitalised words, and further ones inside of a title.
+JOINING = tuple("of the and de del da di du la von van der den in for e y und et".split())
+_SMALL = frozenset((*JOINING, *"a al an as at by con dem des el en from las le les los on or per sur to with".split()))
 # A name has at most this many words and characters, and at least this many letters.
 MOST_WORDS, LEAST_LETTERS, HEAD = 12, 3, 200
 # "Mercury (planet)" is called "Mercury".
@@ -68,6 +71,8 @@ _NO_TITLE = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+# What the words of an identifier have: "rfft2", "max_tokens", "numpy.fft", "std::sort".
+_OF_IDENTIFIER = re.compile(r"[\d_]|\w(?:\.|::)\w")
 _SUFFIX = re.compile(r"\.(?:docx?|pptx?|xlsx?|pdf|odt|odp|txt|md|html?|jpe?g|png|tiff?|heic)\Z", re.IGNORECASE)
 
 
@@ -183,6 +188,27 @@ def key_of_words(name: str) -> Key:
     characters = "".join(words)
     letters = len(characters) - characters.count("_") - sum(map(str.isdigit, characters))
     return words if letters >= LEAST_LETTERS and len(words) <= MOST_WORDS else ()
+
+
+def is_proper(name: str) -> bool:
+    """Whether each word, joining ones aside, has a capital, a digit, or a mark of identifiers: else it is a heading.
+
+    Scripts without capitals have only such names.
+
+    >>> names = ["Vincent van Gogh", "iPhone 15", "numpy.fft.rfft2", "Model names", "Get started", "overview", "北京大学"]
+    >>> list(filter(is_proper, names))
+    ['Vincent van Gogh', 'iPhone 15', 'numpy.fft.rfft2', '北京大学']
+    """
+    telling = [word for word in name.split() if not is_joining(word)]
+    # Georgian has small letters, but puts no capital at the beginning of a word.
+    return bool(telling) and not any(
+        word.islower() and word != word.title() and not _OF_IDENTIFIER.search(word) for word in telling
+    )
+
+
+def is_joining(word: str) -> bool:
+    """Whether a title may have the word in lower case: "of", "van"."""
+    return word.casefold() in _SMALL
 
 
 def without_brackets(name: str) -> str:

@@ -152,14 +152,14 @@ ROOT2, ALONE = math.sqrt(2), math.log(1 + DEFAULT_RIDGE)
 
 
 def test_a_word_counts_half_its_weight_and_its_correlation_with_the_relevance() -> None:
-    # The correlations are 0, 1 and −1, so b is 1, 1 and 0. All vectors are orthogonal.
+    # The correlations are 0, 1 and −1, so b is 1½, 1½ and 0, and β is 0.3, 0.1 and 0.6. All vectors are orthogonal.
     covered = np.array([[1.0, 1, 0], [0, 1, 0], [1, 0, 1], [0, 0, 1]])
     candidates = {"query": np.ones(4), "vectors": np.eye(4), "relevance": [7.0, 7, 3, 3]}
-    words = {"words": Parts(covered, np.array([2.0, 2 / 3, 100]))}
+    words = {"words": Parts(covered, np.array([3.0, 1, 6]))}
     h = WORDS_IN_RELEVANCE
     rho = [1 + h * ROOT2, 1, -1, -1 - h * ROOT2]
     sigma = math.sqrt(((1 + h * ROOT2) ** 2 + 1) / 2)
-    for i, new in enumerate([1.0, 0.5, 0.5, 0.0]):
+    for i, new in enumerate([0.4, 0.1, 0.9, 0.6]):
         expected = (rho[i] - rho[0]) / sigma + ALONE + COVERED * new
         assert gain_of(i, candidates | words, []) == pytest.approx(expected, abs=1e-12)
 
@@ -169,11 +169,13 @@ def test_with_equal_relevance_or_two_candidates_words_count_their_weight() -> No
     equal = {"query": np.ones(3), "vectors": np.eye(3), "relevance": [5.0, 5, 5]}
     for i, expected in enumerate([COVERED / 2, COVERED / 4 - 3 / ROOT2, COVERED / 4 - 3 / ROOT2]):
         assert gain_of(i, equal | words, []) == pytest.approx(ALONE + expected, abs=1e-12)
-    # The correlation of the word, which only the last candidate has, is −1, −½ and −0.33.
-    for n, picks in ((2, [1]), (3, [0]), (4, [3])):
+    # The correlation of the word, which only the last candidate has, is −1, −½ and −0.33. If it counts, this candidate
+    # is the most relevant one.
+    for n, relevance in ((2, 0.0), (3, -3 / ROOT2), (4, 0.0)):
         only_the_last = Parts(np.eye(n)[:, -1:], np.ones(1))
-        found = Coverage().select(Candidates(np.eye(n)[0], np.eye(n), words=only_the_last), 1)
-        assert found.indices.tolist() == picks, n
+        found = Coverage(word_weight=5).select(Candidates(np.eye(n)[0], np.eye(n), words=only_the_last), 1)
+        assert found.indices.tolist() == [n - 1]
+        assert found.gains[0] == pytest.approx(ALONE + 5 * COVERED + relevance, abs=1e-12)
 
 
 def correlated(z: NDArray[Any], correlation: float, rng: np.random.Generator) -> NDArray[Any]:
@@ -187,20 +189,20 @@ def correlated(z: NDArray[Any], correlation: float, rng: np.random.Generator) ->
 
 @quick
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(3, 15), data=st.data())
-def test_a_word_that_the_vectors_contradict_counts_nothing(seed: int, n: int, data: st.DataObject) -> None:
+def test_a_word_that_the_vectors_contradict_counts_nothing_in_the_relevance(
+    seed: int, n: int, data: st.DataObject
+) -> None:
     query, vectors = gaussian(seed, n, 6)
     rng = np.random.default_rng([seed, 1])
     if data.draw(st.booleans()):
         query = np.vstack([query, rng.normal(size=6)])
     relevance = rng.normal(size=n) if data.draw(st.booleans()) else None
     low = correlated(oracles.standard_worth(query, vectors, relevance), -rng.uniform(0.5, 1) - 1e-9, rng)
-    words = random_parts(rng, n)["words"]
-    more = Parts(np.column_stack([words.covered, low]), np.append(words.weights, 100.0))
     plain = Candidates(query, vectors, relevance=relevance)
-    with_words = Coverage().select(plain.with_values(words=words), n)
-    assert_alike(Coverage().select(plain.with_values(words=more), n), with_words)
-    alone = plain.with_values(words=Parts(low[:, None], np.ones(1)))
-    assert_alike(Coverage().select(alone, n), Coverage().select(plain, n))
+    with_word = plain.with_values(words=Parts(low[:, None], np.ones(1)))
+    # Nobody covers the word better than this candidate, so the others add nothing to the coverage.
+    shown = [int(low.argmax())]
+    assert_alike(Coverage().select(with_word, n - 1, shown=shown), Coverage().select(plain, n - 1, shown=shown))
 
 
 def test_rounding_does_not_make_a_word_count_that_counts_nothing() -> None:
@@ -211,7 +213,9 @@ def test_rounding_does_not_make_a_word_count_that_counts_nothing() -> None:
         # Whatever the numbers are, the correlation is −½.
         candidates = Candidates(query, vectors, relevance=np.repeat([high, low, low], third))
         words = Parts(np.repeat([0, 0, rng.random()], third)[:, None], np.ones(1))
-        assert_alike(Coverage().select(candidates.with_values(words=words), 3), Coverage().select(candidates, 3))
+        shown = [3 * third - 1]
+        found = Coverage().select(candidates.with_values(words=words), 2, shown=shown)
+        assert_alike(found, Coverage().select(candidates, 2, shown=shown))
 
 
 def test_equal_gains_go_to_the_lower_index_although_words_hardly_count() -> None:

@@ -14,7 +14,7 @@ from tests import oracles
 
 quick = settings(deadline=None, derandomize=True, max_examples=60)
 # Few words: names that stand in other names, and words that are written in two ways.
-WORDS = ["New", "York", "City", "new", "city", "Rush", "rush", "fft_2", "is"]
+WORDS = ["New", "York", "City", "of", "new", "city", "CITY", "Rush", "rush", "fft_2", "is"]
 TEXT = st.lists(st.sampled_from(WORDS), max_size=10)
 NAME = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3)
 CORPUS = st.lists(st.tuples(TEXT, NAME), min_size=1, max_size=7)
@@ -96,7 +96,19 @@ def test_what_a_name_weighs(n: int, naming: int, weight: float) -> None:
     [
         ("Hemingway's novels", "Hemingway"),
         ("born in PARIS, raised on Mercury.", "Mercury (planet)"),
-        ("the GREAT gatsby", "The Great Gatsby"),
+        ("the GREAT Gatsby", "The Great Gatsby"),
+        ("the Great Gatsby", "THE GREAT GATSBY"),
+        ("Paris, Emmanuel MACRON", "Emmanuel Macron"),
+        ("near San Francisco", "SAN FRANCISCO"),
+        ("a new iPhone 15", "iPhone 15"),
+        ("sold by eBay", "eBay"),
+        ("painted by van Gogh. Van Gogh died.", "van Gogh"),
+        ("Vincent Van Gogh", "Vincent van Gogh"),
+        ("met Charles de Gaulle", "Charles de Gaulle"),
+        ("read Lord Of The Rings", "Lord of the Rings"),
+        ("calls std::sort here", "std::sort"),
+        ("and np.linalg norm_2", "np.linalg norm_2"),
+        ("ნინო რამიშვილი ცეკვავდა", "ნინო რამიშვილი"),
         ("by J.K. Rowling", "J. K. Rowling"),
         ("in der Mozartstrasse 3", "Mozartstraße 3"),
         ("a hotel in Zu\u0308rich", "Zürich"),
@@ -143,6 +155,16 @@ def test_a_text_names_another(text: str, name: str) -> None:
     [
         ("An introduction. Introduction to it", "Introduction"),
         ("use numpy", "numpy"),
+        # Headings, and names with other capitals.
+        ("See Model names below", "Model names"),
+        ("To get started, get started", "Get started"),
+        ("Get Started", "get started"),
+        ("to get started", "Get Started"),
+        ("Single sign-on is on", "Single sign-on"),
+        ("the great gatsby", "The Great Gatsby"),
+        ("an apple pie", "APPLE PIE"),
+        ("Iphone 15", "iPhone 15"),
+        ("the the", "The The"),
         ("PARIS", "Paris"),
         ("Parisian", "Paris"),
         ("He saw U2 in 1984.", "U2"),

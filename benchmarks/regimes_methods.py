@@ -176,8 +176,8 @@ def objective(
 ) -> Method:  # fmt: skip
     """The greedy maximum of Coverage's objective, whose constants are no parameters of the selector.
 
-    ``in_relevance`` and ``in_coverage`` are the exponents of the words' reliability. With ``gate`` the bonus of a text is
-    multiplied by a sigmoid of its relevance in standard deviations, plus ½. ``most`` picks get a bonus.
+    ``in_relevance`` and ``in_coverage`` are the exponents of the words' reliability. With ``gate`` the bonus of a text
+    is multiplied by a sigmoid of its relevance in standard deviations, plus ½. Only ``most`` picks get a bonus.
     """
 
     def select(search: Search, k: int) -> Picks:

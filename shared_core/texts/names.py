@@ -46,7 +46,6 @@ _WORD = rf"\w (?: {_PIECE} \w )?"
 _ABBREVIATION = rf"\w \w? \. (?! {_PIECE} \w ) | (?> \w [^{_GAP}.]* \. {_PIECE} \w ) \."
 # White space that begins no new paragraph.
 _SPACE = r"[^\S\n]*+ \n? [^\S\n]*+"
-_JOINING = "|".join(JOINING)
 # Each match is the next word of a text or the next run. No part of it takes time that is quadratic in the length of a
 # text. Without a limit for the words of a run, 10 MB of capitals would take 4 GB of memory.
 _NEXT = re.compile(
@@ -57,7 +56,7 @@ _NEXT = re.compile(
       (?P<run>
         (?=[A-Z]) (?: {_ABBREVIATION} | {_WORD} )
         (?:                                     # and further words with a capital or a digit
-          {_SPACE} (?: (?: {_JOINING} ) (?=\s) {_SPACE} ){{0,2}}
+          {_SPACE} (?: (?: {JOINING} ) (?=\s) {_SPACE} ){{0,2}}
           (?=[A-Z\d]) (?: {_ABBREVIATION} | {_WORD} )
         ){{0,999}}
       )

@@ -40,12 +40,15 @@ def find_references(
     """How clearly the text of each candidate refers to each other candidate; for :class:`Candidates`.
 
     Names are compared word by word, as :func:`match_words` splits texts. Brackets at the end of a name are left out. At
-    each place of a text the longest name counts: a text about New York City does not name New York. A title is a name if
-    each of its words, joining ones such as "of" aside, has a capital, a digit, or a mark as in ``max_tokens`` and
-    ``numpy.fft``: "Model names" is a heading and no name. A text names it if it writes it with the same capitals. A
-    name of several words may also have words in capitals in the text ("Ann LEE"), or in the title. A name of one word
-    does not count if a text has it in lower case. Titles in scripts without capitals are names. A text that has no accents at all may write a name without its accents, and a name that has none may
-    have them in a text. Candidates with the same name are parts of one document and never refer to each other.
+    each place of a text the longest name counts: a text about New York City does not name New York. Candidates with the
+    same name are parts of one document and never refer to each other.
+
+    A title is a name if each of its words, joining ones such as "of" aside, has a capital, a digit, or a mark as in
+    ``max_tokens`` and ``numpy.fft``. So "Model names" is a heading and no name. In scripts without capitals every title
+    is a name. A text names it by writing it with the same capitals. A name of several words may also have words all in
+    capitals, in the text ("Ann LEE") or in the title. A name of one word does not count if a text has it in lower case.
+    A text that has no accents at all may write a name without its accents, and a name that has none may have them in a
+    text.
 
     A name that stands in many texts says little. Let n' candidates have other names, and let m of them contain the
     name. Then it weighs log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1. The weight is 1 for a name

@@ -12,8 +12,8 @@ from .words import split_words
 Key = tuple[str, ...]
 
 # Words in lower case inside of a run of capitalised words, and further ones inside of a title.
-JOINING = tuple("of the and de del da di du la von van der den in for e y und et".split())
-_SMALL = frozenset((*JOINING, *"a al an as at by con dem des el en from las le les los on or per sur to with".split()))
+JOINING = "of|the|and|de|del|da|di|du|la|von|van|der|den|in|for|e|y|und|et"
+_SMALL = frozenset(f"{JOINING}|a|al|an|as|at|by|con|dem|des|el|en|from|las|le|les|los|on|or|per|sur|to|with".split("|"))
 # A name has at most this many words and characters, and at least this many letters.
 MOST_WORDS, LEAST_LETTERS, HEAD = 12, 3, 200
 # "Mercury (planet)" is called "Mercury".
@@ -195,9 +195,8 @@ def is_proper(name: str) -> bool:
 
     Scripts without capitals have only such names.
 
-    >>> names = ["Vincent van Gogh", "iPhone 15", "numpy.fft.rfft2", "Model names", "Get started", "overview", "北京大学"]
-    >>> list(filter(is_proper, names))
-    ['Vincent van Gogh', 'iPhone 15', 'numpy.fft.rfft2', '北京大学']
+    >>> list(filter(is_proper, ["Vincent van Gogh", "iPhone 15", "numpy.fft", "北京大学", "Model names", "overview"]))
+    ['Vincent van Gogh', 'iPhone 15', 'numpy.fft', '北京大学']
     """
     telling = [word for word in name.split() if not is_joining(word)]
     # Georgian has small letters, but puts no capital at the beginning of a word.

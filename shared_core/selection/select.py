@@ -128,12 +128,12 @@ def select(
     >>> select([1.0, 0.9], vectors, k=2, selector="similarity").indices.tolist()
     [1, 0]
 
-    A question and a sub-question, which the first pick serves:
+    A question and a sub-question, which the second pick serves:
 
     >>> found = select([[1.0, 0.1], [0.1, 1.0]], vectors, k=2, question=["Who made it?", "When was it made?"],
     ...                texts=["Ada made it.", "It was made by Ada.", "That was in 1843."])
     >>> found.indices.tolist(), found.serves.tolist()
-    ([2, 1], [1, 0])
+    ([1, 2], [0, 1])
     """
     if isinstance(relevance, str) and relevance == "cosine":
         relevance = None

@@ -20,9 +20,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import Block, facts, is_there, parser, publish, say, skip, table
+from benchmarks.development import MEANS, Measured, means_of, measure
 from benchmarks.models import MINILM, PACKAGES
-from benchmarks.regimes_methods import SIMILARITY, Search, search_for
-from benchmarks.regimes_tasks import COMPANIES, GROUPS, REGIMES, SEED, Regime, embed_regime, is_development
+from benchmarks.regimes_methods import Method, Search
+from benchmarks.regimes_tasks import REGIMES, SEED, Picks
 from shared_core import Candidates, Coverage
 from shared_core.candidates import Parts, References
 from shared_core.texts.markup import strip_markup
@@ -160,52 +161,24 @@ READINGS: dict[str, Reading] = {
 # --- measuring ------------------------------------------------------------------------------------
 
 
-class Measured(NamedTuple):
-    """Points, the mean over k and the questions of one half of a task: of similarity, and what each reading adds."""
+def by_default(reading: Reading) -> Method:
+    """The default with another reading of the texts."""
 
-    similarity: float
-    added: dict[str, float]
+    def select(search: Search, k: int) -> Picks:
+        candidates = Candidates(
+            search.query, search.vectors, words=reading.words(search), references=reading.names(search)
+        )
+        return search.rows[Coverage().select(candidates, k).indices].tolist()
 
-
-def measure(regime: Regime, readings: dict[str, Reading]) -> Measured:
-    regime = regime._replace(cases=[case for case in regime.cases if is_development(case.question)])
-    vectors, queries = embed_regime(regime)
-    worth: dict[str, list[float]] = {name: [] for name in (SIMILARITY, *readings)}
-    for case, query in zip(regime.cases, queries, strict=True):
-        search = search_for(regime, case, query, vectors)
-        for name, values in worth.items():
-            picks = search.rows if name == SIMILARITY else select_by_default(search, readings[name], max(regime.ks))
-            # Similarity and the default are greedy: the first k of a larger set are the set of k.
-            values.append(float(np.mean([case.worth(picks[:k].tolist()) for k in regime.ks])))
-    means = {name: 100 * float(np.mean(values)) for name, values in worth.items()}
-    base = means.pop(SIMILARITY)
-    return Measured(base, {name: mean - base for name, mean in means.items()})
-
-
-def select_by_default(search: Search, reading: Reading, k: int) -> np.ndarray:
-    candidates = Candidates(search.query, search.vectors, words=reading.words(search), references=reading.names(search))
-    return search.rows[Coverage().select(candidates, k).indices]
+    return select
 
 
 # --- the page -------------------------------------------------------------------------------------
 
 
 def summary_table(measured: dict[str, Measured], readings: dict[str, Reading]) -> str:
-    """For each reading the mean over the kinds of corpora and questions, and the lowest figure of a task."""
-    families = [[name for name in names if name in measured] for names in GROUPS.values()]
-    rows = []
-    for reading in readings:
-        added = {name: one.added[reading] for name, one in measured.items()}
-        means = [np.mean([added[name] for name in names]) for names in families if names]
-        worst = min(added, key=added.__getitem__)
-        of_companies, others = (
-            [v for name, v in added.items() if (name in COMPANIES) == kind] for kind in (True, False)
-        )
-        figures = [f"{np.mean(values):+.2f}" if values else "" for values in (means, of_companies, others)]
-        rows.append([reading, *figures, f"{added[worst]:+.1f}: {worst}"])
-    return table(
-        ["words and names are", "mean of the families", "documents of companies", "the other tasks", "lowest"], rows
-    )
+    rows = [[reading, *means_of(measured, reading)] for reading in readings]
+    return table(["words and names are", *MEANS], rows)
 
 
 def task_table(measured: dict[str, Measured], readings: dict[str, Reading]) -> str:
@@ -233,10 +206,10 @@ def main() -> None:
         del readings[STEMS]
     if arguments.tasks:
         skip("the other tasks")
-    measured = {}
+    measured, methods = {}, {name: by_default(reading) for name, reading in readings.items()}
     for name, (make, files) in REGIMES.items():
         if name in (arguments.tasks or REGIMES) and is_there(*files):
-            measured[name] = measure(make(), readings)
+            measured[name] = measure(make(), methods)
             say(name)
     if measured:
         publish(PAGE, blocks(measured, readings), arguments.write)

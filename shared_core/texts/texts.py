@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..candidates import REFERENCE_KINDS, Parts, References
 from .names import list_names
 from .references import find_split_references
-from .titles import as_key
+from .titles import as_key, is_proper
 from .words import Text, match_split_words
 
 
@@ -79,7 +79,7 @@ class Texts:
         strength, _, kinds = self.references
         refers = strength > 0
         of_kind = [int((refers & (kinds == kind)).any(axis=0).sum()) for kind in range(len(REFERENCE_KINDS))]
-        return NameCounts(sum(bool(as_key(name)) for name, *_ in self.names), *of_kind)
+        return NameCounts(sum(bool(as_key(name)) and is_proper(name) for name, *_ in self.names), *of_kind)
 
     def take(self, rows: Sequence[int]) -> Texts:
         """The texts at these rows, which are not split again."""

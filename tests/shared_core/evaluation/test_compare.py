@@ -517,7 +517,7 @@ def test_a_note_counts_names_where_a_setting_reads_references() -> None:
     documents = [
         {"text": "It was made by Ann Lee.", "title": "A Film"},
         {"text": "she was born in 1962", "title": "Ann Lee"},
-        {"text": "ships sail"},
+        {"text": "ships sail", "title": "Get started"},
     ]
     query = [{"text": "who?", "gold": ["1"]}]
     made = ([[1.0, 0.0], [0.9, 0.1], [0.8, 0.2]], [[1.0, 0.0]])

@@ -139,7 +139,7 @@ def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
     documents = passages()
     for i, record in enumerate(documents):
         record["title"] = f"Hill {i}"
-        record["text"] += f" by hill {(i * 3) % len(documents)}"
+        record["text"] += f" by Hill {(i * 3) % len(documents)}"
     vectors = np.array([embed(f"{record['title']} {record['text']}") for record in documents])
     queries = ["hidden northern harbour engine", "old bread", "violin river"]
     found = compare(documents, queries, words, k=4, fetch_k=20)

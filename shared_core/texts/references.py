@@ -237,7 +237,7 @@ def _find_in_texts(
             continue
         words, names = text.words, without_accents
         if not "".join(words).isascii():
-            plain = {word: bare for word in {*words} if (bare := bare_word(word)) != word}
+            plain = {word: bare for word in {*words} if not word.isascii() and (bare := bare_word(word)) != word}
             # A name without accents may have them in a text that has some.
             if plain:
                 names = as_written

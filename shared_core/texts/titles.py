@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 
 from .markup import strip_markup
 from .words import split_words
@@ -81,6 +82,8 @@ def is_title(title: str) -> bool:
     return bool(title) and not _NO_TITLE.fullmatch(_SUFFIX.sub("", title))
 
 
+# The titles of a corpus come back with each question.
+@lru_cache(maxsize=2**12)
 def clean_title(title: str) -> str:
     """The title without markup, its anchor, and the program that made it; empty if what is left is no title.
 
@@ -177,6 +180,7 @@ def as_key(name: str) -> Key:
     return key_of_words(without_brackets(name)) if len(name) <= HEAD else ()
 
 
+@lru_cache(maxsize=2**12)
 def key_of_words(name: str) -> Key:
     """:func:`as_key` of a name without brackets at its end."""
     words = tuple(split_words(name)) if len(name) <= HEAD else ()

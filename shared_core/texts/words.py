@@ -11,7 +11,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain, starmap
+from itertools import chain, filterfalse, starmap
 from typing import Any
 
 import numpy as np
@@ -83,9 +83,12 @@ class Text:
     def terms(self) -> list[str]:
         """The words, the parts of identifiers among them, and the other readings of words that a line end breaks."""
         words = self.written if _has_identifiers(self._spaced) else []
-        # A look at the case of a word is cheap, and few words have parts.
-        mixed = [word for word in words if not (word.islower() or word.istitle() if word.isalpha() else word.isdigit())]
-        more = [*chain(*map(split_identifier, mixed)), *chain(*starmap(_read_otherwise, broken_words(self.text)))]
+        # Most words consist of letters in lower case, which have no parts.
+        mixed = filterfalse(str.isalpha, words), filterfalse(str.islower, filter(str.isalpha, words))
+        more = [
+            *chain(*map(split_identifier, chain(*mixed))),
+            *chain(*starmap(_read_otherwise, broken_words(self.text))),
+        ]
         return self.words + more if more else self.words
 
     @cached_property
@@ -162,7 +165,10 @@ def _has_identifiers(spaced: str) -> bool:
     shape = spaced.encode("ascii", "replace").translate(_SHAPES)
     if b"_" in shape or b"aA" in shape or b"AAaa" in shape:
         return True
-    return b"0" in shape and (b"a0" in shape or b"0a" in shape or b"A0" in shape or b"0A" in shape)
+    if b"0" not in shape:
+        return False
+    shape = shape.lower()
+    return b"a0" in shape or b"0a" in shape
 
 
 def _as_shape(text: str) -> str:

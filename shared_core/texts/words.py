@@ -51,7 +51,6 @@ _STROKES = str.maketrans("łđøħŧ", "ldoht")
 _LONG = 100
 # The parts of an identifier: those of camel case, a plural such as "IDs", and numbers.
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z](?:\d*[a-z])*|[A-Z](?:\d*[A-Z])*s?|\d+")
-
 # Each letter of ASCII becomes "a" or "A", each digit "0".
 _SHAPES = bytes(
     ord("A" if c.isupper() else "a" if c.islower() else "0" if c.isdigit() else c) for c in map(chr, range(128))
@@ -84,11 +83,8 @@ class Text:
         """The words, the parts of identifiers among them, and the other readings of words that a line end breaks."""
         words = self.written if _has_identifiers(self._spaced) else []
         # Most words consist of letters in lower case, which have no parts.
-        mixed = filterfalse(str.isalpha, words), filterfalse(str.islower, filter(str.isalpha, words))
-        more = [
-            *chain(*map(split_identifier, chain(*mixed))),
-            *chain(*starmap(_read_otherwise, broken_words(self.text))),
-        ]
+        mixed = chain(filterfalse(str.isalpha, words), filterfalse(str.islower, filter(str.isalpha, words)))
+        more = [*chain(*map(split_identifier, mixed)), *chain(*starmap(_read_otherwise, broken_words(self.text)))]
         return self.words + more if more else self.words
 
     @cached_property
@@ -99,11 +95,7 @@ class Text:
     @cached_property
     def accented(self) -> set[str]:
         """The terms that have accents."""
-        return (
-            set()
-            if self.text.isascii()
-            else {term for term in self.terms if not term.isascii() and bare_word(term) != term}
-        )
+        return {term for term in filterfalse(str.isascii, self.terms) if bare_word(term) != term}
 
     @cached_property
     def _spaced(self) -> str:

@@ -480,12 +480,14 @@ def mmr(
 
 
 def ndpp_dense(V: ArrayLike, B: ArrayLike | None = None, C: ArrayLike | None = None) -> Floats:
-    """NDPP paper, equation 6: L = V V^T + B C B^T."""
+    """NDPP paper, equation 6: L = V V^T + B C B^T, where C is skew-symmetric."""
     v = np.asarray(V, dtype=np.float64)
     kernel = v @ v.T
     if B is not None and C is not None:
         b = np.asarray(B, dtype=np.float64)
-        kernel = kernel + b @ np.asarray(C, dtype=np.float64) @ b.T
+        skew = b @ np.asarray(C, dtype=np.float64) @ b.T
+        # Rounding would leave about 1e-17 on the diagonal, where V V^T may be 0.
+        kernel = kernel + (skew - skew.T) / 2
     return kernel
 
 

@@ -47,8 +47,9 @@ def read_titles(
         for row, value in enumerate(read_some(items, given, "title", view)):
             if not is_missing(value) and is_title(str(value)):
                 titles[row] = str(value)
-    sources = list(map(_read_source, items))
-    return replace_titles_of_many(titles, sources, lambda row: split_heading(body(items[row]))[0])
+    return replace_titles_of_many(
+        titles, lambda row: _read_source(items[row]), lambda row: split_heading(body(items[row]))[0]
+    )
 
 
 def _read_source(item: Any) -> str | None:

@@ -245,12 +245,11 @@ def _find_in_texts(
         if row in skipped:
             continue
         words, names = text.words, without_accents
-        if not "".join(words).isascii():
-            plain = {word: bare for word in {*words} if (bare := bare_word(word)) != word}
+        if not text.text.isascii() and text.accented:
             # A name without accents may have them in a text that has some.
-            if plain:
-                names = as_written
-                words = [word if word in vocabulary else plain.get(word, word) for word in words]
+            names = as_written
+            bare = {word: bare_word(word) for word in text.accented.difference(vocabulary)}
+            words = [bare.get(word, word) for word in words]
         named, end = set(), 0
         for start in names.find_starts(words):
             if start < end:

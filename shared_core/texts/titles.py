@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 
 from .markup import strip_markup
 from .words import split_words
@@ -76,6 +77,8 @@ _OF_IDENTIFIER = re.compile(r"[\d_]|\w(?:\.|::)\w")
 _SUFFIX = re.compile(r"\.(?:docx?|pptx?|xlsx?|pdf|odt|odp|txt|md|html?|jpe?g|png|tiff?|heic)\Z", re.IGNORECASE)
 
 
+# The titles of a corpus come back with each question.
+@lru_cache(maxsize=2**12)
 def is_title(title: str) -> bool:
     """Whether a title says something: it is not blank, no word for "none", and no name of a program or a scanner.
 
@@ -86,6 +89,7 @@ def is_title(title: str) -> bool:
     return bool(title) and not _NO_TITLE.fullmatch(_SUFFIX.sub("", title))
 
 
+@lru_cache(maxsize=2**12)
 def clean_title(title: str) -> str:
     """The title without markup, its anchor, and the program that made it; empty if what is left is no title.
 
@@ -157,11 +161,11 @@ def _without_lone_numbers(short: dict[str, str]) -> dict[str, str]:
 
 
 def replace_titles_of_many(
-    titles: Sequence[str], sources: Sequence[Hashable | None], read: Callable[[int], str]
+    titles: Sequence[str], source_of: Callable[[int], Hashable | None], read: Callable[[int], str]
 ) -> list[str]:
     """The titles, with ``read(row)`` in place of a title that many different sources share; where it is not empty.
 
-    >>> replace_titles_of_many(["Docs", "Docs", "Docs", "Ann Lee"], ["a", "b", "c", "d"], "  x ".__getitem__)
+    >>> replace_titles_of_many(["Docs", "Docs", "Docs", "Ann Lee"], "abcd".__getitem__, "  x ".__getitem__)
     ['Docs', 'Docs', 'x', 'Ann Lee']
     """
     rows_of: dict[str, list[int]] = defaultdict(list)
@@ -170,8 +174,9 @@ def replace_titles_of_many(
             rows_of[title].append(row)
     replaced = [*titles]
     for rows in rows_of.values():
-        different = {sources[row] for row in rows} - {None}
-        if len(different) >= SOURCES and len(rows) >= SHARE_OF_CANDIDATES * len(titles):
+        if len(rows) < max(SOURCES, SHARE_OF_CANDIDATES * len(titles)):
+            continue
+        if len({source_of(row) for row in rows} - {None}) >= SOURCES:
             for row in rows:
                 replaced[row] = read(row).strip() or titles[row]
     return replaced
@@ -182,6 +187,7 @@ def as_key(name: str) -> Key:
     return key_of_words(without_brackets(name)) if len(name) <= HEAD else ()
 
 
+@lru_cache(maxsize=2**12)
 def key_of_words(name: str) -> Key:
     """:func:`as_key` of a name without brackets at its end."""
     words = tuple(split_words(name)) if len(name) <= HEAD else ()

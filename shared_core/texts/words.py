@@ -11,7 +11,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain, starmap
+from itertools import chain, filterfalse, starmap
 from typing import Any
 
 import numpy as np
@@ -43,15 +43,14 @@ _BETWEEN = re.compile(r"[^\w\x00-\x7f\u0300-\u036f\u0900-\u0963\u0966-\u0dff]+")
 _SPACED = bytes(c if c > 127 or chr(c).isalnum() or c == ord("_") else ord(" ") for c in range(256))
 _ASCII = bytes(range(128))
 _ASCII_CHARACTERS = frozenset(map(chr, range(128)))
-# Two forms of a letter: the Persian and the Arabic yeh and kaf.
-_ONE_FORM = str.maketrans("\u06cc\u0649\u06a9", "\u064a\u064a\u0643")
+# Two forms of a letter: the Persian and the Arabic yeh and kaf; i, and i with the dot that is left of İ.
+_ONE_FORM = (("\u06cc", "\u064a"), ("\u0649", "\u064a"), ("\u06a9", "\u0643"), ("i\u0307", "i"))
 # Letters with a stroke, which have no mark that could be taken off.
 _STROKES = str.maketrans("łđøħŧ", "ldoht")
 # A longer word is no identifier and has no accents that matter: it may be an encoded file.
 _LONG = 100
 # The parts of an identifier: those of camel case, a plural such as "IDs", and numbers.
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z](?:\d*[a-z])*|[A-Z](?:\d*[A-Z])*s?|\d+")
-
 # Each letter of ASCII becomes "a" or "A", each digit "0".
 _SHAPES = bytes(
     ord("A" if c.isupper() else "a" if c.islower() else "0" if c.isdigit() else c) for c in map(chr, range(128))
@@ -82,8 +81,10 @@ class Text:
     @cached_property
     def terms(self) -> list[str]:
         """The words, the parts of identifiers among them, and the other readings of words that a line end breaks."""
-        parts = map(split_identifier, self.written) if _has_identifiers(self._spaced) else ()
-        more = [*chain(*parts), *chain(*starmap(_read_otherwise, broken_words(self.text)))]
+        words = self.written if _has_identifiers(self._spaced) else []
+        # Most words consist of letters in lower case, which have no parts.
+        mixed = chain(filterfalse(str.isalpha, words), filterfalse(str.islower, filter(str.isalpha, words)))
+        more = [*chain(*map(split_identifier, mixed)), *chain(*starmap(_read_otherwise, broken_words(self.text)))]
         return self.words + more if more else self.words
 
     @cached_property
@@ -94,7 +95,7 @@ class Text:
     @cached_property
     def accented(self) -> set[str]:
         """The terms that have accents."""
-        return set() if self.text.isascii() else {term for term in self.terms if bare_word(term) != term}
+        return {term for term in filterfalse(str.isascii, self.terms) if bare_word(term) != term}
 
     @cached_property
     def _spaced(self) -> str:
@@ -153,11 +154,13 @@ def split_identifier(word: str) -> tuple[str, ...]:
 
 def _has_identifiers(spaced: str) -> bool:
     """Whether any of the words may have parts: for most texts the answer is no, and they need not be looked through."""
-    shape = _as_shape(spaced).encode(errors="replace").translate(_SHAPES)
-    return (
-        any(marks in shape for marks in (b"_", b"aA", b"AAaa"))
-        or (b"0" in shape and any(marks in shape for marks in (b"a0", b"A0", b"0a", b"0A")))
-    )  # fmt: skip
+    shape = spaced.encode("ascii", "replace").translate(_SHAPES)
+    if b"_" in shape or b"aA" in shape or b"AAaa" in shape:
+        return True
+    if b"0" not in shape:
+        return False
+    shape = shape.lower()
+    return b"a0" in shape or b"0a" in shape
 
 
 def _as_shape(text: str) -> str:
@@ -215,7 +218,10 @@ def normalise(text: str) -> str:
 def _fold(text: str) -> str:
     """The text case-folded. İ leaves a dot behind an i, which is no letter."""
     folded = text.casefold()
-    return folded if folded.isascii() else folded.replace("i\u0307", "i").translate(_ONE_FORM)
+    if not folded.isascii():
+        for form, letter in _ONE_FORM:
+            folded = folded.replace(form, letter)
+    return folded
 
 
 def _pairs(run: re.Match[str]) -> str:

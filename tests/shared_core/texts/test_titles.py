@@ -227,10 +227,10 @@ def test_a_title_that_many_sources_share_gives_way_to_the_headings(
     titles: str, sources: list[str | None], names: str
 ) -> None:
     headings = dict(enumerate("xyzuvw???? "))
-    assert replace_titles_of_many([t.strip() for t in titles], sources, headings.__getitem__) == [
+    assert replace_titles_of_many([t.strip() for t in titles], sources.__getitem__, headings.__getitem__) == [
         name.strip() for name in names
     ]
-    assert replace_titles_of_many(["D"] * 3, ["a", "b", "c"], lambda row: " ") == ["D"] * 3
+    assert replace_titles_of_many(["D"] * 3, "abc".__getitem__, lambda row: " ") == ["D"] * 3
 
 
 PIECES = [" | ", " - ", ": ", "Heat", "Up", "1", "3.2 ", "FilmBase", "§ 1 ", "第3章", "{#a}", "*", "[a](b)", "é"]

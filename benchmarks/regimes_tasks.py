@@ -319,6 +319,7 @@ REGIMES: dict[str, tuple[Callable[[], Regime], tuple[str, ...]]] = {
 # The rows of the summary: kinds of corpus and question. The last row is ANSWER, another measure of some of the tasks.
 ANSWER = "the answer is written in a text"
 GROUPS: dict[str, tuple[str, ...]] = {
+    "documents of companies": tuple(COMPANIES),
     "questions of several steps": (
         "HotpotQA, paragraphs",
         "HotpotQA dev, paragraphs",
@@ -331,5 +332,4 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "every paraphrase wanted": ("PIR, paraphrases",),
     "several meanings or opinions": ("Perspectrum", "Ambient", "ArgKP"),
     "examples for a prompt": ("GeoQuery", "MTOP", "NL2Bash"),
-    "documents of companies": tuple(COMPANIES),
 }

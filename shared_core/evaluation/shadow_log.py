@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,16 +12,94 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._files import SHADOW_LOG_VERSION
-from .._validation import quoted
+from .._parsing import as_float
+from .._validation import printable, quoted
 from ..errors import InvalidInputError
 from .corpus import Problem
 from .reading import json_lines
 from .results import counted, number, percent
 
 _CONDITIONS = ("k", "fetch_k", "selector", "settings")
-_KEYS = ("returned", "selected", "relevance", "redundancy", "milliseconds", *_CONDITIONS)
 # The questions that the summary names as those whose results change most.
 _MOST = 5
+
+
+def _is_number(value: Any) -> bool:
+    # The sum of all numbers of a log must be finite too.
+    return isinstance(value, (int, float)) and abs(as_float(value)) < 1e300
+
+
+def _is_figure(value: Any) -> bool:
+    return value is None or _is_number(value)
+
+
+def _is_size(value: Any) -> bool:
+    return value is None or (type(value) is int and value > 0)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_string, value))
+
+
+def _are_strings_or_null(value: Any) -> bool:
+    return isinstance(value, list) and all(name is None or _is_string(name) for name in value)
+
+
+def _are_figures(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_figure, value))
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == {"returned", "selected"} and all(map(_is_figure, value.values()))
+
+
+def _are_copies(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_string, value.values()))
+
+
+def _are_settings(value: Any) -> bool:
+    plain = isinstance(value, dict) and all(v is None or isinstance(v, (str, int, float)) for v in value.values())
+    return plain and _is_string(value.get("selector"))
+
+
+class _Key(NamedTuple):
+    """A key of a line: whether its value is right, what it should be, and whether a line needs it."""
+
+    is_right: Callable[[Any], bool]
+    what: str
+    needed: bool = False
+
+
+_PAIR = "an object with 'returned' and 'selected', each a number or null"
+# The keys of a call, as retrieval/shadow.py writes them; a line may have others.
+_KEYS = {
+    "query": _Key(_is_string, "a string", needed=True),
+    "returned": _Key(_are_strings, "a list of strings", needed=True),
+    "selected": _Key(_are_strings, "a list of strings", needed=True),
+    "relevance": _Key(_is_pair, _PAIR, needed=True),
+    "redundancy": _Key(_is_pair, _PAIR, needed=True),
+    "milliseconds": _Key(_is_number, "a number", needed=True),
+    "k": _Key(_is_size, "a whole number of at least 1, or null", needed=True),
+    "fetch_k": _Key(_is_size, "a whole number of at least 1, or null", needed=True),
+    "selector": _Key(_is_string, "a string", needed=True),
+    "settings": _Key(_are_settings, "an object with 'selector' and values that are no lists or objects", needed=True),
+    "time": _Key(_is_string, "a string"),
+    "queries": _Key(_are_strings, "a list of strings"),
+    "candidates": _Key(_is_count, "a whole number"),
+    "sum_cosine": _Key(_is_pair, _PAIR),
+    "gains": _Key(_are_figures, "a list of numbers and nulls"),
+    "referred_by": _Key(_are_strings_or_null, "a list of strings and nulls"),
+    "copies": _Key(_are_copies, "an object with strings"),
+    "costs": _Key(_is_pair, _PAIR),
+}
 
 
 class ShadowLog(NamedTuple):
@@ -123,7 +201,7 @@ def read_log(path: Path | str) -> ShadowLog:
             if fault:
                 problems.append(Problem(record.file, record.line, fault))
             elif record.record["error"] is not None:
-                failures.append(Problem(record.file, record.line, record.record["error"]))
+                failures.append(Problem(record.file, record.line, printable(record.record["error"])))
             else:
                 calls.append(record.record)
     except OSError as error:
@@ -175,10 +253,12 @@ def compare_log(log: ShadowLog | Path | str) -> LogSummary:
     replaced = np.array([len(before - after) for before, after in sets])
     shares = replaced / [max(len(before), 1) for before, _ in sets]
     most = [i for i in np.argsort(-shares, kind="stable")[:_MOST].tolist() if shares[i]]
-    times = [call["milliseconds"] for call in calls]
-    name, *others = calls[0]["settings"].items()
+    times = np.array([call["milliseconds"] for call in calls], np.float64)
+    settings = dict(calls[0]["settings"])
+    name = printable(settings.pop("selector"))
+    others = [key if value is None else f"{key}={value}" for key, value in settings.items()]
     return LogSummary(
-        " ".join([str(name[1]), *(key if value is None else f"{key}={value}" for key, value in others)]),
+        " ".join([name, *map(printable, others)]),
         len(calls),
         float(np.mean([before != after for before, after in sets])),
         float(replaced.mean()),
@@ -198,9 +278,17 @@ def _find_fault(record: Mapping[str, Any]) -> str | None:
     if "version" not in record or "query" not in record or "error" not in record:
         return "this is no line of the log setselect.shadow: it needs 'version', 'query' and 'error'"
     if record["version"] != SHADOW_LOG_VERSION:
-        return f"the line has version {record['version']}, and this setselect reads version {SHADOW_LOG_VERSION}"
-    missing = [key for key in _KEYS if key not in record]
-    return f"there is no {quoted(missing[0])}" if missing and record["error"] is None else None
+        return (
+            f"the line has version {quoted(record['version'])}, and this setselect reads version {SHADOW_LOG_VERSION}"
+        )
+    if record["error"] is not None:
+        return None if isinstance(record["error"], str) else "'error' must be a string or null"
+    for key, (is_right, what, needed) in _KEYS.items():
+        if key not in record and needed:
+            return f"there is no {quoted(key)}"
+        if key in record and not is_right(record[key]):
+            return f"{quoted(key)} must be {what}, got {quoted(record[key])}"
+    return None
 
 
 def _conditions(call: Mapping[str, Any]) -> str:
@@ -211,7 +299,7 @@ def _conditions(call: Mapping[str, Any]) -> str:
 def _before_and_after(calls: Sequence[Mapping[str, Any]], key: str) -> BeforeAndAfter | None:
     pairs = [(call[key]["returned"], call[key]["selected"]) for call in calls if key in call]
     known = [pair for pair in pairs if None not in pair]
-    return BeforeAndAfter(*np.mean(known, axis=0).tolist()) if known else None
+    return BeforeAndAfter(*np.mean(known, axis=0, dtype=np.float64).tolist()) if known else None
 
 
 def _note_left_out(log: ShadowLog, others: int) -> Iterator[str]:

@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 
 from ..._argument_names import argument_name
 from ..._files import hold_lock, write_atomically
-from ...errors import InvalidParameterError
+from ..._parsing import parse_json
+from ..._validation import quoted
+from ...errors import InvalidInputError, InvalidParameterError
 from ._row_ranges import PARQUET_ERRORS, RowRange
 
 # Readers of Parquet take a folder for one table and skip names that begin with an underscore or a dot.
@@ -85,12 +87,14 @@ class OutputFolder:
             write_atomically(file, json.dumps(settings, indent=1))
             return
         try:
-            known = dict(_leaves(json.loads(file.read_bytes())))
-        except ValueError as error:
+            known = dict(_leaves(parse_json(file.read_bytes())))
+        except InvalidInputError as error:
             raise InvalidParameterError(f"{file} is damaged: {error}; name another folder") from None
         new = dict(_leaves(json.loads(json.dumps(settings))))
         pairs = {name: (known.get(name, "absent"), new.get(name, "absent")) for name in new | known}
-        differing = [f"{name}: {old!r} there, {now!r} now" for name, (old, now) in pairs.items() if old != now]
+        differing = [
+            f"{name}: {quoted(old)} there, {quoted(now)} now" for name, (old, now) in pairs.items() if old != now
+        ]
         if differing:
             more = [f"and {len(differing) - _SHOWN} more"] if len(differing) > _SHOWN else []
             raise InvalidParameterError(

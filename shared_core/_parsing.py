@@ -70,6 +70,14 @@ def parse_json(text: str | bytes) -> Any:
     return value
 
 
+def parse_object(text: str | bytes) -> dict[str, Any]:
+    """The JSON object of a line or a file."""
+    value = parse_json(text)
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"expected a JSON object, got {type(value).__name__}")
+    return value
+
+
 def as_float(value: Any) -> float:
     """A number as a float, also one that is written in a string; NaN for any other value.
 
@@ -131,7 +139,7 @@ class SafetensorsFile:
         # bfloat16 is the upper half of a float32. safetensors has checked the header and the places of the arrays.
         with open(self._path, "rb") as file:
             size = int.from_bytes(file.read(8), "little")
-            start, end = parse_json(file.read(size))[name]["data_offsets"]
+            start, end = parse_object(file.read(size))[name]["data_offsets"]
             file.seek(8 + size + start)
             halves = np.frombuffer(file.read(end - start), "<u2")
         return (halves.astype(np.uint32) << 16).view(np.float32)

@@ -11,7 +11,7 @@ from io import BufferedIOBase, StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._parsing import decode_text, is_text, parse_json
+from .._parsing import decode_text, is_text, parse_json, parse_object
 from ..errors import InvalidInputError, InvalidParameterError
 
 TEXT_SUFFIXES = (".txt", ".md")
@@ -158,11 +158,3 @@ def _record(file: str, line: int | None, default_id: str, read: Callable[[Any], 
         return RawRecord(file, line, default_id, read(data))
     except (InvalidInputError, OSError) as error:
         return RawRecord(file, line, default_id, None, str(error))
-
-
-def parse_object(line: str) -> dict[str, Any]:
-    """The JSON object of a line."""
-    value = parse_json(line)
-    if not isinstance(value, dict):
-        raise InvalidInputError(f"expected a JSON object, got {type(value).__name__}")
-    return value

@@ -24,82 +24,56 @@ _CONDITIONS = ("k", "fetch_k", "selector", "settings")
 _MOST = 5
 
 
-def _is_number(value: Any) -> bool:
-    # The sum of all numbers of a log must be finite too.
-    return isinstance(value, (int, float)) and abs(as_float(value)) < 1e300
-
-
-def _is_figure(value: Any) -> bool:
-    return value is None or _is_number(value)
-
-
-def _is_size(value: Any) -> bool:
-    return value is None or (type(value) is int and value > 0)
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
+_Check = Callable[[Any], bool]
 
 
 def _is_string(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _are_strings(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_string, value))
+def _is_number(value: Any) -> bool:
+    # The sum of all numbers of a log must be finite too.
+    return isinstance(value, (int, float)) and abs(as_float(value)) < 1e300
 
 
-def _are_strings_or_null(value: Any) -> bool:
-    return isinstance(value, list) and all(name is None or _is_string(name) for name in value)
+def _is_size(value: Any) -> bool:
+    return type(value) is int and value > 0
 
 
-def _are_figures(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_figure, value))
+def _is_setting(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float))
 
 
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, dict) and value.keys() == {"returned", "selected"} and all(map(_is_figure, value.values()))
+def _or_null(check: _Check) -> _Check:
+    return lambda value: value is None or check(value)
 
 
-def _are_copies(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_string, value.values()))
+def _list_of(check: _Check) -> _Check:
+    return lambda value: isinstance(value, list) and all(map(check, value))
 
 
-def _are_settings(value: Any) -> bool:
-    plain = isinstance(value, dict) and all(v is None or isinstance(v, (str, int, float)) for v in value.values())
-    return plain and _is_string(value.get("selector"))
+def _object_of(check: _Check, *needed: str) -> _Check:
+    return lambda value: isinstance(value, dict) and {*needed} <= value.keys() and all(map(check, value.values()))
 
 
-class _Key(NamedTuple):
-    """A key of a line: whether its value is right, what it should be, and whether a line needs it."""
-
-    is_right: Callable[[Any], bool]
-    what: str
-    needed: bool = False
-
-
-_PAIR = "an object with 'returned' and 'selected', each a number or null"
-# The keys of a call, as retrieval/shadow.py writes them; a line may have others.
-_KEYS = {
-    "query": _Key(_is_string, "a string", needed=True),
-    "returned": _Key(_are_strings, "a list of strings", needed=True),
-    "selected": _Key(_are_strings, "a list of strings", needed=True),
-    "relevance": _Key(_is_pair, _PAIR, needed=True),
-    "redundancy": _Key(_is_pair, _PAIR, needed=True),
-    "milliseconds": _Key(_is_number, "a number", needed=True),
-    "k": _Key(_is_size, "a whole number of at least 1, or null", needed=True),
-    "fetch_k": _Key(_is_size, "a whole number of at least 1, or null", needed=True),
-    "selector": _Key(_is_string, "a string", needed=True),
-    "settings": _Key(_are_settings, "an object with 'selector' and values that are no lists or objects", needed=True),
-    "time": _Key(_is_string, "a string"),
-    "queries": _Key(_are_strings, "a list of strings"),
-    "candidates": _Key(_is_count, "a whole number"),
-    "sum_cosine": _Key(_is_pair, _PAIR),
-    "gains": _Key(_are_figures, "a list of numbers and nulls"),
-    "referred_by": _Key(_are_strings_or_null, "a list of strings and nulls"),
-    "copies": _Key(_are_copies, "an object with strings"),
-    "costs": _Key(_is_pair, _PAIR),
-}
+_STRING, _STRINGS = (_is_string, "a string"), (_list_of(_is_string), "a list of strings")
+_SIZE = _or_null(_is_size), "a whole number of at least 1, or null"
+_PAIR = (
+    _object_of(_or_null(_is_number), "returned", "selected"),
+    "an object with 'returned' and 'selected', each a number or null",
+)
+_SETTINGS = _object_of(_is_setting, "selector"), "an object with 'selector' and no lists or objects in it"
+# What retrieval/shadow.py writes for a call: each key, the check of its value, and what the value must be.
+_NEEDED: dict[str, tuple[_Check, str]] = {
+    "query": _STRING, "returned": _STRINGS, "selected": _STRINGS, "relevance": _PAIR, "redundancy": _PAIR,
+    "milliseconds": (_is_number, "a number"), "k": _SIZE, "fetch_k": _SIZE, "selector": _STRING, "settings": _SETTINGS,
+}  # fmt: skip
+_KEYS = _NEEDED | {
+    "time": _STRING, "queries": _STRINGS, "candidates": (_is_number, "a number"), "sum_cosine": _PAIR, "costs": _PAIR,
+    "gains": (_list_of(_or_null(_is_number)), "a list of numbers and nulls"),
+    "referred_by": (_list_of(_or_null(_is_string)), "a list of strings and nulls"),
+    "copies": (_object_of(_is_string), "an object with strings"),
+}  # fmt: skip
 
 
 class ShadowLog(NamedTuple):
@@ -255,10 +229,10 @@ def compare_log(log: ShadowLog | Path | str) -> LogSummary:
     most = [i for i in np.argsort(-shares, kind="stable")[:_MOST].tolist() if shares[i]]
     times = np.array([call["milliseconds"] for call in calls], np.float64)
     settings = dict(calls[0]["settings"])
-    name = printable(settings.pop("selector"))
+    name = settings.pop("selector")
     others = [key if value is None else f"{key}={value}" for key, value in settings.items()]
     return LogSummary(
-        " ".join([name, *map(printable, others)]),
+        printable(" ".join([str(name), *others])),
         len(calls),
         float(np.mean([before != after for before, after in sets])),
         float(replaced.mean()),
@@ -283,8 +257,8 @@ def _find_fault(record: Mapping[str, Any]) -> str | None:
         )
     if record["error"] is not None:
         return None if isinstance(record["error"], str) else "'error' must be a string or null"
-    for key, (is_right, what, needed) in _KEYS.items():
-        if key not in record and needed:
+    for key, (is_right, what) in _KEYS.items():
+        if key not in record and key in _NEEDED:
             return f"there is no {quoted(key)}"
         if key in record and not is_right(record[key]):
             return f"{quoted(key)} must be {what}, got {quoted(record[key])}"

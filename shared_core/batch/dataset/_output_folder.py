@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 
 from ..._argument_names import argument_name
 from ..._files import hold_lock, write_atomically
-from ..._parsing import parse_json
-from ..._validation import quoted
+from ..._parsing import parse_object
 from ...errors import InvalidInputError, InvalidParameterError
 from ._row_ranges import PARQUET_ERRORS, RowRange
 
@@ -87,14 +86,12 @@ class OutputFolder:
             write_atomically(file, json.dumps(settings, indent=1))
             return
         try:
-            known = dict(_leaves(parse_json(file.read_bytes())))
+            known = dict(_leaves(parse_object(file.read_bytes())))
         except InvalidInputError as error:
             raise InvalidParameterError(f"{file} is damaged: {error}; name another folder") from None
         new = dict(_leaves(json.loads(json.dumps(settings))))
         pairs = {name: (known.get(name, "absent"), new.get(name, "absent")) for name in new | known}
-        differing = [
-            f"{name}: {quoted(old)} there, {quoted(now)} now" for name, (old, now) in pairs.items() if old != now
-        ]
+        differing = [f"{name}: {old!r} there, {now!r} now" for name, (old, now) in pairs.items() if old != now]
         if differing:
             more = [f"and {len(differing) - _SHOWN} more"] if len(differing) > _SHOWN else []
             raise InvalidParameterError(

@@ -169,7 +169,8 @@ def _without_tensors(values: Any) -> Any:
 
 def as_float64(values: ArrayLike, what: str) -> NDArray[np.float64]:
     """A float64 copy of ``values``; a number too large for float64 becomes inf."""
-    with np.errstate(over="ignore"):
+    # A signalling NaN warns where another NaN does not.
+    with np.errstate(over="ignore", invalid="ignore"):
         copy: NDArray[np.float64] = as_numeric(values, what).astype(np.float64)
     return copy
 

@@ -241,7 +241,7 @@ VALUES = (
     "NaN", "-1", "0", "1e400", "1e-320", "", "[]", "{}", "1\n", '["a", "a", "b", "c", "d"]', "[[], 1, 2, 3, 4]",
     "[1.5, 1, 2, 3, 4]", '"abcde"', None, 1, [], "9" * 5000, "[" * 100_000, "[" + "9" * 5000 + "]", '["\\ud800"]', "٣",
 )  # fmt: skip
-DTYPES = "BF16 F16 F32 I64 U8 BOOL F8_E5M2 F8_E4M3 F8_E8M0 F6_E2M3 F4 C64".split()
+DTYPES = ["BF16", "F16", "F32", "I64", "U8", "BOOL", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F6_E2M3", "F4", "C64"]
 
 
 def damage_kernel(content: bytes, rng: Rng) -> bytes:

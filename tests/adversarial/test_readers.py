@@ -18,6 +18,7 @@ from shared_core._files import Journal
 from shared_core.cli._vectors import read_rows
 from shared_core.evaluation.corpus import ReadResult, read_documents, read_queries
 from shared_core.evaluation.qrels import read_qrels
+from shared_core.evaluation.shadow_log import compare_log
 from shared_core.learning.labels.label_file import LabelFile
 from shared_core.signals.embedding_models import CachedEmbedding
 from shared_core.signals.perplexity import _read_scores as read_scores
@@ -154,7 +155,7 @@ def test_compare_of_damaged_files(cases: Cases, tmp_path: Path) -> None:
 @pytest.mark.parametrize("read", [read_documents, read_queries])
 def test_corpora_with_other_values(read: Callable[[Path], ReadResult[Any]], cases: Cases, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    for _, rng in cases(share=0.5):
+    for _, rng in cases(share=0.5, at_most=20_000):
         path.write_bytes(change_values(JSON_LINES, rng))
         try:
             found = read(path)
@@ -167,7 +168,7 @@ def test_corpora_with_other_values(read: Callable[[Path], ReadResult[Any]], case
 
 
 def test_compare_of_corpora_with_other_values(cases: Cases, tmp_path: Path) -> None:
-    for _, rng in cases(share=0.1, at_most=2000):
+    for _, rng in cases(share=0.05, at_most=1000):
         for name, n in (("documents", 4), ("queries", 4)):
             (tmp_path / f"{name}.jsonl").write_bytes(change_values(COMPARED[name], rng))
             np.save(tmp_path / f"{name}.npy", rng.normal(size=(n, 8)))
@@ -183,7 +184,7 @@ def test_compare_of_corpora_with_other_values(cases: Cases, tmp_path: Path) -> N
 def test_judgements_with_other_values(cases: Cases, tmp_path: Path) -> None:
     path = tmp_path / "qrels.jsonl"
     line = b'{"query-id": "b", "corpus-id": "a", "score": 1}\n'
-    for _, rng in cases(share=0.3):
+    for _, rng in cases(share=0.3, at_most=20_000):
         path.write_bytes(change_values(line * 3, rng))
         try:
             read_qrels(path)
@@ -194,9 +195,16 @@ def test_judgements_with_other_values(cases: Cases, tmp_path: Path) -> None:
 def test_logs_with_other_values(cases: Cases, tmp_path: Path) -> None:
     path = tmp_path / "shadow.log"
     lines = "".join(json.dumps(call(query, "abcd", "abce", **LOGGED)) + "\n" for query in ["one", "two", "three"])
-    for number, rng in cases(share=1):
+    for number, rng in cases(share=1, at_most=5000):
         changed = change_values(lines.encode(), rng)
-        path.write_bytes(damage(changed, rng) if number % 4 == 3 else changed)
+        path.write_bytes(damage(changed, rng) if number % 3 == 2 else changed)
+        if number % 4:
+            # Faster than the command.
+            try:
+                assert str(compare_log(path)).replace("\n", "").isprintable()
+            except SetSelectError as error:
+                check_message(error, path)
+            continue
         code, out, told = run_program("compare", "--log", path)
         assert code in (0, 1, 2), told
         assert (code == 0) == (told == "" and "Note: Left out: 1 line" not in out), told
@@ -210,7 +218,7 @@ def test_headers_of_arrays(cases: Cases, tmp_path: Path) -> None:
     path = tmp_path / "rows.npy"
     np.save(path, np.arange(24.0).reshape(3, 8))
     content = path.read_bytes()
-    for number, rng in cases(share=1):
+    for number, rng in cases(share=1, at_most=20_000):
         header = damage(content[:128], rng) if number % 2 else damage(content[:80], rng).ljust(128, b" ")
         path.write_bytes(header + content[128:])
         try:
@@ -234,7 +242,7 @@ def test_journals_with_other_values(kind: str, cases: Cases, tmp_path: Path) -> 
         journal = Journal(path, '{"key": "', "a score")
         journal.append({"key": key, "log_probability": -0.5} for key in "abc")
     content = path.read_bytes()
-    for number, rng in cases(share=0.5):
+    for number, rng in cases(share=0.5, at_most=20_000):
         path.write_bytes((damage if number % 4 == 3 else change_values)(content, rng))
         try:
             if kind == "labels":
@@ -253,7 +261,7 @@ def test_settings_of_a_batch_with_other_values(cases: Cases, tmp_path: Path) -> 
     folder.open(settings)
     path = tmp_path / "_settings.json"
     content = json.dumps(json.loads(path.read_bytes())).encode()
-    for number, rng in cases(share=0.5):
+    for number, rng in cases(share=0.5, at_most=20_000):
         changed = (damage if number % 4 == 3 else change_values)(content, rng)
         path.write_bytes(changed)
         try:
@@ -272,7 +280,7 @@ def test_checkpoints_with_other_values(cases: Cases, tmp_path: Path) -> None:
     checkpoint.write_checkpoint(path, {"now.V": torch.ones((2, 3)), "step": torch.tensor(5.0)}, settings, state)
     content = path.read_bytes()
     size = int.from_bytes(content[:8], "little")
-    for number, rng in cases(share=0.5):
+    for number, rng in cases(share=0.5, at_most=20_000):
         head = change_values(content[8 : 8 + size], rng)
         changed = len(head).to_bytes(8, "little") + head + content[8 + size :]
         path.write_bytes(damage(content, rng) if number % 3 == 2 else changed)

@@ -114,9 +114,11 @@ class SafetensorsFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         from safetensors import SafetensorError, safe_open
 
+        # The stubs of safetensors do not type its methods.
+        opened: Any = safe_open
         self._path = path
         try:
-            self._file = safe_open(os.fspath(path), framework="numpy")
+            self._file = opened(os.fspath(path), framework="numpy")
         except SafetensorError as error:
             raise InvalidInputError(f"truncated, or not a safetensors file ({quoted(str(error))})") from None
         self.metadata: dict[str, str] = dict(self._file.metadata() or {})

@@ -273,7 +273,10 @@ def _conditions(call: Mapping[str, Any]) -> str:
 def _before_and_after(calls: Sequence[Mapping[str, Any]], key: str) -> BeforeAndAfter | None:
     pairs = [(call[key]["returned"], call[key]["selected"]) for call in calls if key in call]
     known = [pair for pair in pairs if None not in pair]
-    return BeforeAndAfter(*np.mean(known, axis=0, dtype=np.float64).tolist()) if known else None
+    if not known:
+        return None
+    returned, selected = (float(np.mean(side, dtype=np.float64)) for side in zip(*known, strict=True))
+    return BeforeAndAfter(returned, selected)
 
 
 def _note_left_out(log: ShadowLog, others: int) -> Iterator[str]:

@@ -107,6 +107,7 @@ class OutputFolder:
         """The errors of a part; None if it is missing or incomplete: a copy or a full disk can have truncated it."""
         try:
             column = pq.read_table(self.part(rows.number), columns=["error"], partitioning=None)["error"]
+            column.validate(full=True)
         # A KeyError says that the column is missing.
         except (*PARQUET_ERRORS, KeyError):
             return None

@@ -299,6 +299,7 @@ TABLE = [
     Row("vectors: Parquet", ENDS, "2", compare(*PARQUET), files("vectors.parquet", {
         **CUT, "NaN": partial(as_parquet, lambda columns: columns | {"vector": [[float("nan")] * 8] * 4}),
         "null": partial(as_parquet, lambda columns: columns | {"vector": [None, *columns["vector"][1:]]}),
+        "not UTF-8": lambda whole: whole.replace(b"bread", b"br\xe9ad"),
     })),
     Row("the cache of embeddings", ENDS, "2", compare(), files("cache/embeddings.sqlite", {
         "truncated": cut, "no database": b"no database at all" * 9,

@@ -14,6 +14,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ._parsing import parse_json
 from .errors import InvalidInputError, InvalidParameterError
 
 # Of the lines that retrieval/shadow.py writes to the log setselect.shadow, and evaluation/shadow_log.py reads.
@@ -113,8 +114,8 @@ class Journal:
         *lines, torn = content.split(b"\n")
         for number, line in enumerate(lines, 1):
             value = None
-            with contextlib.suppress(ValueError):
-                value = json.loads(line)
+            with contextlib.suppress(InvalidInputError):
+                value = parse_json(line)
             yield number, value
         start = self._start if lines or not self._header else self._header
         if torn[: len(start)] != start[: len(torn)]:

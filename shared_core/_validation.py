@@ -47,10 +47,15 @@ _short.maxlevel = 2
 
 def quoted(value: object) -> str:
     """``value`` as messages show it: its repr on one line, shortened to MAX_QUOTED printable characters."""
-    # The repr of an array has several lines.
-    text = re.sub(r"\s*\n\s*", " ", _short.repr(value))
-    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    text = printable(_short.repr(value))
     return text if len(text) <= MAX_QUOTED else f"{text[: MAX_QUOTED - 3]}..."
+
+
+def printable(text: str) -> str:
+    """``text`` on one line, with an escape in place of each character that a terminal does not print."""
+    # The repr of an array has several lines.
+    text = re.sub(r"\s*\n\s*", " ", text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
@@ -164,7 +169,8 @@ def _without_tensors(values: Any) -> Any:
 
 def as_float64(values: ArrayLike, what: str) -> NDArray[np.float64]:
     """A float64 copy of ``values``; a number too large for float64 becomes inf."""
-    with np.errstate(over="ignore"):
+    # A signalling NaN warns where another NaN does not.
+    with np.errstate(over="ignore", invalid="ignore"):
         copy: NDArray[np.float64] = as_numeric(values, what).astype(np.float64)
     return copy
 

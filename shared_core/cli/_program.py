@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from .._argument_names import rename_arguments
 from ..errors import SetSelectError
 from . import COMMANDS
-from ._terminal import COULD_NOT_RUN, CRASHED, EXIT_CODES, message_console
+from ._terminal import CRASHED, EXIT_CODES, message_console, stop
 
 _STYLE: dict[str, Any] = {
     "add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False,
@@ -25,12 +25,26 @@ _STYLE: dict[str, Any] = {
 
 
 class _Command(TyperCommand):
-    """A command in whose messages the arguments of the library have the names of the command's options."""
+    """A command that ends with a message and the exit code 2 where its files, its options or the machine are at fault.
+
+    In its messages the arguments of the library have the names of the command's options.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         options = [parameter for parameter in self.params if isinstance(parameter, TyperOption)]
-        with rename_arguments({option.name: option.opts[0] for option in options if option.name}):
-            return super().invoke(ctx)
+        try:
+            with rename_arguments({option.name: option.opts[0] for option in options if option.name}):
+                return super().invoke(ctx)
+        except MemoryError:
+            stop(message_console(), "there is not enough memory")
+        except _expected_errors() as error:
+            stop(message_console(), "; ".join([str(error), *getattr(error, "__notes__", [])]))
+
+
+def _expected_errors() -> tuple[type[Exception], ...]:
+    """The errors that are no fault of setselect: also those of the package openai, if it is in use."""
+    of_endpoint = (sys.modules["openai"].OpenAIError,) if "openai" in sys.modules else ()
+    return (SetSelectError, ImportError, OSError, *of_endpoint)
 
 
 class _Program(TyperGroup):
@@ -76,12 +90,6 @@ def run() -> None:
     say = message_console()
     try:
         app()
-    except MemoryError:
-        say.print("error: there is not enough memory")
-        sys.exit(COULD_NOT_RUN)
-    except (SetSelectError, OSError) as error:
-        say.print(Text(f"error: {error}"))
-        sys.exit(COULD_NOT_RUN)
     # Any exception: a fault of ours has an exit code of its own, and the message says where to report it.
     except Exception:
         versions = f"setselect {version('setselect')} (Python {platform.python_version()})"

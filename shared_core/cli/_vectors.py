@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from .._parsing import open_npy
 from .._validation import as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from ..evaluation.corpus import ReadResult
@@ -105,12 +106,7 @@ class VectorOptions:
 
 def read_rows(path: Path | str, rows: Sequence[int], lines: int, what: str) -> NDArray[Any]:
     """These rows (n, d) of a .npy file that has a row for each of the ``lines`` that are not blank."""
-    try:
-        vectors = np.lib.format.open_memmap(path, mode="r")
-    except OSError as error:
-        raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise InvalidInputError(f"{path} is not a .npy file of numbers: {quoted(str(error))}") from error
+    vectors = open_npy(path)
     if vectors.ndim != 2 or len(vectors) != lines or not vectors.shape[1]:
         raise InvalidInputError(
             f"{path}: vectors must have shape ({lines}, d), a row for each line of {what} that is not blank, got "

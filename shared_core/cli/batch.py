@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,8 +9,9 @@ import typer
 from rich.text import Text
 
 from .._argument_names import rename_arguments
+from .._parsing import parse_json
 from .._validation import quoted
-from ..errors import InvalidParameterError, SetSelectError
+from ..errors import InvalidInputError, InvalidParameterError
 from ..selection.sizes import DEFAULT_K
 from ..selectors.registry import DEFAULT_SELECTOR, capabilities_of, make_selector
 from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, stop
@@ -93,8 +93,6 @@ def batch(
                 relevance_scale=scale, concurrency=workers if ray or workers > 1 else None,
                 threads=threads, block_rows=block_rows, progress=say.is_terminal,
             )  # fmt: skip
-    except (SetSelectError, ImportError, OSError) as error:
-        stop(say, str(error))
     except KeyboardInterrupt:
         stop(say, f"stopped; the parts in {out} are kept, and the same command resumes")
     resumed = f", {done.resumed} of them from an earlier run" if done.resumed else ""
@@ -113,7 +111,7 @@ def _parameters(texts: list[str]) -> dict[str, Any]:
         if name in parameters:
             raise InvalidParameterError(f"--parameter {name} is given twice")
         try:
-            parameters[name] = json.loads(value)
-        except ValueError:
+            parameters[name] = parse_json(value)
+        except InvalidInputError:
             parameters[name] = value
     return parameters

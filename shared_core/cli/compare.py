@@ -14,7 +14,7 @@ from rich.text import Text
 
 from .._files import write_atomically
 from .._validation import quoted
-from ..errors import InvalidParameterError, SetSelectError
+from ..errors import InvalidParameterError
 from ..evaluation.compare import Embed, check_options, need_extra
 from ..evaluation.compare import compare as compare_methods
 from ..evaluation.corpus import read_documents, read_queries
@@ -204,8 +204,6 @@ def compare(
             show_comparison(result_console(), comparison)
         if out is not None:
             result_console().print(Text(f"\nWritten: {out}"), soft_wrap=True)
-    except (SetSelectError, ImportError, OSError) as error:
-        stop(say, str(error))
     except KeyboardInterrupt:
         stop(
             say,

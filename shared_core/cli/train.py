@@ -24,7 +24,7 @@ from rich.text import Text
 from .._files import hold_lock, remove_leftovers, write_atomically
 from .._libraries import import_library
 from .._validation import is_missing, quoted
-from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
+from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ..evaluation.corpus import Problem, text_of
 from ..evaluation.reading import JSON_SUFFIXES, json_lines, unpacked
 from ..learning.feedback.coverage import CoverageFeedback, Feedback
@@ -158,8 +158,6 @@ def train(
             )
             fitted.kernel.save(files.kernel)
             plot(files.plot, fitted, f"{pool.name}: {objective}, k = {k}")
-    except expected_errors() as error:
-        stop(say, "; ".join([str(error), *getattr(error, "__notes__", [])]))
     except KeyboardInterrupt:
         stop(say, f"interrupted: what is done so far is kept beside {out}; run the same command again to resume")
     show_result(result_console(), fitted, files)
@@ -307,12 +305,6 @@ def _own_code(what: str) -> Iterator[None]:
         yield
     except Exception as error:
         raise InvalidParameterError(f"--feedback {what}: {type(error).__name__}: {error}") from error
-
-
-def expected_errors() -> tuple[type[Exception], ...]:
-    """The errors that end the command with a message: also those of the package openai, if it is in use."""
-    of_endpoint = (sys.modules["openai"].OpenAIError,) if "openai" in sys.modules else ()
-    return (SetSelectError, ImportError, OSError, *of_endpoint)
 
 
 def ask_consent(say: Console, yes: bool, estimate: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from .._argument_names import argument_name
+from .._parsing import as_float, is_text
 from .._validation import as_plain, is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from .reading import TEXT_SUFFIXES, RawRecord, as_records, read_records, unpacked
@@ -240,7 +241,7 @@ def as_document(
         _read_id(record, _DOCUMENT_IDS, default_id, id_key),
         text_of(record, (text_key or "text",)),
         read_names(record, "subtopics"),
-        "" if title is None else str(title),
+        "" if title is None else _check_text(str(title), "title"),
         None if source is None else as_name(source, "source"),
         None if cost is None else as_number(cost, "cost", least=0),
     )
@@ -304,7 +305,7 @@ def text_of(record: Mapping[str, Any], keys: tuple[str, ...]) -> str:
     """The text under the first of the keys with a value; ``InvalidInputError`` if there is no text."""
     text = as_plain(first_value(record, keys))
     if isinstance(text, str):
-        return text
+        return _check_text(text, next(key for key in keys if key in record))
     key = next((key for key in keys if key in record), None)
     if key is None:
         raise InvalidInputError(_no_key(keys, record))
@@ -410,11 +411,7 @@ def _read_scores(record: Mapping[str, Any], key: str) -> dict[str, float]:
 
 def as_number(value: Any, what: str, least: float = -math.inf) -> float:
     """A finite number; the cell of a table holds it as a string."""
-    plain = as_plain(value)
-    try:
-        number = math.nan if isinstance(plain, bool) else float(plain)
-    except (TypeError, ValueError):
-        number = math.nan
+    number = as_float(as_plain(value))
     if not math.isfinite(number) or number < least:
         bound = "" if least == -math.inf else f" of at least {least:g}"
         raise InvalidInputError(f"{quoted(what)} must be a finite number{bound}, got {quoted(value)}")
@@ -429,7 +426,13 @@ def as_name(value: Any, what: str) -> str:
         plain = int(plain)
     if isinstance(plain, bool) or not isinstance(plain, (str, int, UUID)) or is_missing(plain):
         raise InvalidInputError(f"{quoted(what)} must be a string or a whole number, got {quoted(value)}")
-    return str(plain)
+    return _check_text(str(plain), what)
+
+
+def _check_text(text: str, what: str) -> str:
+    if not is_text(text):
+        raise InvalidInputError(f"{quoted(what)} holds a lone surrogate, half of a character, got {quoted(text)}")
+    return text
 
 
 def _add(items: dict[str, _Item], item: _Item) -> None:

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .._argument_names import argument_name
+from .._parsing import parse_object
 from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from .corpus import Document, Problem, Query, ReadResult, as_name, read_documents, read_queries, value_of
-from .reading import JSON_SUFFIXES, parse_lines, parse_object, unpacked
+from .reading import JSON_SUFFIXES, parse_lines, unpacked
 
 # A first line whose last column has one of these names is a head.
 _HEADS = ("score", "relevance", "rel", "grade", "judgement", "judgment", "label")

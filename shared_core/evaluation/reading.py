@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
-import re
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase, StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .._parsing import decode_text, is_text, parse_json, parse_object
 from ..errors import InvalidInputError, InvalidParameterError
 
 TEXT_SUFFIXES = (".txt", ".md")
@@ -69,7 +68,7 @@ def parse_lines(path: Path, parse: Callable[[str], Any]) -> Iterator[RawRecord]:
     """What ``parse`` makes of each line that is not blank; one that it refuses (InvalidInputError) has a problem."""
 
     def read(line: bytes) -> Any:
-        return parse(_decode(line))
+        return parse(decode_text(line))
 
     with _open(path) as file:
         for number, line in enumerate(file, 1):
@@ -93,13 +92,13 @@ def _table_rows(path: Path, delimiter: str, several: Collection[str]) -> Iterato
         text = file.read().decode("utf-8-sig", errors="surrogateescape")
     rows = _split_rows(list(StringIO(text, newline="")), delimiter)
     columns = [name.strip() for name in next(rows, (1, []))[1]]
-    if not _is_utf8(columns):
+    if not is_text("".join(columns)):
         raise InvalidInputError(f"{path}:1: not UTF-8: save the file as UTF-8")
 
     def read(cells: list[str]) -> dict[str, Any]:
         if len(cells) != len(columns):
             raise InvalidInputError(f"{len(cells)} cells under {len(columns)} columns")
-        if not _is_utf8(cells):
+        if not is_text("".join(cells)):
             raise InvalidInputError("not UTF-8")
         return {name: _cell(name, cell, name in several) for name, cell in zip(columns, cells, strict=True)}
 
@@ -135,7 +134,7 @@ def _cell(name: str, cell: str, several: bool) -> Any:
     if not several:
         return cell if name == "text" else cell.strip()
     if cell.lstrip().startswith(("[", "{")):
-        return _parse_json(cell)
+        return parse_json(cell)
     return [part.strip() for part in cell.split(";") if part.strip()]
 
 
@@ -148,7 +147,7 @@ def _text_files(folder: Path) -> Iterator[RawRecord]:
 
 
 def _whole_text(file: Path) -> str:
-    text = _decode(file.read_bytes())
+    text = decode_text(file.read_bytes())
     if not text.strip():
         raise InvalidInputError("the file is empty")
     return text
@@ -159,30 +158,3 @@ def _record(file: str, line: int | None, default_id: str, read: Callable[[Any], 
         return RawRecord(file, line, default_id, read(data))
     except (InvalidInputError, OSError) as error:
         return RawRecord(file, line, default_id, None, str(error))
-
-
-def _decode(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InvalidInputError("not UTF-8") from None
-
-
-def _is_utf8(cells: Iterable[str]) -> bool:
-    return not re.search("[\udc80-\udcff]", "".join(cells))
-
-
-def _parse_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        # str(error) would name line 1, whatever the line of the file.
-        raise InvalidInputError(f"not JSON: {error.msg} at column {error.colno}") from None
-
-
-def parse_object(line: str) -> dict[str, Any]:
-    """The JSON object of a line."""
-    value = _parse_json(line)
-    if not isinstance(value, dict):
-        raise InvalidInputError(f"expected a JSON object, got {type(value).__name__}")
-    return value

@@ -185,7 +185,7 @@ def parse_setting(text: str) -> tuple[Setting, Selector]:
                     f"{quoted(part)} must be parameter=value, each parameter once, as in 'mmr lambda_mult=0.7'"
                 )
             # A number, True, False or None; else a text.
-            with suppress(ValueError, SyntaxError):
+            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
                 value = ast.literal_eval(value)
             parameters[key] = value
         return named(name, **parameters)

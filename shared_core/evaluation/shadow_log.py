@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,16 +12,68 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._files import SHADOW_LOG_VERSION
-from .._validation import quoted
+from .._parsing import as_float
+from .._validation import printable, quoted
 from ..errors import InvalidInputError
 from .corpus import Problem
 from .reading import json_lines
 from .results import counted, number, percent
 
 _CONDITIONS = ("k", "fetch_k", "selector", "settings")
-_KEYS = ("returned", "selected", "relevance", "redundancy", "milliseconds", *_CONDITIONS)
 # The questions that the summary names as those whose results change most.
 _MOST = 5
+
+
+_Check = Callable[[Any], bool]
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    # The sum of all numbers of a log must be finite too.
+    return isinstance(value, (int, float)) and abs(as_float(value)) < 1e300
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and value > 0
+
+
+def _is_setting(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float))
+
+
+def _or_null(check: _Check) -> _Check:
+    return lambda value: value is None or check(value)
+
+
+def _list_of(check: _Check) -> _Check:
+    return lambda value: isinstance(value, list) and all(map(check, value))
+
+
+def _object_of(check: _Check, *needed: str) -> _Check:
+    return lambda value: isinstance(value, dict) and {*needed} <= value.keys() and all(map(check, value.values()))
+
+
+_STRING, _STRINGS = (_is_string, "a string"), (_list_of(_is_string), "a list of strings")
+_SIZE = _or_null(_is_size), "a whole number of at least 1, or null"
+_PAIR = (
+    _object_of(_or_null(_is_number), "returned", "selected"),
+    "an object with 'returned' and 'selected', each a number or null",
+)
+_SETTINGS = _object_of(_is_setting, "selector"), "an object with 'selector' and no lists or objects in it"
+# What retrieval/shadow.py writes for a call: each key, the check of its value, and what the value must be.
+_NEEDED: dict[str, tuple[_Check, str]] = {
+    "query": _STRING, "returned": _STRINGS, "selected": _STRINGS, "relevance": _PAIR, "redundancy": _PAIR,
+    "milliseconds": (_is_number, "a number"), "k": _SIZE, "fetch_k": _SIZE, "selector": _STRING, "settings": _SETTINGS,
+}  # fmt: skip
+_KEYS = _NEEDED | {
+    "time": _STRING, "queries": _STRINGS, "candidates": (_is_number, "a number"), "sum_cosine": _PAIR, "costs": _PAIR,
+    "gains": (_list_of(_or_null(_is_number)), "a list of numbers and nulls"),
+    "referred_by": (_list_of(_or_null(_is_string)), "a list of strings and nulls"),
+    "copies": (_object_of(_is_string), "an object with strings"),
+}  # fmt: skip
 
 
 class ShadowLog(NamedTuple):
@@ -123,7 +175,7 @@ def read_log(path: Path | str) -> ShadowLog:
             if fault:
                 problems.append(Problem(record.file, record.line, fault))
             elif record.record["error"] is not None:
-                failures.append(Problem(record.file, record.line, record.record["error"]))
+                failures.append(Problem(record.file, record.line, printable(record.record["error"])))
             else:
                 calls.append(record.record)
     except OSError as error:
@@ -175,10 +227,12 @@ def compare_log(log: ShadowLog | Path | str) -> LogSummary:
     replaced = np.array([len(before - after) for before, after in sets])
     shares = replaced / [max(len(before), 1) for before, _ in sets]
     most = [i for i in np.argsort(-shares, kind="stable")[:_MOST].tolist() if shares[i]]
-    times = [call["milliseconds"] for call in calls]
-    name, *others = calls[0]["settings"].items()
+    times = np.array([call["milliseconds"] for call in calls], np.float64)
+    settings = dict(calls[0]["settings"])
+    name = settings.pop("selector")
+    others = [key if value is None else f"{key}={value}" for key, value in settings.items()]
     return LogSummary(
-        " ".join([str(name[1]), *(key if value is None else f"{key}={value}" for key, value in others)]),
+        printable(" ".join([str(name), *others])),
         len(calls),
         float(np.mean([before != after for before, after in sets])),
         float(replaced.mean()),
@@ -198,9 +252,17 @@ def _find_fault(record: Mapping[str, Any]) -> str | None:
     if "version" not in record or "query" not in record or "error" not in record:
         return "this is no line of the log setselect.shadow: it needs 'version', 'query' and 'error'"
     if record["version"] != SHADOW_LOG_VERSION:
-        return f"the line has version {record['version']}, and this setselect reads version {SHADOW_LOG_VERSION}"
-    missing = [key for key in _KEYS if key not in record]
-    return f"there is no {quoted(missing[0])}" if missing and record["error"] is None else None
+        return (
+            f"the line has version {quoted(record['version'])}, and this setselect reads version {SHADOW_LOG_VERSION}"
+        )
+    if record["error"] is not None:
+        return None if isinstance(record["error"], str) else "'error' must be a string or null"
+    for key, (is_right, what) in _KEYS.items():
+        if key not in record and key in _NEEDED:
+            return f"there is no {quoted(key)}"
+        if key in record and not is_right(record[key]):
+            return f"{quoted(key)} must be {what}, got {quoted(record[key])}"
+    return None
 
 
 def _conditions(call: Mapping[str, Any]) -> str:
@@ -211,7 +273,10 @@ def _conditions(call: Mapping[str, Any]) -> str:
 def _before_and_after(calls: Sequence[Mapping[str, Any]], key: str) -> BeforeAndAfter | None:
     pairs = [(call[key]["returned"], call[key]["selected"]) for call in calls if key in call]
     known = [pair for pair in pairs if None not in pair]
-    return BeforeAndAfter(*np.mean(known, axis=0).tolist()) if known else None
+    if not known:
+        return None
+    returned, selected = (float(np.mean(side, dtype=np.float64)) for side in zip(*known, strict=True))
+    return BeforeAndAfter(returned, selected)
 
 
 def _note_left_out(log: ShadowLog, others: int) -> Iterator[str]:

@@ -9,10 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from .._files import write_atomically
-from .._validation import quoted
+from .._parsing import SafetensorsFile, parse_json
 from ..errors import InvalidInputError, InvalidParameterError
 from .settings import describe_differences
 
@@ -29,7 +32,8 @@ def write_checkpoint(
     metadata = {"format": FORMAT, "version": str(FORMAT_VERSION)}
     metadata |= {"settings": json.dumps(settings), "state": json.dumps(state)}
     plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    write_atomically(path, save(plain, {**metadata, "sha256": _digest(plain, metadata)}))
+    arrays = {name: tensor.cpu().numpy() for name, tensor in plain.items()}
+    write_atomically(path, save(plain, {**metadata, "sha256": _digest(arrays, metadata)}))
 
 
 def read_checkpoint(
@@ -39,38 +43,32 @@ def read_checkpoint(
 
     With ``partly`` only the given settings are compared; the file may have further ones.
     """
-    from safetensors import SafetensorError, safe_open
-
     if not Path(path).exists():
         return None
     try:
-        with safe_open(os.fspath(path), framework="pt") as file:
-            metadata = dict(file.metadata() or {})
-            if (metadata.get("format"), metadata.get("version")) != (FORMAT, str(FORMAT_VERSION)):
-                raise InvalidInputError(
-                    f"{path}: not a checkpoint of version {FORMAT_VERSION}, which this setselect reads: remove the "
-                    "file to start again, or name another one"
-                )
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if metadata.pop("sha256", None) != _digest(tensors, metadata):
-            raise InvalidInputError(f"{path}: the file is damaged; remove it to start again")
-    except SafetensorError as error:
+        file = SafetensorsFile(path)
+        metadata = file.metadata
+        if (metadata.get("format"), metadata.get("version")) != (FORMAT, str(FORMAT_VERSION)):
+            raise InvalidInputError(f"not a checkpoint of version {FORMAT_VERSION}, which this setselect reads")
+        arrays = {name: file.read(name) for name in file.names}
+        if metadata.pop("sha256", None) != _digest(arrays, metadata):
+            raise InvalidInputError("the file is damaged")
+        then = parse_json(metadata["settings"])
+    except InvalidInputError as error:
         raise InvalidInputError(
-            f"{path}: truncated, or not a checkpoint ({quoted(str(error))}); remove the file to start again"
+            f"{path}: not a checkpoint that can be used: {error}; remove the file to start again, or name another one"
         ) from None
-    then = json.loads(metadata["settings"])
     differing = describe_differences({name: then.get(name) for name in settings} if partly else then, settings)
     if differing:
         raise InvalidParameterError(
             f"{path}: started with other settings or labels: {differing}. Remove the file, or name another one"
         )
-    return tensors, json.loads(metadata["state"])
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}, parse_json(metadata["state"])
 
 
-def _digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+def _digest(arrays: Mapping[str, NDArray[np.generic]], metadata: Mapping[str, str]) -> str:
     """A SHA-256 of all parts of a checkpoint. safetensors notices damage to its header only."""
     digest = hashlib.sha256(json.dumps(sorted(metadata.items())).encode())
-    for name, tensor in sorted(tensors.items()):
-        array = tensor.cpu().numpy()
+    for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
     return digest.hexdigest()

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from .._files import remove_leftovers
-from ..errors import InvalidParameterError, warn
+from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..selectors.coverage import Coverage
 from ..selectors.ndpp import NDPP
 from ..selectors.registry import Selector
@@ -48,7 +48,13 @@ class Run:
         if checkpoint is not None:
             remove_leftovers(checkpoint)
         if state is not None:
-            self._load(*state)
+            try:
+                self._load(*state)
+            # Somebody can give a file with other content a right SHA-256.
+            except (LookupError, TypeError, ValueError, AttributeError, RuntimeError):
+                raise InvalidInputError(
+                    f"{checkpoint}: does not fit this run; remove the file to start again"
+                ) from None
             return
         # The last NDPP is the start of the fit. Without it, a fit that keeps epoch 0 could seem to have learned.
         start = NDPP(relevance_mapping="exponential", temperature=settings.temperature, ridge=0)

@@ -240,8 +240,8 @@ class CachedEmbedding:
     def _errors_named(self) -> Iterator[None]:
         try:
             yield
-        # A damaged cell is a ValueError.
-        except (sqlite3.Error, OSError, ValueError) as error:
+        # A damaged cell is a ValueError, and one of another type a TypeError.
+        except (sqlite3.Error, OSError, ValueError, TypeError) as error:
             raise InvalidInputError(
                 f"the cache of embeddings, {self.path}, cannot be used: {error}. If the file is damaged, delete it"
             ) from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import unicodedata
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from threading import Lock
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike
 from .._validation import check_integer, check_one_of, quoted
 from ..errors import InvalidParameterError, PerspectiveError, warn
 from ..perspective import PAP
+from ..texts.words import normalise
 
 PERSPECTIVE_VECTORS = ("text", "difference")
 # A difference of two embeddings below this share of the query's length is only the rounding error of float32.
@@ -270,4 +270,4 @@ def _read_answer(answer: Any, query: str) -> tuple[QueryParts, str]:
 
 def _words(text: str) -> set[str]:
     """The words of ``text`` without case and punctuation."""
-    return set(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+    return set(_WORD.findall(normalise(text).casefold()))

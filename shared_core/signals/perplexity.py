@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import Journal, hold_lock
+from .._parsing import as_float
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..scaling import Scale, rescale
@@ -211,8 +213,11 @@ def _read_scores(journal: Journal) -> dict[str, float]:
     scores: dict[str, float] = {}
     for number, entry in journal.read():
         try:
-            scores[entry["key"]] = float(entry["log_probability"])
-        except (ValueError, TypeError, KeyError):
+            key, score = entry["key"], as_float(entry["log_probability"])
+        except (TypeError, KeyError):
             raise journal.error(number) from None
+        if not isinstance(key, str) or math.isnan(score):
+            raise journal.error(number)
+        scores[key] = score
     journal.begin()
     return scores

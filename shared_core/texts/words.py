@@ -35,8 +35,9 @@ _UNSPACED = re.compile(f"[{UNSPACED}]+")
 _OPTIONAL = re.compile(
     "[\u00ad\u200b-\u200d\u2060\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]+"
 )
-# More marks on one letter than any language has. The time of NFKC is quadratic in their number.
-_MARKS = re.compile(r"([^\w\x00-\x7f]{30})[^\w\x00-\x7f]+")
+# More marks on one letter than any language has. The time of NFKC is quadratic in their number. The voiced marks of
+# half-width katakana are letters to Python's \w, and marks after NFKC.
+_MARKS = re.compile(r"((?:(?![\x00-\x7f])[\W\uff9e\uff9f]){30})(?:(?![\x00-\x7f])[\W\uff9e\uff9f])+")
 # What stands between words outside of ASCII. The vowel signs of Indian scripts are no letters to Python's \w.
 _BETWEEN = re.compile(r"[^\w\x00-\x7f\u0300-\u036f\u0900-\u0963\u0966-\u0dff]+")
 # The same for ASCII: what is no letter, digit or underscore becomes a space. The bytes of other characters stay.

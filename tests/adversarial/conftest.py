@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import shlex
 import sys
@@ -59,6 +60,13 @@ collect_ignore = ["without_numba"]
 _CURRENT = pytest.StashKey[int]()
 # Pieces that break readers more often than random bytes do.
 _NASTY = (b"\0", b"\xff", b"\xef\xbb\xbf", b"\\", b'"', b"\r\n", b"\t", b",", b";", b"{", b"]", b"null", b"1e999")
+# Values, as JSON writes them, of every type, and such as break readers.
+_VALUES = (
+    "null", "true", "0", "-1", "5", "0.5", "NaN", "Infinity", "1e999", "-1e308", "9" * 25, "9" * 400, "9" * 5000,
+    '""', '" "', '"x"', '"5"', '"\\ud800"', '"\\u0000\\u001b[31m"', '"\\u202e"', f'"{"y" * 9000}"', "[]", "{}", "[[]]",
+    "[null]", '["x", 5]', '["x", "x"]', '{"x": {"y": []}}', '{"returned": "x", "selected": []}', "[" * 90 + "]" * 90,
+    "[" * 2000 + "]" * 2000, "[" * 100_000, '{"x":' * 100_000, "oops",
+)  # fmt: skip
 # Lengths that are wrong in binary files.
 _NUMBERS = (0, 1, 1 << 20, (1 << 31) - 1, (1 << 32) - 1, 1 << 33, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
 
@@ -77,6 +85,39 @@ def damage(data: bytes, rng: np.random.Generator) -> bytes:
         # One damage in ten cuts the end off.
         data = (data[:start] + piece + (b"" if rng.random() < 0.1 else rest)) or b"\0"
     return data
+
+
+def change_values(data: bytes, rng: np.random.Generator) -> bytes:
+    """JSON lines with one to three changes in a line: of a value, a key, or the depth at any place."""
+    lines = data.splitlines()
+    at = int(rng.choice([row for row, line in enumerate(lines) if line.strip()]))
+    # In a list, the value itself can be changed like those inside it.
+    line = [json.loads(lines[at])]
+    for _ in range(int(rng.integers(1, 4))):
+        holder, key = _find_place(line, rng)
+        # A mark takes the place of a value that json cannot write.
+        mark = f"\0{rng.integers(len(_VALUES))}\0"
+        if isinstance(holder, dict) and rng.random() < 0.2:
+            holder[mark] = holder.pop(key)
+        else:
+            holder[key] = mark if rng.random() < 0.9 else [holder[key]]
+    text = json.dumps(line[0])
+    for number, value in enumerate(_VALUES):
+        mark = json.dumps(f"\0{number}\0")
+        name = value if value.startswith('"') else json.dumps(value[:20])
+        text = text.replace(f"{mark}:", f"{name}:").replace(mark, value)
+    lines[at] = text.encode()
+    return b"\n".join(lines) + b"\n"
+
+
+def _find_place(line: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    """A list or object inside the value of a line, and a key or a row of it."""
+    holder, key = line, 0
+    while isinstance(holder[key], (dict, list)) and holder[key] and rng.random() < 0.8:
+        holder = holder[key]
+        keys = list(holder) if isinstance(holder, dict) else range(len(holder))
+        key = keys[rng.integers(len(keys))]
+    return holder, key
 
 
 def run_program(*arguments: object) -> tuple[int, str, str]:

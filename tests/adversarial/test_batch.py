@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.adversarial.conftest import Cases, damage
-from tests.shared_core.batch.dataset.corpus import flat_index, table, write_queries
+from tests.shared_core.batch.dataset.corpus import flat_index, names, queries, table, write_queries
 
 ROOT = Path(__file__).parents[2]
 PARTS = 23
@@ -106,11 +107,37 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def other() -> Iterator[subprocess.Popen[str]]:
-    """Another process that runs ``setselect batch``."""
+    """Another process that runs ``setselect``."""
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", _READER], cwd=ROOT, stderr=subprocess.DEVNULL, **pipes) as process:
         yield process
         process.communicate()
+
+
+def run_in(other: subprocess.Popen[str], *arguments: object) -> tuple[int, str]:
+    assert other.stdin is not None
+    assert other.stdout is not None
+    print(json.dumps([*map(str, arguments)]), file=other.stdin, flush=True)
+    code, said = json.loads(other.stdout.readline())
+    return code, said
+
+
+def test_damaged_vectors_of_a_comparison_are_named_or_read(
+    cases: Cases, tmp_path: Path, other: subprocess.Popen[str]
+) -> None:
+    rows = pa.table({"id": names(), "vector": list(queries())})
+    files: list[object] = []
+    for name, option in (("documents", "vectors"), ("queries", "query-vectors")):
+        (tmp_path / f"{name}.jsonl").write_text("".join(f'{{"id": "{i}", "text": "of {i}"}}\n' for i in names()[:5]))
+        pq.write_table(rows.slice(0, 5), tmp_path / f"{name}.parquet")
+        files += [f"--{name}", tmp_path / f"{name}.jsonl", f"--{option}", tmp_path / f"{name}.parquet"]
+    path = tmp_path / "documents.parquet"
+    whole = path.read_bytes()
+    for _, rng in cases(share=0.05, at_most=500):
+        path.write_bytes(damage(whole, rng))
+        code, said = run_in(other, "compare", *files, "--k", 1, "--fetch-k", 3)
+        assert code in (0, 2), said
+        assert code == 0 or str(path) in said, said
 
 
 @pytest.mark.parametrize("damaged", ["queries.parquet", "sets/_settings.json", "sets/part-00002.parquet"])
@@ -120,11 +147,7 @@ def test_a_damaged_file_is_named_or_read_or_written_again(
     def run() -> tuple[int, str]:
         files = ["--queries", "queries.parquet", "--index", "index.faiss", "--out", "sets"]
         arguments = [str(tmp_path / one) if one[0] != "-" else one for one in files]
-        assert other.stdin is not None
-        assert other.stdout is not None
-        print(json.dumps(["batch", *arguments, *MMR, "--block-rows", "100"]), file=other.stdin, flush=True)
-        code, said = json.loads(other.stdout.readline())
-        return code, said
+        return run_in(other, "batch", *arguments, *MMR, "--block-rows", "100")
 
     flat_index(tmp_path / "index.faiss")
     pq.write_table(table(), tmp_path / "queries.parquet", row_group_size=60)

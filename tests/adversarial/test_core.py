@@ -239,8 +239,9 @@ def test_a_selection_with_a_kernel_is_that_of_the_reference(cases: Cases) -> Non
 
 VALUES = (
     "NaN", "-1", "0", "1e400", "1e-320", "", "[]", "{}", "1\n", '["a", "a", "b", "c", "d"]', "[[], 1, 2, 3, 4]",
-    "[1.5, 1, 2, 3, 4]", '"abcde"', None, 1, [],
+    "[1.5, 1, 2, 3, 4]", '"abcde"', None, 1, [], "9" * 5000, "[" * 100_000, "[" + "9" * 5000 + "]", '["\\ud800"]', "٣",
 )  # fmt: skip
+DTYPES = ["BF16", "F16", "F32", "I64", "U8", "BOOL", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F6_E2M3", "F4", "C64"]
 
 
 def damage_kernel(content: bytes, rng: Rng) -> bytes:
@@ -249,9 +250,15 @@ def damage_kernel(content: bytes, rng: Rng) -> bytes:
     head, body = json.loads(content[8 : 8 + size]), content[8 + size :]
     arrays = [name for name in head if name != "__metadata__"]
     array = arrays[rng.integers(len(arrays))]
-    match rng.integers(6):
+    match rng.integers(7):
         case 0 | 1 | 2:
             return damage(content, rng)
+        case 5:
+            # A dtype of another size also takes another shape, so that safetensors reads the file.
+            dtype = DTYPES[rng.integers(len(DTYPES))]
+            bits = int("".join(c for c in dtype.split("_")[0] if c.isdigit()) or 8)
+            *shape, last = head[array]["shape"]
+            head[array] |= {"dtype": dtype, "shape": [*shape, last * 64 // bits]}
         case 3:
             metadata = head["__metadata__"]
             metadata[list(metadata)[rng.integers(len(metadata))]] = VALUES[rng.integers(len(VALUES))]

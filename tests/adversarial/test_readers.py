@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 import json
 import re
 from collections.abc import Callable
@@ -12,11 +14,17 @@ import numpy as np
 import pytest
 
 from shared_core import LinearKernel, LowRankKernel, SetSelectError
+from shared_core._files import Journal
+from shared_core.cli._vectors import read_rows
 from shared_core.evaluation.corpus import ReadResult, read_documents, read_queries
 from shared_core.evaluation.qrels import read_qrels
+from shared_core.evaluation.shadow_log import compare_log
+from shared_core.learning.labels.label_file import LabelFile
 from shared_core.signals.embedding_models import CachedEmbedding
-from tests.adversarial.conftest import Cases, damage, run_program
+from shared_core.signals.perplexity import _read_scores as read_scores
+from tests.adversarial.conftest import Cases, change_values, damage, run_program
 from tests.embedding import embed
+from tests.shared_core.evaluation.test_shadow_log import call
 
 JSON_LINES = b"""\
 {"id": "a", "text": "The river carries water.", "subtopics": ["river", "water"]}
@@ -39,6 +47,19 @@ JUDGEMENTS = {
     "beir": b'query-id\tcorpus-id\tscore\nb\ta\t1\nb\t"<""c"">"\t0\n\n1\tb\t2\nc\ta\t1\n',
     "diversity": b"b 1 a 1\nb 2 a 1\nb 2 c 0\n1 0 b 2\nc 1 a 1\n",
 }
+_DOCUMENT = '{"id": "%s", "text": "It holds %s.", "title": "%s", "subtopics": ["x"], "source": "s", "cost": 3}\n'
+_QUERY = (
+    '{"id": "%s", "text": "What holds %s?", "gold": ["%s"], "answers": ["holds"], "subtopics": {"x": ["a", "b"]}, '
+    '"scores": {"a": 0.5, "b": 0.1, "c": 2, "d": 1}, "root": "r"}\n'
+)
+COMPARED = {
+    name: "".join(line % (id, id, id) for id in "abcd").encode()
+    for name, line in (("documents", _DOCUMENT), ("queries", _QUERY))
+}
+LOGGED: dict[str, Any] = {
+    "time": "2026-01-31", "queries": ["more"], "candidates": 50, "sum_cosine": {"returned": 0.5, "selected": None},
+    "gains": [0.5, None], "referred_by": [None, "a"], "copies": {"b": "a"}, "costs": {"returned": 8, "selected": 4.5},
+}  # fmt: skip
 
 
 def check_message(error: SetSelectError, path: Path) -> None:
@@ -131,13 +152,153 @@ def test_compare_of_damaged_files(cases: Cases, tmp_path: Path) -> None:
         assert (code == 2) == told.splitlines()[-1].startswith("error: "), told
 
 
+@pytest.mark.parametrize("read", [read_documents, read_queries])
+def test_corpora_with_other_values(read: Callable[[Path], ReadResult[Any]], cases: Cases, tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    for _, rng in cases(share=0.5, at_most=20_000):
+        path.write_bytes(change_values(JSON_LINES, rng))
+        try:
+            found = read(path)
+        except SetSelectError as error:
+            check_message(error, path)
+            continue
+        assert all(str(problem).startswith(f"{path}:{problem.line}: ") for problem in found.problems)
+        # What is read can be written.
+        json.dumps([dataclasses.asdict(item) for item in found.items], default=dict, ensure_ascii=False).encode()
+
+
+def test_compare_of_corpora_with_other_values(cases: Cases, tmp_path: Path) -> None:
+    for _, rng in cases(share=0.05, at_most=1000):
+        for name, n in (("documents", 4), ("queries", 4)):
+            (tmp_path / f"{name}.jsonl").write_bytes(change_values(COMPARED[name], rng))
+            np.save(tmp_path / f"{name}.npy", rng.normal(size=(n, 8)))
+        out = tmp_path / f"report.{rng.choice(['html', 'json'])}"
+        files = [f"--{name}={tmp_path / name}.jsonl" for name in ("documents", "queries")]
+        rows = [f"--vectors={tmp_path}/documents.npy", f"--query-vectors={tmp_path}/queries.npy"]
+        code, _, told = run_program("compare", *files, *rows, "--k", 1, "--fetch-k", 3, "--out", out)
+        assert code in (0, 1, 2), told
+        assert (code == 1) == ("skipped " in told and "error: " not in told), told
+        assert code != 0 or out.exists()
+
+
+def test_judgements_with_other_values(cases: Cases, tmp_path: Path) -> None:
+    path = tmp_path / "qrels.jsonl"
+    line = b'{"query-id": "b", "corpus-id": "a", "score": 1}\n'
+    for _, rng in cases(share=0.3, at_most=20_000):
+        path.write_bytes(change_values(line * 3, rng))
+        try:
+            read_qrels(path)
+        except SetSelectError as error:
+            check_message(error, path)
+
+
+def test_logs_with_other_values(cases: Cases, tmp_path: Path) -> None:
+    path = tmp_path / "shadow.log"
+    lines = "".join(json.dumps(call(query, "abcd", "abce", **LOGGED)) + "\n" for query in ["one", "two", "three"])
+    for number, rng in cases(share=1, at_most=5000):
+        changed = change_values(lines.encode(), rng)
+        path.write_bytes(damage(changed, rng) if number % 3 == 2 else changed)
+        if number % 4:
+            # Faster than the command.
+            try:
+                assert str(compare_log(path)).replace("\n", "").isprintable()
+            except SetSelectError as error:
+                check_message(error, path)
+            continue
+        code, out, told = run_program("compare", "--log", path)
+        assert code in (0, 1, 2), told
+        assert (code == 0) == (told == "" and "Note: Left out: 1 line" not in out), told
+        assert code != 2 or told.startswith(f"error: {path}"), told
+        assert all(line.startswith(f"skipped {path}:") for line in told.splitlines() if code == 1)
+        # What a log says cannot steer a terminal.
+        assert (out + told).replace("\n", "").isprintable()
+
+
+def test_headers_of_arrays(cases: Cases, tmp_path: Path) -> None:
+    path = tmp_path / "rows.npy"
+    np.save(path, np.arange(24.0).reshape(3, 8))
+    content = path.read_bytes()
+    for number, rng in cases(share=1, at_most=20_000):
+        header = damage(content[:128], rng) if number % 2 else damage(content[:80], rng).ljust(128, b" ")
+        path.write_bytes(header + content[128:])
+        try:
+            rows = read_rows(path, [0, 1, 2], 3, "the texts")
+        except SetSelectError as error:
+            check_message(error, path)
+            continue
+        assert rows.shape[0] == 3
+
+
+@pytest.mark.parametrize("kind", ["labels", "scores"])
+def test_journals_with_other_values(kind: str, cases: Cases, tmp_path: Path) -> None:
+    path = tmp_path / f"{kind}.jsonl"
+    settings = {"k": 2, "subsets": 1, "seed": 0}
+    if kind == "labels":
+        labels = LabelFile(path, settings, 9)
+        labels.journal.begin()
+        for row in range(3):
+            labels.append(row, [((row + 1, row + 2), 0.5)])
+    else:
+        journal = Journal(path, '{"key": "', "a score")
+        journal.append({"key": key, "log_probability": -0.5} for key in "abc")
+    content = path.read_bytes()
+    for number, rng in cases(share=0.5, at_most=20_000):
+        path.write_bytes((damage if number % 4 == 3 else change_values)(content, rng))
+        try:
+            if kind == "labels":
+                known: Any = LabelFile(path, settings, 9).known
+                assert all(type(row) is int for scored in known.values() for subset, _ in scored for row in subset)
+            else:
+                known = read_scores(Journal(path, '{"key": "', "a score"))
+                assert not np.isnan(list(known.values())).any()
+        except SetSelectError as error:
+            check_message(error, path)
+
+
+def test_settings_of_a_batch_with_other_values(cases: Cases, tmp_path: Path) -> None:
+    folder = pytest.importorskip("shared_core.batch.dataset._output_folder").OutputFolder(tmp_path)
+    settings = {"version": 3, "selector": {"MMR": {"lambda_mult": 0.5}}, "files": ["a", "b"], "k": 4, "parts": None}
+    folder.open(settings)
+    path = tmp_path / "_settings.json"
+    content = json.dumps(json.loads(path.read_bytes())).encode()
+    for number, rng in cases(share=0.5, at_most=20_000):
+        changed = (damage if number % 4 == 3 else change_values)(content, rng)
+        path.write_bytes(changed)
+        try:
+            folder.open(settings)
+        except SetSelectError as error:
+            check_message(error, tmp_path)
+        else:
+            assert json.loads(changed) == settings
+
+
+def test_checkpoints_with_other_values(cases: Cases, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    checkpoint = importlib.import_module("shared_core.learning.checkpoint")
+    path = tmp_path / "fit"
+    settings, state = {"seed": 3, "name": "a"}, {"epochs": [[0, None, 0.1]]}
+    checkpoint.write_checkpoint(path, {"now.V": torch.ones((2, 3)), "step": torch.tensor(5.0)}, settings, state)
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    for number, rng in cases(share=0.5, at_most=20_000):
+        head = change_values(content[8 : 8 + size], rng)
+        changed = len(head).to_bytes(8, "little") + head + content[8 + size :]
+        path.write_bytes(damage(content, rng) if number % 3 == 2 else changed)
+        try:
+            found = checkpoint.read_checkpoint(path, settings)
+        except SetSelectError as error:
+            check_message(error, path)
+        else:
+            assert found[1] == state
+
+
 def test_a_damaged_pool_is_read_or_named(cases: Cases, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     pool = tmp_path / "pool.jsonl"
     # There are no vectors, so that training does not begin.
     command = ["train", pool, "--vectors", tmp_path / "none.npy", "--out", tmp_path / "kernel.safetensors"]
-    for _, rng in cases(share=0.05, at_most=500):
-        pool.write_bytes(damage(JSON_LINES, rng))
+    for number, rng in cases(share=0.1, at_most=500):
+        pool.write_bytes((change_values if number % 2 else damage)(JSON_LINES, rng))
         code, _, told = run_program(*command)
         assert code == 2, told
         assert "pool.jsonl" in told or "none.npy" in told, told

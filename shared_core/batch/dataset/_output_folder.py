@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 
 from ..._argument_names import argument_name
 from ..._files import hold_lock, write_atomically
-from ...errors import InvalidParameterError
+from ..._parsing import parse_object
+from ...errors import InvalidInputError, InvalidParameterError
 from ._row_ranges import PARQUET_ERRORS, RowRange
 
 # Readers of Parquet take a folder for one table and skip names that begin with an underscore or a dot.
@@ -85,8 +86,8 @@ class OutputFolder:
             write_atomically(file, json.dumps(settings, indent=1))
             return
         try:
-            known = dict(_leaves(json.loads(file.read_bytes())))
-        except ValueError as error:
+            known = dict(_leaves(parse_object(file.read_bytes())))
+        except InvalidInputError as error:
             raise InvalidParameterError(f"{file} is damaged: {error}; name another folder") from None
         new = dict(_leaves(json.loads(json.dumps(settings))))
         pairs = {name: (known.get(name, "absent"), new.get(name, "absent")) for name in new | known}
@@ -106,6 +107,7 @@ class OutputFolder:
         """The errors of a part; None if it is missing or incomplete: a copy or a full disk can have truncated it."""
         try:
             column = pq.read_table(self.part(rows.number), columns=["error"], partitioning=None)["error"]
+            column.validate(full=True)
         # A KeyError says that the column is missing.
         except (*PARQUET_ERRORS, KeyError):
             return None

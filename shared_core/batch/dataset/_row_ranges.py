@@ -79,9 +79,12 @@ def read_rows(rows: RowRange, columns: list[str]) -> Any:
     """The rows as a pyarrow Table of these columns."""
     try:
         with open_parquet(rows.file) as parquet:
-            return _read(parquet, rows.start, rows.start + rows.count, columns)
+            table = _read(parquet, rows.start, rows.start + rows.count, columns)
+        # Text that is not UTF-8 would fail where it is used.
+        table.validate(full=True)
     except PARQUET_ERRORS as error:
         raise InvalidInputError(f"{rows} cannot be read: {quoted(str(error))}") from None
+    return table
 
 
 def _read(parquet: Any, start: int, end: int, columns: list[str]) -> Any:

@@ -9,6 +9,8 @@ from math import isfinite
 from typing import Any
 
 from ..._files import Journal
+from ..._parsing import as_float
+from ..._validation import quoted
 from ...errors import InvalidParameterError
 from ..settings import describe_differences
 
@@ -47,10 +49,10 @@ class LabelFile:
     def _check_header(self, header: Any) -> None:
         if not isinstance(header, dict) or header.get("format") != FORMAT:
             raise self.journal.error(1, "is not the header of a file of labels; name another file")
-        path = self.journal.path
-        if header["version"] != VERSION:
+        path, version = self.journal.path, header.get("version")
+        if version != VERSION or not isinstance(header.get("settings"), dict):
             raise InvalidParameterError(
-                f"{path}: the labels have format version {header['version']}, this setselect reads version {VERSION}; "
+                f"{path}: the labels have format version {quoted(version)}, this setselect reads version {VERSION}; "
                 "use the version of setselect that wrote them, or name another file"
             )
         differing = describe_differences(header["settings"], self._settings)
@@ -64,7 +66,7 @@ class LabelFile:
         try:
             query = entry["query"]
             pairs = zip(entry["subsets"], entry["scores"], strict=True)
-            scored = [(tuple(subset), float(score)) for subset, score in pairs]
+            scored = [(tuple(subset), as_float(score)) for subset, score in pairs]
             sound = len(scored) > 0 and all(self._is_sound(query, subset, score) for subset, score in scored)
         except (TypeError, KeyError, ValueError):
             sound = False

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._files import write_atomically
+from ..._parsing import SafetensorsFile
 from ..._validation import as_float64, quoted, read_only
 from ...candidates import TIE_EPS, Candidates, cosines_with_queries
 from ...errors import InvalidInputError, KernelError
@@ -127,20 +128,17 @@ class LearnedKernel:
         ImportError
             safetensors is missing.
         """
-        safetensors = _safetensors()
+        _safetensors()
         try:
-            with safetensors.safe_open(os.fspath(path), framework="numpy") as file:
-                metadata = dict(file.metadata() or {})
-                _check_metadata(cls._kind, metadata)
-                missing = {*cls._names} - {*file.keys()}
-                if missing:
-                    raise KernelError(f"the file has no array {', '.join(sorted(missing))}")
-                arrays = {name: file.get_tensor(name) for name in {*cls._names, "W_R"} & {*file.keys()}}
-            return cls(**arrays, **cls._arguments(metadata))
+            file = SafetensorsFile(path)
+            _check_metadata(cls._kind, file.metadata)
+            missing = {*cls._names} - file.names
+            if missing:
+                raise KernelError(f"the file has no array {', '.join(sorted(missing))}")
+            arrays = {name: file.read(name) for name in {*cls._names, "W_R"} & file.names}
+            return cls(**arrays, **cls._arguments(file.metadata))
         except (KernelError, InvalidInputError) as error:
             raise KernelError(f"{path}: {error}") from None
-        except safetensors.SafetensorError as error:
-            raise KernelError(f"{path}: truncated, or not a safetensors file ({error})") from None
 
     def _metadata(self) -> dict[str, str]:
         """What the file holds besides the arrays."""
@@ -154,7 +152,7 @@ class LearnedKernel:
         try:
             return {"temperature": None if text is None else float(text)}
         except ValueError:
-            raise KernelError(f"the temperature {text!r} is not a number: the file is damaged") from None
+            raise KernelError(f"the temperature {quoted(text)} is not a number: the file is damaged") from None
 
     def _arrays(self) -> tuple[Matrix, Matrix, Matrix]:
         first, second, skew = (getattr(self, name) for name in self._names)
@@ -270,7 +268,7 @@ def _check_metadata(kind: str, metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT:
         raise KernelError("a safetensors file, but not a setselect kernel")
     version = metadata.get("version", "")
-    if not version.isdecimal() or not 1 <= int(version) <= FORMAT_VERSION:
+    if version not in map(str, range(1, FORMAT_VERSION + 1)):
         raise KernelError(
             f"this setselect reads format versions up to {FORMAT_VERSION}, not {quoted(version)}: upgrade it"
         )

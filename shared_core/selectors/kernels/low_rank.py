@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..._parsing import is_text, parse_json
 from ..._validation import quoted
 from ...candidates import Candidates
-from ...errors import KernelError
+from ...errors import InvalidInputError, KernelError
 from .base import LearnedKernel, Matrix
 
 
@@ -118,8 +119,8 @@ class LowRankKernel(LearnedKernel):
     @classmethod
     def _arguments(cls, metadata: dict[str, str]) -> dict[str, Any]:
         try:
-            ids = json.loads(metadata["ids"])
-        except (KeyError, ValueError) as error:
+            ids = parse_json(metadata["ids"])
+        except (KeyError, InvalidInputError) as error:
             raise KernelError(f"the ids are missing or damaged ({error})") from None
         if not isinstance(ids, list) or not all(map(_can_be_saved, ids)):
             raise KernelError("the ids are damaged: they must be a list of strings and integers")
@@ -127,4 +128,4 @@ class LowRankKernel(LearnedKernel):
 
 
 def _can_be_saved(name: object) -> bool:
-    return isinstance(name, (str, int)) and not isinstance(name, bool)
+    return is_text(name) if isinstance(name, str) else isinstance(name, int) and not isinstance(name, bool)

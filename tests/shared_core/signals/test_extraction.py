@@ -107,6 +107,7 @@ async def test_an_invalid_answer_gives_no_perspective_and_a_warning_that_quotes_
         ("Nachrichten von der Straße", "STRASSE"),
         ("what people don’t like", "don't like"),
         ("cafe\u0301 in Paris", "caf\u00e9"),
+        pytest.param("news from Canada a" + "\u0300\u0316" * 200_000, "Canada", id="combining marks"),
         ("加拿大的新闻", "加拿大"),
         ("ข่าวจากแคนาดา", "แคนาดา"),
     ],

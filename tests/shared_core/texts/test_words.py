@@ -76,6 +76,7 @@ def test_many_texts_and_a_long_one() -> None:
 
 def test_no_text_takes_time_that_is_quadratic_in_its_length() -> None:
     assert split_words("e" + "\u0301\u0323" * 100_000 + " Seine")[-1] == "seine"
+    assert split_words("e" + "\u0301\uff9e" * 100_000 + " Seine")[-1] == "seine"
     assert split_words("—" * 100_000 + "Seine, " + "★" * 40 + "Loire") == ["seine", "loire"]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -181,6 +183,20 @@ def test_a_loaded_kernel_equals_the_saved_one(name: str, tmp_path: Path) -> None
     assert first.gains.tolist() == second.gains.tolist()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_a_kernel_that_another_program_saved_in_fewer_bits_is_loaded(dtype: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "kernel.safetensors"
+    LinearKernel(W_V, W_B, C, W_R=W_V, temperature=0.5).save(path)
+    with safetensors.safe_open(path, framework="pt") as file:
+        arrays = {name: file.get_tensor(name).to(getattr(torch, dtype)) for name in file.keys()}  # noqa: SIM118
+        importlib.import_module("safetensors.torch").save_file(arrays, path, file.metadata())
+    loaded = LinearKernel.load(path)
+    for name, array in arrays.items():
+        assert np.array_equal(getattr(loaded, name), array.double().numpy()), name
+    assert loaded.temperature == 0.5
+
+
 def tensors(change: Callable[[NDArray[Any]], NDArray[Any]]) -> Callable[[Path], None]:
     """Write the same file with the first array of a kernel changed."""
 
@@ -205,6 +221,21 @@ def metadata(**changed: str | None) -> Callable[[Path], None]:
     return damage
 
 
+def retyped(dtype: str) -> Callable[[Path], None]:
+    """Write the same file with another dtype of the first array, whose shape has as many bytes."""
+
+    def damage(path: Path) -> None:
+        content = path.read_bytes()
+        size = int.from_bytes(content[:8], "little")
+        head = json.loads(content[8 : 8 + size])
+        array = head["V" if "V" in head else "W_V"]
+        array |= {"dtype": dtype, "shape": [*array["shape"], 16 if dtype == "F4" else 8]}
+        text = json.dumps(head).encode()
+        path.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + size :])
+
+    return damage
+
+
 def contents(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
         path.write_bytes(change(path.read_bytes()))
@@ -223,6 +254,9 @@ DAMAGED: dict[str, tuple[Callable[[Path], Any], str]] = {
     **{f"{kept} bytes": (contents(lambda c, n=kept: c[:n]), "truncated") for kept in (0, 8, 20, -1)},  # type: ignore[misc]
     "other bytes": (contents(lambda _: b"not a kernel at all"), "safetensors"),
     **{f"temperature {t}": (metadata(temperature=t), "temperature") for t in ("abc", "nan", "-1", "0")},
+    **{dtype: (retyped(dtype), dtype) for dtype in ("F8_E5M2", "F8_E4M3", "F4")},
+    "numbers that are none": (retyped("BOOL"), "dtype bool"),
+    "a version of 5,000 digits": (metadata(version="1" * 5000), "up to 1"),
     "a pickle": (contents(lambda _: pickle.dumps(print)), "safetensors"),
 }
 

@@ -1,0 +1,412 @@
+"""What each reader does with a bad line or a damaged file, with its exit code: the table of docs/reliability.md."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("faiss")
+pytest.importorskip("torch")
+
+import pyarrow.parquet as pq  # noqa: E402
+from typer.testing import CliRunner  # noqa: E402
+
+from setselect import InvalidInputError, LowRankKernel  # noqa: E402
+from shared_core._files import Journal  # noqa: E402
+from shared_core.cli import _terminal  # noqa: E402
+from shared_core.cli._program import app  # noqa: E402
+from shared_core.signals.perplexity import _read_scores  # noqa: E402
+from tests.shared_core.batch.dataset.corpus import D, flat_index, table  # noqa: E402
+from tests.shared_core.cli.test_train import SMALL, write_pool  # noqa: E402
+from tests.shared_core.cli.word_model import load_words  # noqa: E402
+from tests.shared_core.evaluation.test_shadow_log import call  # noqa: E402
+
+DOCS = Path(__file__).parents[3] / "docs" / "reliability.md"
+Change = Callable[[bytes], bytes]
+
+# Lines that no reader of JSON can use.
+NO_JSON = {
+    "no JSON": b'{"id": "x", oops',
+    "no object": b"[1, 2]",
+    "nested 100,000 deep": b'{"id": "x", "a": ' + b"[" * 100_000,
+    "nested 101 deep": b'{"id": "x", "a": ' + b"[" * 100 + b"]" * 100 + b"}",
+    "an integer of 5,000 digits": b'{"id": "x", "text": "x", "a": ' + b"9" * 5000 + b"}",
+    "a lone surrogate": b'{"id": "x", "text": "half a character: \\ud83d", "question": "x", "answer": "f(x)"}',
+    "not UTF-8": b'{"id": "x", "text": "caf\xe9", "question": "x", "answer": "f(x)"}',
+}
+TOO_LARGE = b"9" * 400
+DOCUMENTS = {**NO_JSON, "a text of another type": b'{"text": 5}', "a cost": b'{"text": "x", "cost": %s}' % TOO_LARGE}
+QUERIES = {
+    **NO_JSON,
+    "gold of another type": b'{"text": "x", "gold": {"a": 1}}',
+    "a score": b'{"text": "x", "scores": {"a": %s}}' % TOO_LARGE,
+    "a score of another type": b'{"text": "x", "scores": {"a": [1]}}',
+}
+CELLS = {
+    "one cell too many": b'x,"x",a,b',
+    "nested 5,000 deep": b'x,x,"%s"' % (b"[" * 5000),
+    "an integer of 5,000 digits": b"x,x,[%s]" % (b"9" * 5000),
+    "a lone surrogate": b'x,x,"[""\\ud83d""]"',
+    "not UTF-8": b"x,caf\xe9,a",
+}
+
+
+def of_call(**changed: Any) -> bytes:
+    return json.dumps(call("one", "ab", "ac") | changed).encode()
+
+
+_WRONG = {
+    "query": [5, None, ["x"]],
+    "queries": ["x", [5], {}],
+    "returned": ["ab", [["a"]], [None], {"a": 1}, 5],
+    "selected": ["ab", [["a"]], [None], {"a": 1}, None],
+    "candidates": ["x", [], True],
+    "k": [0, -1, 2.0, "2", True],
+    "fetch_k": [-50, "50", []],
+    "relevance": [0.5, {"returned": 0.5}, {"returned": "0.5", "selected": 1}, {"returned": [1], "selected": 1}, None],
+    "redundancy": [[], {"returned": float("nan"), "selected": 1}, {"returned": float("inf"), "selected": 1}],
+    "sum_cosine": ["x", {"returned": 1}],
+    "costs": [[8, 4], {"returned": {}, "selected": 1}, {"returned": 10**400, "selected": 1}],
+    "copies": [["a"], {"a": 5}],
+    "gains": [["x"], 5],
+    "referred_by": [[5], "x"],
+    "milliseconds": [None, "2", [2], float("nan"), float("inf"), 10**400, True],
+    "selector": [5, None],
+    "settings": [{}, [], "mmr", {"selector": {}}, {"selector": "mmr", "x": [1]}],
+    "error": [5, ["x"], {}],
+    "version": [7, "1", [1], None],
+    "time": [5],
+}
+LOGS = NO_JSON | {
+    f"{key} = {json.dumps(value)[:30]}": of_call(**{key: value}) for key, values in _WRONG.items() for value in values
+}
+LABELS = {
+    **NO_JSON,
+    "a row beyond the pool": b'{"query": 99, "subsets": [[1, 2]], "scores": [1.0]}',
+    "a score": b'{"query": 1, "subsets": [[2, 3]], "scores": [%s]}' % TOO_LARGE,
+    "subsets of another type": b'{"query": 1, "subsets": 5, "scores": [1.0]}',
+    "scores of another type": b'{"query": 1, "subsets": [[2, 3]], "scores": [[1.0]]}',
+    "a query of another type": b'{"query": [1], "subsets": [[2, 3]], "scores": [1.0]}',
+}
+SCORES = {
+    **{name: line for name, line in NO_JSON.items() if name not in ("a lone surrogate", "not UTF-8")},
+    "a score": b'{"key": "b", "log_probability": %s}' % TOO_LARGE,
+    "a score of another type": b'{"key": "b", "log_probability": [1]}',
+    "a key of another type": b'{"key": ["b"], "log_probability": 1}',
+}
+QRELS = {"two columns": b"q1\tbread", "a score": b"q1\tbread\tx", "not UTF-8": b"q1\tcaf\xe9\t1"}
+HEADERS = {
+    "an open bracket": b"{'descr': '<f8', 'fortran_order': False, 'shape': (12, 4, ",
+    "nested": b"{'descr': " + b"(" * 3000,
+    "a wrong dtype": b"{'descr': ('<f8',), 'fortran_order': False, 'shape': (4, 8)}",
+    "objects": b"{'descr': '|O', 'fortran_order': False, 'shape': (4, 8)}",
+    "a negative length": b"{'descr': '<f8', 'fortran_order': False, 'shape': (-4, 8)}",
+    "a length beyond all": b"{'descr': '<f8', 'fortran_order': False, 'shape': (4, %s)}" % (b"9" * 30),
+}
+
+
+def constant(content: bytes) -> Change:
+    return lambda whole: content
+
+
+def cut(whole: bytes) -> bytes:
+    return whole[: len(whole) // 2]
+
+
+def npy(header: bytes) -> bytes:
+    return b"\x93NUMPY\x01\0" + (len(header) + 1).to_bytes(2, "little") + header + b"\n" + bytes(4 * 8 * 8)
+
+
+def as_npy(change: Callable[[Any], Any], whole: bytes) -> bytes:
+    content = io.BytesIO()
+    np.save(content, change(np.load(io.BytesIO(whole))))
+    return content.getvalue()
+
+
+def as_parquet(change: Callable[[dict[str, Any]], dict[str, Any]], whole: bytes) -> bytes:
+    content = io.BytesIO()
+    pq.write_table(pa.table(change(pq.read_table(io.BytesIO(whole)).to_pydict())), content)
+    return content.getvalue()
+
+
+def head(change: Callable[[dict[str, Any]], None], whole: bytes) -> bytes:
+    """A safetensors file with another header."""
+    size = int.from_bytes(whole[:8], "little")
+    fields = json.loads(whole[8 : 8 + size])
+    change(fields)
+    text = json.dumps(fields).encode()
+    return len(text).to_bytes(8, "little") + text + whole[8 + size :]
+
+
+def retype(dtype: str, fields: dict[str, Any]) -> None:
+    """Give the first array another dtype, and a shape with as many bytes."""
+    array = fields[min(name for name in fields if name != "__metadata__")]
+    bits = {"F4": 4, "BF16": 16, "F64": 64}.get(dtype, 8)
+    array["shape"] = [(array["data_offsets"][1] - array["data_offsets"][0]) * 8 // bits]
+    array["dtype"] = dtype
+
+
+def tell(key: str, value: str, fields: dict[str, Any]) -> None:
+    fields["__metadata__"][key] = value
+
+
+def set_vectors(value: Any, whole: bytes) -> bytes:
+    """The cache of embeddings with this value in place of each vector."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.deserialize(whole)
+        database.execute("UPDATE embeddings SET vector = ?", (value,))
+        database.commit()
+        return database.serialize()
+
+
+class Case(NamedTuple):
+    """A change of a file. The message names the file, and behind it ``place``, or the ``bad`` last lines by ``place``.
+
+    ``place`` is None where there is no message.
+    """
+
+    file: str
+    change: Change
+    place: str | None = ""
+    bad: int = 0
+
+
+def lines_in(file: str, lines: Mapping[str, bytes], place: str = ":{}", together: int = 20) -> dict[str, Case]:
+    """Cases with these lines at the end of the file, up to ``together`` in each: a message names up to 20 lines."""
+    cases = {}
+    for start in range(0, len(lines), together):
+        some = dict([*lines.items()][start : start + together])
+        name = f"{file}: {next(iter(some))}" + (" ..." if len(some) > 1 else "")
+        cases[name] = Case(file, partial(append, [*some.values()]), place, len(some))
+    return cases
+
+
+def append(lines: Sequence[bytes], whole: bytes) -> bytes:
+    return b"\n".join([whole.rstrip(b"\n"), *lines]) + b"\n"
+
+
+def files(file: str, changes: Mapping[str, Change | bytes], place: str | None = "") -> dict[str, Case]:
+    """A case for each other content of the file."""
+    return {
+        f"{file}: {name}": Case(file, constant(change) if isinstance(change, bytes) else change, place)
+        for name, change in changes.items()
+    }
+
+
+class Row(NamedTuple):
+    """A row of the table: the file, what happens, the exit code; the command, and the cases that the test runs."""
+
+    file: str
+    happens: str
+    code: str
+    run: Callable[[Path], tuple[str, str]]
+    cases: dict[str, Case]
+
+
+def command(*arguments: str) -> Callable[[Path], tuple[str, str]]:
+    """Runs the command for a folder, which ``@`` in an argument stands for; gives its exit code and its messages."""
+
+    def run(folder: Path) -> tuple[str, str]:
+        result = CliRunner().invoke(app, [argument.replace("@", f"{folder}/") for argument in arguments])
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return str(result.exit_code), result.stderr
+
+    return run
+
+
+def compare(*more: str, documents: str = "docs.jsonl", queries: str = "queries.jsonl") -> Any:
+    corpus = ("--documents", f"@{documents}", "--queries", f"@{queries}", "--cache", "@cache")
+    return command("compare", *corpus, "--k", "1", "--fetch-k", "3", "--out", "@report.html", *more)
+
+
+def batch(out: str) -> Any:
+    data = ("--queries", "@batch.parquet", "--index", "@index.faiss", "--out", out, "--block-rows", "100")
+    return command("batch", *data, "--selector", "mmr")
+
+
+def train(out: str, *more: str) -> Any:
+    def run(folder: Path) -> tuple[str, str]:
+        code, said = command("train", "@train/pool.jsonl", "--out", out, *more, *SMALL)(folder)
+        # So few items do not tell the selectors apart, which has the exit code 1 too.
+        return "0" if "learning did not help" in said and "skipped" not in said else code, said
+
+    return run
+
+
+def read_scores(folder: Path) -> tuple[str, str]:
+    try:
+        _read_scores(Journal(folder / "scores.jsonl", '{"key": "', "a score"))
+    except InvalidInputError as error:
+        return "`InvalidInputError`", str(error)
+    return "0", ""
+
+
+VECTORS = ("--vectors", "@vectors.npy", "--query-vectors", "@query_vectors.npy")
+PARQUET = ("--vectors", "@vectors.parquet", "--query-vectors", "@query_vectors.parquet")
+TRAIN = train("@train/k.safetensors", "--vectors", "@train/vectors.npy")
+CUT = {"truncated": cut, "empty": b""}
+FLOATS = {name: partial(head, partial(retype, name)) for name in ("F8_E5M2", "F8_E4M3", "F4")}
+KERNELS: dict[str, Change | bytes] = {
+    **CUT,
+    **FLOATS,
+    "BF16 of another shape": partial(head, partial(retype, "BF16")),
+    "a version of 5,000 digits": partial(head, partial(tell, "version", "1" * 5000)),
+    "a temperature": partial(head, partial(tell, "temperature", "x")),
+    "ids nested 100,000 deep": partial(head, partial(tell, "ids", "[" * 100_000)),
+    "ids of 5,000 digits": partial(head, partial(tell, "ids", "[" + "9" * 5000 + "]")),
+    "ids with a lone surrogate": partial(head, partial(tell, "ids", '["\\ud800"]')),
+}
+LEFT_OUT = "the line is left out, and the message names file and line"
+ENDS = "the command ends, and the message names the file"
+AT_LINE = "the command ends, and the message names file and line"
+
+TABLE = [
+    Row(
+        "documents and queries: `.jsonl`", LEFT_OUT, "1", compare(),
+        lines_in("docs.jsonl", DOCUMENTS) | lines_in("queries.jsonl", QUERIES),
+    ),
+    Row("documents and queries: `.csv`, `.tsv`", LEFT_OUT, "1", compare(queries="queries.csv"),
+        lines_in("queries.csv", CELLS)),
+    Row("documents and queries: `.txt`, `.md`", LEFT_OUT, "1", compare(documents="docs.txt", queries="queries.txt"),
+        lines_in("docs.txt", {"not UTF-8": b"caf\xe9"}) | lines_in("queries.txt", {"not UTF-8": b"caf\xe9"})),
+    Row("a folder of texts", "the text is left out, and the message names its file", "1",
+        compare(documents="texts", queries="queries.txt"),
+        files("texts/sea.md", {"not UTF-8": b"caf\xe9", "empty": b" \n"})),
+    Row("documents or queries without any good line", AT_LINE, "2", compare(),
+        files("docs.jsonl", {"all bad": b"\n".join(NO_JSON.values())}, ":1")
+        | files("queries.jsonl", {"all bad": b"\n\noops\n" + NO_JSON["nested 100,000 deep"]}, ":3")),
+    Row("judgements (qrels)", f"{AT_LINE}: without the line the figures would be wrong", "2",
+        compare("--qrels", "@qrels.tsv"), lines_in("qrels.tsv", QRELS, together=1)),
+    Row("judgements (qrels) as JSON lines", AT_LINE, "2",
+        compare("--qrels", "@qrels.jsonl"), lines_in("qrels.jsonl", NO_JSON, together=1)),
+    Row("the log of `shadow=True`", LEFT_OUT, "1", command("compare", "--log", "@shadow.log"),
+        lines_in("shadow.log", LOGS)),
+    Row("vectors: `.npy`", ENDS, "2", compare(*VECTORS), files("vectors.npy", {
+        **CUT, **{name: npy(header) for name, header in HEADERS.items()},
+        "one row less": partial(as_npy, lambda rows: rows[:-1]), "NaN": partial(as_npy, lambda rows: rows * np.nan),
+    })),
+    Row("vectors: Parquet", ENDS, "2", compare(*PARQUET), files("vectors.parquet", {
+        **CUT, "NaN": partial(as_parquet, lambda columns: columns | {"vector": [[float("nan")] * 8] * 4}),
+        "null": partial(as_parquet, lambda columns: columns | {"vector": [None, *columns["vector"][1:]]}),
+        "not UTF-8": lambda whole: whole.replace(b"bread", b"br\xe9ad"),
+    })),
+    Row("the cache of embeddings", ENDS, "2", compare(), files("cache/embeddings.sqlite", {
+        "truncated": cut, "no database": b"no database at all" * 9,
+        **{f"a vector {value!r}": partial(set_vectors, value) for value in ("x", 5, b"abc")},
+    })),
+    Row("kernels", ENDS, "2", compare(*VECTORS, "--setting", "ndpp kernel=@kernel.safetensors"),
+        files("kernel.safetensors", KERNELS)),
+    Row("the pool of `setselect train`", LEFT_OUT, "1", train("@train/words.safetensors", "--cache", "@cache"),
+        lines_in("train/pool.jsonl", {
+            **NO_JSON, "no answer": b'{"question": "x"}', "another type": b'{"question": "x", "answer": [1]}',
+        })),
+    Row("labels", AT_LINE, "2", TRAIN, lines_in("train/k.labels.jsonl", LABELS, ": line {}", together=1)
+        | files("train/k.labels.jsonl", {"a bad header": NO_JSON["nested 100,000 deep"] + b"\n"}, ": line 1")
+        | files("train/k.labels.jsonl", {
+            "no version": lambda whole: whole.replace(b'"version"', b'"v"', 1),
+            "settings": b'{"format": "setselect labels", "version": 1, "settings": [1]}\n',
+        })),
+    Row("labels and scores with an incomplete last line", "the line is removed, and the run resumes", "0", TRAIN,
+        files("train/k.labels.jsonl", {"torn": lambda whole: whole[:-9]}, None)),
+    Row("checkpoints", ENDS, "2", TRAIN, files("train/k.checkpoint", {
+        **CUT, **FLOATS, "BF16": partial(head, partial(retype, "BF16")),
+        "deep settings": partial(head, partial(tell, "settings", "[" * 100_000)),
+    })),
+    Row("`LogPerplexityQuality(resume=)`: scores", "an error names file and line", "`InvalidInputError`", read_scores,
+        lines_in("scores.jsonl", SCORES, ": line {}", together=1)),
+    Row("queries of `setselect batch`", ENDS, "2", batch("@new"), files("batch.parquet", CUT)),
+    Row("a query of `setselect batch` without a usable vector", "its row has an error in place of a selection", "1",
+        batch("@new"), files("batch.parquet", {"null and zero": partial(as_parquet, lambda columns: columns | {
+            "vector": [None, [0.0] * D, *columns["vector"][2:]]
+        })}, None)),
+    Row("`_settings.json` of a batch", ENDS, "2", batch("@sets"),
+        files("sets/_settings.json", CUT | NO_JSON)),
+    Row("a part of a batch that a crash or a copy has damaged", "the part is written again", "0", batch("@sets"),
+        files("sets/part-00001.parquet", CUT, None)),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def word_model() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_terminal, "load_model", load_words)
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a good file of each kind, and with what good runs leave behind."""
+    folder = tmp_path_factory.mktemp("whole")
+    texts = {"bread": "Bread is baked.", "river": "A river flows.", "bow": "A violin has a bow.", "sea": "The sea."}
+    documents = [{"id": name, "text": text} for name, text in texts.items()]
+    queries = [{"id": "q1", "text": "How is bread baked?", "gold": ["bread"]}, {"id": "q2", "text": "A bow?"}]
+    for name, records in {
+        "docs.jsonl": documents, "queries.jsonl": queries, "shadow.log": [call("one", "ab", "ac")],
+        "qrels.jsonl": [{"query-id": "q1", "corpus-id": "bread", "score": 1}],
+        "scores.jsonl": [{"key": "a", "log_probability": -1.5}],
+    }.items():  # fmt: skip
+        (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    (folder / "queries.csv").write_text('id,text,gold\nq1,How?,bread\nq2,"Where, then?",[""]\n', encoding="utf-8")
+    (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\tbread\t1\n", encoding="utf-8")
+    (folder / "docs.txt").write_text("\n".join(texts.values()), encoding="utf-8")
+    (folder / "queries.txt").write_text("How is bread baked?\nA bow?\n", encoding="utf-8")
+    (folder / "texts").mkdir()
+    for name, text in texts.items():
+        (folder / f"texts/{name}.md").write_text(text, encoding="utf-8")
+    rng = np.random.default_rng(0)
+    for name, ids in {"vectors": [*texts], "query_vectors": ["q1", "q2"]}.items():
+        rows = rng.normal(size=(len(ids), 8))
+        np.save(folder / f"{name}.npy", rows)
+        pq.write_table(pa.table({"id": ids, "vector": list(rows)}), folder / f"{name}.parquet")
+    LowRankKernel(rng.normal(size=(4, 3)), ids=[*texts], temperature=0.5).save(folder / "kernel.safetensors")
+    (folder / "train").mkdir()
+    write_pool(folder / "train")
+    flat_index(folder / "index.faiss")
+    pq.write_table(table(), folder / "batch.parquet")
+    for row in TABLE:
+        shutil.rmtree(folder / "new", ignore_errors=True)
+        code, said = row.run(folder)
+        assert code == "0", (row.file, said)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("row", "case"),
+    [pytest.param(row, case, id=f"{row.file}-{name}") for row in TABLE for name, case in row.cases.items()],
+)
+def test_a_bad_line_or_file_is_named_and_ends_with_its_exit_code(row: Row, case: Case, whole: Path) -> None:
+    path = whole / case.file
+    good = path.read_bytes()
+    changed = case.change(good)
+    assert changed != good
+    path.write_bytes(changed)
+    shutil.rmtree(whole / "new", ignore_errors=True)
+    try:
+        code, said = row.run(whole)
+    finally:
+        path.write_bytes(good)
+    assert code == row.code, said
+    if case.place is None:
+        return
+    last = changed.rstrip(b"\n").count(b"\n") + 1
+    for number in range(last - case.bad + 1, last + 1) if case.bad else [0]:
+        assert f"{path}{case.place.format(number)}" in said
+    if row.happens == LEFT_OUT:
+        assert said.count("skipped ") == case.bad
+
+
+def test_the_table_of_the_docs_has_the_rows_of_these_tests() -> None:
+    head, *rows = ["| file | a bad line, or damage | exit code |", "| --- | --- | --- |"]
+    table = "\n".join([head, *rows, *(f"| {row.file} | {row.happens} | {row.code} |" for row in TABLE)])
+    assert table in DOCS.read_text(encoding="utf-8"), f"put this table into {DOCS}:\n{table}"

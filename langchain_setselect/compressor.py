@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Real
@@ -153,7 +154,8 @@ def _drop_ambiguous(ids: Sequence[str | None], documents: Sequence[Document]) ->
 
 def _rerank_scores(documents: Sequence[Document], key: str) -> list[float | None]:
     values = (document.metadata.get(key) for document in documents)
-    return [float(value) if isinstance(value, Real) else None for value in values]
+    # An integer may be too large for a float.
+    return [float(value) if isinstance(value, Real) and abs(value) <= sys.float_info.max else None for value in values]
 
 
 def _send_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:

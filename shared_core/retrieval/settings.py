@@ -38,7 +38,7 @@ from .values import ItemName, ItemNumber, ItemOrdered
 Perspective = (
     str | Sequence[float] | NDArray[Any] | Callable[[str], str | QueryParts | None] | PerspectiveExtractor | None
 )
-Positive = Annotated[int, Field(ge=1)]
+Positive = Annotated[int, Field(ge=1, lt=2**63)]
 Weight = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0)]
 Order = Literal["selection", "relevance", "nearest_last", "long_context"]

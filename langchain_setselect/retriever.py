@@ -80,7 +80,7 @@ def search_store(
     """The store's documents nearest to the query, with their ids and vectors.
 
     Vectors are those that the store keeps, or embeddings of the texts. Documents without one are left out with a
-    warning.
+    warning. A hit that the store's own search leaves out is None in place of a document.
     """
     if reader is None:
         found: Any = yield from search_and_embed(store, embeddings, query, fetch_k, kwargs)
@@ -94,19 +94,23 @@ def search_store(
     if vectors is None or len(documents) != len(vectors):
         count = vectors if vectors is None else len(vectors)
         raise VectorSourceError(f"the vector reader returned {len(documents)} documents and {count} vectors")
+    exhausted = len(documents) < fetch_k
+    if any(document is None for document in documents):
+        rows = [row for row, document in enumerate(documents) if document is not None]
+        documents, vectors, *more = ([column[row] for row in rows] for column in (documents, vectors, *more))
     ids = more[0] if more else read_ids(store, reader, documents)
     missing = [row for row, vector in enumerate(vectors) if vector is None]
+    # Some stores return documents without ids. The beginning of the text then names the document.
+    without = [ids[row] or documents[row].page_content[:60] for row in missing]
     if missing:
-        # Some stores return documents without ids. The beginning of the text then names the document.
-        first = ids[missing[0]] or documents[missing[0]].page_content[:60]
         warn(
-            f"the store has no vector for {first!r}"
+            f"the store has no vector for {without[0]!r}"
             + (f" and {len(missing) - 1} more documents" if len(missing) > 1 else "")
             + ". Documents without a vector, such as those that were deleted during the search, are left out"
         )
         kept = [row for row, vector in enumerate(vectors) if vector is not None]
         documents, ids, vectors = ([column[row] for row in kept] for column in (documents, ids, vectors))
-    return Pool(documents, ids, text_of, text_of, vectors, fetch_k, exhausted=len(documents) < fetch_k)
+    return Pool(documents, ids, text_of, text_of, vectors, fetch_k, exhausted, without_vector=without)
 
 
 def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], *, filtered: bool) -> Flow[Pool]:

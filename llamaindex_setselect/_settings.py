@@ -136,7 +136,11 @@ def read_vectors(
     exhausted = fetch_k is None or len(nodes) < fetch_k
     items, ids, rows = yield from vectors.fetch(nodes, embed_unknown=embed_unknown)
     scores = [scored.score for scored in items]
-    return Pool(items, ids, _embedded_text, _body, rows, fetch_k, exhausted, scores)
+    without: list[str] = []
+    if len(ids) < len(nodes):
+        known = set(ids)
+        without = [name for scored in nodes if (name := scored.node.node_id) not in known]
+    return Pool(items, ids, _embedded_text, _body, rows, fetch_k, exhausted, scores, without)
 
 
 def _embedded_text(scored: NodeWithScore) -> str:

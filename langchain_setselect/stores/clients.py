@@ -63,9 +63,11 @@ AZURE_SEARCH = read_with_client(
 
 def _chroma_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
     # Rows without text are left out, as in the store's own search.
-    kept = [place for place, (_, text, _) in enumerate(rows) if text is not None]
-    documents = [Document(id=rows[i][0], page_content=rows[i][1], metadata=dict(rows[i][2])) for i in kept]
-    return documents, vectors[kept] if len(kept) < len(rows) else vectors
+    documents = [
+        None if text is None else Document(id=name, page_content=text, metadata=dict(metadata))
+        for name, text, metadata in rows
+    ]
+    return documents, vectors
 
 
 CHROMA = read_with_client(
@@ -231,11 +233,13 @@ def _pinecone_request(
 
 def _pinecone_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
     # Records without text are left out, as in the store's own search.
-    kept = [i for i, (_, metadata) in enumerate(rows) if store._text_key in metadata]
     documents = [
-        Document(id=rows[i][0], page_content=rows[i][1].pop(store._text_key), metadata=rows[i][1]) for i in kept
+        Document(id=name, page_content=metadata.pop(store._text_key), metadata=metadata)
+        if store._text_key in metadata
+        else None
+        for name, metadata in rows
     ]
-    return documents, [vectors[i] for i in kept] if len(kept) < len(rows) else vectors
+    return documents, vectors
 
 
 PINECONE = read_with_client(

@@ -15,7 +15,10 @@ from shared_core.stores import WIDEST
 Vectors = Sequence[ArrayLike | None] | ArrayLike
 # Documents in the store's order and the vector stored for each; None if the store no longer has it. A reader may add
 # the documents' ids; otherwise ``id_of`` reads them from the documents.
-Hits = tuple[Sequence[Document], Vectors] | tuple[Sequence[Document], Vectors, Sequence[str]]
+# A hit that the store's own search leaves out, such as a record without text, is None in place of a document, because
+# a search that has fewer hits than were asked for has found all.
+Documents = Sequence[Document] | Sequence[Document | None]
+Hits = tuple[Documents, Vectors] | tuple[Documents, Vectors, Sequence[str]]
 VectorSearch = Callable[..., Hits]
 AsyncVectorSearch = Callable[..., Awaitable[Hits]]
 VectorFetch = Callable[[Any, Sequence[str]], Mapping[str, ArrayLike]]

@@ -79,7 +79,7 @@ def select_among(
         if not retrieved[0]:
             return ItemSelection.nothing()
         warn_if_all_are_selected(request, owner, len(retrieved[0]), remedy)
-        pool = yield from reading
+        pool = (yield from reading).check_vectors()
         selected: ItemSelection = yield Step(partial(request.select, pool, queries))
         warn_of_unused_references(request, owner, selected)
         return timed(request, selected, started, vector_source)
@@ -111,13 +111,21 @@ def _search_and_select(
 
 
 def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: int, least: int | None) -> Flow[Pool]:
-    """What the queries find, united; ``fetch_k`` is shared out among them, at least ``least`` for each."""
+    """What the queries find, united; ``fetch_k`` is shared out among them, at least ``least`` for each.
+
+    A VectorSourceError if they find something, and nothing of it has a vector.
+    """
     if len(queries) == 1:
-        return (yield from search(queries[0], fetch_k))
+        return (yield from search(queries[0], fetch_k)).check_vectors()
     each = share_fetch_k(fetch_k, least, len(queries))
     first, *others = yield from together([search(query, each) for query in queries])
     united, _ = unite(first, others)
-    return united._replace(fetch_k=fetch_k, exhausted=all(pool.exhausted for pool in (first, *others)))
+    pools = first, *others
+    return united._replace(
+        fetch_k=fetch_k,
+        exhausted=all(pool.exhausted for pool in pools),
+        without_vector=[name for pool in pools for name in pool.without_vector],
+    ).check_vectors()
 
 
 def _wider(selected: ItemSelection, widest: int | None) -> int | None:

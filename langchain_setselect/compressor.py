@@ -104,19 +104,19 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         documents = check_items(documents, Document, "Wrap a text as Document(page_content=text), and leave scores out")
         if not documents:
             return []
-        store, embeddings = self.vectorstore, self._embeddings
-        ids = read_ids(store, reader_of(store), documents)
+        store = self.vectorstore
+        ids_of = partial(read_ids, store, reader_of(store))
         reranked = next((key for d in documents for key in d.metadata if str(key).endswith(RERANKED)), RERANKED[0])
 
         def read() -> Flow[Pool]:
-            known = _drop_ambiguous(ids, documents)
-            vectors = yield from fetch_or_embed(store, embeddings, documents, known, SetSelectCompressor)
+            known = _drop_ambiguous(ids_of(documents), documents)
+            vectors = yield from fetch_or_embed(store, self._embeddings, documents, known, SetSelectCompressor)
             scores = _rerank_scores(documents, reranked) if request.settings.relevance is None else None
             return Pool(documents, known, text_of, text_of, vectors, scores=scores)
 
-        embedding = embed_queries(request, embeddings, store, query, callbacks)
+        embedding = embed_queries(request, lambda: self._embeddings, store, query, callbacks)
         selected = yield from select_among(
-            request, self, query, (documents, ids), embedding, read(), REMEDY, lambda: self.vector_source
+            request, self, query, documents, ids_of, embedding, read(), REMEDY, lambda: self.vector_source
         )
         warn_of_ignored_scores(request, self, selected, reranked)
         data = {"k": request.k, "vector_source": self.vector_source, **describe(request, selected)}

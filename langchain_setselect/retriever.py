@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
@@ -43,7 +43,11 @@ EVENT = "setselect"
 
 
 def embed_queries(
-    request: Request, embeddings: Embeddings | None, store: VectorStore | None, question: str, callbacks: Callbacks
+    request: Request,
+    model: Callable[[], Embeddings | None],
+    store: VectorStore | None,
+    question: str,
+    callbacks: Callbacks,
 ) -> Flow[list[EmbeddedQuery]]:
     """Embed the question, its sub-questions, and the text that its perspective needs.
 
@@ -51,6 +55,7 @@ def embed_queries(
     """
 
     def embed(queries: list[str], text: str | None) -> Flow[tuple[list[Vector], Vector | None, None]]:
+        embeddings = model()
         if embeddings is None:
             raise VectorSourceError(
                 f"{type(store).__name__} has no embeddings: pass embeddings= with the model that filled the store"
@@ -164,27 +169,31 @@ class SearchSettings(SelectionSettings, Fetching):
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Flow[ItemSelection]:
         store, reader = self.vectorstore, reader_of(self.vectorstore)
-        embeddings: Any = self.embeddings or store.embeddings
         store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
 
-        def before(k: int) -> Flow[tuple[list[Document], list[str | None]]]:
+        # The selection in shadow reads it where an error is caught.
+        def model() -> Any:
+            return self.embeddings or store.embeddings
+
+        def before(k: int) -> Flow[list[Document]]:
             arguments = {**store_kwargs, "k": k}
-            documents = yield Step(
+            documents: list[Document] = yield Step(
                 partial(store.similarity_search, question, **arguments),
                 partial(store.asimilarity_search, question, **arguments),
             )
-            return documents, read_ids(store, reader, documents)
+            return documents
 
         selected = yield from search_and_select(
             request,
             self,
             question,
-            embed_queries(request, embeddings, store, question, callbacks),
+            embed_queries(request, model, store, question, callbacks),
             Store(
-                partial(search_store, store, reader, embeddings, store_kwargs),
+                lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),
                 before,
-                partial(embed_texts, embeddings),
-                partial(fetch_documents, store, embeddings, filtered=bool(store_kwargs)),
+                partial(read_ids, store, reader),
+                lambda texts: embed_texts(model(), texts),
+                lambda ids: fetch_documents(store, model(), ids, filtered=bool(store_kwargs)),
                 None if reader is None else reader.widest,
                 lambda: self.vector_source,
             ),

@@ -129,6 +129,11 @@ def _embed(settings: SelectionSettings, texts: list[str]) -> Flow[Vector]:
     return vector
 
 
+def read_ids(nodes: Sequence[NodeWithScore]) -> list[str]:
+    """The nodes' ids."""
+    return [node.node_id for node in nodes]
+
+
 def read_vectors(
     vectors: NodeVectors, nodes: Sequence[NodeWithScore], *, embed_unknown: bool, fetch_k: int | None = None
 ) -> Flow[Pool]:

@@ -26,7 +26,7 @@ from shared_core.retrieval.telling import warn_of_ignored_scores, warn_of_unused
 from shared_core.retrieval.values import check_items
 from shared_core.selectors.registry import DEFAULT_SELECTOR
 
-from ._settings import SelectionSettings, dispatcher, embed_queries, finish, is_heard, read_vectors
+from ._settings import SelectionSettings, dispatcher, embed_queries, finish, is_heard, read_ids, read_vectors
 from .vectors import NodeVectors
 
 NO_SEARCH = "it does not search a store"
@@ -150,7 +150,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
             request,
             self,
             "" if bundle is None else bundle.query_str,
-            (nodes, [node.node_id for node in nodes]),
+            nodes,
+            read_ids,
             embed(),
             read_vectors(self._vectors, nodes, embed_unknown=True),
             f"{REMEDY}, or lower top_n",

@@ -27,7 +27,7 @@ from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Fetching
 
-from ._settings import SelectionSettings, embed_queries, finish, read_vectors
+from ._settings import SelectionSettings, embed_queries, finish, read_ids, read_vectors
 from .stores.faiss import takes_node_ids
 from .vectors import NodeVectors
 
@@ -223,9 +223,11 @@ class SetSelectIndexRetriever(BaseRetriever):
     def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
         vectors, retriever = settings._vectors, cache(self._retriever)
 
-        def before(k: int) -> Flow[tuple[list[NodeWithScore], list[str]]]:
-            nodes = yield Step(partial(retriever(k)._retrieve, asked), partial(retriever(k)._aretrieve, asked))
-            return nodes, [node.node_id for node in nodes]
+        def before(k: int) -> Flow[list[NodeWithScore]]:
+            nodes: list[NodeWithScore] = yield Step(
+                partial(retriever(k)._retrieve, asked), partial(retriever(k)._aretrieve, asked)
+            )
+            return nodes
 
         def search(query: EmbeddedQuery, fetch_k: int) -> Flow[Pool]:
             bundle, searching = QueryBundle(query.text, embedding=query.search_vector), retriever(fetch_k)
@@ -235,6 +237,7 @@ class SetSelectIndexRetriever(BaseRetriever):
         return Store(
             search,
             before,
+            read_ids,
             partial(vectors.embed, purpose="the names to follow"),
             partial(self._fetch, vectors),
             None if vectors.reader is None else vectors.reader.widest,

@@ -38,8 +38,9 @@ class Store(NamedTuple):
     """What an adapter gives of a vector store and its embedding model."""
 
     search: Search
-    # What the user had before, of k items, and their ids: the answer in shadow.
-    before: Callable[[int], Flow[tuple[Sequence[Any], Sequence[Hashable]]]]
+    # What the user had before, of k items: the answer in shadow.
+    before: Callable[[int], Flow[Sequence[Any]]]
+    read_ids: Callable[[Sequence[Any]], Sequence[Hashable]]
     # The vectors of names (n, d).
     embed: Callable[[list[str]], Flow[Any]]
     # The items with some ids, without those that the store does not have.
@@ -58,37 +59,38 @@ def search_and_select(
     selecting = _search_and_select(request, owner, embedding, store)
     if not request.settings.shadow:
         return selecting
-    return in_shadow(request, question, store.before(request.k or DEFAULT_K), selecting)
+    return in_shadow(request, question, store.before(request.k or DEFAULT_K), store.read_ids, selecting)
 
 
 def select_among(
     request: Request,
     owner: Settings,
     question: str,
-    retrieved: tuple[Sequence[Any], Sequence[Hashable]],
+    retrieved: Sequence[Any],
+    read_ids: Callable[[Sequence[Any]], Sequence[Hashable]],
     embedding: Flow[list[EmbeddedQuery]],
     reading: Flow[Pool],
     remedy: str,
     vector_source: Callable[[], str],
 ) -> Flow[ItemSelection]:
-    """The set among items that were ``retrieved`` before, with their ids; ``reading`` gives the items with vectors."""
+    """The set among items that were ``retrieved`` before; ``reading`` gives the items with their ids and vectors."""
 
     def select() -> Flow[ItemSelection]:
         started = time.perf_counter()
         queries = yield from embedding
-        if not retrieved[0]:
+        if not retrieved:
             return ItemSelection.nothing()
-        warn_if_all_are_selected(request, owner, len(retrieved[0]), remedy)
+        warn_if_all_are_selected(request, owner, len(retrieved), remedy)
         pool = (yield from reading).check_vectors()
         selected: ItemSelection = yield Step(partial(request.select, pool, queries))
         warn_of_unused_references(request, owner, selected)
         return timed(request, selected, started, vector_source)
 
-    def before() -> Flow[tuple[Sequence[Any], Sequence[Hashable]]]:
+    def before() -> Flow[Sequence[Any]]:
         yield from ()
         return retrieved
 
-    return in_shadow(request, question, before(), select()) if request.settings.shadow else select()
+    return in_shadow(request, question, before(), read_ids, select()) if request.settings.shadow else select()
 
 
 def _search_and_select(

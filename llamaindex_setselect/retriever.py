@@ -268,6 +268,8 @@ class SetSelectIndexRetriever(BaseRetriever):
             # own for a link that is a title. Then all links are searched as names.
             with suppress(Exception):
                 nodes = yield Step(partial(get, ids), partial(aget, ids))
+        # A store may make a query of an id that it does not escape, and return other nodes too.
+        nodes = [node for node in nodes if node.node_id in ids]
         return (yield from read_vectors(vectors, [NodeWithScore(node=node) for node in nodes], embed_unknown=False))
 
     def _search_arguments(self) -> dict[str, Any]:

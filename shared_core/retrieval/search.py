@@ -160,7 +160,8 @@ def _follow(
     ids = [str(name) for pool in fetched for name in pool.ids]
     # An address is no name, nor is a long text.
     names = [link for link in links if link not in ids and "://" not in link and len(link) <= HEAD] + names
-    names = names[: FOLLOWED - len(ids)]
+    # A link may lead to several items.
+    names = names[: max(FOLLOWED - len(ids), 0)]
     vectors = np.asarray((yield from store.embed(names)), np.float64) if names else np.zeros((0, 0))
     # A model of words gives a vector of zeros for a name that it does not know.
     searched = [EmbeddedQuery(v, None, v.tolist(), name) for v, name in zip(vectors, names, strict=True) if v.any()]

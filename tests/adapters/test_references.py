@@ -536,10 +536,10 @@ class Careless(InMemoryVectorStore):
 
 
 @OVER_RETRIEVERS
-@pytest.mark.parametrize("link", ['id") OR (true) OR id in ("id', "doc-24"])
 @pytest.mark.filterwarnings("ignore:table_names:DeprecationWarning")
-async def test_only_what_a_link_asks_for_becomes_a_candidate(subject: Subject, link: str, tmp_path: Path) -> None:
-    rows = replaced(hidden("passage 0"), 0, links=[link])
+async def test_only_what_a_link_asks_for_becomes_a_candidate(subject: Subject, tmp_path: Path) -> None:
+    link = 'id") OR (true) OR id in ("id'
+    rows = replaced(hidden("passage 0"), 0, links=link, title="Start")
     if subject is RETRIEVERS[0]:
         store: Any = Careless(WordEmbeddings())
         store.store = subject.open(rows, "in memory").store
@@ -552,12 +552,10 @@ async def test_only_what_a_link_asks_for_becomes_a_candidate(subject: Subject, l
     subject.run(made, told=told)
     await subject.arun(made, told=told)
     for event in told:
-        [followed] = event["followed"]
-        assert followed["name"] == link
         # What is no id is searched as a name.
-        assert len(followed["found"]) <= FOLLOW_K
+        [followed] = event["followed"]
+        assert (followed["name"], len(followed["found"]) <= FOLLOW_K) == (link, True)
         assert event["candidates"] <= 20 + FOLLOW_K
-        assert (followed["found"] == ["doc-24"]) or link != "doc-24"
 
 
 # What is refused

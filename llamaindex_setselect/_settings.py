@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -20,7 +21,7 @@ from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
-from shared_core.retrieval.settings import Call, Positive, Settings, parameter_names
+from shared_core.retrieval.settings import Call, Positive, Settings, list_contents, parameter_names
 from shared_core.retrieval.telling import describe
 from shared_core.signals.embedding_models import as_embedding
 
@@ -74,9 +75,12 @@ class SelectionSettings(Settings):
     @property
     def _request(self) -> Request:
         """The request of every call; made again if a field has changed."""
-        if "_made" not in self.__dict__:
-            self.__dict__["_made"] = self._make_request()
-        made: Request = self.__dict__["_made"]
+        made: Request
+        seen, made = self.__dict__.get("_made", (None, None))
+        contents = list_contents({"selector_kwargs": self.selector_kwargs})
+        if seen is None or len(seen) != len(contents) or not all(map(is_, seen, contents)):
+            made = self._make_request()
+            self.__dict__["_made"] = contents, made
         return made
 
     def _make_request(self) -> Request:

@@ -365,6 +365,21 @@ def parameter_names() -> dict[str, None]:
     return dict.fromkeys(p for name in selector_names() for p in selector_parameters(name))
 
 
+def list_contents(kwargs: Mapping[str, Any]) -> list[Any]:
+    """Each argument, and what its list, set, or dict of further arguments holds; a caller may change it in place.
+
+    A mapping by id is one argument, because each call reads it anew.
+    """
+    contents: list[Any] = []
+    for name, value in kwargs.items():
+        contents += name, value
+        if isinstance(value, (list, set)):
+            contents += value
+        elif name.endswith("_kwargs") and isinstance(value, Mapping):
+            contents += list_contents(value)
+    return contents
+
+
 def _as_parameter_error(error: ValidationError, size_name: str) -> Exception:
     """The first mistake that pydantic found, as an error of setselect that names the setting."""
     first = error.errors()[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
@@ -24,7 +23,7 @@ from typing_extensions import override
 
 from shared_core import VectorSourceError
 from shared_core.errors import warn
-from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.flow import Flow, Step, gather, run_flow, run_flow_async
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
@@ -65,7 +64,7 @@ def embed_queries(
         waits = type(embeddings).aembed_query is not Embeddings.aembed_query
         answers = yield Step(
             lambda: list(map(embeddings.embed_query, texts)),
-            (lambda: asyncio.gather(*map(embeddings.aembed_query, texts))) if waits else None,
+            (lambda: gather(map(embeddings.aembed_query, texts))) if waits else None,
         )
         source = f"{type(embeddings).__name__}.embed_query"
         vectors = [as_embedding(answer, source, text) for answer, text in zip(answers, texts, strict=True)]

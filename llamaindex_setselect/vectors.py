@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from shared_core import EmbeddingFallbackWarning, InvalidInputError, InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
-from shared_core.retrieval.flow import Flow, Step
+from shared_core.retrieval.flow import Flow, Step, gather
 from shared_core.retrieval.lookup import find_registered
 from shared_core.retrieval.pool import stack_vectors
 from shared_core.signals.embedding_models import as_embeddings
@@ -81,7 +80,7 @@ def embed_as_queries(model: BaseEmbedding, texts: list[str]) -> Flow[NDArray[np.
     """The embeddings of texts as queries, checked, shape (n, d)."""
     step = Step(
         lambda: list(map(model.get_query_embedding, texts)),
-        lambda: asyncio.gather(*map(model.aget_query_embedding, texts)),
+        lambda: gather(map(model.aget_query_embedding, texts)),
     )
     return (yield from _read_embeddings(step, texts, f"{type(model).__name__}.get_query_embedding", np.float64))
 

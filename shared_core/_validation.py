@@ -310,3 +310,15 @@ def read_only(array: _Array) -> _Array:
     """The same array, marked read-only."""
     array.setflags(write=False)
     return array
+
+
+class ReadOnlyArrays:
+    """A class whose arrays stay read-only in deep copies and after pickling, where numpy drops the flag."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for value in state.values():
+            # The words, parts and references of candidates are tuples of arrays.
+            for array in value if isinstance(value, tuple) else (value,):
+                if isinstance(array, np.ndarray):
+                    read_only(array)
+        self.__dict__.update(state)

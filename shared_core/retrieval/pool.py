@@ -52,9 +52,10 @@ class Pool(NamedTuple):
         """The pool; a VectorSourceError if there are items, and none of them has a vector."""
         if self.without_vector and not self.items:
             raise VectorSourceError(
-                f"none of the {len(self.without_vector)} documents has a stored vector, {quoted(self.without_vector[0])} "
-                "for example. Put vectors into the store, or call register_vector_source with a reader that knows where "
-                "they are. A class that gets documents in place of searching also takes an embedding model"
+                f"none of the {len(self.without_vector)} documents has a stored vector, for example "
+                f"{quoted(self.without_vector[0])}. Put vectors into the store, or call register_vector_source with a "
+                "reader that knows where they are. A class that gets documents in place of searching also takes an "
+                "embedding model"
             )
         return self
 

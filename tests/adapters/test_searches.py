@@ -172,9 +172,9 @@ async def test_a_store_without_any_vector_is_an_error_that_says_what_to_do(
     rows = COPIES[60:70]
     monkeypatch.setattr(f"{__name__}.HOLES", {row.id for row in rows})
     made = subject.make(holed(subject, rows), k=3)
-    with pytest.warns(SetSelectWarning), pytest.raises(VectorSourceError, match="10 .*doc-6.*register_vector_"):
+    with pytest.warns(SetSelectWarning), pytest.raises(VectorSourceError, match=r"10 .*doc-6.*register_vector_"):
         subject.run(made)
-    with pytest.warns(SetSelectWarning), pytest.raises(VectorSourceError, match="10 .*doc-6.*register_vector_"):
+    with pytest.warns(SetSelectWarning), pytest.raises(VectorSourceError, match=r"10 .*doc-6.*register_vector_"):
         await subject.arun(made)
     # One vector is enough.
     HOLES.remove("doc-65")
@@ -188,5 +188,5 @@ def test_a_postprocessor_without_a_model_and_without_vectors_says_what_to_do(mon
     made = RERANKERS[1].cls(vector_store=HoledNodes(), top_n=3)
     nodes = [RERANKERS[1].item(row) for row in COPIES[60:70]]
     question = QueryBundle(QUERY, embedding=embed(QUERY).tolist())
-    with pytest.warns(SetSelectWarning), pytest.raises(VectorSourceError, match="10 .*doc-60.*embedding model"):
+    with pytest.warns(SetSelectWarning), pytest.raises(VectorSourceError, match=r"10 .*doc-60.*embedding model"):
         made.postprocess_nodes(nodes, question)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._files import write_atomically
-from ..._validation import as_finite, as_float64, quoted, read_only
+from ..._validation import ReadOnlyArrays, as_finite, as_float64, quoted, read_only
 from ...candidates import TIE_EPS, Candidates, cosines_with_queries
 from ...errors import InvalidInputError, KernelError
 
@@ -47,7 +47,7 @@ class Kernel(Protocol):
         ...
 
 
-class LearnedKernel:
+class LearnedKernel(ReadOnlyArrays):
     """Base of :class:`LowRankKernel` and :class:`LinearKernel`: checked factors, learned relevance, the file."""
 
     W_R: ArrayLike | None

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from shared_core import InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.retrieval.pool import Pool
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
@@ -48,6 +49,10 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         Where the documents' vectors are stored. Its vector reader must look vectors up by id (see the page on vectors
         for the stores that can; :func:`register_vector_source` adds others). An id that occurs with different texts
         is ignored.
+    vectorstore_kwargs : dict, optional
+        The part of the store in which the retriever in front searches: the ``namespace`` of Pinecone, the
+        ``partition_names`` of Milvus, the ``shard_key_selector`` of Qdrant, the ``index_name`` and ``vector_field`` of
+        OpenSearch. Without it vectors are looked up where the store itself searches.
     search_type, search_kwargs, k, **settings
         See :class:`SelectionSettings` and :class:`Settings`. A compressor does not search, so it refuses ``fetch_k``
         and arguments of a store.
@@ -75,6 +80,9 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
     """
 
     vectorstore: VectorStore | None = None
+
+    vectorstore_kwargs: dict[str, Any] | None = None
+    """The part of the store in which the vectors are looked up, such as Pinecone's ``namespace``."""
 
     _remedies = MappingProxyType({"fetch_k": f"{NO_SEARCH}. {REMEDY}", "follow": NO_SEARCH})
 
@@ -110,7 +118,8 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
 
         def read() -> Flow[Pool]:
             known = _drop_ambiguous(ids_of(documents), documents)
-            vectors = yield from fetch_or_embed(store, self._embeddings, documents, known, SetSelectCompressor)
+            where = self.vectorstore_kwargs or {}
+            vectors = yield from fetch_or_embed(store, self._embeddings, documents, known, SetSelectCompressor, where)
             scores = _rerank_scores(documents, reranked) if request.settings.relevance is None else None
             return Pool(documents, known, text_of, text_of, vectors, scores=scores)
 
@@ -132,6 +141,8 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
             raise InvalidParameterError(
                 f"SetSelectCompressor has no argument {name!r}: {self._remedies.get(name, NO_SEARCH)}"
             )
+        reader = reader_of(self.vectorstore)
+        refuse_unknown("the look-up by id", self.vectorstore_kwargs or {}, () if reader is None else reader.scope)
         warn_of_unused_perspective(request)
         return request, for_store
 

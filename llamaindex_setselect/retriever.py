@@ -86,6 +86,11 @@ class RetrieverSettings(SelectionSettings, Fetching):
 
     _owner = "SetSelectIndexRetriever"
 
+    @property
+    @override
+    def _vectors(self) -> NodeVectors:
+        return NodeVectors.of(self._index, None, self.embed_model, self.vector_store_kwargs)
+
     def _over(self, index: VectorStoreIndex) -> Self:
         self._index = index
         return self

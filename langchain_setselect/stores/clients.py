@@ -164,7 +164,7 @@ def _milvus_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> H
     return [document for document, _ in store._parse_documents_from_search_results([rows])], vectors
 
 
-def _milvus_lookup(store: Any, ids: Sequence[str]) -> dict[str, Any]:
+def _milvus_lookup(store: Any, ids: Sequence[str], **where: Any) -> dict[str, Any]:
     fields = _milvus_dense_fields(store)
     # Milvus refuses ids that are not numbers if its keys are numbers. Such ids belong to documents of another store.
     possible = [name for name in ids if name.isdecimal()] if store.auto_id else ids
@@ -174,6 +174,7 @@ def _milvus_lookup(store: Any, ids: Sequence[str]) -> dict[str, Any]:
         "ids": possible if len(fields) == 1 else [],
         "field": fields[0] if fields else "",
         "id_field": store._primary_field,
+        **where,
     }
 
 
@@ -214,6 +215,7 @@ MILVUS = read_with_client(
     lookup=_milvus_lookup,
     id_of=_milvus_id_of,
     added_keys=lambda store: [] if store._metadata_field else [store._primary_field],
+    scope=["partition_names"],
 )
 
 
@@ -248,7 +250,11 @@ PINECONE = read_with_client(
     _pinecone_request,
     _pinecone_hits,
     aclient=_pinecone_open_asyncio_client,
-    lookup=lambda store, ids: {"ids": ids, "namespace": store._namespace},
+    lookup=lambda store, ids, namespace=None: {
+        "ids": ids,
+        "namespace": store._namespace if namespace is None else namespace,
+    },
+    scope=["namespace"],
 )
 
 
@@ -273,9 +279,15 @@ QDRANT = read_with_client(
         **more,
     },
     _qdrant_hits,
-    lookup=lambda store, ids: {"collection": store.collection_name, "ids": ids, "names": [store.vector_name]},
+    lookup=lambda store, ids, **where: {
+        "collection": store.collection_name,
+        "ids": ids,
+        "names": [store.vector_name],
+        **where,
+    },
     id_of=_qdrant_id_of,
     added_keys=lambda store: ["_id", "_collection_name"],
+    scope=["shard_key_selector"],
 )
 
 

@@ -131,7 +131,11 @@ def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: i
 
 
 def _wider(selected: ItemSelection, widest: int | None) -> int | None:
-    """The size of the next search, if a constraint or repeated texts cut the set short; else None."""
+    """The size of the next search, if a constraint or repeated texts cut the set short; else None.
+
+    A query after one that found nothing more is widened too: whether there is more depends on the query and on what was
+    added to the store since, and the same query has the same result whatever was asked before.
+    """
     pool = selected.pool
     if widest is None or pool.exhausted or pool.fetch_k is None:
         return None
@@ -139,7 +143,8 @@ def _wider(selected: ItemSelection, widest: int | None) -> int | None:
         warn(
             f"only {len(selected.items)} of {len(pool.items)} candidates are selected: the others have the same "
             f"text as one of them, or a constraint forbids them. No more than {widest} candidates are fetched "
-            "automatically; a larger fetch_k= fetches more"
+            "automatically; a larger fetch_k= fetches more. Each query for which this happens takes the time of such a "
+            "search: lower the number of documents, or loosen the constraint"
         )
         return None
     return min(4 * pool.fetch_k, widest)

@@ -17,6 +17,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 import llamaindex_setselect
 from langchain_setselect import SetSelectRetriever, register_vector_source
 from setselect import SetSelectWarning, VectorSourceError
+from shared_core.retrieval import request
 from tests.adapters.bindings import (
     QUERY,
     RERANKERS,
@@ -190,3 +191,30 @@ def test_a_postprocessor_without_a_model_and_without_vectors_says_what_to_do(mon
     question = QueryBundle(QUERY, embedding=embed(QUERY).tolist())
     with pytest.warns(SetSelectWarning), pytest.raises(VectorSourceError, match=r"10 .*doc-60.*embedding model"):
         made.postprocess_nodes(nodes, question)
+
+
+@over(RETRIEVERS)
+@pytest.mark.parametrize(("most", "fetch_k", "reads"), [(5_000, 7, True), (27, 7, False), (28, 7, True), (6, 28, True)])
+def test_a_search_that_was_widened_far_reads_no_references(
+    subject: Subject, most: int, fetch_k: int, reads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Six topics, of which the nearest seven rows have fewer, and the nearest 28 all.
+    monkeypatch.setattr(request, "MOST_REFERRING", most)
+    made, told = subject.make(subject.corpus(), **{**CAP, "fetch_k": fetch_k}), list[Any]()
+    assert len(subject.run(made, told=told)) == 6
+    assert told[0]["candidates"] == 28
+    assert (told[0]["with_name"] is not None) == reads
+
+
+def test_a_cap_that_cannot_be_met_takes_no_memory_for_references() -> None:
+    store = Counting(WordEmbeddings())
+    vectors = np.random.default_rng(0).normal(size=(20_001, DIMENSION))
+    texts = [f"Ann Lee {i} knew Ann Lee {i + 1}." for i in range(len(vectors))]
+    store.rows = [Row(f"doc-{i}", text, {"topic": i % 2}, vectors[i]) for i, text in enumerate(texts)]
+    store.sizes = []
+    retriever, told = SetSelectRetriever(vectorstore=store, k=3, max_per_source=1, source="topic"), list[Any]()
+    with pytest.warns(SetSelectWarning, match=r"2 of 20000 "):
+        assert len(RETRIEVERS[0].run(retriever, told=told)) == 2
+    assert store.sizes == [50, 200, 800, 3_200, 12_800, 20_000]
+    # The strengths of the references among 20,000 documents would take 1.6 GB.
+    assert told[0]["with_name"] is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Real
@@ -164,9 +163,15 @@ def _drop_ambiguous(ids: Sequence[str | None], documents: Sequence[Document]) ->
 
 
 def _rerank_scores(documents: Sequence[Document], key: str) -> list[float | None]:
-    values = (document.metadata.get(key) for document in documents)
+    return [_as_score(document.metadata.get(key)) for document in documents]
+
+
+def _as_score(value: Any) -> float | None:
+    try:
+        return float(value) if isinstance(value, Real) else None
     # An integer may be too large for a float.
-    return [float(value) if isinstance(value, Real) and abs(value) <= sys.float_info.max else None for value in values]
+    except OverflowError:
+        return None
 
 
 def _send_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:

@@ -126,9 +126,9 @@ def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], 
         with suppress(Exception):
             documents = yield Step(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
     # A store may make a query of an id that it does not escape, and return other documents too.
-    pairs = zip(documents, read_ids(store, reader_of(store), documents), strict=True)
-    pairs = [(document, name) for document, name in pairs if name in ids]
-    documents, known = [document for document, _ in pairs], [name for _, name in pairs]
+    every = read_ids(store, reader_of(store), documents)
+    rows = [row for row, name in enumerate(every) if name in ids]
+    documents, known = [documents[row] for row in rows], [every[row] for row in rows]
     vectors = yield from fetch_or_embed(store, embeddings, documents, known, fetch_documents)
     return Pool(documents, known, text_of, text_of, vectors)
 

@@ -158,14 +158,14 @@ def fetch_or_embed(
         raise VectorSourceError(f"the vector reader of {type(store).__name__} returned None in place of vectors by id")
     texts = [document.page_content for document, name in zip(documents, ids, strict=True) if name not in known]
     if store is None:
-        where = "there is no vectorstore="
+        why = "there is no vectorstore="
     else:
-        where = f"{type(store).__name__} has no vector for them" if wanted else "they have no ids to look vectors up by"
+        why = f"{type(store).__name__} has no vector for them" if wanted else "they have no ids to look vectors up by"
     _warn_once(
         embeddings,
         texts,
         (warned, None if store is None else type(store)),
-        f"each query embeds the texts of its documents again ({len(texts)} this time): {where}. Pass the store "
+        f"each query embeds the texts of its documents again ({len(texts)} this time): {why}. Pass the store "
         "that holds them, call register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
     )
     rest = iter((yield from embed_texts(embeddings, texts)))

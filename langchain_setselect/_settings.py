@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from shared_core import InvalidParameterError
 from shared_core.retrieval.lookup import nearest_name, refuse_unknown
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.settings import Call, Name, Positive, Settings, parameter_names
+from shared_core.retrieval.settings import Call, Name, Positive, Settings, list_contents, parameter_names
 from shared_core.selectors.registry import DEFAULT_SELECTOR, SelectorName
 
 
@@ -67,10 +67,10 @@ class SelectionSettings(Settings):
         # Users change search_kwargs in place: retriever.search_kwargs["k"] = 3.
         made: tuple[Request, dict[str, Any]]
         seen, made = self.__dict__.get("_made", (None, None))
-        kwargs = self.search_kwargs
-        if seen is None or [*seen] != [*kwargs] or not all(map(is_, seen.values(), kwargs.values())):
+        contents = list_contents({"search_kwargs": self.search_kwargs, "selector_kwargs": self.selector_kwargs})
+        if seen is None or len(seen) != len(contents) or not all(map(is_, seen, contents)):
             made = self._configure({}, told=() if seen is None else made[0].without_effect)
-            self.__dict__["_made"] = dict(kwargs), made
+            self.__dict__["_made"] = contents, made
         return made
 
     def _configure(self, kwargs: Mapping[str, Any], *, told: Sequence[str]) -> tuple[Request, dict[str, Any]]:

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from shared_core import InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.retrieval.pool import Pool
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
@@ -47,6 +48,10 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         Where the documents' vectors are stored. Its vector reader must look vectors up by id (see the page on vectors
         for the stores that can; :func:`register_vector_source` adds others). An id that occurs with different texts
         is ignored.
+    vectorstore_kwargs : dict, optional
+        The part of the store in which the retriever in front searches: the ``namespace`` of Pinecone, the
+        ``partition_names`` of Milvus, the ``shard_key_selector`` of Qdrant, the ``index_name`` and ``vector_field`` of
+        OpenSearch. Without it vectors are looked up where the store itself searches.
     search_type, search_kwargs, k, **settings
         See :class:`SelectionSettings` and :class:`Settings`. A compressor does not search, so it refuses ``fetch_k``
         and arguments of a store.
@@ -74,6 +79,9 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
     """
 
     vectorstore: VectorStore | None = None
+
+    vectorstore_kwargs: dict[str, Any] | None = None
+    """The part of the store in which the vectors are looked up, such as Pinecone's ``namespace``."""
 
     _remedies = MappingProxyType({"fetch_k": f"{NO_SEARCH}. {REMEDY}", "follow": NO_SEARCH})
 
@@ -103,19 +111,20 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         documents = check_items(documents, Document, "Wrap a text as Document(page_content=text), and leave scores out")
         if not documents:
             return []
-        store, embeddings = self.vectorstore, self._embeddings
-        ids = read_ids(store, reader_of(store), documents)
+        store = self.vectorstore
+        ids_of = partial(read_ids, store, reader_of(store))
         reranked = next((key for d in documents for key in d.metadata if str(key).endswith(RERANKED)), RERANKED[0])
 
         def read() -> Flow[Pool]:
-            known = _drop_ambiguous(ids, documents)
-            vectors = yield from fetch_or_embed(store, embeddings, documents, known, SetSelectCompressor)
+            known = _drop_ambiguous(ids_of(documents), documents)
+            where = self.vectorstore_kwargs or {}
+            vectors = yield from fetch_or_embed(store, self._embeddings, documents, known, SetSelectCompressor, where)
             scores = _rerank_scores(documents, reranked) if request.settings.relevance is None else None
             return Pool(documents, known, text_of, text_of, vectors, scores=scores)
 
-        embedding = embed_queries(request, embeddings, store, query, callbacks)
+        embedding = embed_queries(request, lambda: self._embeddings, store, query, callbacks)
         selected = yield from select_among(
-            request, self, query, (documents, ids), embedding, read(), REMEDY, lambda: self.vector_source
+            request, self, query, documents, ids_of, embedding, read(), REMEDY, lambda: self.vector_source
         )
         warn_of_ignored_scores(request, self, selected, reranked)
         data = {"k": request.k, "vector_source": self.vector_source, **describe(request, selected)}
@@ -131,6 +140,8 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
             raise InvalidParameterError(
                 f"SetSelectCompressor has no argument {name!r}: {self._remedies.get(name, NO_SEARCH)}"
             )
+        reader = reader_of(self.vectorstore)
+        refuse_unknown("the look-up by id", self.vectorstore_kwargs or {}, () if reader is None else reader.scope)
         warn_of_unused_perspective(request)
         return request, for_store
 
@@ -152,8 +163,15 @@ def _drop_ambiguous(ids: Sequence[str | None], documents: Sequence[Document]) ->
 
 
 def _rerank_scores(documents: Sequence[Document], key: str) -> list[float | None]:
-    values = (document.metadata.get(key) for document in documents)
-    return [float(value) if isinstance(value, Real) else None for value in values]
+    return [_as_score(document.metadata.get(key)) for document in documents]
+
+
+def _as_score(value: Any) -> float | None:
+    try:
+        return float(value) if isinstance(value, Real) else None
+    # An integer may be too large for a float.
+    except OverflowError:
+        return None
 
 
 def _send_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:

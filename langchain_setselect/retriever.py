@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
@@ -24,7 +23,7 @@ from typing_extensions import override
 
 from shared_core import VectorSourceError
 from shared_core.errors import warn
-from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.flow import Flow, Step, gather, run_flow, run_flow_async
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
@@ -43,7 +42,11 @@ EVENT = "setselect"
 
 
 def embed_queries(
-    request: Request, embeddings: Embeddings | None, store: VectorStore | None, question: str, callbacks: Callbacks
+    request: Request,
+    model: Callable[[], Embeddings | None],
+    store: VectorStore | None,
+    question: str,
+    callbacks: Callbacks,
 ) -> Flow[list[EmbeddedQuery]]:
     """Embed the question, its sub-questions, and the text that its perspective needs.
 
@@ -51,6 +54,7 @@ def embed_queries(
     """
 
     def embed(queries: list[str], text: str | None) -> Flow[tuple[list[Vector], Vector | None, None]]:
+        embeddings = model()
         if embeddings is None:
             raise VectorSourceError(
                 f"{type(store).__name__} has no embeddings: pass embeddings= with the model that filled the store"
@@ -60,7 +64,7 @@ def embed_queries(
         waits = type(embeddings).aembed_query is not Embeddings.aembed_query
         answers = yield Step(
             lambda: list(map(embeddings.embed_query, texts)),
-            (lambda: asyncio.gather(*map(embeddings.aembed_query, texts))) if waits else None,
+            (lambda: gather(map(embeddings.aembed_query, texts))) if waits else None,
         )
         source = f"{type(embeddings).__name__}.embed_query"
         vectors = [as_embedding(answer, source, text) for answer, text in zip(answers, texts, strict=True)]
@@ -80,7 +84,7 @@ def search_store(
     """The store's documents nearest to the query, with their ids and vectors.
 
     Vectors are those that the store keeps, or embeddings of the texts. Documents without one are left out with a
-    warning.
+    warning. A hit that the store's own search leaves out is None in place of a document.
     """
     if reader is None:
         found: Any = yield from search_and_embed(store, embeddings, query, fetch_k, kwargs)
@@ -94,19 +98,23 @@ def search_store(
     if vectors is None or len(documents) != len(vectors):
         count = vectors if vectors is None else len(vectors)
         raise VectorSourceError(f"the vector reader returned {len(documents)} documents and {count} vectors")
+    exhausted = len(documents) < fetch_k
+    if any(document is None for document in documents):
+        rows = [row for row, document in enumerate(documents) if document is not None]
+        documents, vectors, *more = ([column[row] for row in rows] for column in (documents, vectors, *more))
     ids = more[0] if more else read_ids(store, reader, documents)
     missing = [row for row, vector in enumerate(vectors) if vector is None]
+    # Some stores return documents without ids. The beginning of the text then names the document.
+    without = [ids[row] or documents[row].page_content[:60] for row in missing]
     if missing:
-        # Some stores return documents without ids. The beginning of the text then names the document.
-        first = ids[missing[0]] or documents[missing[0]].page_content[:60]
         warn(
-            f"the store has no vector for {first!r}"
+            f"the store has no vector for {without[0]!r}"
             + (f" and {len(missing) - 1} more documents" if len(missing) > 1 else "")
             + ". Documents without a vector, such as those that were deleted during the search, are left out"
         )
         kept = [row for row, vector in enumerate(vectors) if vector is not None]
         documents, ids, vectors = ([column[row] for row in kept] for column in (documents, ids, vectors))
-    return Pool(documents, ids, text_of, text_of, vectors, fetch_k, exhausted=len(documents) < fetch_k)
+    return Pool(documents, ids, text_of, text_of, vectors, fetch_k, exhausted, without_vector=without)
 
 
 def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], *, filtered: bool) -> Flow[Pool]:
@@ -117,7 +125,10 @@ def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], 
         # own for a link that is a title. Then all links are searched as names.
         with suppress(Exception):
             documents = yield Step(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
-    known = read_ids(store, reader_of(store), documents)
+    # A store may make a query of an id that it does not escape, and return other documents too.
+    every = read_ids(store, reader_of(store), documents)
+    rows = [row for row, name in enumerate(every) if name in ids]
+    documents, known = [documents[row] for row in rows], [every[row] for row in rows]
     vectors = yield from fetch_or_embed(store, embeddings, documents, known, fetch_documents)
     return Pool(documents, known, text_of, text_of, vectors)
 
@@ -160,27 +171,31 @@ class SearchSettings(SelectionSettings, Fetching):
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Flow[ItemSelection]:
         store, reader = self.vectorstore, reader_of(self.vectorstore)
-        embeddings: Any = self.embeddings or store.embeddings
         store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
 
-        def before(k: int) -> Flow[tuple[list[Document], list[str | None]]]:
+        # The selection in shadow reads it where an error is caught.
+        def model() -> Any:
+            return self.embeddings or store.embeddings
+
+        def before(k: int) -> Flow[list[Document]]:
             arguments = {**store_kwargs, "k": k}
-            documents = yield Step(
+            documents: list[Document] = yield Step(
                 partial(store.similarity_search, question, **arguments),
                 partial(store.asimilarity_search, question, **arguments),
             )
-            return documents, read_ids(store, reader, documents)
+            return documents
 
         selected = yield from search_and_select(
             request,
             self,
             question,
-            embed_queries(request, embeddings, store, question, callbacks),
+            embed_queries(request, model, store, question, callbacks),
             Store(
-                partial(search_store, store, reader, embeddings, store_kwargs),
+                lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),
                 before,
-                partial(embed_texts, embeddings),
-                partial(fetch_documents, store, embeddings, filtered=bool(store_kwargs)),
+                partial(read_ids, store, reader),
+                lambda texts: embed_texts(model(), texts),
+                lambda ids: fetch_documents(store, model(), ids, filtered=bool(store_kwargs)),
                 None if reader is None else reader.widest,
                 lambda: self.vector_source,
             ),

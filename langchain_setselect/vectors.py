@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from langchain_core.documents import Document
@@ -41,6 +42,7 @@ def register_vector_source(
     fetch: VectorFetch | None = None,
     afetch: AsyncVectorFetch | None = None,
     id_of: IdOf = document_id,
+    scope: Collection[str] = (),
 ) -> None:
     """Register functions that read the vectors of a store, so that no text is embedded again.
 
@@ -64,6 +66,9 @@ def register_vector_source(
     id_of : callable, optional
         ``id_of(store, document) -> str or None``, for stores whose ids are not in ``document.id``. ``fetch`` and
         ``shown`` use these ids.
+    scope : collection of str
+        The arguments of a search that name a part of the store, such as a namespace or a tenant. ``fetch`` and
+        ``afetch`` get those of them that the ``vectorstore_kwargs`` of :class:`SetSelectCompressor` hold.
 
     Raises
     ------
@@ -82,7 +87,7 @@ def register_vector_source(
     """
     if not isinstance(store_class, (type, str)):
         raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
-    _READERS[store_class] = VectorReader(search, asearch, fetch, afetch, id_of)
+    _READERS[store_class] = VectorReader(search, asearch, fetch, afetch, id_of, scope=scope)
     find_reader.cache_clear()
 
 
@@ -135,28 +140,32 @@ def fetch_or_embed(
     documents: Sequence[Document],
     ids: Sequence[str | None],
     warned: Hashable,
+    where: Mapping[str, Any] = MappingProxyType({}),
 ) -> Flow[list[Any]]:
-    """The documents' vectors, row by row: stored ones, and embeddings of the texts of the others."""
+    """The documents' vectors, row by row: stored ones, and embeddings of the texts of the others.
+
+    ``where``: arguments of the reader's ``scope``.
+    """
     reader = reader_of(store)
     wanted = list(dict.fromkeys(name for name in ids if name is not None))
     known: Mapping[str | None, Any] = {}
     if wanted and reader is not None and (reader.fetch or reader.afetch):
         known = yield Step(
-            partial(reader.fetch, store, wanted) if reader.fetch else dict,
-            partial(reader.afetch, store, wanted) if reader.afetch else None,
+            partial(reader.fetch, store, wanted, **where) if reader.fetch else dict,
+            partial(reader.afetch, store, wanted, **where) if reader.afetch else None,
         )
     if known is None:
         raise VectorSourceError(f"the vector reader of {type(store).__name__} returned None in place of vectors by id")
     texts = [document.page_content for document, name in zip(documents, ids, strict=True) if name not in known]
     if store is None:
-        where = "there is no vectorstore="
+        why = "there is no vectorstore="
     else:
-        where = f"{type(store).__name__} has no vector for them" if wanted else "they have no ids to look vectors up by"
+        why = f"{type(store).__name__} has no vector for them" if wanted else "they have no ids to look vectors up by"
     _warn_once(
         embeddings,
         texts,
         (warned, None if store is None else type(store)),
-        f"each query embeds the texts of its documents again ({len(texts)} this time): {where}. Pass the store "
+        f"each query embeds the texts of its documents again ({len(texts)} this time): {why}. Pass the store "
         "that holds them, call register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
     )
     rest = iter((yield from embed_texts(embeddings, texts)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -20,7 +21,7 @@ from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
-from shared_core.retrieval.settings import Call, Positive, Settings, parameter_names
+from shared_core.retrieval.settings import Call, Positive, Settings, list_contents, parameter_names
 from shared_core.retrieval.telling import describe
 from shared_core.signals.embedding_models import as_embedding
 
@@ -74,9 +75,12 @@ class SelectionSettings(Settings):
     @property
     def _request(self) -> Request:
         """The request of every call; made again if a field has changed."""
-        if "_made" not in self.__dict__:
-            self.__dict__["_made"] = self._make_request()
-        made: Request = self.__dict__["_made"]
+        made: Request
+        seen, made = self.__dict__.get("_made", (None, None))
+        contents = list_contents({"selector_kwargs": self.selector_kwargs})
+        if seen is None or len(seen) != len(contents) or not all(map(is_, seen, contents)):
+            made = self._make_request()
+            self.__dict__["_made"] = contents, made
         return made
 
     def _make_request(self) -> Request:
@@ -129,6 +133,11 @@ def _embed(settings: SelectionSettings, texts: list[str]) -> Flow[Vector]:
     return vector
 
 
+def read_ids(nodes: Sequence[NodeWithScore]) -> list[str]:
+    """The nodes' ids."""
+    return [node.node_id for node in nodes]
+
+
 def read_vectors(
     vectors: NodeVectors, nodes: Sequence[NodeWithScore], *, embed_unknown: bool, fetch_k: int | None = None
 ) -> Flow[Pool]:
@@ -136,7 +145,11 @@ def read_vectors(
     exhausted = fetch_k is None or len(nodes) < fetch_k
     items, ids, rows = yield from vectors.fetch(nodes, embed_unknown=embed_unknown)
     scores = [scored.score for scored in items]
-    return Pool(items, ids, _embedded_text, _body, rows, fetch_k, exhausted, scores)
+    without: list[str] = []
+    if len(ids) < len(nodes):
+        known = set(ids)
+        without = [name for scored in nodes if (name := scored.node.node_id) not in known]
+    return Pool(items, ids, _embedded_text, _body, rows, fetch_k, exhausted, scores, without)
 
 
 def _embedded_text(scored: NodeWithScore) -> str:

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError, Selector, make_selector, selector_names
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
+from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
@@ -26,7 +27,7 @@ from shared_core.retrieval.telling import warn_of_ignored_scores, warn_of_unused
 from shared_core.retrieval.values import check_items
 from shared_core.selectors.registry import DEFAULT_SELECTOR
 
-from ._settings import SelectionSettings, dispatcher, embed_queries, finish, is_heard, read_vectors
+from ._settings import SelectionSettings, dispatcher, embed_queries, finish, is_heard, read_ids, read_vectors
 from .vectors import NodeVectors
 
 NO_SEARCH = "it does not search a store"
@@ -47,7 +48,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
 
     Parameters
     ----------
-    top_n, index, vector_store, embed_model
+    top_n, index, vector_store, vector_store_kwargs, embed_model
         See :class:`SelectionSettings`.
     **settings
         All settings of :class:`Settings`. ``relevance="score"`` selects by the score that the retriever or the reranker
@@ -92,6 +93,10 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     index: VectorStoreIndex | None = Field(default=None, exclude=True)
     """Supplies the store and the embedding model. ``FaissVectorStore`` needs it."""
 
+    vector_store_kwargs: dict[str, Any] | None = None
+    """The part of the store in which the retriever in front searches: ``milvus_partition_names`` of Milvus,
+    ``shard_identifier`` of Qdrant. Vectors are looked up there, by default in the whole store."""
+
     _remedies = MappingProxyType({"fetch_k": f"{NO_SEARCH}. {REMEDY}", "follow": NO_SEARCH})
 
     @classmethod
@@ -107,7 +112,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     @property
     @override
     def _vectors(self) -> NodeVectors:
-        return NodeVectors.of(self.index, self.vector_store, self.embed_model)
+        return NodeVectors.of(self.index, self.vector_store, self.embed_model, self.vector_store_kwargs)
 
     @override
     def _make_request(self) -> Request:
@@ -115,6 +120,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         # Vectors of one store under the ids of another store's index would be wrong.
         if index is not None and store is not None and store is not index.vector_store:
             raise InvalidParameterError("index= uses another store than vector_store=: give one of them")
+        reader = self._vectors.reader
+        refuse_unknown("the look-up by id", self.vector_store_kwargs or {}, () if reader is None else reader.scope)
         request = super()._make_request()
         warn_of_unused_perspective(request)
         return request
@@ -150,7 +157,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
             request,
             self,
             "" if bundle is None else bundle.query_str,
-            (nodes, [node.node_id for node in nodes]),
+            nodes,
+            read_ids,
             embed(),
             read_vectors(self._vectors, nodes, embed_unknown=True),
             f"{REMEDY}, or lower top_n",

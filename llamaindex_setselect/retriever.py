@@ -27,7 +27,7 @@ from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Fetching
 
-from ._settings import SelectionSettings, embed_queries, finish, read_vectors
+from ._settings import SelectionSettings, embed_queries, finish, read_ids, read_vectors
 from .stores.faiss import takes_node_ids
 from .vectors import NodeVectors
 
@@ -85,6 +85,11 @@ class RetrieverSettings(SelectionSettings, Fetching):
     """Print what is retrieved from an object of ``object_map``."""
 
     _owner = "SetSelectIndexRetriever"
+
+    @property
+    @override
+    def _vectors(self) -> NodeVectors:
+        return NodeVectors.of(self._index, None, self.embed_model, self.vector_store_kwargs)
 
     def _over(self, index: VectorStoreIndex) -> Self:
         self._index = index
@@ -223,9 +228,11 @@ class SetSelectIndexRetriever(BaseRetriever):
     def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
         vectors, retriever = settings._vectors, cache(self._retriever)
 
-        def before(k: int) -> Flow[tuple[list[NodeWithScore], list[str]]]:
-            nodes = yield Step(partial(retriever(k)._retrieve, asked), partial(retriever(k)._aretrieve, asked))
-            return nodes, [node.node_id for node in nodes]
+        def before(k: int) -> Flow[list[NodeWithScore]]:
+            nodes: list[NodeWithScore] = yield Step(
+                partial(retriever(k)._retrieve, asked), partial(retriever(k)._aretrieve, asked)
+            )
+            return nodes
 
         def search(query: EmbeddedQuery, fetch_k: int) -> Flow[Pool]:
             bundle, searching = QueryBundle(query.text, embedding=query.search_vector), retriever(fetch_k)
@@ -235,6 +242,7 @@ class SetSelectIndexRetriever(BaseRetriever):
         return Store(
             search,
             before,
+            read_ids,
             partial(vectors.embed, purpose="the names to follow"),
             partial(self._fetch, vectors),
             None if vectors.reader is None else vectors.reader.widest,
@@ -265,6 +273,8 @@ class SetSelectIndexRetriever(BaseRetriever):
             # own for a link that is a title. Then all links are searched as names.
             with suppress(Exception):
                 nodes = yield Step(partial(get, ids), partial(aget, ids))
+        # A store may make a query of an id that it does not escape, and return other nodes too.
+        nodes = [node for node in nodes if node.node_id in ids]
         return (yield from read_vectors(vectors, [NodeWithScore(node=node) for node in nodes], embed_unknown=False))
 
     def _search_arguments(self) -> dict[str, Any]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,7 +19,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from shared_core import EmbeddingFallbackWarning, InvalidInputError, InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
-from shared_core.retrieval.flow import Flow, Step
+from shared_core.retrieval.flow import Flow, Step, gather
 from shared_core.retrieval.lookup import find_registered
 from shared_core.retrieval.pool import stack_vectors
 from shared_core.signals.embedding_models import as_embeddings
@@ -39,6 +38,7 @@ def register_vector_source(
     *,
     afunction: AsyncFetch | None = None,
     on_node: bool = False,
+    scope: Collection[str] = (),
 ) -> None:
     """Register a function that reads the vectors of a store, so that no text is embedded again.
 
@@ -57,6 +57,9 @@ def register_vector_source(
     on_node : bool
         True if the store's own search puts the vectors on the nodes, as ``node.embedding``. Then only nodes without
         one are looked up.
+    scope : collection of str
+        The arguments of a search that name a part of the store, such as a namespace or a tenant. The functions get
+        those of them that ``vector_store_kwargs`` holds.
 
     Raises
     ------
@@ -74,14 +77,14 @@ def register_vector_source(
     """
     if not isinstance(store_class, (type, str)):
         raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
-    _READERS[store_class] = VectorReader(function, afunction, on_node)
+    _READERS[store_class] = VectorReader(function, afunction, on_node, scope=scope)
 
 
 def embed_as_queries(model: BaseEmbedding, texts: list[str]) -> Flow[NDArray[np.float64]]:
     """The embeddings of texts as queries, checked, shape (n, d)."""
     step = Step(
         lambda: list(map(model.get_query_embedding, texts)),
-        lambda: asyncio.gather(*map(model.aget_query_embedding, texts)),
+        lambda: gather(map(model.aget_query_embedding, texts)),
     )
     return (yield from _read_embeddings(step, texts, f"{type(model).__name__}.get_query_embedding", np.float64))
 
@@ -108,16 +111,24 @@ class NodeVectors:
     store: Any
     index: VectorStoreIndex | None
     model: BaseEmbedding | None
+    # Arguments of the store's search; the reader's ``scope`` says which of them its look-up takes.
+    kwargs: Mapping[str, Any]
 
     @classmethod
-    def of(cls, index: VectorStoreIndex | None, store: Any, model: BaseEmbedding | None) -> NodeVectors:
+    def of(
+        cls,
+        index: VectorStoreIndex | None,
+        store: Any,
+        model: BaseEmbedding | None,
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> NodeVectors:
         """By default the store and the model are the index's; without an index, the model set in ``Settings``."""
         if store is None and index is not None:
             store = index.vector_store
         if model is None:
             # Settings.embed_model would create LlamaIndex's default model, which needs an OpenAI key.
             model = Settings._embed_model if index is None else index._embed_model
-        return cls(store, index, model)
+        return cls(store, index, model, kwargs or {})
 
     @property
     def reader(self) -> VectorReader | None:
@@ -201,8 +212,10 @@ class NodeVectors:
     def _look_up(self, reader: VectorReader, ids: Sequence[str]) -> Flow[Any]:
         """What the vector reader returns: vectors by id, or an array with one row for each id."""
         arguments, name = (self.store, ids, self.index), type(self.store).__name__
+        where = {key: value for key, value in self.kwargs.items() if key in reader.scope}
         stored = yield Step(
-            partial(reader.fetch, *arguments), None if reader.afetch is None else partial(reader.afetch, *arguments)
+            partial(reader.fetch, *arguments, **where),
+            None if reader.afetch is None else partial(reader.afetch, *arguments, **where),
         )
         if stored is None:
             raise VectorSourceError(f"the vector reader of {name} returned None in place of vectors by id")

@@ -40,7 +40,18 @@ _ELSEWHERE = {
 }
 # The most characters of a value that a message shows.
 MAX_QUOTED = 80
-_short = reprlib.Repr()
+
+
+class _Short(reprlib.Repr):
+    def repr_int(self, x: int, level: int) -> str:
+        try:
+            return super().repr_int(x, level)
+        # Python writes no integer of more than 4,300 digits.
+        except ValueError:
+            return f"an integer of {x.bit_length()} bits"
+
+
+_short = _Short()
 _short.maxstring = _short.maxother = MAX_QUOTED
 _short.maxlevel = 2
 
@@ -73,21 +84,40 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 
 def check_integer(value: Any, what: str, least: int | None = None) -> int:
     """``value`` as an int of at least ``least``; floats and bools are refused."""
-    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+    try:
+        # An array has an index only if it is one integer.
+        whole = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
+    except TypeError:
+        whole = None
+    if whole is None:
         raise InvalidParameterError(f"{argument_name(what)} must be an integer, got {quoted(value)}")
-    whole = operator.index(value)
     if least is not None and whole < least:
-        raise InvalidParameterError(f"{argument_name(what)} must be at least {least}, got {whole}")
+        raise InvalidParameterError(f"{argument_name(what)} must be at least {least}, got {quoted(whole)}")
     return whole
+
+
+def as_finite(value: Any) -> float:
+    """A number as a float; NaN for one that is not finite or too large for a float, and for any other value.
+
+    >>> as_finite(2), as_finite(10**400), as_finite("2"), as_finite(True)
+    (2.0, nan, nan, nan)
+    """
+    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
+        return math.nan
+    try:
+        number = float(value)
+    except OverflowError:
+        return math.nan
+    return number if math.isfinite(number) else math.nan
 
 
 def check_number(value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:
     """``value`` as a finite float in [low, high]; strings and bools are refused."""
-    numeric = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not numeric or not math.isfinite(value) or not low <= value <= high:
+    number = as_finite(value)
+    if not low <= number <= high:
         bounds = "" if low == -math.inf and high == math.inf else f" in [{low:g}, {high:g}]"
         raise InvalidParameterError(f"{argument_name(what)} must be a finite number{bounds}, got {quoted(value)}")
-    return float(value)
+    return number
 
 
 def check_bool(value: Any, what: str) -> bool:
@@ -286,3 +316,15 @@ def read_only(array: _Array) -> _Array:
     """The same array, marked read-only."""
     array.setflags(write=False)
     return array
+
+
+class ReadOnlyArrays:
+    """A class whose arrays stay read-only in deep copies and after pickling, where numpy drops the flag."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for value in state.values():
+            # The words, parts and references of candidates are tuples of arrays.
+            for array in value if isinstance(value, tuple) else (value,):
+                if isinstance(array, np.ndarray):
+                    read_only(array)
+        self.__dict__.update(state)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._validation import as_float64, check_bool, check_one_of, read_only
+from ._validation import ReadOnlyArrays, as_float64, check_bool, check_one_of, read_only
 from .candidates import Candidates
 from .errors import PerspectiveError
 
@@ -19,7 +19,7 @@ _NEGLIGIBLE = {"float32": 1e-6, "float64": 1e-12}
 
 
 @dataclass(frozen=True, eq=False)
-class PAP:
+class PAP(ReadOnlyArrays):
     """Project the query (PAP), or the query and the candidates (PAP+), onto the complement of a perspective p.
 
     q_p = q − (q·p / ‖p‖²) p, and with ``corpus=True`` c_p = c − (c·p / ‖p‖²) p for each candidate c. The length and
@@ -65,7 +65,7 @@ class PAP:
         object.__setattr__(self, "corpus", check_bool(self.corpus, "corpus"))
         p = read_only(_as_vector(self.perspective, "perspective"))
         object.__setattr__(self, "perspective", p)
-        object.__setattr__(self, "_unit", _as_unit(p, "perspective"))
+        object.__setattr__(self, "_unit", read_only(_as_unit(p, "perspective")))
 
     def project(self, query: ArrayLike) -> Vector:
         """The projected query, shape (d,), float64, on the scale of ``query``; search the store with it."""

@@ -655,8 +655,8 @@ def bm25_words(question: Sequence[str], texts: Sequence[Sequence[str]]) -> tuple
     A word of the question counts once. It weighs 0 if it is in no text or in all of them.
     """
     n, different = len(texts), sorted(set(question), key=list(question).index)
-    lengths = [max(1, len(text)) for text in texts]
-    mean = math.fsum(lengths) / n
+    lengths = list(map(len, texts))
+    mean = math.fsum(lengths) / n or 1.0
     covered, weights = np.zeros((n, len(different))), np.zeros(len(different))
     for j, word in enumerate(different):
         holders = 0

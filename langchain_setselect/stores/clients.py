@@ -63,9 +63,11 @@ AZURE_SEARCH = read_with_client(
 
 def _chroma_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
     # Rows without text are left out, as in the store's own search.
-    kept = [place for place, (_, text, _) in enumerate(rows) if text is not None]
-    documents = [Document(id=rows[i][0], page_content=rows[i][1], metadata=dict(rows[i][2])) for i in kept]
-    return documents, vectors[kept] if len(kept) < len(rows) else vectors
+    documents = [
+        None if text is None else Document(id=name, page_content=text, metadata=dict(metadata))
+        for name, text, metadata in rows
+    ]
+    return documents, vectors
 
 
 CHROMA = read_with_client(
@@ -162,7 +164,7 @@ def _milvus_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> H
     return [document for document, _ in store._parse_documents_from_search_results([rows])], vectors
 
 
-def _milvus_lookup(store: Any, ids: Sequence[str]) -> dict[str, Any]:
+def _milvus_lookup(store: Any, ids: Sequence[str], **where: Any) -> dict[str, Any]:
     fields = _milvus_dense_fields(store)
     # Milvus refuses ids that are not numbers if its keys are numbers. Such ids belong to documents of another store.
     possible = [name for name in ids if name.isdecimal()] if store.auto_id else ids
@@ -172,6 +174,7 @@ def _milvus_lookup(store: Any, ids: Sequence[str]) -> dict[str, Any]:
         "ids": possible if len(fields) == 1 else [],
         "field": fields[0] if fields else "",
         "id_field": store._primary_field,
+        **where,
     }
 
 
@@ -212,6 +215,7 @@ MILVUS = read_with_client(
     lookup=_milvus_lookup,
     id_of=_milvus_id_of,
     added_keys=lambda store: [] if store._metadata_field else [store._primary_field],
+    scope=["partition_names"],
 )
 
 
@@ -231,11 +235,13 @@ def _pinecone_request(
 
 def _pinecone_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
     # Records without text are left out, as in the store's own search.
-    kept = [i for i, (_, metadata) in enumerate(rows) if store._text_key in metadata]
     documents = [
-        Document(id=rows[i][0], page_content=rows[i][1].pop(store._text_key), metadata=rows[i][1]) for i in kept
+        Document(id=name, page_content=metadata.pop(store._text_key), metadata=metadata)
+        if store._text_key in metadata
+        else None
+        for name, metadata in rows
     ]
-    return documents, [vectors[i] for i in kept] if len(kept) < len(rows) else vectors
+    return documents, vectors
 
 
 PINECONE = read_with_client(
@@ -244,7 +250,11 @@ PINECONE = read_with_client(
     _pinecone_request,
     _pinecone_hits,
     aclient=_pinecone_open_asyncio_client,
-    lookup=lambda store, ids: {"ids": ids, "namespace": store._namespace},
+    lookup=lambda store, ids, namespace=None: {
+        "ids": ids,
+        "namespace": store._namespace if namespace is None else namespace,
+    },
+    scope=["namespace"],
 )
 
 
@@ -269,9 +279,15 @@ QDRANT = read_with_client(
         **more,
     },
     _qdrant_hits,
-    lookup=lambda store, ids: {"collection": store.collection_name, "ids": ids, "names": [store.vector_name]},
+    lookup=lambda store, ids, **where: {
+        "collection": store.collection_name,
+        "ids": ids,
+        "names": [store.vector_name],
+        **where,
+    },
     id_of=_qdrant_id_of,
     added_keys=lambda store: ["_id", "_collection_name"],
+    scope=["shard_key_selector"],
 )
 
 

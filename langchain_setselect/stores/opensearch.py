@@ -38,9 +38,11 @@ def _search(store: Any, query: list[float], fetch_k: int, *, metadata_field: str
     return documents, stack_hits(rows, index, field)
 
 
-def _fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    """Vectors by document id, in one call, from the store's default field."""
-    return vectors_by_id(store.client, store.index_name, _FIELD, ids)
+def _fetch(
+    store: Any, ids: Sequence[str], *, index_name: str | None = None, vector_field: str = _FIELD
+) -> Mapping[str, ArrayLike]:
+    """Vectors by document id, in one call."""
+    return vectors_by_id(store.client, index_name or store.index_name, vector_field, ids)
 
 
-READER = VectorReader(_search, fetch=_fetch, widest=WIDEST)
+READER = VectorReader(_search, fetch=_fetch, widest=WIDEST, scope=["index_name", "vector_field"])

@@ -15,11 +15,14 @@ from shared_core.stores import WIDEST
 Vectors = Sequence[ArrayLike | None] | ArrayLike
 # Documents in the store's order and the vector stored for each; None if the store no longer has it. A reader may add
 # the documents' ids; otherwise ``id_of`` reads them from the documents.
-Hits = tuple[Sequence[Document], Vectors] | tuple[Sequence[Document], Vectors, Sequence[str]]
+# A hit that the store's own search leaves out, such as a record without text, is None in place of a document, because
+# a search that has fewer hits than were asked for has found all.
+Documents = Sequence[Document] | Sequence[Document | None]
+Hits = tuple[Documents, Vectors] | tuple[Documents, Vectors, Sequence[str]]
 VectorSearch = Callable[..., Hits]
 AsyncVectorSearch = Callable[..., Awaitable[Hits]]
-VectorFetch = Callable[[Any, Sequence[str]], Mapping[str, ArrayLike]]
-AsyncVectorFetch = Callable[[Any, Sequence[str]], Awaitable[Mapping[str, ArrayLike]]]
+VectorFetch = Callable[..., Mapping[str, ArrayLike]]
+AsyncVectorFetch = Callable[..., Awaitable[Mapping[str, ArrayLike]]]
 IdOf = Callable[[Any, Document], str | None]
 AddedKeys = Callable[[Any], Collection[str]]
 
@@ -41,6 +44,8 @@ class VectorReader(NamedTuple):
     widest: int = WIDEST
     # The keys that the store itself adds to the metadata of its documents.
     added_keys: AddedKeys = lambda store: ()
+    # The arguments of a search that name a part of the store, such as a namespace. ``fetch`` takes them too.
+    scope: Collection[str] = ()
 
 
 def read_with_client(
@@ -50,15 +55,17 @@ def read_with_client(
     hits: Callable[..., Hits],
     *,
     aclient: Callable[[Any], Any] | None = None,
-    lookup: Callable[[Any, Sequence[str]], dict[str, Any]] | None = None,
+    lookup: Callable[..., dict[str, Any]] | None = None,
     id_of: IdOf = document_id,
     added_keys: AddedKeys = lambda store: (),
+    scope: Collection[str] = (),
 ) -> VectorReader:
     """A reader that calls the functions of ``core``, a module of ``shared_core.stores``, with the store's client.
 
     ``client(store)`` is None while the store has nothing to search, ``aclient(store)`` if the sync client has to do.
-    ``request(store, **more)`` makes the arguments of the search from the caller's, ``lookup(store, ids)`` those of the
-    look-up by id, and ``hits(store, rows, vectors, more)`` documents of what was found.
+    ``request(store, **more)`` makes the arguments of the search from the caller's, ``lookup(store, ids, **where)``
+    those of the look-up by id in the part of the store that the ``scope`` names, and
+    ``hits(store, rows, vectors, more)`` documents of what was found.
     """
 
     def search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
@@ -75,15 +82,15 @@ def read_with_client(
         rows, vectors = await core.asearch_with_vectors(awaited, query=query, k=fetch_k, **request(store, **more))
         return hits(store, rows, vectors, more)
 
-    def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
+    def fetch(store: Any, ids: Sequence[str], **where: Any) -> Mapping[str, ArrayLike]:
         sync = client(store)
-        return core.vectors_by_id(sync, **lookup(store, ids)) if lookup and sync is not None else {}
+        return core.vectors_by_id(sync, **lookup(store, ids, **where)) if lookup and sync is not None else {}
 
-    async def afetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
+    async def afetch(store: Any, ids: Sequence[str], **where: Any) -> Mapping[str, ArrayLike]:
         awaited = aclient(store) if aclient else None
         if awaited is None or lookup is None:
-            return await asyncio.to_thread(fetch, store, ids)
-        found: Mapping[str, ArrayLike] = await core.avectors_by_id(awaited, **lookup(store, ids))
+            return await asyncio.to_thread(fetch, store, ids, **where)
+        found: Mapping[str, ArrayLike] = await core.avectors_by_id(awaited, **lookup(store, ids, **where))
         return found
 
     return VectorReader(
@@ -94,4 +101,5 @@ def read_with_client(
         id_of,
         getattr(core, "WIDEST", WIDEST),
         added_keys,
+        scope,
     )

@@ -70,19 +70,23 @@ def _select_nodes(store: Any) -> Any:
     return select(row.node_id, row.embedding).order_by(row.id)
 
 
-def _milvus_arguments(store: Any) -> dict[str, Any]:
+def _milvus_arguments(store: Any, milvus_partition_names: Sequence[str] | None = None) -> dict[str, Any]:
     if not store.enable_dense:
         raise VectorSourceError(
             f"the collection {store.collection_name!r} holds no dense vectors: its store has enable_dense=False"
         )
-    return {"collection": store.collection_name, "field": store.embedding_field}
+    part = {} if milvus_partition_names is None else {"partition_names": milvus_partition_names}
+    return {"collection": store.collection_name, "field": store.embedding_field, **part}
 
 
-def _qdrant_arguments(store: Any) -> dict[str, Any]:
+def _qdrant_arguments(store: Any, shard_identifier: Any = None) -> dict[str, Any]:
     # A store that has only an async client learns in its first query whether the vector has a name.
     is_known = store.dense_vector_name == "" or store.client is not None
     names = [store.dense_vector_name] if is_known else [store.dense_vector_name, ""]
-    return {"collection": store.collection_name, "names": names}
+    arguments = {"collection": store.collection_name, "names": names}
+    if shard_identifier is not None:
+        arguments["shard_key_selector"] = store._generate_shard_key_selector(shard_identifier)
+    return arguments
 
 
 def _opensearch_arguments(store: Any) -> dict[str, Any]:
@@ -125,7 +129,7 @@ READERS: dict[type | str, VectorReader] = {
     ),
     "llama_index.vector_stores.lancedb.base.LanceDBVectorStore": VectorReader(_fetch_lancedb, on_node=True),
     "llama_index.vector_stores.milvus.base.MilvusVectorStore": read_with_client(
-        milvus, _CLIENT, attrgetter("aclient"), _milvus_arguments
+        milvus, _CLIENT, attrgetter("aclient"), _milvus_arguments, scope=["milvus_partition_names"]
     ),
     "llama_index.vector_stores.opensearch.base.OpensearchVectorStore": read_with_client(
         opensearch,
@@ -140,7 +144,7 @@ READERS: dict[type | str, VectorReader] = {
     ),
     "llama_index.vector_stores.postgres.base.PGVectorStore": VectorReader(_fetch_postgres, _afetch_postgres),
     "llama_index.vector_stores.qdrant.base.QdrantVectorStore": read_with_client(
-        qdrant, _CLIENT, attrgetter("_aclient"), _qdrant_arguments
+        qdrant, _CLIENT, attrgetter("_aclient"), _qdrant_arguments, scope=["shard_identifier"]
     ),
     "llama_index.vector_stores.weaviate.base.WeaviateVectorStore": read_with_client(
         weaviate, _weaviate_collection, _weaviate_async_collection, on_node=True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import FloatArray, as_float64, as_numeric, read_only
+from .._validation import FloatArray, as_float64, read_only
 from ..errors import InvalidInputError
 from .unit_vectors import as_unit_rows
 
@@ -34,10 +34,8 @@ class CandidateBlock:
 
         No user reads the message of an error: :class:`Candidates` of each query say which one is wrong, and why.
         """
-        # A float64 value too large for float32 becomes inf, which as_unit_rows refuses.
-        with np.errstate(over="ignore"):
-            given = as_numeric(queries, "queries").astype(vectors.dtype, copy=False)
-        units = as_unit_rows(given)
+        # In float64, because float32 has few digits for a query of length 1e-44, and none for one of 1e40.
+        units = as_unit_rows(as_float64(queries, "queries")).astype(vectors.dtype, copy=False)
         fits = units.shape[1:] == vectors.shape[2:] and len(vectors) in (1, len(units))
         if not fits or not units.any(axis=1).all():
             raise InvalidInputError("a query is zero, or does not fit the vectors")

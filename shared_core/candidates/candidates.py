@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._validation import (
     FloatArray,
+    ReadOnlyArrays,
     as_column,
     as_names,
     as_numeric,
@@ -31,7 +32,7 @@ CONSTRAINTS = ("max_per_source", "drop_near_duplicates")
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Candidates:
+class Candidates(ReadOnlyArrays):
     """A query and the n candidates to select from: checked, of unit length, read-only.
 
     Parameters
@@ -292,14 +293,6 @@ class Candidates:
             if getattr(self, name) is not None
         ]
         return f"Candidates(n={n}, d={d}, {self.dtype}{''.join(', ' + e for e in extras)})"
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Arrays lose their read-only flag when they are pickled.
-        for value in state.values():
-            for array in value if isinstance(value, (Parts, References)) else (value,):
-                if isinstance(array, np.ndarray):
-                    read_only(array)
-        self.__dict__.update(state)
 
 
 def check_constraints(

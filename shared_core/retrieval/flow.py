@@ -17,7 +17,7 @@ Flows call each other with ``yield from``.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ..errors import remembered_line
@@ -68,10 +68,21 @@ def together(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
     """
     results: list[T] = []
     if len(flows) > 1:
-        results = yield Step(lambda: list(map(run_flow, flows)), lambda: asyncio.gather(*map(_arun, flows)))
+        results = yield Step(lambda: list(map(run_flow, flows)), lambda: gather(map(_arun, flows)))
     elif flows:
         results = [(yield from flows[0])]
     return results
+
+
+async def gather(awaitables: Iterable[Awaitable[T]]) -> list[T]:
+    """The results, in order. If one fails, the others are cancelled, and have ended when the error is raised."""
+    tasks = list(map(asyncio.ensure_future, awaitables))
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _arun(flow: Flow[T]) -> T:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._validation import as_numeric, quoted
 from ..candidates import REFERENCE_KINDS
-from ..errors import InvalidInputError, explain_lengths
+from ..errors import InvalidInputError, VectorSourceError, explain_lengths
 from ..selectors.selection import Selection
 from ..texts import Texts
 
@@ -21,7 +21,8 @@ class Pool(NamedTuple):
     ``text`` gives the text of an item that was embedded. ``body`` gives the text by which an item is compared with
     others, and in which references are found; it is empty for an item that stands for more than its text. ``fetch_k``
     is the size of the search; None if the user handed the items in. ``exhausted``: a wider search would not find more.
-    ``scores``: what the items came with, where ``relevance`` may name it.
+    ``scores``: what the items came with, where ``relevance`` may name it. ``without_vector``: the ids, or the texts, of
+    items that were left out because they have no vector.
     """
 
     items: Sequence[Any]
@@ -32,6 +33,7 @@ class Pool(NamedTuple):
     fetch_k: int | None = None
     exhausted: bool = True
     scores: Sequence[float | None] | None = None
+    without_vector: Sequence[Hashable] = ()
 
     def take(self, rows: Sequence[int]) -> Pool:
         """The items at these rows."""
@@ -45,6 +47,17 @@ class Pool(NamedTuple):
             return self
         first: dict[Hashable, int] = {}
         return self.take([i for i, name in enumerate(self.ids) if name is None or first.setdefault(name, i) == i])
+
+    def check_vectors(self) -> Pool:
+        """The pool; a VectorSourceError if there are items, and none of them has a vector."""
+        if self.without_vector and not self.items:
+            raise VectorSourceError(
+                f"none of the {len(self.without_vector)} documents has a stored vector, for example "
+                f"{quoted(self.without_vector[0])}. Put vectors into the store, or call register_vector_source with a "
+                "reader that knows where they are. A class that gets documents in place of searching also takes an "
+                "embedding model"
+            )
+        return self
 
     def with_array(self) -> Pool:
         """The pool with its vectors as an array."""

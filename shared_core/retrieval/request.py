@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from .settings import Call
 
 
+# References among n items take memory and time that grow with n². A search that was widened beyond this number, because
+# a constraint left the set short, reads none.
+MOST_REFERRING = 5_000
+
+
 class Request:
     """The checked settings of a call, and what follows from them.
 
@@ -146,22 +151,23 @@ class Request:
     def _read_texts(self, pool: Pool) -> Texts | None:
         """The texts by which copies are found, with what the selector reads in them."""
         items, settings, view = pool.items, self.settings, self.view
-        reads = self.capabilities.words or self.reads_references
+        refers = self.reads_references and (pool.fetch_k or 0) <= max(self.fetch_k, MOST_REFERRING)
+        reads = self.capabilities.words or refers
         if not (reads or settings.drop_duplicates):
             return None
         bodies = list(map(pool.body, items))
         if not reads:
             return Texts(bodies, refer=False)
         texts = bodies if pool.text is pool.body else list(map(pool.text, items))
-        links = settings.links if self.reads_references else None
-        titles = read_titles(items, settings.title, view, pool.body) if self.reads_references else None
+        links = settings.links if refers else None
+        titles = read_titles(items, settings.title, view, pool.body) if refers else None
         return Texts(
             texts,
             titles,
             bodies=None if texts == bodies else bodies,
             links=None if links is None else read_links(items, links, view, titles or ()),
             keys=None if links is None else list(map(read_keys, items)),
-            refer=self.reads_references,
+            refer=refers,
         )
 
     def _is_cut_short(self, candidates: Candidates, selection: Selection, shown: Sequence[int]) -> bool:

@@ -38,8 +38,9 @@ class Store(NamedTuple):
     """What an adapter gives of a vector store and its embedding model."""
 
     search: Search
-    # What the user had before, of k items, and their ids: the answer in shadow.
-    before: Callable[[int], Flow[tuple[Sequence[Any], Sequence[Hashable]]]]
+    # What the user had before, of k items: the answer in shadow.
+    before: Callable[[int], Flow[Sequence[Any]]]
+    read_ids: Callable[[Sequence[Any]], Sequence[Hashable]]
     # The vectors of names (n, d).
     embed: Callable[[list[str]], Flow[Any]]
     # The items with some ids, without those that the store does not have.
@@ -58,37 +59,38 @@ def search_and_select(
     selecting = _search_and_select(request, owner, embedding, store)
     if not request.settings.shadow:
         return selecting
-    return in_shadow(request, question, store.before(request.k or DEFAULT_K), selecting)
+    return in_shadow(request, question, store.before(request.k or DEFAULT_K), store.read_ids, selecting)
 
 
 def select_among(
     request: Request,
     owner: Settings,
     question: str,
-    retrieved: tuple[Sequence[Any], Sequence[Hashable]],
+    retrieved: Sequence[Any],
+    read_ids: Callable[[Sequence[Any]], Sequence[Hashable]],
     embedding: Flow[list[EmbeddedQuery]],
     reading: Flow[Pool],
     remedy: str,
     vector_source: Callable[[], str],
 ) -> Flow[ItemSelection]:
-    """The set among items that were ``retrieved`` before, with their ids; ``reading`` gives the items with vectors."""
+    """The set among items that were ``retrieved`` before; ``reading`` gives the items with their ids and vectors."""
 
     def select() -> Flow[ItemSelection]:
         started = time.perf_counter()
         queries = yield from embedding
-        if not retrieved[0]:
+        if not retrieved:
             return ItemSelection.nothing()
-        warn_if_all_are_selected(request, owner, len(retrieved[0]), remedy)
-        pool = yield from reading
+        warn_if_all_are_selected(request, owner, len(retrieved), remedy)
+        pool = (yield from reading).check_vectors()
         selected: ItemSelection = yield Step(partial(request.select, pool, queries))
         warn_of_unused_references(request, owner, selected)
         return timed(request, selected, started, vector_source)
 
-    def before() -> Flow[tuple[Sequence[Any], Sequence[Hashable]]]:
+    def before() -> Flow[Sequence[Any]]:
         yield from ()
         return retrieved
 
-    return in_shadow(request, question, before(), select()) if request.settings.shadow else select()
+    return in_shadow(request, question, before(), read_ids, select()) if request.settings.shadow else select()
 
 
 def _search_and_select(
@@ -111,17 +113,29 @@ def _search_and_select(
 
 
 def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: int, least: int | None) -> Flow[Pool]:
-    """What the queries find, united; ``fetch_k`` is shared out among them, at least ``least`` for each."""
+    """What the queries find, united; ``fetch_k`` is shared out among them, at least ``least`` for each.
+
+    A VectorSourceError if they find something, and nothing of it has a vector.
+    """
     if len(queries) == 1:
-        return (yield from search(queries[0], fetch_k))
+        return (yield from search(queries[0], fetch_k)).check_vectors()
     each = share_fetch_k(fetch_k, least, len(queries))
     first, *others = yield from together([search(query, each) for query in queries])
     united, _ = unite(first, others)
-    return united._replace(fetch_k=fetch_k, exhausted=all(pool.exhausted for pool in (first, *others)))
+    pools = first, *others
+    return united._replace(
+        fetch_k=fetch_k,
+        exhausted=all(pool.exhausted for pool in pools),
+        without_vector=[name for pool in pools for name in pool.without_vector],
+    ).check_vectors()
 
 
 def _wider(selected: ItemSelection, widest: int | None) -> int | None:
-    """The size of the next search, if a constraint or repeated texts cut the set short; else None."""
+    """The size of the next search, if a constraint or repeated texts cut the set short; else None.
+
+    A query after one that found nothing more is widened too: whether there is more depends on the query and on what was
+    added to the store since, and the same query has the same result whatever was asked before.
+    """
     pool = selected.pool
     if widest is None or pool.exhausted or pool.fetch_k is None:
         return None
@@ -129,7 +143,8 @@ def _wider(selected: ItemSelection, widest: int | None) -> int | None:
         warn(
             f"only {len(selected.items)} of {len(pool.items)} candidates are selected: the others have the same "
             f"text as one of them, or a constraint forbids them. No more than {widest} candidates are fetched "
-            "automatically; a larger fetch_k= fetches more"
+            "automatically; a larger fetch_k= fetches more. Each query for which this happens takes the time of such a "
+            "search: lower the number of documents, or loosen the constraint"
         )
         return None
     return min(4 * pool.fetch_k, widest)
@@ -150,7 +165,8 @@ def _follow(
     ids = [str(name) for pool in fetched for name in pool.ids]
     # An address is no name, nor is a long text.
     names = [link for link in links if link not in ids and "://" not in link and len(link) <= HEAD] + names
-    names = names[: FOLLOWED - len(ids)]
+    # A link may lead to several items.
+    names = names[: max(FOLLOWED - len(ids), 0)]
     vectors = np.asarray((yield from store.embed(names)), np.float64) if names else np.zeros((0, 0))
     # A model of words gives a vector of zeros for a name that it does not know.
     searched = [EmbeddedQuery(v, None, v.tolist(), name) for v, name in zip(vectors, names, strict=True) if v.any()]

@@ -38,7 +38,7 @@ from .values import ItemName, ItemNumber, ItemOrdered
 Perspective = (
     str | Sequence[float] | NDArray[Any] | Callable[[str], str | QueryParts | None] | PerspectiveExtractor | None
 )
-Positive = Annotated[int, Field(ge=1)]
+Positive = Annotated[int, Field(ge=1, lt=2**63)]
 Weight = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0)]
 Order = Literal["selection", "relevance", "nearest_last", "long_context"]
@@ -363,6 +363,21 @@ class Call(Settings, Fetching):
 def parameter_names() -> dict[str, None]:
     """The names of all selectors' parameters, registered ones included, in a fixed order."""
     return dict.fromkeys(p for name in selector_names() for p in selector_parameters(name))
+
+
+def list_contents(kwargs: Mapping[str, Any]) -> list[Any]:
+    """Each argument, and what its list, set, or dict of further arguments holds; a caller may change it in place.
+
+    A mapping by id is one argument, because each call reads it anew.
+    """
+    contents: list[Any] = []
+    for name, value in kwargs.items():
+        contents += name, value
+        if isinstance(value, (list, set)):
+            contents += value
+        elif name.endswith("_kwargs") and isinstance(value, Mapping):
+            contents += list_contents(value)
+    return contents
 
 
 def _as_parameter_error(error: ValidationError, size_name: str) -> Exception:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,16 +28,20 @@ _COSINES = "relevance", "redundancy", "sum_cosine"
 def in_shadow(
     request: Request,
     question: str,
-    before: Flow[tuple[Sequence[Any], Sequence[Hashable]]],
+    before: Flow[Sequence[Any]],
+    read_ids: Callable[[Sequence[Any]], Sequence[Hashable]],
     selecting: Flow[ItemSelection],
 ) -> Flow[ItemSelection]:
     """The result of ``selecting``, with the items that ``before`` returns, and their ids.
 
-    ``before`` runs first and as it would without setselect. An error of the selection goes to the log ``setselect``.
+    ``before`` runs first and as it would without setselect. An error of the selection, or of ``read_ids``, goes to the
+    log ``setselect``.
     """
-    returned, ids = yield from before
+    returned = yield from before
+    ids: Sequence[Hashable] = [None] * len(returned)
     line: dict[str, Any] = {}
     try:
+        ids = read_ids(returned)
         selected = yield from selecting
         if SHADOW_LOGGER.isEnabledFor(logging.INFO):
             line = _compare(request, selected, returned, ids)

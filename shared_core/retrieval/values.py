@@ -43,7 +43,7 @@ def read_numbers(
     for row, value in enumerate(map(as_plain, read_values(items, given, what, view))):
         try:
             numbers[row] = math.nan if isinstance(value, str) else value
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             numbers[row] = math.nan
         if not np.isfinite(numbers[row]):
             raise InvalidInputError(

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FloatArray, as_float64, check_number, check_one_of, quoted, read_only
+from .._validation import FloatArray, as_finite, as_float64, check_number, check_one_of, quoted, read_only
 from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_queries, standardise
 from ..errors import InvalidParameterError, KernelError, warn
 from ._greedy import GreedyState, lowest_of_best, run_compiled
@@ -119,10 +119,10 @@ class NDPP:
         if self.ridge is not None:
             object.__setattr__(self, "ridge", check_number(self.ridge, "ridge", 0))
         T = "auto" if self.temperature is None else self.temperature
-        if T == "auto":
+        if isinstance(T, str) and T == "auto":
             object.__setattr__(self, "temperature", T)
             return
-        if isinstance(T, (str, bool)) or not 0 < T < math.inf:
+        if not as_finite(T) > 0:
             raise InvalidParameterError(f"temperature must be a finite number above 0, or 'auto', got {quoted(T)}")
         object.__setattr__(self, "temperature", float(T))
         if self.relevance_mapping == "linear":

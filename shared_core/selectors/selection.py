@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import quoted, read_only
+from .._validation import ReadOnlyArrays, quoted, read_only
 from ..candidates import CandidateBlock, Candidates, cosines_with_queries, standardise
 from ..errors import InvalidInputError
 
@@ -20,7 +20,7 @@ MAX_SHOWN = 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Selection:
+class Selection(ReadOnlyArrays):
     """The selected set, in the order of the picks, with the gain of each pick.
 
     Attributes
@@ -177,7 +177,7 @@ def at_rows(selection: Selection, rows: NDArray[np.int64]) -> Selection:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Selections:
+class Selections(ReadOnlyArrays):
     """The selections of Q queries, read-only.
 
     Attributes

@@ -55,9 +55,12 @@ def search_with_vectors(
 
 @TwoWays
 def vectors_by_id(
-    client: Any, collection: str, ids: Sequence[Id], *, field: str, id_field: str = "id"
+    client: Any, collection: str, ids: Sequence[Id], *, field: str, id_field: str = "id", **arguments: Any
 ) -> Calls[dict[Id, Row]]:
-    """Look vectors up by primary key, a string or an integer. Integers may be given as strings."""
+    """Look vectors up by primary key, a string or an integer. Integers may be given as strings.
+
+    ``arguments``: passed to the client, ``partition_names`` for example.
+    """
     if not ids:
         return {}
     given = {str(name): name for name in ids}
@@ -69,7 +72,7 @@ def vectors_by_id(
         # The client does not escape ids, so a quote or a backslash in one would break or change the filter.
         literals = ", ".join(f'"{word.translate(_ESCAPES)}"' for word in given)
         request = {"filter": f"{id_field} in [{literals}]"}
-    found = yield client.query(collection, output_fields=[id_field, field], **request)
+    found = yield client.query(collection, output_fields=[id_field, field], **request, **arguments)
     column = next((one for one in found._lazy_field_data if one.field_name == field), None)
     if column is None:
         return {}

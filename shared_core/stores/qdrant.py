@@ -28,12 +28,13 @@ def search_with_vectors(
 
 @TwoWays
 def vectors_by_id(
-    client: Any, collection: str, ids: Sequence[str], names: Sequence[str] = ("",)
+    client: Any, collection: str, ids: Sequence[str], names: Sequence[str] = ("",), **arguments: Any
 ) -> Calls[dict[str, Row]]:
     """Look vectors up by UUID, in any spelling, or by number, with a ``QdrantClient`` or ``AsyncQdrantClient``.
 
     ``names``: the possible names of the dense vector, the most likely first. With one name only that vector is
-    transferred, otherwise all vectors of the points.
+    transferred, otherwise all vectors of the points. ``arguments``: passed to the client, ``shard_key_selector`` for
+    example.
     """
     # Qdrant's form of each id, with the spellings in which it was given.
     spellings: dict[int | str, list[str]] = {}
@@ -49,6 +50,7 @@ def vectors_by_id(
         with_payload=False,
         # A server refuses a name that the collection does not have.
         with_vectors=list(names) if len(names) == 1 else True,
+        **arguments,
     )
     rows = ((record.id, _dense_vector(record.vector, names)) for record in records)
     return rows_by_id((name, row) for point, row in rows for name in spellings[point])

@@ -15,6 +15,7 @@ EMPTY_HEADINGS = 3
 _SENTENCE_ENDS = tuple(".,;:!?。，；：！？،؛।")
 # White space, and the byte order mark and the space of no width that str.strip leaves.
 _BLANK = " \t\r\n\f\v\u00a0\ufeff\u200b"
+_BLANKS = re.compile(r"[\s\ufeff\u200b]*+")
 # What may stand before the first line of a text: blanks, comments ("<!-- image -->"), pictures and rules.
 _NOTHING = re.compile(
     r"(?: [\s\ufeff\u200b]++ | <!--.*?--> | !\[[^\[\]]*\]\([^()]*\) | \[!\[[^\[\]]*\]\([^()]*\)\]\([^()]*\)"
@@ -44,7 +45,8 @@ def split_heading(text: str) -> tuple[str, str]:
 
     The heading is empty if there is none that says something.
     """
-    head = text[: HEAD * 10]
+    start = _BLANKS.match(text).end()  # type: ignore[union-attr]
+    head = text[start : start + HEAD * 10]
     if block := _FRONT_MATTER.match(head):
         head = head[block.end() :]
         if (title := _TITLE_LINE.search(block["lines"])) and (name := clean_title(title[1].strip().strip("\"'"))):

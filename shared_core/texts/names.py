@@ -85,7 +85,8 @@ def read_name(text: str) -> str:
     Parameters
     ----------
     text : str
-        The text. A heading is looked for in its first 2,000 characters, other names in its first 200.
+        The text. A heading is looked for in its first 2,000 characters, other names in its first 200. White space
+        before them does not count.
 
     Returns
     -------

@@ -17,8 +17,8 @@ JOINING = "of|the|and|de|del|da|di|du|la|von|van|der|den|in|for|e|y|und|et"
 _SMALL = frozenset(f"{JOINING}|a|al|an|as|at|by|con|dem|des|el|en|from|las|le|les|los|on|or|per|sur|to|with".split("|"))
 # A name has at most this many words and characters, and at least this many letters.
 MOST_WORDS, LEAST_LETTERS, HEAD = 12, 3, 200
-# "Mercury (planet)" is called "Mercury".
-_BRACKETS = re.compile(r"[(\[（［][^()\[\]（）［］]*[)\]）］]\s*\Z")
+# "Mercury (planet)" is called "Mercury", and "Perth (city) (Australia)" "Perth".
+_BRACKETS = re.compile(r"(?:[(\[（［][^()\[\]（）［］]*+[)\]）］]\s*+)++\Z")
 # Longer titles are cut before they are read, so that the time does not depend on them.
 LONGEST = 800
 # A part that this many different titles share is that of a site. It goes from either end this many times.
@@ -85,7 +85,7 @@ def is_title(title: str) -> bool:
     >>> [title for title in ("Ann Lee", "untitled", "NaN", "Slide 1", "IMG_1234.jpg", "1984") if is_title(title)]
     ['Ann Lee', '1984']
     """
-    title = _APPLICATION.sub("", title[:LONGEST].strip())
+    title = _APPLICATION.sub("", title.strip()[:LONGEST].rstrip())
     return bool(title) and not _NO_TITLE.fullmatch(_SUFFIX.sub("", title))
 
 
@@ -96,7 +96,7 @@ def clean_title(title: str) -> str:
     >>> list(map(clean_title, ["**Single sign-on** {#sso}", "Microsoft Word - Report.doc", "[Docs](x.md)", "None"]))
     ['Single sign-on', 'Report', 'Docs', '']
     """
-    title = _ANCHOR.sub("", " ".join(strip_markup(title[:LONGEST]).split()))
+    title = _ANCHOR.sub("", " ".join(strip_markup(title.strip()[:LONGEST]).split()))
     if _APPLICATION.match(title):
         title = _SUFFIX.sub("", _APPLICATION.sub("", title))
     return title if is_title(title) else ""

@@ -291,9 +291,9 @@ def match_split_words(questions: Sequence[str], texts: Sequence[Text]) -> Parts:
     accented = {} if question.accented else find_accented(texts)
     in_accented = column | {accented[term]: j for term, j in column.items() if term in accented}
     singles = {term for term in column if len(term) == 1 and _UNSPACED.match(term)}
-    lengths, places = np.ones(n), []
+    lengths, places = np.zeros(n), []
     for row, text in enumerate(texts):
-        lengths[row] = len(text.words) or 1
+        lengths[row] = len(text.words)
         columns = in_bare if text.text.isascii() or not text.accented else in_accented
         places += [row * m + columns[term] for term in filter(columns.__contains__, text.terms)]
     f = np.bincount(np.array(places, np.int64), minlength=n * m).reshape(n, m).astype(np.float64)
@@ -302,7 +302,9 @@ def match_split_words(questions: Sequence[str], texts: Sequence[Text]) -> Parts:
     in_texts = np.count_nonzero(f, axis=0)
     weights = np.log1p((n - in_texts + 0.5) / (in_texts + 0.5))
     weights[(in_texts == 0) | (in_texts == n)] = 0.0
-    covered = f / (f + K1 * (1 - B + B * lengths / (lengths.sum() / max(n, 1)))[:, None])
+    # If all texts are empty, the mean is 0, and so is f.
+    mean_length = lengths.sum() / max(n, 1) or 1.0
+    covered = f / (f + K1 * (1 - B + B * lengths / mean_length)[:, None])
     covered.flags.writeable = weights.flags.writeable = False
     return Parts(covered, weights)
 

@@ -96,6 +96,14 @@ def test_parameters_of_a_selector_may_be_in_selector_kwargs(subject: Subject) ->
 
 
 @OVER_ALL_CLASSES
+def test_selector_kwargs_may_be_changed_in_place(subject: Subject) -> None:
+    made = subject.make(subject.corpus(), selector="mmr", selector_kwargs={"lambda_mult": 0.9})
+    assert numbers(subject.run(made, GIVEN)) == expected(nearest(), 4, "mmr", lambda_mult=0.9)
+    made.selector_kwargs["lambda_mult"] = 0.1
+    assert numbers(subject.run(made, GIVEN)) == expected(nearest(), 4, "mmr", lambda_mult=0.1)
+
+
+@OVER_ALL_CLASSES
 def test_fewer_candidates_than_k_are_all_selected_with_one_warning_where_more_might_help(subject: Subject) -> None:
     store = subject.corpus()
     # "The retriever in front" of a reranker can find more.

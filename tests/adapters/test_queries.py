@@ -307,3 +307,24 @@ def test_what_is_no_list_of_texts_is_refused(subject: Subject, answer: Any, word
 def test_an_async_function_needs_an_async_call(subject: Subject) -> None:
     with pytest.raises(InvalidInputError, match=r"queries=asplits .*async"):
         run(subject, queries=asplits)
+
+
+@OVER_SEARCHES
+async def test_if_one_embedding_fails_the_others_are_cancelled(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, ended = subject.open(story(), subject.kinds[0]), list[str]()
+
+    async def embed_slowly(self: Any, text: str) -> Any:
+        if text == PARTS[0]:
+            raise ConnectionError("no model")
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(text)
+
+    name = "aembed_query" if subject.size == "k" else "_aget_query_embedding"
+    monkeypatch.setattr(type(subject.model(store)), name, embed_slowly)
+    with pytest.raises(ConnectionError, match="no model"):
+        await asyncio.wait_for(subject.arun(subject.make(store, queries=PARTS)), timeout=5)
+    assert sorted(ended) == sorted({QUERY, PARTS[1]})

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from tests.adapters.bindings import (
     RETRIEVERS,
     Row,
     Subject,
+    _node,
     falling,
     in_memory,
     metadata,
@@ -524,6 +526,36 @@ def test_a_llamaindex_store_that_holds_texts_looks_links_up_by_id() -> None:
     retriever, told = SetSelectIndexRetriever(index, top_n=3, fetch_k=20, follow=True, links="links"), list[Any]()
     assert HIDDEN in numbers(RETRIEVERS[1].run(retriever, told=told))
     assert told[0]["followed"] == [{"name": "doc-24", "found": ["doc-24"], "selected": ["doc-24"]}]
+
+
+class Careless(InMemoryVectorStore):
+    """A store that returns all its documents, whatever ids are asked for."""
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        return super().get_by_ids([*self.store])
+
+
+@OVER_RETRIEVERS
+@pytest.mark.filterwarnings("ignore:table_names:DeprecationWarning")
+async def test_only_what_a_link_asks_for_becomes_a_candidate(subject: Subject, tmp_path: Path) -> None:
+    link = 'id") OR (true) OR id in ("id'
+    rows = replaced(hidden("passage 0"), 0, links=link, title="Start")
+    if subject is RETRIEVERS[0]:
+        store: Any = Careless(WordEmbeddings())
+        store.store = subject.open(rows, "in memory").store
+    else:
+        # This store of LlamaIndex makes SQL of the ids as they are.
+        lancedb = pytest.importorskip("llama_index.vector_stores.lancedb")
+        storage = StorageContext.from_defaults(vector_store=lancedb.LanceDBVectorStore(str(tmp_path)))
+        store = VectorStoreIndex(list(map(_node, rows)), embed_model=CountingEmbedding(), storage_context=storage)
+    made, told = subject.make(store, k=3, fetch_k=20, follow=True, links="links"), list[Any]()
+    subject.run(made, told=told)
+    await subject.arun(made, told=told)
+    for event in told:
+        # What is no id is searched as a name.
+        [followed] = event["followed"]
+        assert (followed["name"], len(followed["found"]) <= FOLLOW_K) == (link, True)
+        assert event["candidates"] <= 20 + FOLLOW_K
 
 
 # What is refused

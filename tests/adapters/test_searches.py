@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core import Settings, StorageContext, VectorStoreIndex
+from llama_index.core.schema import QueryBundle
+from llama_index.core.vector_stores import SimpleVectorStore
 
+import llamaindex_setselect
 from langchain_setselect import SetSelectRetriever, register_vector_source
-from tests.adapters.bindings import QUERY, ROWS, Row, name_of, nearest
+from setselect import SetSelectWarning, VectorSourceError
+from shared_core.retrieval import request
+from tests.adapters.bindings import (
+    QUERY,
+    RERANKERS,
+    RETRIEVERS,
+    ROWS,
+    Row,
+    Subject,
+    _node,
+    name_of,
+    nearest,
+    numbers,
+    over,
+    unit,
+)
+from tests.embedding import DIMENSION, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
+from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 
 
 class Counting(InMemoryVectorStore):
@@ -80,3 +104,117 @@ def test_a_threshold_ends_the_search_only_where_the_store_goes_by_cosine() -> No
     retriever = SetSelectRetriever(vectorstore=store, score_threshold=0.6, **CAP)
     assert retriever.invoke(QUERY)
     assert store.sizes == [7, 28, 112]
+
+
+class Holed(InMemoryVectorStore):
+    """Has no vector for some ids."""
+
+
+class HoledNodes(SimpleVectorStore):
+    """Has no vector for some ids."""
+
+
+HOLES: set[str] = set()
+
+
+def _search_holed(store: Holed, query: Any, fetch_k: int, **kwargs: Any) -> Any:
+    found = store.similarity_search_by_vector(query, k=fetch_k)
+    SIZES.append(fetch_k)
+    return found, [None if d.id in HOLES else store.store[d.id or ""]["vector"] for d in found]
+
+
+def _read_holed(store: HoledNodes, ids: Sequence[str], index: Any) -> Any:
+    SIZES.append(len(ids))
+    return {name: store.get(name) for name in ids if name not in HOLES}
+
+
+SIZES: list[int] = []
+register_vector_source(Holed, _search_holed)
+llamaindex_setselect.register_vector_source(HoledNodes, _read_holed)
+
+
+def holed(subject: Subject, rows: Sequence[Row]) -> Any:
+    """A store, or an index over one, of the rows; ``HOLES`` says for which ids it has no vector."""
+    SIZES.clear()
+    if subject is RETRIEVERS[0]:
+        store = Holed(WordEmbeddings())
+        store.store = subject.open(rows, "in memory").store
+        return store
+    storage = StorageContext.from_defaults(vector_store=HoledNodes())
+    return VectorStoreIndex(list(map(_node, rows)), embed_model=CountingEmbedding(), storage_context=storage)
+
+
+NOISE = np.random.default_rng(0).normal(size=(260, DIMENSION))
+# Nearer to the question than all others are 60 copies of a text.
+COPIES = [
+    Row(f"doc-{i}", "one text" if i < 60 else f"text {i}", {"number": i}, unit(unit(embed(QUERY)) + 0.001 * i * noise))
+    for i, noise in enumerate(NOISE)
+]
+
+
+@over(RETRIEVERS)
+@pytest.mark.parametrize("holes", [(), ("doc-7",), ("doc-0", "doc-49", "doc-50")], ids=len)
+async def test_a_document_without_a_vector_does_not_stop_the_wider_search(
+    subject: Subject, holes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.HOLES", {*holes})
+    made = subject.make(holed(subject, COPIES), k=5)
+    with pytest.warns(SetSelectWarning, match="no vector") if holes else nullcontext():
+        found, awaited = subject.run(made), await subject.arun(made)
+    assert SIZES == [50, 200] * 2
+    assert numbers(found) == numbers(awaited)
+    assert len({row.text for row in COPIES if row.metadata["number"] in numbers(found)}) == 5
+
+
+@over(RETRIEVERS)
+async def test_a_store_without_any_vector_is_an_error_that_says_what_to_do(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = COPIES[60:70]
+    monkeypatch.setattr(f"{__name__}.HOLES", {row.id for row in rows})
+    made = subject.make(holed(subject, rows), k=3)
+    with pytest.warns(SetSelectWarning), pytest.raises(VectorSourceError, match=r"10 .*doc-6.*register_vector_"):
+        subject.run(made)
+    with pytest.warns(SetSelectWarning), pytest.raises(VectorSourceError, match=r"10 .*doc-6.*register_vector_"):
+        await subject.arun(made)
+    # One vector is enough.
+    HOLES.remove("doc-65")
+    with pytest.warns(SetSelectWarning, match="no vector"):
+        assert numbers(subject.run(made)) == [65]
+
+
+def test_a_postprocessor_without_a_model_and_without_vectors_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.HOLES", {row.id for row in COPIES})
+    monkeypatch.setattr(Settings, "_embed_model", None)
+    made = RERANKERS[1].cls(vector_store=HoledNodes(), top_n=3)
+    nodes = [RERANKERS[1].item(row) for row in COPIES[60:70]]
+    question = QueryBundle(QUERY, embedding=embed(QUERY).tolist())
+    with pytest.warns(SetSelectWarning), pytest.raises(VectorSourceError, match=r"10 .*doc-60.*embedding model"):
+        made.postprocess_nodes(nodes, question)
+
+
+@over(RETRIEVERS)
+@pytest.mark.parametrize(("most", "fetch_k", "reads"), [(5_000, 7, True), (27, 7, False), (28, 7, True), (6, 28, True)])
+def test_a_search_that_was_widened_far_reads_no_references(
+    subject: Subject, most: int, fetch_k: int, reads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Six topics, of which the nearest seven rows have fewer, and the nearest 28 all.
+    monkeypatch.setattr(request, "MOST_REFERRING", most)
+    made, told = subject.make(subject.corpus(), **{**CAP, "fetch_k": fetch_k}), list[Any]()
+    assert len(subject.run(made, told=told)) == 6
+    assert told[0]["candidates"] == 28
+    assert (told[0]["with_name"] is not None) == reads
+
+
+def test_a_cap_that_cannot_be_met_takes_no_memory_for_references() -> None:
+    store = Counting(WordEmbeddings())
+    vectors = np.random.default_rng(0).normal(size=(20_001, DIMENSION))
+    texts = [f"Ann Lee {i} knew Ann Lee {i + 1}." for i in range(len(vectors))]
+    store.rows = [Row(f"doc-{i}", text, {"topic": i % 2}, vectors[i]) for i, text in enumerate(texts)]
+    store.sizes = []
+    retriever, told = SetSelectRetriever(vectorstore=store, k=3, max_per_source=1, source="topic"), list[Any]()
+    with pytest.warns(SetSelectWarning, match=r"2 of 20000 "):
+        assert len(RETRIEVERS[0].run(retriever, told=told)) == 2
+    assert store.sizes == [50, 200, 800, 3_200, 12_800, 20_000]
+    # The strengths of the references among 20,000 documents would take 1.6 GB.
+    assert told[0]["with_name"] is None

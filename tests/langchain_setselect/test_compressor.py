@@ -163,6 +163,10 @@ def test_scores_under_other_keys_of_rerankers_are_warned_of(
         document.metadata[key] = place * 7 % 20
     with pytest.warns(SetSelectWarning, match=f"the {key} .*ignored.*relevance='{key}'"):
         compressed(documents, vectorstore=store)
+    documents[1].metadata[key] = 10**400  # no score, because it is larger than any float
+    with pytest.warns(SetSelectWarning, match=f"the {key} "):
+        compressed(documents, vectorstore=store)
+    documents[1].metadata[key] = 0
     documents[0].metadata[key] = 20
     assert compressed(documents, vectorstore=store, relevance=key, search_type="similarity")[0] == ROWS[0]
 

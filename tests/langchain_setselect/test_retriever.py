@@ -66,6 +66,10 @@ def test_search_kwargs_hold_settings_and_may_be_changed_in_place(store: VectorSt
     assert numbers(retriever.invoke(QUERY)) == expected(nearest(), 5, "mmr", lambda_mult=0.9)
     retriever.search_kwargs.update(k=3, fetch_k=40, lambda_mult=0.1)
     assert numbers(retriever.invoke(QUERY)) == expected(nearest(40), 3, "mmr", lambda_mult=0.1)
+    retriever.search_kwargs["shown"] = shown = []
+    assert numbers(retriever.invoke(QUERY)) == expected(nearest(40), 3, "mmr", lambda_mult=0.1)
+    shown.append(f"doc-{nearest()[0]}")
+    assert numbers(retriever.invoke(QUERY)) == expected(nearest(41), 3, "mmr", lambda_mult=0.1, shown=[0])
     retriever.search_kwargs["k"] = 0
     with pytest.raises(InvalidParameterError, match="k"):
         retriever.invoke(QUERY)

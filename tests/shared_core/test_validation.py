@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -10,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from setselect import MMR, NDPP, Coverage, InvalidParameterError, KernelError, LowRankKernel, select, select_many
 from shared_core._validation import MAX_QUOTED, as_plain, is_missing, quoted
 
 
@@ -61,6 +63,38 @@ def test_what_a_table_or_a_store_writes_for_no_value_is_missing(value: Any) -> N
 )  # fmt: skip
 def test_zero_false_words_and_lists_are_values(value: Any) -> None:
     assert is_missing(value) is False
+
+
+NO_NUMBERS = [-(10**400), -(10**5000), np.array([1.0, 2.0]), np.array([]), float("nan"), "x", [1]]
+NUMBERS: dict[str, Callable[[Any], object]] = {
+    "lambda_mult": MMR,
+    "lambda_b": lambda value: MMR(lambda_b=value),
+    "word_weight": Coverage,
+    "ridge": lambda value: NDPP(ridge=value),
+    "temperature": lambda value: NDPP(temperature=value),
+    "temperature of a kernel": lambda value: LowRankKernel(np.eye(2), temperature=value),
+    "budget": lambda value: select([1], [[1], [2]], 1, budget=value, costs=[1, 1]),
+    "min_gain": lambda value: select([1], [[1], [2]], 1, min_gain=value),
+    "drop_near_duplicates": lambda value: select([1], [[1], [2]], 1, drop_near_duplicates=value),
+}
+INTEGERS: dict[str, Callable[[Any], object]] = {
+    "k": lambda value: select([1], [[1], [2]], value),
+    "k of many": lambda value: select_many([[1]], [[1], [2]], value),
+    "shown": lambda value: select([1], [[1], [2]], 1, shown=[value]),
+    "min_k": lambda value: select([1], [[1], [2]], 1, min_gain=0.5, min_k=value),
+    "max_per_source": lambda value: select([1], [[1], [2]], 1, max_per_source=value, sources="ab"),
+    "workers": lambda value: select_many([[1]], [[1], [2]], 1, workers=value),
+}
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=quoted)
+@pytest.mark.parametrize("name", [*NUMBERS, *INTEGERS])
+def test_a_number_out_of_range_is_refused_with_the_name_of_its_argument(name: str, value: Any) -> None:
+    values = [value, -value] if name in NUMBERS and isinstance(value, int) else [value]
+    for one in values:
+        with pytest.raises((InvalidParameterError, KernelError), match=name.split()[0]) as error:
+            (NUMBERS | INTEGERS)[name](one)
+        assert len(str(error.value)) < 300
 
 
 def test_plain_values_are_those_of_python() -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from langchain_setselect.retriever import search_store
+from shared_core.retrieval.flow import run_flow
+from shared_core.retrieval.question import EmbeddedQuery
 from tests.stores.cases.chroma import _langchain
 from tests.stores.harness import BY_ID, ROWS, TableEmbeddings, langchain_reader
 
@@ -14,9 +18,13 @@ def test_rows_without_text_are_left_out_as_in_the_stores_own_search(tmp_path: Pa
     with _langchain("in memory", TableEmbeddings(), tmp_path) as store:
         row = ROWS[0]
         store._collection.upsert(ids=["bare"], embeddings=[row.vector])  # type: ignore[attr-defined]
-        reader = langchain_reader(store)
-        documents, vectors = reader.search(store, row.vector, 10)
-        assert documents == store.similarity_search_by_vector(row.vector, k=10)  # type: ignore[attr-defined]
-        assert "bare" not in [document.id for document in documents]
-        wanted = [BY_ID[document.id].vector for document in documents]
-        np.testing.assert_array_equal(vectors, np.array(wanted, np.float32))
+        pool = run_flow(search_store(store, langchain_reader(store), TableEmbeddings(), {}, query_of(row.vector), 10))
+        assert pool.items == store.similarity_search_by_vector(row.vector, k=10)  # type: ignore[attr-defined]
+        assert "bare" not in pool.ids
+        wanted = [BY_ID[str(name)].vector for name in pool.ids]
+        np.testing.assert_array_equal(pool.vectors, np.array(wanted, np.float32))
+        assert (len(pool.items), pool.exhausted) == (9, False), "a wider search would find more"
+
+
+def query_of(vector: Any) -> EmbeddedQuery:
+    return EmbeddedQuery(np.asarray(vector), None, [*vector], "a question")

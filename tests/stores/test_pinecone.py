@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from langchain_core.vectorstores import VectorStore
 
-from langchain_setselect import SetSelectRetriever
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from langchain_setselect.stores.clients import PINECONE as READER
 from llamaindex_setselect import SetSelectIndexRetriever
 from shared_core.stores.pinecone import avectors_by_id
@@ -67,12 +67,29 @@ def test_the_namespace_of_the_call_counts(store: VectorStore) -> None:
     assert [document.id for document in documents] == ["elsewhere"]
 
 
+async def test_a_compressor_looks_up_in_the_namespace_of_the_search(store: VectorStore, replay: PineconeReplay) -> None:
+    other = np.roll(QUERY, 1).tolist()
+    with client(replay) as index:
+        index.upsert(vectors=[{"id": ROWS[0].id, "values": other, "metadata": {"text": "a"}}], namespace="theirs")
+    documents, *_ = READER.search(store, QUERY, FETCH_K, namespace="theirs")
+    compressor = SetSelectCompressor(vectorstore=store, k=1, vectorstore_kwargs={"namespace": "theirs"})
+    replay.requests.clear()
+    [found] = compressor.compress_documents(documents, "query 3")
+    assert found.id == ROWS[0].id
+    [request] = replay.requests
+    assert request.arguments["namespace"] == ["theirs"]
+    np.testing.assert_allclose(READER.fetch(store, [ROWS[0].id], namespace="theirs")[ROWS[0].id], other, rtol=1e-6)
+    assert not np.allclose(READER.fetch(store, [ROWS[0].id])[ROWS[0].id], other)
+
+
 def test_a_record_without_a_text_is_left_out(store: VectorStore, replay: PineconeReplay) -> None:
     with client(replay) as index:
         index.upsert(vectors=[{"id": "bare", "values": QUERY, "metadata": {"colour": "red"}}], namespace="mine")
-    documents, vectors = READER.search(store, QUERY, 5)
-    assert [document.id for document in documents] == [d.id for d in store.similarity_search_by_vector(QUERY, k=5)]
-    assert len(documents) == len(vectors) == 4
+    documents, vectors, *_ = READER.search(store, QUERY, 5)
+    assert [d.id for d in documents if d] == [d.id for d in store.similarity_search_by_vector(QUERY, k=5)]
+    # A wider search finds more, although the store returns four documents.
+    assert len(documents) == len(vectors) == 5
+    assert documents.count(None) == 1
 
 
 async def test_vectors_by_id_take_one_request_per_hundred_without_unknown_ids(

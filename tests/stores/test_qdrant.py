@@ -32,6 +32,7 @@ from tests.stores.harness import (
     fetch_nodes,
     fill,
     index_over,
+    llamaindex_reader,
     own_search,
     stored,
 )
@@ -236,6 +237,25 @@ class TestOverHttp:
         assert [request.body["ids"] for request in wire.requests] == [[7, ROWS[0].id]]
         assert READER.fetch(remote, ["gone"]) == {}
         assert len(wire.requests) == 1
+
+    def test_a_look_up_names_the_shard_that_was_searched(
+        self, wire: Wire, remote: Any, client: QdrantClient, local: QdrantClient
+    ) -> None:
+        documents = own_search(remote, QUERY, K)
+        wire.requests.clear()
+        compressor = SetSelectCompressor(vectorstore=remote, vectorstore_kwargs={"shard_key_selector": "eu"}, k=3)
+        compressor.compress_documents(documents, "query 3")
+        assert [request.body["shard_key"] for request in wire.requests] == ["eu"]
+        store = llamaindex(
+            DOT,
+            client=client,
+            sharding_method=models.ShardingMethod.CUSTOM,
+            shard_key_selector_fn=lambda identifier: f"{identifier}-1",
+            shard_keys=["eu-1"],
+        )
+        wire.requests.clear()
+        llamaindex_reader(store).fetch(store, [ROWS[0].id], None, shard_identifier="eu")
+        assert [request.body["shard_key"] for request in wire.requests] == ["eu-1"]
 
     def test_llamaindex_sends_one_request_more(self, wire: Wire, client: QdrantClient, local: QdrantClient) -> None:
         bundle = QueryBundle("query 3", embedding=QUERY)

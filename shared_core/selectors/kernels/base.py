@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._files import write_atomically
 from ..._parsing import SafetensorsFile
-from ..._validation import as_float64, quoted, read_only
+from ..._validation import ReadOnlyArrays, as_finite, as_float64, quoted, read_only
 from ...candidates import TIE_EPS, Candidates, cosines_with_queries
 from ...errors import InvalidInputError, KernelError
 
@@ -49,7 +48,7 @@ class Kernel(Protocol):
         ...
 
 
-class LearnedKernel:
+class LearnedKernel(ReadOnlyArrays):
     """Base of :class:`LowRankKernel` and :class:`LinearKernel`: checked factors, learned relevance, the file."""
 
     W_R: ArrayLike | None
@@ -183,8 +182,8 @@ class LearnedKernel:
                 raise KernelError(f"C must be skew-symmetric (C = -C.T), but C + C.T reaches {2 * float(off):.3g}")
         fields: dict[str, Any] = dict(zip(self._names, map(read_only, (first, second, skew)), strict=True))
         if self.temperature is not None:
-            if not 0 < self.temperature < math.inf:
-                raise KernelError(f"temperature must be a finite number above 0, got {self.temperature}")
+            if not as_finite(self.temperature) > 0:
+                raise KernelError(f"temperature must be a finite number above 0, got {quoted(self.temperature)}")
             fields["temperature"] = float(self.temperature)
         if self.W_R is not None:
             if self.temperature is None:

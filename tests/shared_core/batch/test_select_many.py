@@ -467,3 +467,13 @@ def test_the_bar_counts_the_queries_and_needs_tqdm(
     monkeypatch.setitem(sys.modules, "tqdm", None)
     with pytest.raises(ImportError, match=r"pip install \"setselect\[batch\]\""):
         select_stream(ONES, ONES, 1, progress=True)
+
+
+@pytest.mark.parametrize("length", [1e-44, 1e-300, 1e40, 1e300])
+@pytest.mark.parametrize("selector", ["mmr", "vrsd", "ndpp", "coverage"])
+def test_the_direction_of_a_query_of_any_length_counts(selector: str, length: float) -> None:
+    # As float32 a query of length 1e-44 has 3 bits, and one of 1e40 is inf.
+    queries, vectors = np.random.default_rng(0).normal(size=(20, 16)), np.random.default_rng(1).normal(size=(40, 16))
+    many = select_many(queries * length, vectors.astype(np.float32), 5, selector)
+    single = [select(query, vectors.astype(np.float32), 5, selector).indices for query in queries]
+    np.testing.assert_array_equal(many.indices, single)

@@ -102,3 +102,29 @@ async def test_flows_run_side_by_side_in_async_code_and_one_after_another_in_syn
         await both_ways(lambda: all_of(one("a"), one("b", fails=True)))
     with pytest.raises(KeyError, match="b"):
         await run_flow_async(all_of(one("a"), one("b", fails=True)))
+
+
+async def test_if_one_of_several_flows_fails_the_others_are_cancelled() -> None:
+    ended: list[str] = []
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise KeyError("b")
+
+    async def wait() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)  # The connection is closed, for example.
+            ended.append("a")
+
+    def one(step: Callable[[], Any]) -> Flow[None]:
+        yield Step(lambda: None, step)
+
+    def both() -> Flow[list[None]]:
+        return (yield from together([one(wait), one(fail), one(wait)]))
+
+    with pytest.raises(KeyError, match="b"):
+        await asyncio.wait_for(run_flow_async(both()), timeout=5)
+    assert ended == ["a", "a"]
+    assert len(asyncio.all_tasks()) == 1

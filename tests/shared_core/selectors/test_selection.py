@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from setselect import Candidates, InvalidInputError, Selection, make_selection, select
+from setselect import (
+    PAP,
+    Candidates,
+    InvalidInputError,
+    LinearKernel,
+    LowRankKernel,
+    Selection,
+    make_selection,
+    select,
+    select_many,
+)
 from shared_core.selectors.selection import MAX_SHOWN, at_rows
 from tests.shared_core.cases import gaussian
 
@@ -48,6 +60,26 @@ def test_a_notebook_shows_a_selection_as_a_table() -> None:
     assert [row[-1] for row in table_of(found)[0]] == ["referred by", None, str(found.indices[0])]
     none = np.empty(0)
     assert table_of(Selection(none.astype(np.int64), none, none, 0.0))[1].startswith("0 picks")
+
+
+ARRAYS: dict[str, Any] = {
+    "selection": lambda: select([QUERY, VECTORS[3]], VECTORS, 3, texts=["Ann Lee", "B"] * 5 + ["C"], question="a"),
+    "selections": lambda: select_many([QUERY] * 2, VECTORS, 3),
+    "low-rank": lambda: LowRankKernel(np.eye(3), np.ones((3, 2)), [[0, 1], [-1, 0]], temperature=1, W_R=np.eye(5)),
+    "linear": lambda: LinearKernel(np.eye(3)),
+    "perspective": lambda: PAP([1.0, 2.0]),
+    "candidates": lambda: Candidates(QUERY, VECTORS, costs=[1] * 11, references=np.eye(11)),
+}
+
+
+@pytest.mark.parametrize("copied", [lambda one: one, lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy])
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_are_read_only_also_in_copies(name: str, copied: Any) -> None:
+    values = vars(copied(ARRAYS[name]())).values()
+    arrays = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]
+    arrays = [one for one in arrays if isinstance(one, np.ndarray)]
+    assert arrays
+    assert not any(array.flags.writeable for array in arrays)
 
 
 def test_a_selection_says_which_question_a_pick_serves() -> None:

@@ -83,6 +83,10 @@ from shared_core.texts.titles import as_key
         ("See Also", ""),
         ("Klicken Sie auf Speichern.", ""),
         ("Press Trust of India is an agency.", "Press Trust of India"),
+        # White space before a text is no part of it.
+        (" " * 2_500 + "Johan Earl was born in 1975.", "Johan Earl"),
+        ("\n\u3000\ufeff" * 2_500 + "# Opening hours\n\nWe open at nine.", "Opening hours"),
+        (" " * 2_500, ""),
     ],
 )
 def test_the_name_of_a_text(text: str, name: str) -> None:
@@ -137,7 +141,13 @@ def test_short_forms(title: str | None, text: str, names: list[str]) -> None:
     ("name", "key"),
     [
         ("Mercury (planet)", ("mercury",)),
+        ("Perth (a) (b)", ("perth",)),
+        ("Perth (a)（b） [c] ", ("perth",)),
+        ("Perth (a) b", ("perth", "a", "b")),
         ("(1984)", ()),
+        # Two letters are no name.
+        ("Io", ()),
+        ("李安", ()),
         ("U2", ()),
         ("max_per_source", ("max_per_source",)),
         ("a b c " * 4, tuple("abc" * 4)),

@@ -94,6 +94,7 @@ def test_a_title_that_resembles_one_that_says_nothing_is_one(title: str) -> None
         ("C#", "C#"),
         ("Sets {a, b}", "Sets {a, b}"),
         ("A [draft]", "A [draft]"),
+        (" " * 900 + "Single sign-on", "Single sign-on"),
     ],
 )
 def test_marks_of_converters_are_no_part_of_a_title(title: str, name: str) -> None:

@@ -67,6 +67,12 @@ def test_a_question_without_words_and_texts_without_words(question: str, texts: 
     assert not match_words("one", texts).weights.any()
 
 
+def test_an_empty_text_has_length_0() -> None:
+    # l = 4, 0 and 2, with mean 2.
+    covered = match_words("a river", ["river one two three", "", "one two"]).covered
+    np.testing.assert_allclose(covered, [[0, 1 / (1 + 1.2 * (0.25 + 0.75 * 4 / 2))], [0, 0], [0, 0]], rtol=1e-12)
+
+
 def test_many_texts_and_a_long_one() -> None:
     texts = ["a red apple"] * 9_999 + ["green " * 200_000 + "pear"]
     assert scores("a green pear", texts).argmax() == 9_999

@@ -157,7 +157,7 @@ def _write_owner(descriptor: int) -> None:
 
 def _read_owner(lock: Path) -> str:
     try:
-        owner = lock.read_text(encoding="utf-8")
+        owner = lock.read_text(encoding="utf-8", errors="replace")
     # Windows refuses to read a locked file.
     except OSError:
         owner = ""

@@ -83,7 +83,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def check_integer(value: Any, what: str, least: int | None = None) -> int:
-    """``value`` as an int of at least ``least``; floats and bools are refused."""
+    """``value`` as an int of at least ``least``; floats, bools and what int64 cannot hold are refused."""
     try:
         # An array has an index only if it is one integer.
         whole = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
@@ -93,6 +93,8 @@ def check_integer(value: Any, what: str, least: int | None = None) -> int:
         raise InvalidParameterError(f"{argument_name(what)} must be an integer, got {quoted(value)}")
     if least is not None and whole < least:
         raise InvalidParameterError(f"{argument_name(what)} must be at least {least}, got {quoted(whole)}")
+    if abs(whole) >= 2**63:
+        raise InvalidParameterError(f"{argument_name(what)} must be below 2**63, got {quoted(whole)}")
     return whole
 
 

@@ -241,7 +241,7 @@ def as_document(
         _read_id(record, _DOCUMENT_IDS, default_id, id_key),
         text_of(record, (text_key or "text",)),
         read_names(record, "subtopics"),
-        "" if title is None else _check_text(str(title), "title"),
+        "" if title is None else _as_text(title, "title"),
         None if source is None else as_name(source, "source"),
         None if cost is None else as_number(cost, "cost", least=0),
     )
@@ -266,7 +266,7 @@ def as_query(
     if isinstance(subtopics, Mapping):
         # The rows of an Arrow table have the labels of all rows, with null where a row does not have the label.
         labels = [label for label, ids in subtopics.items() if not is_missing(ids)]
-        covered = {str(label): read_names(subtopics, label) for label in labels}
+        covered = {as_name(label, "subtopics"): read_names(subtopics, label) for label in labels}
     else:
         covered = dict.fromkeys(read_names(record, "subtopics"), ())
     root = first_value(record, ("root", "root_query"))
@@ -305,7 +305,7 @@ def text_of(record: Mapping[str, Any], keys: tuple[str, ...]) -> str:
     """The text under the first of the keys with a value; ``InvalidInputError`` if there is no text."""
     text = as_plain(first_value(record, keys))
     if isinstance(text, str):
-        return _check_text(text, next(key for key in keys if key in record))
+        return _as_text(text, next(key for key in keys if key in record))
     key = next((key for key in keys if key in record), None)
     if key is None:
         raise InvalidInputError(_no_key(keys, record))
@@ -360,8 +360,8 @@ def _with_title(record: Mapping[str, Any], text_key: str) -> Mapping[str, Any]:
     if title is None or text_key == "title" or text_key not in record:
         return record
     if is_missing(text):
-        return {**record, text_key: str(title)}
-    return {**record, text_key: f"{title} {text}".strip()} if isinstance(text, str) else record
+        return {**record, text_key: _as_text(title, "title")}
+    return {**record, text_key: f"{_as_text(title, 'title')} {text}".strip()} if isinstance(text, str) else record
 
 
 def _check_spelling(record: Mapping[str, Any], known: Sequence[str]) -> None:
@@ -426,10 +426,15 @@ def as_name(value: Any, what: str) -> str:
         plain = int(plain)
     if isinstance(plain, bool) or not isinstance(plain, (str, int, UUID)) or is_missing(plain):
         raise InvalidInputError(f"{quoted(what)} must be a string or a whole number, got {quoted(value)}")
-    return _check_text(str(plain), what)
+    return _as_text(plain, what)
 
 
-def _check_text(text: str, what: str) -> str:
+def _as_text(value: Any, what: str) -> str:
+    try:
+        text = str(value)
+    # Python writes no integer of more than 4,300 digits.
+    except ValueError:
+        raise InvalidInputError(f"{quoted(what)} has too many digits, got {quoted(value)}") from None
     if not is_text(text):
         raise InvalidInputError(f"{quoted(what)} holds a lone surrogate, half of a character, got {quoted(text)}")
     return text

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._files import write_atomically
-from .._parsing import SafetensorsFile, parse_json
+from .._parsing import SafetensorsFile, parse_object
 from ..errors import InvalidInputError, InvalidParameterError
 from .settings import describe_differences
 
@@ -53,7 +53,8 @@ def read_checkpoint(
         arrays = {name: file.read(name) for name in file.names}
         if metadata.pop("sha256", None) != _digest(arrays, metadata):
             raise InvalidInputError("the file is damaged")
-        then = parse_json(metadata["settings"])
+        # Somebody can give a file with other content a right SHA-256.
+        then, state = (parse_object(metadata.get(name, "")) for name in ("settings", "state"))
     except InvalidInputError as error:
         raise InvalidInputError(
             f"{path}: not a checkpoint that can be used: {error}; remove the file to start again, or name another one"
@@ -63,7 +64,7 @@ def read_checkpoint(
         raise InvalidParameterError(
             f"{path}: started with other settings or labels: {differing}. Remove the file, or name another one"
         )
-    return {name: torch.from_numpy(array) for name, array in arrays.items()}, parse_json(metadata["state"])
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}, state
 
 
 def _digest(arrays: Mapping[str, NDArray[np.generic]], metadata: Mapping[str, str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from uuid import UUID
 
 import numpy as np
 
+from .._parsing import parse_json
 from .._validation import is_missing, quoted
 from ..errors import InvalidInputError
 from ..texts.headings import split_heading
@@ -45,8 +45,8 @@ def read_titles(
     titles = [read_title(item.metadata) for item in items]
     if given is not None:
         for row, value in enumerate(read_some(items, given, "title", view)):
-            if not is_missing(value) and is_title(str(value)):
-                titles[row] = str(value)
+            if not is_missing(value) and is_title(title := _as_text(value)):
+                titles[row] = title
     return replace_titles_of_many(
         titles, lambda row: _read_source(items[row]), lambda row: split_heading(body(items[row]))[0]
     )
@@ -139,9 +139,9 @@ def _split(text: str, known: set[Hashable]) -> list[Any] | None:
         return [text]
     if text.startswith("[") and text.endswith("]"):
         try:
-            return [*json.loads(text)]
-        # A title may stand in brackets. Brackets may be nested more deeply than Python allows.
-        except (ValueError, RecursionError):
+            return [*parse_json(text)]
+        # A title may stand in brackets.
+        except InvalidInputError:
             return [text]
     separator = _COMMA_OF_URLS if "://" in text else _COMMA
     return [part for part in separator.split(text) if part.strip()] or None
@@ -153,7 +153,7 @@ def _read_target(link: Any) -> str | None:
     if isinstance(link, Mapping):
         target = next((link[key] for key in _TARGETS if key in link), link)
     if isinstance(target, (str, int, np.integer, UUID)) and not isinstance(target, bool):
-        return str(target) if str(target).strip() else None
+        return text if (text := _as_text(target)).strip() else None
     if (target is link and isinstance(link, (Mapping, Iterable))) or not is_missing(target):
         raise TypeError(link)
     return None
@@ -162,4 +162,12 @@ def _read_target(link: Any) -> str | None:
 def read_keys(item: Any) -> list[str]:
     """What links may call an item, besides its name: its id, the id of LlamaIndex's document, and its URL."""
     keys = item_id(item), getattr(getattr(item, "node", item), "ref_doc_id", None)
-    return [str(key) for key in (*keys, *map(item.metadata.get, ("source", "url"))) if not is_missing(key)]
+    return [_as_text(key) for key in (*keys, *map(item.metadata.get, ("source", "url"))) if not is_missing(key)]
+
+
+def _as_text(value: object) -> str:
+    try:
+        return str(value)
+    # Python writes no integer of more than 4,300 digits.
+    except ValueError:
+        return quoted(value)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .._parsing import is_text
 from ..errors import warn
 from ..selection.sizes import DEFAULT_K, share_fetch_k
 from ..texts.names import find_names
@@ -163,10 +164,10 @@ def _follow(
         return selected
     fetched = [(yield from store.fetch(links))] if links else []
     ids = [str(name) for pool in fetched for name in pool.ids]
-    # An address is no name, nor is a long text.
-    names = [link for link in links if link not in ids and "://" not in link and len(link) <= HEAD] + names
+    # An address is no name, nor is a long text. A model may fail on what UTF-8 cannot hold.
+    new = [link for link in links if link not in ids and "://" not in link and len(link) <= HEAD and is_text(link)]
     # A link may lead to several items.
-    names = names[: max(FOLLOWED - len(ids), 0)]
+    names = (new + names)[: max(FOLLOWED - len(ids), 0)]
     vectors = np.asarray((yield from store.embed(names)), np.float64) if names else np.zeros((0, 0))
     # A model of words gives a vector of zeros for a name that it does not know.
     searched = [EmbeddedQuery(v, None, v.tolist(), name) for v, name in zip(vectors, names, strict=True) if v.any()]

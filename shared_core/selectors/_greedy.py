@@ -90,7 +90,7 @@ def _check_shown(shown: Iterable[int], n: int) -> list[int]:
     indices = [check_integer(i, "shown") for i in shown]
     for i in indices:
         if not 0 <= i < n:
-            raise InvalidParameterError(f"shown holds {quoted(i)}, but there are n={n} candidates (0..{n - 1})")
+            raise InvalidParameterError(f"shown holds {i}, but there are n={n} candidates (0..{n - 1})")
     if len(set(indices)) != len(indices):
         raise InvalidParameterError(f"shown names a candidate twice: {quoted(indices)}")
     return indices
@@ -100,7 +100,7 @@ def _check_k(k: int, available: int, n: int) -> int:
     count = check_integer(k, "k")
     if not 1 <= count <= available:
         shown = "" if available == n else f" ({n - available} of {n} candidates are already shown)"
-        raise InvalidParameterError(f"k must be in 1..n, got k={quoted(count)} with n={available}{shown}")
+        raise InvalidParameterError(f"k must be in 1..n, got k={count} with n={available}{shown}")
     return count
 
 

@@ -181,6 +181,9 @@ def test_the_second_to_lock_a_file_is_told_who_has_it(tmp_path: Path) -> None:
             pytest.fail("two hold the lock")
         with hold_lock(tmp_path / "other"), hold_lock(None), hold_lock(tmp_path):
             assert {"other.lock", "_lock"} < {*os.listdir(tmp_path)}
+            (tmp_path / "other.lock").write_bytes(b"caf\xe9")
+            with pytest.raises(InvalidParameterError, match="caf"), hold_lock(tmp_path / "other"):
+                pytest.fail("two hold the lock")
     assert os.listdir(tmp_path) == []
 
 

@@ -171,7 +171,7 @@ class CoverageFeedback:
 def _as_finite(value: Any, name: str) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise InvalidInputError(f"the feedback for {name} is {quoted(value)}; it must be a finite number")

@@ -27,7 +27,7 @@ from shared_core._files import Journal  # noqa: E402
 from shared_core.cli import _terminal  # noqa: E402
 from shared_core.cli._program import app  # noqa: E402
 from shared_core.signals.perplexity import _read_scores  # noqa: E402
-from tests.shared_core.batch.dataset.corpus import D, flat_index, table  # noqa: E402
+from tests.shared_core.batch.dataset.corpus import D, N, flat_index, table  # noqa: E402
 from tests.shared_core.cli.test_train import SMALL, write_pool  # noqa: E402
 from tests.shared_core.cli.word_model import load_words  # noqa: E402
 from tests.shared_core.evaluation.test_shadow_log import call  # noqa: E402
@@ -230,9 +230,9 @@ def compare(*more: str, documents: str = "docs.jsonl", queries: str = "queries.j
     return command("compare", *corpus, "--k", "1", "--fetch-k", "3", "--out", "@report.html", *more)
 
 
-def batch(out: str) -> Any:
+def batch(out: str, *more: str) -> Any:
     data = ("--queries", "@batch.parquet", "--index", "@index.faiss", "--out", out, "--block-rows", "100")
-    return command("batch", *data, "--selector", "mmr")
+    return command("batch", *data, *(more or ("--selector", "mmr")))
 
 
 def train(out: str, *more: str) -> Any:
@@ -330,6 +330,15 @@ TABLE = [
         batch("@new"), files("batch.parquet", {"null and zero": partial(as_parquet, lambda columns: columns | {
             "vector": [None, [0.0] * D, *columns["vector"][2:]]
         })}, None)),
+    Row("the index of `setselect batch`", ENDS, "2", batch("@new"), files("index.faiss", {
+        **CUT, "no index": b"no index at all" * 9,
+    })),
+    Row("texts of `setselect batch`", ENDS, "2", batch("@new", "--texts", "@texts.parquet", "--question-column", "id"),
+        files("texts.parquet", {
+            **CUT, "not UTF-8": lambda whole: whole.replace(b"text 17", b"t\xe9xt 17"),
+            "numbers": partial(as_parquet, lambda columns: columns | {"text": [*range(N)]}),
+            "an id twice": partial(as_parquet, lambda columns: columns | {"id": [0, 0, *columns["id"][2:]]}),
+        })),
     Row("`_settings.json` of a batch", ENDS, "2", batch("@sets"),
         files("sets/_settings.json", CUT | NO_JSON)),
     Row("a part of a batch that a crash or a copy has damaged", "the part is written again", "0", batch("@sets"),
@@ -374,6 +383,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_pool(folder / "train")
     flat_index(folder / "index.faiss")
     pq.write_table(table(), folder / "batch.parquet")
+    texts = pa.table({"id": [*range(N)], "text": [f"text {i}" for i in range(N)]})
+    pq.write_table(texts, folder / "texts.parquet", compression="none")
     for row in TABLE:
         shutil.rmtree(folder / "new", ignore_errors=True)
         code, said = row.run(folder)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shared_core._validation import quoted
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation.corpus import (
     Document,
@@ -299,6 +300,18 @@ def test_sources_costs_and_scores_are_read_from_json_lines_and_tables(tmp_path: 
 def test_sources_and_costs_that_are_none_are_refused(record: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         as_document({"text": "A", **record}, "1")
+
+
+@pytest.mark.parametrize("value", [10**5000, -(10**5000), "\ud800"], ids=quoted)
+def test_what_no_file_can_hold_is_refused_with_its_key(value: Any) -> None:
+    for key in ("id", "title", "source", "subtopics"):
+        with pytest.raises(InvalidInputError, match=f"'{key}'"):
+            as_document({"text": "A", key: [value] if key == "subtopics" else value}, "1")
+    for key in ("id", "gold", "root", "subtopics", "answers"):
+        with pytest.raises(InvalidInputError, match=f"'{key}'"):
+            as_query({"text": "?", key: value if key in ("id", "root") else [value]}, "1")
+    with pytest.raises(InvalidInputError, match="'subtopics'"):
+        as_query({"text": "?", "subtopics": {value: ["a"]}}, "1")
 
 
 @pytest.mark.parametrize("scores", [["a"], {"a": "high"}, {"a": math.inf}, {"a": True}])

@@ -182,6 +182,7 @@ def test_a_line_of_text_is_what_the_label_says() -> None:
         ("mmr lambda_mult=1 lambda_mult=0", "'lambda_mult=0' must be parameter=value, each parameter once"),
         ("mmr lambda_mult=high", "lambda_mult must be a finite number"),
         ("coverage max_per_source=0", "max_per_source must be at least 1"),
+        (f"coverage max_per_source={10**20}", r"max_per_source must be below 2\*\*63"),
         ("coverage drop_near_duplicates=2", "drop_near_duplicates"),
         ("coverage budget=much", "budget must be a finite number"),
         ("coverage score_threshold=2", "score_threshold must be a finite number"),

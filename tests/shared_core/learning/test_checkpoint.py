@@ -12,10 +12,17 @@ from shared_core import InvalidInputError, InvalidParameterError, LinearKernel
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
+from safetensors import numpy as safetensors_numpy  # noqa: E402
 from safetensors import safe_open  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 
-from shared_core.learning.checkpoint import FORMAT, read_checkpoint, write_checkpoint  # noqa: E402
+from shared_core.learning.checkpoint import (  # noqa: E402
+    FORMAT,
+    FORMAT_VERSION,
+    _digest,
+    read_checkpoint,
+    write_checkpoint,
+)
 
 SETTINGS: dict[str, Any] = {"seed": 3, "pull": 0.001, "ids": None, "name": "a \u00fc \U0001f600", "device": "cpu"}
 STATE: dict[str, Any] = {"epochs": [[0, None, None, 0.1], [1, 1 / 3, None, 0.2]], "values": [1e-300, 0.1 + 0.2]}
@@ -83,6 +90,20 @@ def test_truncated_and_other_files_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match=r"fit: .*not a checkpoint"):
             read_checkpoint(path, SETTINGS)
         assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("settings", ["", "[" * 100_000, "[1]", "null", "{}"])
+@pytest.mark.parametrize("partly", [True, False])
+def test_settings_and_a_state_that_are_no_objects_are_refused_whatever_the_digest(
+    settings: str, partly: bool, tmp_path: Path
+) -> None:
+    path, arrays = tmp_path / "fit", {"now.V": np.ones((2, 3))}
+    metadata = {"format": FORMAT, "version": str(FORMAT_VERSION), "settings": settings}
+    for more in ({}, {"state": "5"}, {"state": "["}):
+        whole = metadata | more
+        path.write_bytes(safetensors_numpy.save(arrays, whole | {"sha256": _digest(arrays, whole)}))
+        with pytest.raises(InvalidInputError, match=r"fit: .*not a checkpoint"):
+            read_checkpoint(path, SETTINGS, partly=partly)
 
 
 def test_any_change_of_the_content_is_noticed(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from langchain_core.documents import Document
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 
 from shared_core import InvalidInputError
-from shared_core.retrieval.names import read_links, read_title, read_titles
+from shared_core._validation import quoted
+from shared_core.retrieval.names import read_keys, read_links, read_title, read_titles
 
 UUID_ID = UUID("123e4567-e89b-12d3-a456-426614174000")
 URL = "https://example.org/19"
@@ -79,6 +80,16 @@ def test_where_the_setting_gives_no_title_the_metadata_is_asked(value: Any) -> N
     assert read_titles(items, "name") == ["A Film", "Ann Lee"]
     assert read_titles(items, lambda item: item.metadata["name"]) == ["A Film", "Ann Lee"]
     assert read_titles(items, {"doc-0": value, "doc-1": "Ann Lee"}) == ["A Film", "Ann Lee"]
+
+
+def test_metadata_that_python_cannot_write_or_parse_are_no_error() -> None:
+    large, deep = 10**5000, "[" * 100_000 + "]" * 100_000
+    [item] = documents({"name": large, "links": [large, {"url": -large}], "source": large})
+    assert read_titles([item], "name") == [quoted(large)]
+    assert read_keys(item) == ["doc-0", quoted(large)]
+    assert read_links([item], "links") == [(quoted(large), quoted(-large))]
+    for text in (deep, f"[{'9' * 5000}]", '["\\ud800"]'):
+        assert read_links(documents({"links": text}), "links") == [(text,)]
 
 
 @pytest.mark.parametrize("key", ["source", "file_path", "file_name", "url", "ref_doc_id"])

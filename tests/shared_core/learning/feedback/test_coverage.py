@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from shared_core import InvalidInputError
+from shared_core._validation import quoted
 from shared_core.learning.feedback.coverage import CoverageFeedback, score_all
 
 F, G, H = ({"answer": text} for text in ("f(g(x))", "g(h(x))", "h(f(x), g(y))"))
@@ -116,7 +117,7 @@ class Batched:
         return self.values
 
 
-@pytest.mark.parametrize("value", [np.nan, -np.inf, None, [1.0]], ids=repr)
+@pytest.mark.parametrize("value", [np.nan, -np.inf, None, [1.0], 10**400], ids=quoted)
 def test_a_result_that_is_not_a_finite_number_is_named(value: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"feedback for pair 1 is .* finite number"):
         score_all(Batched([1, value]), PAIRS)

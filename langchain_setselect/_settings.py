@@ -89,8 +89,19 @@ class SelectionSettings(Settings):
             dropped = {*parameter_names(), "selector_kwargs"}
             configured = {name: value for name, value in configured.items() if name not in dropped}
         call = Call(**_merge(configured, of_call))
-        made = Request(call, view=type(self)._view, refer_by_default=self._refer_by_default, told=told)
+        made = Request(
+            call,
+            view=type(self)._view,
+            refer_by_default=self._refer_by_default,
+            told=told,
+            advice=self._check_extra_retrievers(call),
+        )
         return made, {**for_store, **more_for_store}
+
+    @staticmethod
+    def _check_extra_retrievers(call: Call) -> list[str]:
+        """Refuse wrong ``extra_retrievers``, and give messages about others; the classes that have none do nothing."""
+        return []
 
     def _split(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Those of the arguments that are settings, and the others, which are for the store."""

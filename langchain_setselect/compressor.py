@@ -17,7 +17,7 @@ from typing_extensions import override
 from shared_core import InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.lookup import refuse_unknown
-from shared_core.retrieval.pool import Pool
+from shared_core.retrieval.pool import Pool, drop_ambiguous
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
 from shared_core.retrieval.search import select_among
@@ -26,7 +26,7 @@ from shared_core.retrieval.values import check_items
 
 from ._settings import SelectionSettings
 from .retriever import EVENT, embed_queries, read_ids, text_of, with_scores
-from .vectors import describe_embedding, fetch_or_embed, reader_of
+from .vectors import describe_embedding, fetch_or_embed, find_ids, reader_of
 
 # How the keys end under which rerankers leave their score. FlashrankRerank may put a prefix before it.
 RERANKED = ("relevance_score", "rerank_score", "reranker_score")
@@ -116,7 +116,8 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         reranked = next((key for d in documents for key in d.metadata if str(key).endswith(RERANKED)), RERANKED[0])
 
         def read() -> Flow[Pool]:
-            known = _drop_ambiguous(ids_of(documents), documents)
+            known: Any = drop_ambiguous(ids_of(documents), [document.page_content for document in documents])
+            known = yield from find_ids(store, documents, known)
             where = self.vectorstore_kwargs or {}
             vectors = yield from fetch_or_embed(store, self._embeddings, documents, known, SetSelectCompressor, where)
             scores = _rerank_scores(documents, reranked) if request.settings.relevance is None else None
@@ -149,17 +150,6 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
     def _embeddings(self) -> Any:
         """The embedding model; None if neither the compressor nor the store has one."""
         return self.embeddings or (None if self.vectorstore is None else self.vectorstore.embeddings)
-
-
-def _drop_ambiguous(ids: Sequence[str | None], documents: Sequence[Document]) -> list[str | None]:
-    """``ids`` with None for each id that occurs with different texts, such as that of a document split into pieces."""
-    texts: dict[str | None, str] = {}
-    ambiguous = {
-        name
-        for name, document in zip(ids, documents, strict=True)
-        if texts.setdefault(name, document.page_content) != document.page_content
-    }
-    return [None if name in ambiguous else name for name in ids]
 
 
 def _rerank_scores(documents: Sequence[Document], key: str) -> list[float | None]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
-from typing import Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -17,26 +17,38 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import model_validator
 from typing_extensions import override
 
 from shared_core import VectorSourceError
 from shared_core.errors import warn
+from shared_core.retrieval.extra import Extras, check_retrievers, name_retrievers
 from shared_core.retrieval.flow import Flow, Step, gather, run_flow, run_flow_async
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
 from shared_core.retrieval.search import Store, search_and_select
-from shared_core.retrieval.settings import Fetching
+from shared_core.retrieval.settings import Call, Fetching, Joining
 from shared_core.retrieval.telling import describe
+from shared_core.retrieval.values import check_items
 from shared_core.selectors.registry import SelectorName
 from shared_core.signals.embedding_models import as_embedding
 
 from ._settings import SelectionSettings
 from .stores.reader import VectorReader, document_id
-from .vectors import describe_embedding, embed_texts, fetch_or_embed, reader_of, search_and_embed
+from .vectors import (
+    describe_embedding,
+    embed_texts,
+    fetch_or_embed,
+    look_up,
+    name_of_model,
+    reader_of,
+    search_and_embed,
+)
 
 EVENT = "setselect"
 
@@ -143,6 +155,28 @@ def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: 
 text_of = attrgetter("page_content")
 
 
+def _name_of(retriever: Any) -> str:
+    name: str = retriever.get_name()
+    return name
+
+
+def _retrieve(retriever: Any, text: str, config: Any) -> Flow[list[Document]]:
+    """What an extra retriever finds; its run is a child of the run that the ``config`` names."""
+    found = yield Step(partial(retriever.invoke, text, config), partial(retriever.ainvoke, text, config))
+    return check_items(found, Document, f"{_name_of(retriever)} must return documents")
+
+
+def _size_of(retriever: Any) -> int | None:
+    """The most documents that a retriever returns; None if that is not known."""
+    if isinstance(retriever, SetSelectRetriever):
+        return retriever._configured[0].k
+    if isinstance(retriever, VectorStoreRetriever):
+        size = retriever.search_kwargs.get("k", 4)
+    else:
+        size = getattr(retriever, "k", None)
+    return size if isinstance(size, int) else None
+
+
 def with_scores(document: Document, relevance: float, scores: dict[str, Any]) -> Document:
     """A copy that has the scores in its metadata; the document itself if there are none."""
     return document.model_copy(update={"metadata": {**document.metadata, **scores}}) if scores else document
@@ -185,6 +219,9 @@ class SearchSettings(SelectionSettings, Fetching):
             )
             return documents
 
+        retrievers = name_retrievers(
+            request.settings.extra_retrievers, _name_of, partial(_retrieve, config={"callbacks": callbacks})
+        )
         selected = yield from search_and_select(
             request,
             self,
@@ -198,6 +235,9 @@ class SearchSettings(SelectionSettings, Fetching):
                 lambda ids: fetch_documents(store, model(), ids, filtered=bool(store_kwargs)),
                 None if reader is None else reader.widest,
                 lambda: self.vector_source,
+                Extras(retrievers, partial(look_up, store, store_kwargs), lambda: name_of_model(model()))
+                if retrievers
+                else None,
             ),
         )
         if reader is None or reader.id_of is not document_id or all(document.id for document in selected.items):
@@ -210,7 +250,7 @@ class SearchSettings(SelectionSettings, Fetching):
         return selected._replace(items=items)
 
 
-class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
+class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
     """Fetches ``fetch_k`` candidates from a vector store and returns the best *set* of ``k`` documents.
 
     By default the documents are relevant, repeat little, together cover the words of the question, and lead to each
@@ -232,6 +272,8 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
         See :class:`SelectionSettings`.
     fetch_k
         How many candidates to select from; see :class:`Fetching`.
+    extra_retrievers, extra_k
+        Further retrievers, whose documents join the candidates; see :class:`Joining`.
     tags : list of str, optional
         As for ``as_retriever``: by default the names of the classes of the store and of its embeddings.
     **settings
@@ -260,6 +302,10 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
     2
     """
 
+    if TYPE_CHECKING:
+        # The core, which knows no framework, declares it.
+        extra_retrievers: Runnable[str, list[Document]] | Sequence[Runnable[str, list[Document]]] = ()
+
     allowed_search_types: ClassVar[Collection[str]] = get_args(SelectorName)
 
     @model_validator(mode="before")
@@ -270,6 +316,13 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
         if values.get("tags") or not isinstance(store, VectorStore):
             return values
         return {**values, "tags": store._get_retriever_tags()}
+
+    @staticmethod
+    @override
+    def _check_extra_retrievers(call: Call) -> list[str]:
+        return check_retrievers(
+            call.extra_retrievers, lambda value: isinstance(value, Runnable), _size_of, "LangChain", call.extra_k
+        )
 
     @override
     def _get_relevant_documents(

@@ -13,6 +13,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError, warn
+from shared_core.retrieval.extra import KnownItems
 from shared_core.retrieval.flow import Flow, Step
 from shared_core.retrieval.lookup import find_registered
 from shared_core.retrieval.question import EmbeddedQuery
@@ -146,6 +147,32 @@ def fetch_or_embed(
 
     ``where``: arguments of the reader's ``scope``.
     """
+    known = yield from fetch_vectors(store, ids, where)
+    unknown = [row for row, name in enumerate(ids) if name not in known]
+    texts = [documents[row].page_content for row in unknown]
+    nameless = sum(ids[row] is None for row in unknown)
+    if store is None:
+        why = "there is no vectorstore="
+    elif nameless == len(unknown):
+        why = "they have no ids to look vectors up by, which the documents of the store have"
+    else:
+        why = f"{type(store).__name__} has no vector for them"
+        why += f", and {nameless} of them have no ids to look vectors up by" if nameless else ""
+    _warn_once(
+        embeddings,
+        texts,
+        (warned, None if store is None else type(store)),
+        f"each query embeds the texts of its documents again ({len(texts)} this time): {why}. Pass the store "
+        "that holds them, call register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
+    )
+    rest = iter((yield from embed_texts(embeddings, texts)))
+    return [known[name] if name in known else next(rest) for name in ids]
+
+
+def fetch_vectors(
+    store: VectorStore | None, ids: Sequence[str | None], where: Mapping[str, Any] = MappingProxyType({})
+) -> Flow[Mapping[str | None, Any]]:
+    """The vectors that the store has under these ids, by id. ``where``: arguments of the reader's ``scope``."""
     reader = reader_of(store)
     wanted = list(dict.fromkeys(name for name in ids if name is not None))
     known: Mapping[str | None, Any] = {}
@@ -156,20 +183,45 @@ def fetch_or_embed(
         )
     if known is None:
         raise VectorSourceError(f"the vector reader of {type(store).__name__} returned None in place of vectors by id")
-    texts = [document.page_content for document, name in zip(documents, ids, strict=True) if name not in known]
-    if store is None:
-        why = "there is no vectorstore="
-    else:
-        why = f"{type(store).__name__} has no vector for them" if wanted else "they have no ids to look vectors up by"
-    _warn_once(
-        embeddings,
-        texts,
-        (warned, None if store is None else type(store)),
-        f"each query embeds the texts of its documents again ({len(texts)} this time): {why}. Pass the store "
-        "that holds them, call register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
-    )
-    rest = iter((yield from embed_texts(embeddings, texts)))
-    return [known[name] if name in known else next(rest) for name in ids]
+    return known
+
+
+def find_ids(
+    store: VectorStore | None, documents: Sequence[Document], ids: Sequence[str | None]
+) -> Flow[Sequence[str | None]]:
+    """``ids``, with those that another document or the store has for the same text in place of None."""
+    if None not in ids:
+        return ids
+    texts = [document.page_content for document in documents]
+    by_text = {text: name for text, name in zip(texts, ids, strict=True) if name is not None}
+    missing = {text for text, name in zip(texts, ids, strict=True) if name is None and text not in by_text}
+    reader = reader_of(store)
+    if missing and reader is not None and reader.find_ids is not None:
+        by_text |= yield Step(partial(reader.find_ids, store, missing))
+    return [by_text.get(text) if name is None else name for text, name in zip(texts, ids, strict=True)]
+
+
+def look_up(
+    store: VectorStore, kwargs: Mapping[str, Any], documents: Sequence[Document], ids: Sequence[Any]
+) -> Flow[KnownItems]:
+    """What the store knows of documents that its search with the arguments ``kwargs`` did not find."""
+    reader = reader_of(store)
+    ids = yield from find_ids(store, documents, ids)
+    where = {name: value for name, value in kwargs.items() if reader is not None and name in reader.scope}
+    known = yield from fetch_vectors(store, ids, where)
+    admitted: list[bool | None] = [True] * len(ids)
+    if kwargs:
+        passing = None if kwargs.keys() - where.keys() else known.keys()
+        if reader is not None and reader.passing is not None:
+            passing = yield Step(partial(reader.passing, store, [name for name in known if name is not None], **kwargs))
+        # Without a part of the store that is searched, an id that the store does not have is that of another source.
+        is_foreign = not where and reader is not None and (reader.fetch or reader.afetch)
+        for row, name in enumerate(ids):
+            if name in known:
+                admitted[row] = None if passing is None else name in passing
+            else:
+                admitted[row] = True if is_foreign and name is not None else None
+    return KnownItems(ids, [known.get(name) for name in ids], admitted)
 
 
 def embed_texts(embeddings: Embeddings, texts: list[str]) -> Flow[Any]:
@@ -185,6 +237,11 @@ def _warn_once(embeddings: Embeddings, texts: list[str], key: Hashable, message:
     if texts and not _is_cache(embeddings) and key not in _WARNED:
         _WARNED.add(key)
         warn(message, EmbeddingFallbackWarning)
+
+
+def name_of_model(embeddings: Embeddings) -> str:
+    """The class of the embedding model; empty if it keeps what it has embedded."""
+    return "" if _is_cache(embeddings) else type(embeddings).__name__
 
 
 def describe_embedding(embeddings: Embeddings | None) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Concatenate, ParamSpec, Self
@@ -14,18 +15,21 @@ from llama_index.core.indices.vector_store.retrievers import VectorIndexRetrieve
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQueryMode
+from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 from pydantic import AfterValidator
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.errors import explain_lengths
+from shared_core.retrieval.extra import Extras, KnownItems, check_retrievers, name_retrievers
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.lookup import nearest_name
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
-from shared_core.retrieval.settings import Fetching
+from shared_core.retrieval.settings import Call, Fetching, Joining
+from shared_core.retrieval.values import check_items
 
 from ._settings import SelectionSettings, embed_queries, finish, read_ids, read_vectors
 from .stores.faiss import takes_node_ids
@@ -48,8 +52,12 @@ def _refuse_mmr_arguments(kwargs: dict[str, Any] | None) -> dict[str, Any] | Non
     return kwargs
 
 
-class RetrieverSettings(SelectionSettings, Fetching):
+class RetrieverSettings(SelectionSettings, Fetching, Joining):
     """The fields of :class:`SetSelectIndexRetriever`: settings, and arguments of LlamaIndex's own retriever."""
+
+    if TYPE_CHECKING:
+        # The core, which knows no framework, declares it.
+        extra_retrievers: BaseRetriever | Sequence[BaseRetriever] = ()
 
     filters: MetadataFilters | None = None
     """The store's own filter."""
@@ -101,7 +109,36 @@ class RetrieverSettings(SelectionSettings, Fetching):
             raise InvalidParameterError(
                 "follow finds nodes by names, so their scores are not for the query: relevance='score' cannot be used"
             )
+        if self.extra_retrievers and self.relevance == "score":
+            raise InvalidParameterError(
+                "the scores of extra_retrievers and of the vector search cannot be compared: relevance='score' cannot "
+                "be used"
+            )
         return super()._make_request()
+
+    @staticmethod
+    @override
+    def _check_extra_retrievers(call: Call) -> list[str]:
+        return check_retrievers(
+            call.extra_retrievers, lambda value: isinstance(value, BaseRetriever), _size_of, "LlamaIndex", call.extra_k
+        )
+
+
+def _size_of(retriever: Any) -> int | None:
+    """The most nodes that a retriever returns; None if that is not known."""
+    if isinstance(retriever, SetSelectIndexRetriever):
+        return retriever._settings._request.k
+    names = "similarity_top_k", "num_chunks_per_query"
+    return next((size for name in names if isinstance(size := getattr(retriever, name, None), int)), None)
+
+
+def _find_extra(asked: QueryBundle, retriever: Any, text: str) -> Flow[list[NodeWithScore]]:
+    """What an extra retriever finds. It may search with another model, so it does not get the query's embedding."""
+    bundle = QueryBundle(text)
+    if text == asked.query_str:
+        bundle = dataclasses.replace(asked, embedding=None)
+    found = yield Step(partial(retriever.retrieve, bundle), partial(retriever.aretrieve, bundle))
+    return check_items(found, NodeWithScore, f"{type(retriever).__name__} must return nodes with scores")
 
 
 # The fields that are arguments of each search.
@@ -143,6 +180,8 @@ class SetSelectIndexRetriever(BaseRetriever):
     ----------
     index : VectorStoreIndex
         Where the nodes are searched; the vectors are those that its vector store keeps.
+    extra_retrievers, extra_k
+        Further retrievers, whose nodes join the candidates; see :class:`Joining`.
     top_n, fetch_k, **options
         See :class:`RetrieverSettings` and :class:`Settings`. They can be changed between calls:
         ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
@@ -227,6 +266,8 @@ class SetSelectIndexRetriever(BaseRetriever):
 
     def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
         vectors, retriever = settings._vectors, cache(self._retriever)
+        given = settings._request.settings.extra_retrievers
+        retrievers = name_retrievers(given, lambda one: type(one).__name__, partial(_find_extra, asked))
 
         def before(k: int) -> Flow[list[NodeWithScore]]:
             nodes: list[NodeWithScore] = yield Step(
@@ -247,7 +288,30 @@ class SetSelectIndexRetriever(BaseRetriever):
             partial(self._fetch, vectors),
             None if vectors.reader is None else vectors.reader.widest,
             lambda: vectors.words,
+            Extras(retrievers, partial(self._look_up, vectors), lambda: vectors.model_name) if retrievers else None,
         )
+
+    def _look_up(
+        self, vectors: NodeVectors, nodes: Sequence[NodeWithScore], ids: Sequence[Hashable]
+    ) -> Flow[KnownItems]:
+        """What the store knows of nodes that its search did not find; LlamaIndex's filters are for any node."""
+        settings, known = self._settings, (yield from vectors.look_up(nodes))
+        scope = () if vectors.reader is None else vectors.reader.scope
+        is_known = not {*(settings.vector_store_kwargs or {})} - {*scope}
+        by_id = {scored.node.node_id: scored.node.metadata for scored in nodes}
+        passes = build_metadata_filter_fn(by_id.__getitem__, settings.filters)
+
+        def admits(node: BaseNode) -> bool | None:
+            if settings.node_ids is not None and node.node_id not in settings.node_ids:
+                return False
+            if settings.doc_ids is not None and node.ref_doc_id not in settings.doc_ids:
+                return False
+            # Nested filters, and values of another type than the filter's.
+            with suppress(TypeError, ValueError):
+                return (is_known or None) if passes(node.node_id) else False
+            return None
+
+        return KnownItems(ids, known, [admits(scored.node) for scored in nodes])
 
     def _check_length(self, query: list[float]) -> list[float]:
         """``query`` if it is as long as the stored vectors, where their length is known before the search."""

@@ -209,6 +209,22 @@ class NodeVectors:
             ids = [name for name in ids if name in vectors]
         return [by_id[name] for name in ids], ids, [vectors[name] for name in ids]
 
+    def look_up(self, nodes: Sequence[NodeWithScore]) -> Flow[list[Any]]:
+        """The vectors of nodes of any retriever, None if the store has none.
+
+        A node's own vector counts only where no vector reader is registered: another index may have another model.
+        """
+        if self.reader is None or not nodes:
+            return [scored.node.embedding for scored in nodes]
+        ids = [scored.node.node_id for scored in nodes]
+        stored = yield from self._look_up(self.reader, ids)
+        return [*stored] if isinstance(stored, np.ndarray) else [stored.get(name) for name in ids]
+
+    @property
+    def model_name(self) -> str:
+        """The class of the embedding model; empty if there is none, or it keeps what it has embedded."""
+        return "" if self.model is None or self.model.embeddings_cache is not None else type(self.model).__name__
+
     def _look_up(self, reader: VectorReader, ids: Sequence[str]) -> Flow[Any]:
         """What the vector reader returns: vectors by id, or an array with one row for each id."""
         arguments, name = (self.store, ids, self.index), type(self.store).__name__

@@ -76,6 +76,8 @@ CHROMA = read_with_client(
     lambda store, *, filter=None, **more: {"where": filter, **more},
     _chroma_hits,
     lookup=lambda store, ids: {"ids": ids},
+)._replace(
+    passing=lambda store, ids, *, filter=None, **more: chroma.filter_ids(store._collection, ids, filter, **more),
 )
 
 
@@ -288,6 +290,10 @@ QDRANT = read_with_client(
     id_of=_qdrant_id_of,
     added_keys=lambda store: ["_id", "_collection_name"],
     scope=["shard_key_selector"],
+)._replace(
+    passing=lambda store, ids, *, filter=None, shard_key_selector=None, **more: qdrant.filter_ids(
+        store.client, store.collection_name, ids, filter, shard_key_selector=shard_key_selector
+    )
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,4 +72,16 @@ def _documents(
     return documents, vectors if len(rows) == len(vectors) else vectors[rows], ids
 
 
-READER = VectorReader(_search, fetch=_fetch)
+def _find_ids(store: Any, texts: Collection[str]) -> Mapping[str, str]:
+    """Ids by text; none if the documents are not in this process."""
+    documents = getattr(store.docstore, "_dict", {}).copy()
+    return {document.page_content: name for name, document in documents.items() if document.page_content in texts}
+
+
+def _passing(store: Any, ids: Sequence[str], *, filter: Any = None) -> list[str]:
+    passes = (lambda metadata: True) if filter is None else store._create_filter_func(filter)
+    known = [(name, store.docstore.search(name)) for name in ids]
+    return [name for name, document in known if isinstance(document, Document) and passes(document.metadata)]
+
+
+READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing)

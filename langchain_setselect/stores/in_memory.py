@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 from numpy.typing import ArrayLike
 
@@ -36,4 +37,15 @@ def _fetch(store: InMemoryVectorStore, ids: Sequence[str]) -> Mapping[str, Array
     return {name: store.store[name]["vector"] for name in ids if name in store.store}
 
 
-READER = VectorReader(_search, fetch=_fetch)
+def _find_ids(store: InMemoryVectorStore, texts: Collection[str]) -> Mapping[str, str]:
+    """Ids by text. A copy, because another thread may add documents."""
+    return {entry["text"]: name for name, entry in store.store.copy().items() if entry["text"] in texts}
+
+
+def _passing(store: InMemoryVectorStore, ids: Sequence[str], *, filter: Any = None) -> list[str]:
+    entries = [(name, store.store.get(name)) for name in ids]
+    known = [(name, Document(entry["text"], id=name, metadata=entry["metadata"])) for name, entry in entries if entry]
+    return [name for name, document in known if filter is None or filter(document)]
+
+
+READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing)

@@ -25,6 +25,8 @@ VectorFetch = Callable[..., Mapping[str, ArrayLike]]
 AsyncVectorFetch = Callable[..., Awaitable[Mapping[str, ArrayLike]]]
 IdOf = Callable[[Any, Document], str | None]
 AddedKeys = Callable[[Any], Collection[str]]
+FindIds = Callable[[Any, Collection[str]], Mapping[str, str]]
+Passing = Callable[..., Collection[str]]
 
 
 def document_id(store: Any, document: Document) -> str | None:
@@ -46,6 +48,10 @@ class VectorReader(NamedTuple):
     added_keys: AddedKeys = lambda store: ()
     # The arguments of a search that name a part of the store, such as a namespace. ``fetch`` takes them too.
     scope: Collection[str] = ()
+    # ``find_ids(store, texts)``: the ids under which the store keeps these texts; None if it cannot be asked.
+    find_ids: FindIds | None = None
+    # ``passing(store, ids, **kwargs)``: those of the ids that a search with these arguments may find.
+    passing: Passing | None = None
 
 
 def read_with_client(

@@ -14,6 +14,9 @@ from ..errors import InvalidInputError, VectorSourceError, explain_lengths
 from ..selectors.selection import Selection
 from ..texts import Texts
 
+# The name of the vector search among the searches that found an item.
+VECTOR_SEARCH = "vector search"
+
 
 class Pool(NamedTuple):
     """The items to select from, with their ids and vectors row by row.
@@ -22,7 +25,8 @@ class Pool(NamedTuple):
     others, and in which references are found; it is empty for an item that stands for more than its text. ``fetch_k``
     is the size of the search; None if the user handed the items in. ``exhausted``: a wider search would not find more.
     ``scores``: what the items came with, where ``relevance`` may name it. ``without_vector``: the ids, or the texts, of
-    items that were left out because they have no vector.
+    items that were left out because they have no vector. ``searches``: the names of the searches that found each item;
+    None if there was only one.
     """
 
     items: Sequence[Any]
@@ -34,12 +38,24 @@ class Pool(NamedTuple):
     exhausted: bool = True
     scores: Sequence[float | None] | None = None
     without_vector: Sequence[Hashable] = ()
+    searches: Sequence[tuple[str, ...]] | None = None
 
     def take(self, rows: Sequence[int]) -> Pool:
         """The items at these rows."""
         items, ids, vectors = ([column[row] for row in rows] for column in (self.items, self.ids, self.vectors))
-        scores = None if self.scores is None else [self.scores[row] for row in rows]
-        return self._replace(items=items, ids=ids, vectors=vectors, scores=scores)
+        scores, searches = (column and [column[row] for row in rows] for column in (self.scores, self.searches))
+        return self._replace(items=items, ids=ids, vectors=vectors, scores=scores, searches=searches)
+
+    @property
+    def searched(self) -> int:
+        """How many items the vector search found; they are the first ones."""
+        if self.searches is None:
+            return len(self.items)
+        return sum(VECTOR_SEARCH in names for names in self.searches)
+
+    def found_by(self, search: str) -> Pool:
+        """The pool, of which this search found all items."""
+        return self._replace(searches=[(search,)] * len(self.items))
 
     def with_ids_once(self) -> Pool:
         """The pool with the first item of each id, and all items without an id."""
@@ -79,36 +95,78 @@ def stack_vectors(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
         raise
 
 
+def drop_ambiguous(ids: Sequence[Hashable], texts: Sequence[str]) -> list[Any]:
+    """``ids`` with None for each id that occurs with different texts, such as that of a document split into pieces.
+
+    >>> drop_ambiguous(["a", "b", "b"], ["one", "two", "three"])
+    ['a', None, None]
+    """
+    first: dict[Hashable, str] = {}
+    pairs = zip(ids, texts, strict=True)
+    ambiguous = {name for name, text in pairs if first.setdefault(name, text) != text}
+    return [None if name in ambiguous else name for name in ids]
+
+
 def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:
     """``pool`` with the items of other searches that it lacks, and for each of these the rows of what it added.
 
-    Items are the same if they have the same id, or without ids the same text. Their score is the highest of their
-    scores.
+    Items are the same if they have the same id, or the same text and one of them has no id. Their score is the highest
+    of their scores.
     """
     items, ids, vectors, added = [*pool.items], [*pool.ids], [*pool.vectors], []
     scores: list[float | None] = [None] * len(items) if pool.scores is None else [*pool.scores]
-
-    def key(item: Any, name: Hashable) -> Hashable:
-        return ("text", pool.text(item)) if name is None else ("id", name)
-
+    searches = [()] * len(items) if pool.searches is None else [*pool.searches]
+    reads_texts = any(name is None for one in (pool, *others) for name in one.ids)
     rows: dict[Hashable, int] = {}
+
+    def keys(item: Any, name: Hashable, *, known: bool) -> list[Hashable]:
+        """The keys under which an item that is ``known`` is found, or under which another one is looked up."""
+        by_id = [] if name is None else [("id", name)]
+        if not reads_texts:
+            return by_id
+        text = pool.text(item)
+        nameless = ("nameless", text)
+        if name is not None:
+            return [*by_id, ("text", text) if known else nameless]
+        return [nameless, ("text", text)]
+
     for row, (item, name) in enumerate(zip(items, ids, strict=True)):
-        rows.setdefault(key(item, name), row)
+        for key in keys(item, name, known=True):
+            rows.setdefault(key, row)
     for other in others:
         first = len(items)
         others_scores = other.scores or [None] * len(other.items)
-        for item, name, vector, score in zip(other.items, other.ids, other.vectors, others_scores, strict=True):
-            row = rows.setdefault(key(item, name), len(items))
+        others_searches = other.searches or [()] * len(other.items)
+        columns = other.items, other.ids, other.vectors, others_scores, others_searches
+        for item, name, vector, score, names in zip(*columns, strict=True):
+            row = next((rows[key] for key in keys(item, name, known=False) if key in rows), len(items))
             if row == len(items):
                 items.append(item)
                 ids.append(name)
                 vectors.append(vector)
                 scores.append(score)
+                searches.append(names)
+                for key in keys(item, name, known=True):
+                    rows.setdefault(key, row)
             else:
                 scores[row] = max((one for one in (scores[row], score) if one is not None), default=None)
+                searches[row] = tuple(dict.fromkeys(searches[row] + names))
         added.append([*range(first, len(items))])
     kept = None if pool.scores is None else scores
-    return pool._replace(items=items, ids=ids, vectors=vectors, scores=kept), added
+    found_by = None if pool.searches is None else searches
+    return pool._replace(items=items, ids=ids, vectors=vectors, scores=kept, searches=found_by), added
+
+
+class ExtraSearch(NamedTuple):
+    """The search of an extra retriever; what it found is in ``Pool.searches``.
+
+    ``left_out``: the ids, or the texts, of items that the filter of the search leaves out, or about which it is not known.
+    """
+
+    name: str
+    left_out: Sequence[Hashable]
+    error: str | None
+    milliseconds: float
 
 
 class ItemSelection(NamedTuple):
@@ -121,6 +179,7 @@ class ItemSelection(NamedTuple):
     of the question and its sub-questions, in the order of ``selection.serves``. ``question``: the embedding of the
     question. ``texts``: what was read of the candidates, None if nothing was. With ``shadow``, ``returned`` holds the
     items that the call returns, ``returned_ids`` their ids, and ``error`` says why the selection failed, if it did.
+    ``extras``: what happened to each extra retriever.
     """
 
     items: list[Any]
@@ -130,6 +189,7 @@ class ItemSelection(NamedTuple):
     cosines: NDArray[Any] | None = None
     milliseconds: float = 0.0
     followed: Sequence[tuple[str, list[int]]] = ()
+    extras: Sequence[ExtraSearch] = ()
     queries: Sequence[str] = ()
     question: NDArray[np.float64] | None = None
     texts: Texts | None = None
@@ -147,6 +207,12 @@ class ItemSelection(NamedTuple):
     def ids(self) -> list[Hashable]:
         """Ids of the selected items."""
         return [self.pool.ids[row] for row in self.selection.indices.tolist()]
+
+    @property
+    def found_by(self) -> list[tuple[str, ...] | None]:
+        """For each selected item the names of the searches that found it; None if there was only one search."""
+        searches = self.pool.searches
+        return [None if searches is None else searches[row] for row in self.selection.indices.tolist()]
 
     @property
     def serving(self) -> list[str | None]:

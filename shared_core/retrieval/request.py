@@ -34,15 +34,22 @@ class Request:
 
     It checks together the settings that were checked one by one, and makes the selector. A function that is the value
     of a setting gets ``view(item)``. ``refer_by_default``: whether references are read if no setting asks for it.
-    A setting without effect gives a warning, unless its message is one of those that were ``told`` before.
+    A setting without effect gives a warning, unless its message is one of those that were ``told`` before; so does
+    ``advice``, the messages of the class.
     """
 
     def __init__(
-        self, settings: Call, *, view: Callable[[Any], Any], refer_by_default: bool, told: Sequence[str] = ()
+        self,
+        settings: Call,
+        *,
+        view: Callable[[Any], Any],
+        refer_by_default: bool,
+        told: Sequence[str] = (),
+        advice: Sequence[str] = (),
     ) -> None:
         self.settings, self.view = settings, view
         self.selector = settings.make_selector()
-        self.without_effect = settings.find_without_effect(self.selector)
+        self.without_effect = [*settings.find_without_effect(self.selector), *advice]
         for message in self.without_effect:
             if message not in told:
                 warn(message)
@@ -101,7 +108,7 @@ class Request:
         )
         # A constraint or repeated items may have left the set short.
         may_be_cut_short = self.is_constrained or once is not pool or selection.left_out
-        cut_short = bool(may_be_cut_short) and self._is_cut_short(candidates, selection, shown)
+        cut_short = bool(may_be_cut_short) and self._is_cut_short(distinct, candidates, selection, shown)
         return ItemSelection(
             [distinct.items[row] for row in selection.indices.tolist()],
             selection,
@@ -170,7 +177,7 @@ class Request:
             refer=refers,
         )
 
-    def _is_cut_short(self, candidates: Candidates, selection: Selection, shown: Sequence[int]) -> bool:
+    def _is_cut_short(self, pool: Pool, candidates: Candidates, selection: Selection, shown: Sequence[int]) -> bool:
         """Whether the set is short, and further candidates may fill it."""
         settings = self.settings
         if selection.ended or (self.k is not None and len(selection) >= self.k):
@@ -178,7 +185,8 @@ class Request:
         threshold = None if candidates.relevance_given else settings.score_threshold
         cosines = candidates.relevance.astype(np.float64)
         # Where the store returns the highest cosines first, a wider search finds none above a threshold that is passed.
-        if threshold is not None and cosines[-1] < threshold and (np.diff(cosines) < 1e-6).all():
+        falling = cosines[: pool.searched]
+        if threshold is not None and falling.size and falling[-1] < threshold and (np.diff(falling) < 1e-6).all():
             return False
         if settings.budget is None or candidates.costs is None:
             return True

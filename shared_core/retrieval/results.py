@@ -12,7 +12,12 @@ T = TypeVar("T")
 
 
 def new_scores(
-    metadata: Mapping[str, Any], relevance: float, gain: float, referred_by: str | None, serves: str | None = None
+    metadata: Mapping[str, Any],
+    relevance: float,
+    gain: float,
+    referred_by: str | None,
+    serves: str | None = None,
+    found_by: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """What ``scores`` adds to an item's metadata. A key that is there already keeps its value.
 
@@ -25,6 +30,8 @@ def new_scores(
         added["selection_referred_by"] = referred_by
     if serves is not None:
         added["selection_serves"] = serves
+    if found_by is not None:
+        added["selection_found_by"] = ", ".join(found_by)
     return {key: value for key, value in added.items() if key not in metadata}
 
 
@@ -55,7 +62,8 @@ def arrange(request: Request, selected: ItemSelection, make: Callable[[Any, floa
     added: list[dict[str, Any]] = [{} for _ in relevance]
     if request.settings.scores:
         names = [None if row is None else _name(selected, row) for row in selected.referring]
-        columns = selected.items, relevance, selected.selection.gains.tolist(), names, selected.serving
+        gains = selected.selection.gains.tolist()
+        columns = selected.items, relevance, gains, names, selected.serving, selected.found_by
         added = [new_scores(item.metadata, *row) for item, *row in zip(*columns, strict=True)]
     made, order = list(map(make, selected.items, relevance, added)), request.settings.order
     return made if order == "selection" else sort_items(made, relevance, order)

@@ -15,13 +15,14 @@ from ..selection.sizes import DEFAULT_K, share_fetch_k
 from ..texts.names import find_names
 from ..texts.references import as_address
 from ..texts.titles import HEAD, as_key
+from .extra import Extras, ask, read_answers
 from .flow import Flow, Step, together
 from .names import read_keys, read_links, read_titles
-from .pool import ItemSelection, Pool, unite
+from .pool import VECTOR_SEARCH, ExtraSearch, ItemSelection, Pool, unite
 from .question import EmbeddedQuery
 from .request import Request
 from .shadow import in_shadow
-from .telling import timed, warn_if_all_are_selected, warn_of_unused_references
+from .telling import timed, warn_if_all_are_selected, warn_of_unused_references, warn_of_unused_retrievers
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 # The most names and links that ``follow`` follows, and how many items each search for a name returns.
 FOLLOWED, FOLLOW_K = 20, 2
+FOLLOW = "follow"
 
 
 # The items nearest to a query, and how many.
@@ -51,6 +53,8 @@ class Store(NamedTuple):
     widest: int | None
     # Where the vectors come from, in words.
     vector_source: Callable[[], str]
+    # None if there are no extra retrievers.
+    extras: Extras | None = None
 
 
 def search_and_select(
@@ -99,17 +103,30 @@ def _search_and_select(
 ) -> Flow[ItemSelection]:
     started = time.perf_counter()
     queries = yield from embedding
-    if len(queries) == 1:
+    extras = store.extras
+    if len(queries) == 1 and extras is None:
         warn_if_all_are_selected(request, owner, request.fetch_k - len(request.shown), "Raise fetch_k")
     fetch_k: int | None = request.fetch_k
     least = None if request.k is None else request.k + len(request.shown)
+    joined: Pool | None = None
+    reports: list[ExtraSearch] = []
     while fetch_k is not None:
-        pool = yield from search_together(queries, store.search, fetch_k, least)
+        searching = search_together(queries, store.search, fetch_k, least)
+        if extras is None or joined is not None:
+            pool = yield from searching
+        else:
+            asking: list[Flow[Any]] = [*ask(owner, extras, queries, request.settings.extra_k, least)]
+            pool, *answers = yield from together([searching, *asking])
+            joined, reports = yield from read_answers(owner, pool, answers, extras, store.read_ids, store.embed)
+        if joined is not None:
+            pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
         selected: ItemSelection = yield Step(partial(request.select, pool, queries))
         fetch_k = _wider(selected, store.widest) if selected.cut_short else None
     if request.settings.follow and request.reads_references:
         selected = yield from _follow(request, selected, queries, store)
+    selected = selected._replace(extras=reports)
     warn_of_unused_references(request, owner, selected)
+    warn_of_unused_retrievers(owner, selected)
     return timed(request, selected, started, store.vector_source)
 
 
@@ -174,7 +191,7 @@ def _follow(
     named = yield from together([store.search(query, FOLLOW_K) for query in searched])
     # A hybrid search of LlamaIndex returns as many as its hybrid_top_k says.
     named = [pool.take(range(len(pool.items))[:FOLLOW_K]) for pool in named]
-    united, added = unite(selected.pool, [*fetched, *named])
+    united, added = unite(selected.pool, [pool.found_by(FOLLOW) for pool in (*fetched, *named)])
     if any(added):
         selected = yield Step(partial(request.select, united, queries))
     reached = [(link, [row for row in added[0] if str(united.ids[row]) == link]) for link in links if link in ids]

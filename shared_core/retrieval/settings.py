@@ -18,7 +18,7 @@ from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSe
 from ..perspective import PAP
 from ..scaling import Scale
 from ..selection.effects import find_without_effect
-from ..selection.sizes import DEFAULT_K, default_fetch_k
+from ..selection.sizes import DEFAULT_EXTRA_K, DEFAULT_K, default_fetch_k
 from ..selectors.ending import DEFAULT_MIN_K
 from ..selectors.kernels import Kernel, as_kernel
 from ..selectors.registry import (
@@ -48,6 +48,13 @@ Cosine = Annotated[float, Field(ge=-1, le=1)]
 def as_shown(ids: Iterable[Hashable] | None) -> tuple[str, ...]:
     """``ids`` as strings, as documents and nodes have them; those that a user reads from metadata may be integers."""
     return tuple(map(str, as_identifiers(ids, "shown")))
+
+
+def _as_retrievers(value: Any) -> tuple[Any, ...]:
+    """The retrievers of a list, or a single one; the adapter checks that they are retrievers of its framework."""
+    if value is None:
+        return ()
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
 def _check_item_value(value: Any) -> Any:
@@ -236,9 +243,10 @@ class Settings(BaseModel):
     scores: bool = False
     """Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents. Where they
     exist, ``selection_referred_by`` is the name of the document that brought this one a bonus (``reference_weight``),
-    and ``selection_serves`` is the query that it serves best (``queries``). A key that is there already keeps its
-    value; where it is ``relevance_score``, the relevance that counted here is ``selection_relevance``. Events hold the
-    scores in any case."""
+    ``selection_serves`` is the query that it serves best (``queries``), and ``selection_found_by`` holds the names of
+    the searches that found it (``extra_retrievers``). A key that is there already keeps its value; where it is
+    ``relevance_score``, the relevance that counted here is ``selection_relevance``. Events hold the scores in any
+    case."""
 
     shadow: bool = False
     """Return what was there before the selection, and only record what the selection would have returned. A retriever
@@ -301,7 +309,31 @@ class Fetching(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class Call(Settings, Fetching):
+class Joining(BaseModel):
+    """The settings of the retrievers only: what joins the candidates that the vector search finds."""
+
+    extra_retrievers: Annotated[Any, PlainValidator(_as_retrievers), AsItIs] = ()
+    """Retrievers of the framework, a list or a single one, such as a search by words (BM25) or over a second store. The
+    first ``extra_k`` documents of each join the candidates of the vector search, and one set is selected from all.
+
+    They get the text of the question, without the words of a ``perspective`` that is removed, and run at the same time
+    as the vector search in async code, and after it in sync code. Documents are the same if they have the same id, or
+    if one of them has none, the same text. Vectors come from the store by id. Texts for which it has none are embedded
+    in one call, with one warning. A document that the store does not have is returned as it came.
+
+    With ``queries`` each retriever gets each sub-question too, and ``extra_k`` is shared out as ``fetch_k`` is. If a
+    wider search follows, the retrievers are not asked again. If one fails, the set is selected without it: there is one
+    warning, each error is in the log, and the event names it. With a filter of the store, a document that the vector
+    search did not find joins only if it is known that the filter lets it in; see the page on a second search."""
+
+    extra_k: Positive = DEFAULT_EXTRA_K
+    """How many documents of each of the ``extra_retrievers`` join the candidates. The retriever's own number (``k``,
+    ``similarity_top_k``) has to be as high."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Call(Settings, Fetching, Joining):
     """All settings of one call; :class:`Request` uses them."""
 
     k: Positive | None = None

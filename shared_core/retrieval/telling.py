@@ -6,16 +6,16 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Container, Hashable, Iterable
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import quoted
-from ..errors import warn
+from ..errors import EmbeddingFallbackWarning, warn
 from ..texts.texts import NameCounts
-from .pool import ItemSelection
+from .pool import VECTOR_SEARCH, ItemSelection, Pool
 from .request import Request
 
 if TYPE_CHECKING:
@@ -64,6 +64,11 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
     ``with_name``, ``named`` and ``linked`` count the candidates that have a name, whose name stands in the text of
     another one, and to which a link of another one leads; None if no references are read. With ``shadow`` all of this
     is about what the selection would have returned, and ``returned`` holds the ids of what the call returned.
+
+    With ``extra_retrievers``, ``candidates_by`` counts what each search found, ``found_by`` holds the names of the
+    searches that found each pick, and ``extra_retrievers`` says for each retriever which candidates it found, which of
+    them only an extra retriever did (``added``), which were selected, which the filter left out, its error and its
+    time.
     """
     ids, selection = selected.pool.ids, selected.selection
     counts = None if selected.texts is None else selected.texts.name_counts
@@ -92,7 +97,33 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
             for name, rows in selected.followed
         ],
         "milliseconds": selected.milliseconds,
+        **(_describe_searches(selected) if selected.extras else {}),
         **({} if selected.returned is None else shadow),
+    }
+
+
+def _describe_searches(selected: ItemSelection) -> dict[str, Any]:
+    pool, picked = selected.pool, {*selected.selection.indices.tolist()}
+    found: dict[str, list[int]] = {VECTOR_SEARCH: [], **{extra.name: [] for extra in selected.extras}}
+    for row, names in enumerate(pool.searches or ()):
+        for name in names:
+            found.setdefault(name, []).append(row)
+    by_vector = {*found[VECTOR_SEARCH]}
+    return {
+        "candidates_by": {name: len(rows) for name, rows in found.items()},
+        "found_by": [[*(names or ())] for names in selected.found_by],
+        "extra_retrievers": [
+            {
+                "name": extra.name,
+                "found": [pool.ids[row] for row in found[extra.name]],
+                "added": [pool.ids[row] for row in found[extra.name] if row not in by_vector],
+                "selected": [pool.ids[row] for row in found[extra.name] if row in picked],
+                "left_out": [*extra.left_out],
+                "error": extra.error,
+                "milliseconds": extra.milliseconds,
+            }
+            for extra in selected.extras
+        ],
     }
 
 
@@ -159,6 +190,73 @@ def warn_of_unused_references(request: Request, owner: Settings, selected: ItemS
             f"of {what} with the ids, titles and texts of the candidates; the event of each search counts with_name, "
             "named and linked"
         )
+
+
+def log_failure(retriever: str) -> None:
+    """Write the exception that an extra retriever raised to the log."""
+    LOGGER.warning("the extra retriever %s failed; the set is selected without it", retriever, exc_info=True)
+
+
+def warn_of_failure(owner: Settings, retriever: str, error: str) -> None:
+    """Warn, once for each ``owner`` and retriever, that an extra retriever failed."""
+    if _is_first(owner, f"_failed_{retriever}"):
+        warn(
+            f"extra_retrievers: {retriever} failed ({error}), so the set is selected without what it would have found. "
+            "Later failures are in the log 'setselect' and in the event only"
+        )
+
+
+def warn_of_unknown_filter(owner: Settings, number: int, retrievers: Sequence[str]) -> None:
+    """Warn, once for each ``owner``, that it is not known whether the filter lets some documents in."""
+    if _is_first(owner, "_warned_of_filter"):
+        warn(
+            f"extra_retrievers: {number} documents that {' or '.join(retrievers)} found are left out, because the "
+            "search has a filter or another argument of the store, and it is not known whether it lets them in: they "
+            "have no ids, or the store cannot be asked. Documents that the vector search finds too are candidates"
+        )
+
+
+def warn_of_embedding(owner: Settings, number: int, nameless: int, model: str) -> None:
+    """Warn, once for each ``owner``, that texts of extra retrievers are embedded; ``nameless`` of them have no id."""
+    if not _is_first(owner, "_warned_of_embedding"):
+        return
+    if nameless == number:
+        why, remedy = "they have no id to look vectors up by", "Give them the ids that they have in the store"
+    else:
+        why = "the store has no vectors for them"
+        why += f", and {nameless} of them have no id to look vectors up by" if nameless else ""
+        remedy = "Search the documents that are in the store, with the ids that they have there"
+    warn(
+        f"extra_retrievers: each query embeds the texts of further documents ({number} this time) with {model}: {why}. "
+        f"{remedy}, or use a cache of embeddings",
+        EmbeddingFallbackWarning,
+    )
+
+
+def warn_of_unused_retrievers(owner: Settings, selected: ItemSelection) -> None:
+    """Warn, once for each ``owner`` and retriever, if an extra retriever never added a candidate.
+
+    A search counts if the retriever did not fail, and if the vector search may have left out documents.
+    """
+    pool, idle = selected.pool, []
+    for extra in selected.extras:
+        if extra.error is None and not pool.exhausted:
+            added = _has_added(pool, extra.name) or extra.left_out
+            with _COUNTING:
+                # Not private attributes of pydantic, for the reason that _is_first gives.
+                searches = owner.__dict__.get(f"_idle_{extra.name}", 0) + 1
+                owner.__dict__[f"_idle_{extra.name}"] = -math.inf if added else searches
+            if searches == SEARCHES and not added:
+                idle.append(extra.name)
+    if idle:
+        warn(
+            f"extra_retrievers: in {SEARCHES} searches {' and '.join(idle)} found nothing that the vector search did "
+            "not find. Compare what it returns with the documents of the store, or leave it out"
+        )
+
+
+def _has_added(pool: Pool, search: str) -> bool:
+    return any(search in names and VECTOR_SEARCH not in names for names in pool.searches or ())
 
 
 def warn_of_foreign_examples(

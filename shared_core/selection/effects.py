@@ -20,6 +20,7 @@ NEEDS = {
     "costs": ("budget",),
     "sources": ("max_per_source",),
     "min_k": ("min_gain",),
+    "extra_k": ("extra_retrievers",),
     "prefer": ("drop_near_duplicates", "drop_duplicates"),
     **dict.fromkeys(("perspective_vector", "direction", "corpus"), ("perspective",)),
 }

@@ -26,3 +26,9 @@ def vectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, NDArray[np.f
         return {}
     found = collection.get(ids=list(ids), include=["embeddings"])
     return dict(zip(found["ids"], np.asarray(found["embeddings"], dtype=np.float32), strict=True))
+
+
+def filter_ids(collection: Any, ids: Sequence[str], where: Any = None, where_document: Any = None) -> list[str]:
+    """Those of the ids in a ``chromadb.Collection`` that pass the filters."""
+    found: list[str] = collection.get(ids=list(ids), where=where, where_document=where_document, include=[])["ids"]
+    return found

@@ -36,12 +36,7 @@ def vectors_by_id(
     transferred, otherwise all vectors of the points. ``arguments``: passed to the client, ``shard_key_selector`` for
     example.
     """
-    # Qdrant's form of each id, with the spellings in which it was given.
-    spellings: dict[int | str, list[str]] = {}
-    for name in ids:
-        point = _as_point_id(name)
-        if point is not None:
-            spellings.setdefault(point, []).append(name)
+    spellings = _find_points(ids)
     if not spellings:
         return {}
     records = yield client.retrieve(
@@ -57,6 +52,34 @@ def vectors_by_id(
 
 
 avectors_by_id = vectors_by_id.awaited
+
+
+def filter_ids(client: Any, collection: str, ids: Sequence[str], query_filter: Any = None, **arguments: Any) -> list[str]:
+    """Those of the ids that pass the filter, with a ``QdrantClient``; ``arguments`` are passed to it."""
+    from qdrant_client import models
+
+    spellings = _find_points(ids)
+    if not spellings:
+        return []
+    conditions = [models.HasIdCondition(has_id=list(spellings)), *([] if query_filter is None else [query_filter])]
+    records, _ = client.scroll(
+        collection_name=collection,
+        scroll_filter=models.Filter(must=conditions),
+        limit=len(spellings),
+        with_payload=False,
+        **arguments,
+    )
+    return [name for record in records for name in spellings[record.id]]
+
+
+def _find_points(ids: Sequence[str]) -> dict[int | str, list[str]]:
+    """Qdrant's form of each id, with the spellings in which it was given."""
+    spellings: dict[int | str, list[str]] = {}
+    for name in ids:
+        point = _as_point_id(name)
+        if point is not None:
+            spellings.setdefault(point, []).append(name)
+    return spellings
 
 
 def _as_point_id(name: str) -> int | str | None:

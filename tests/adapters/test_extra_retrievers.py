@@ -1,0 +1,721 @@
+"""Extra retrievers, whose documents join the candidates of the vector search: both adapters over three stores."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import pickle
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import bm25s
+import numpy as np
+import pytest
+from langchain_classic.retrievers import EnsembleRetriever
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever as LangChainRetriever
+from llama_index.core import MockEmbedding, SimpleKeywordTableIndex, StorageContext, VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever as LlamaIndexRetriever
+from llama_index.core.llms import MockLLM
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+
+from setselect import InvalidInputError, InvalidParameterError, SetSelectWarning
+from tests.adapters.bindings import (
+    QUERY,
+    RERANKERS,
+    RETRIEVERS,
+    ROWS,
+    Row,
+    Subject,
+    _node,
+    expected,
+    metadata,
+    nearest,
+    numbers,
+    over,
+    unit,
+)
+from tests.embedding import embed
+from tests.langchain_setselect.conftest import Runs, WordEmbeddings
+from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
+
+LANGCHAIN, LLAMAINDEX = RETRIEVERS
+FETCH_K = 8
+# The words of a row far from the question, and what it shares with others.
+FAR = "violin passage 22"
+OVER_STORES = pytest.mark.parametrize("kind", [0, 1, "Chroma"], ids=["in memory", "FAISS", "Chroma"])
+
+
+class ByWords:
+    """BM25 over rows."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows, self.index = [*rows], bm25s.BM25()
+        self.index.index(bm25s.tokenize([row.text for row in rows], show_progress=False), show_progress=False)
+
+    def search(self, text: str, k: int) -> list[Row]:
+        words = bm25s.tokenize(text, show_progress=False)
+        rows, scores = self.index.retrieve(words, k=min(k, len(self.rows)), show_progress=False)
+        return [self.rows[row] for row, score in zip(rows[0], scores[0], strict=True) if score > 0]
+
+
+class LangChainWords(LangChainRetriever):
+    """A retriever over any search of rows; ``about`` is asked in place of the question."""
+
+    search: Any
+    k: int = 25
+    about: str | None = FAR
+    item: Any = None
+    asked: list[str] = []
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        self.asked.append(query)
+        rows = self.search.search(query if self.about is None else self.about, self.k)
+        return list(map(self.item or LANGCHAIN.item, rows))
+
+
+class LlamaIndexWords(LlamaIndexRetriever):
+    """The same for LlamaIndex."""
+
+    def __init__(self, search: Any, k: int = 25, about: str | None = FAR, item: Any = None) -> None:
+        self.search, self.similarity_top_k, self.about, self.asked = search, k, about, []
+        self.item = item or LLAMAINDEX.item
+        super().__init__()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        self.asked.append(query_bundle.query_str)
+        assert query_bundle.embedding is None
+        rows = self.search.search(query_bundle.query_str if self.about is None else self.about, self.similarity_top_k)
+        return list(map(self.item, rows))
+
+
+def words(subject: Subject, rows: Sequence[Row] = ROWS, **more: Any) -> Any:
+    """A search by words in the framework of the subject."""
+    search = more.pop("search", None) or ByWords(rows)
+    if subject is LANGCHAIN:
+        return LangChainWords(search=search, asked=[], **more)
+    return LlamaIndexWords(search, **more)
+
+
+class Listed:
+    """A search that returns the same rows, or raises, whatever is asked."""
+
+    def __init__(self, rows: Sequence[Row] = (), error: BaseException | None = None) -> None:
+        self.rows, self.error = rows, error
+
+    def search(self, text: str, k: int) -> list[Row]:
+        if self.error is not None:
+            raise self.error
+        return [*self.rows[:k]]
+
+
+def open_store(subject: Subject, kind: int | str, rows: Sequence[Row] = ROWS) -> Any:
+    if kind != "Chroma":
+        return subject.open(rows, subject.kinds[int(kind)])
+    chromadb = pytest.importorskip("chromadb")
+    collection = chromadb.EphemeralClient().create_collection(f"extra-{uuid.uuid4()}")
+    if subject is LLAMAINDEX:
+        from llama_index.vector_stores.chroma import ChromaVectorStore
+
+        context = StorageContext.from_defaults(vector_store=ChromaVectorStore(chroma_collection=collection))
+        return VectorStoreIndex(list(map(_node, rows)), embed_model=CountingEmbedding(), storage_context=context)
+    from langchain_chroma import Chroma
+
+    collection.add(
+        ids=[row.id for row in rows],
+        embeddings=[row.vector.tolist() for row in rows],
+        documents=[row.text for row in rows],
+        metadatas=[row.metadata for row in rows],
+    )
+    return Chroma(collection.name, WordEmbeddings(), client=chromadb.EphemeralClient())
+
+
+def joined(fetch_k: int = FETCH_K, k: int = 25, about: str = FAR) -> list[int]:
+    """The rows of the candidates: those that the vectors find, then the others that the words find."""
+    by_words = [row.metadata["number"] for row in ByWords(ROWS).search(about, k)]
+    return list(dict.fromkeys([*nearest(fetch_k), *by_words]))
+
+
+def embedded(subject: Subject, store: Any) -> int:
+    """How many texts the model of the store has embedded since the last look."""
+    count: int = subject.model(store).counts()[1]
+    return count
+
+
+@OVER_STORES
+@over(RETRIEVERS)
+async def test_the_first_documents_of_a_search_by_words_join_the_candidates(subject: Subject, kind: int | str) -> None:
+    store, told = open_store(subject, kind), list[Any]()
+    embedded(subject, store)
+    for k in (25, 5):
+        retriever = words(subject)
+        made = subject.make(store, fetch_k=FETCH_K, extra_retrievers=[retriever], extra_k=k)
+        found = subject.run(made, told=told)
+        assert numbers(found) == expected(joined(k=k)) != expected(nearest(FETCH_K))
+        assert numbers(await subject.arun(made, told=told)) == numbers(found)
+        assert embedded(subject, store) == 0
+        assert retriever.asked == [QUERY] * 2
+        event = told[-1]
+        (report,) = event["extra_retrievers"]
+        name = type(retriever).__name__
+        assert report["name"] == name
+        by_words = [row.id for row in ByWords(ROWS).search(FAR, k)]
+        assert {*report["found"]} == {*by_words}
+        assert report["added"] == [ROWS[row].id for row in joined(k=k)[FETCH_K:]]
+        assert event["candidates"] == len(joined(k=k))
+        assert event["candidates_by"] == {"vector search": FETCH_K, name: len(by_words)}
+        assert {*report["selected"]} == {*event["ids"]} & {*by_words}
+        of_vectors = {ROWS[row].id for row in nearest(FETCH_K)}
+        for pick, names in zip(event["ids"], event["found_by"], strict=True):
+            assert names == [*["vector search"] * (pick in of_vectors), *[name] * (pick in by_words)]
+        assert (report["error"], report["left_out"]) == (None, [])
+        for one in (event, told[-2]):
+            one["milliseconds"] = one["extra_retrievers"][0]["milliseconds"] = 0
+        assert told[-2] == event
+
+
+@over(RETRIEVERS)
+def test_a_retriever_may_be_given_alone_and_set_anew(subject: Subject) -> None:
+    store = subject.corpus()
+    made = subject.make(store, fetch_k=FETCH_K, extra_retrievers=words(subject))
+    assert numbers(subject.run(made)) == expected(joined())
+    made.extra_retrievers = []
+    assert numbers(subject.run(made)) == expected(nearest(FETCH_K))
+    made.extra_retrievers = (words(subject), words(subject, about="bread"))
+    two = list(dict.fromkeys([*joined(), *joined(about="bread")]))
+    assert numbers(subject.run(made)) == expected(two)
+    told: list[Any] = []
+    subject.run(made, told=told)
+    name = type(words(subject)).__name__
+    assert [one["name"] for one in told[0]["extra_retrievers"]] == [name, f"{name} 2"]
+    for way in (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):
+        assert numbers(subject.run(way(made))) == expected(two)
+
+
+def test_langchain_takes_them_at_call_time_and_in_search_kwargs() -> None:
+    store, extra = LANGCHAIN.corpus(), words(LANGCHAIN)
+    made = LANGCHAIN.make(store, search_kwargs={"fetch_k": FETCH_K, "extra_retrievers": extra})
+    assert numbers(made.invoke(QUERY)) == expected(joined())
+    assert numbers(made.invoke(QUERY, extra_retrievers=None)) == expected(nearest(FETCH_K))
+    assert numbers(made.invoke(QUERY, extra_k=5)) == expected(joined(k=5))
+
+
+NEW = [Row(f"new-{i}", f"{QUERY} news {i}", {"number": 100 + i, "topic": "news"}, unit(embed("new"))) for i in range(3)]
+
+
+@OVER_STORES
+@over(RETRIEVERS)
+async def test_what_the_store_does_not_have_is_embedded_at_once_and_returned_as_it_came(
+    subject: Subject, kind: int | str
+) -> None:
+    store = open_store(subject, kind)
+    items: dict[str, Any] = {}
+
+    def keep(row: Row) -> Any:
+        return items.setdefault(row.id, subject.item(row))
+
+    made = subject.make(store, k=3, fetch_k=FETCH_K, extra_retrievers=words(subject, search=Listed(NEW), item=keep))
+    embedded(subject, store)
+    with pytest.warns(SetSelectWarning, match=r"3 this time.*(Word|Counting)Embedding.*no vectors") as told:
+        found = subject.run(made)
+    assert len(told) == 1
+    assert embedded(subject, store) == 3
+    # The texts begin with the words of the question.
+    assert max(numbers(found)) >= 100
+    for one in found:
+        if metadata(one)["number"] >= 100:
+            if subject is LANGCHAIN:
+                assert one is items[one.id]
+            else:
+                assert one.node is items[one.node_id].node
+    # A second warning would be an error here.
+    assert numbers(await subject.arun(made)) == numbers(found)
+
+
+@OVER_STORES
+def test_documents_without_ids_are_known_by_their_text(kind: int | str) -> None:
+    store = open_store(LANGCHAIN, kind)
+    nameless = words(LANGCHAIN, item=lambda row: Document(row.text, metadata={"number": row.metadata["number"]}))
+    made, told = LANGCHAIN.make(store, fetch_k=FETCH_K, extra_retrievers=nameless), list[Any]()
+    embedded(LANGCHAIN, store)
+    lacking = len(joined()) - FETCH_K
+    with pytest.warns(SetSelectWarning, match=rf"{lacking} this time.*no id ") if kind == "Chroma" else nullcontext():
+        found = LANGCHAIN.run(made, told=told)
+    assert numbers(found) == expected(joined())
+    assert told[0]["candidates"] == len(joined())
+    # The stores in this process are asked for the ids of texts.
+    assert embedded(LANGCHAIN, store) == (lacking if kind == "Chroma" else 0)
+    ids = [ROWS[row].id for row in joined()[FETCH_K:]]
+    assert told[0]["extra_retrievers"][0]["added"] == ([None] * lacking if kind == "Chroma" else ids)
+
+
+@over(RETRIEVERS)
+def test_equal_texts_under_other_ids_are_not_embedded_again(subject: Subject) -> None:
+    store = subject.corpus()
+    copies = [ROWS[row]._replace(id=f"copy-{row}") for row in nearest(FETCH_K)]
+    made = subject.make(store, fetch_k=FETCH_K, extra_retrievers=words(subject, search=Listed(copies)))
+    embedded(subject, store)
+    assert [one.id if subject is LANGCHAIN else one.node_id for one in subject.run(made)] == [
+        ROWS[row].id for row in expected(nearest(FETCH_K))
+    ]
+    assert embedded(subject, store) == 0
+
+
+def test_an_id_with_two_texts_names_neither() -> None:
+    pieces = [ROWS[22]._replace(id="doc-1"), ROWS[10]._replace(id="doc-1")]
+    made = LANGCHAIN.make(LANGCHAIN.corpus(), fetch_k=FETCH_K, extra_retrievers=words(LANGCHAIN, search=Listed(pieces)))
+    told: list[Any] = []
+    LANGCHAIN.run(made, told=told)
+    assert told[0]["extra_retrievers"][0]["added"] == ["doc-22", "doc-10"]
+
+
+@over(RETRIEVERS)
+def test_sub_questions_go_to_each_retriever(subject: Subject) -> None:
+    extra, told = words(subject, about=None), list[Any]()
+    made = subject.make(
+        subject.corpus(), k=2, fetch_k=9, queries=["loud bread", "red violin"], extra_retrievers=extra, extra_k=9
+    )
+    subject.run(made, told=told)
+    assert extra.asked == [QUERY, "loud bread", "red violin"]
+    by_words = [row.id for text in extra.asked for row in ByWords(ROWS).search(text, 25)[:3]]
+    assert {*told[0]["extra_retrievers"][0]["found"]} == {*by_words}
+
+
+@over(RETRIEVERS)
+def test_the_words_of_a_removed_perspective_are_not_searched(subject: Subject) -> None:
+    extra = words(subject, about=None)
+    subject.run(subject.make(subject.corpus(), fetch_k=FETCH_K, perspective="engine", extra_retrievers=extra))
+    subject.run(
+        subject.make(
+            subject.corpus(), fetch_k=FETCH_K, perspective="engine", direction="emphasize", extra_retrievers=extra
+        )
+    )
+    assert extra.asked == ["hidden northern harbour", QUERY]
+
+
+# Four rows of topics that the nearest rows may lack; with ids, the store has all of them.
+TOPIC = {row.metadata["topic"] for row in (ROWS[i] for i in nearest(1))}.pop()
+
+
+def filtered(subject: Subject, kind: int | str) -> dict[str, Any]:
+    """The argument of a search among the rows of one topic."""
+    if subject is LLAMAINDEX:
+        return {"filters": MetadataFilters(filters=[MetadataFilter(key="topic", value=TOPIC)])}
+    by_function = {"filter": lambda document: document.metadata["topic"] == TOPIC}
+    return {"search_kwargs": by_function if kind == 0 else {"filter": {"topic": TOPIC}}}
+
+
+@OVER_STORES
+@over(RETRIEVERS)
+async def test_what_the_filter_of_the_store_excludes_does_not_come_in(subject: Subject, kind: int | str) -> None:
+    if subject is LLAMAINDEX and kind == 1:
+        pytest.skip("LlamaIndex's FAISS stores have no filters.")
+    store, told = open_store(subject, kind), list[Any]()
+    extra = words(subject, about="passage")
+    made = subject.make(store, fetch_k=3, extra_retrievers=extra, extra_k=60, **filtered(subject, kind))
+    extra.k = extra.similarity_top_k = 60 if subject is LLAMAINDEX else 60
+    subject.run(made, told=told)
+    await subject.arun(made, told=told)
+    ids = {row.id for row in ROWS if row.metadata["topic"] == TOPIC}
+    for event in told:
+        (report,) = event["extra_retrievers"]
+        assert {*report["found"]} == ids
+        assert {*report["left_out"]} == {row.id for row in ROWS} - ids
+
+
+def test_with_a_filter_documents_of_another_source_come_in_by_their_ids() -> None:
+    # Nothing says where a document without an id comes from.
+    nameless = [NEW[1]._replace(id=None), NEW[2]._replace(id=None)]  # type: ignore[arg-type]
+    extra = words(LANGCHAIN, search=Listed([NEW[0], *nameless]))
+    made, told = LANGCHAIN.make(LANGCHAIN.corpus(), fetch_k=3, extra_retrievers=extra, **filtered(LANGCHAIN, 0)), []
+    with pytest.warns(SetSelectWarning) as warned:
+        LANGCHAIN.run(made, told=told)
+    assert len(warned) == 2
+    assert any("2 documents" in str(one.message) and "filter" in str(one.message) for one in warned)
+    (report,) = told[0]["extra_retrievers"]
+    assert report["added"] == ["new-0"]
+    assert report["left_out"] == [row.text for row in nameless]
+
+
+def test_llamaindex_filters_nodes_of_other_sources_too() -> None:
+    told: list[Any] = []
+    ours = [NEW[0]._replace(metadata={"number": 100, "topic": TOPIC}), NEW[1]]
+    extra = words(LLAMAINDEX, search=Listed(ours))
+    made = LLAMAINDEX.make(LLAMAINDEX.corpus(), fetch_k=3, extra_retrievers=extra, **filtered(LLAMAINDEX, 0))
+    with pytest.warns(SetSelectWarning, match="1 this time"):
+        LLAMAINDEX.run(made, told=told)
+    assert told[0]["extra_retrievers"][0]["left_out"] == ["new-1"]
+    nested = MetadataFilters(filters=[filtered(LLAMAINDEX, 0)["filters"]])
+    settings = LLAMAINDEX.make(LLAMAINDEX.corpus(), filters=nested)._settings
+    store = LLAMAINDEX.make(LLAMAINDEX.corpus(), filters=nested, extra_retrievers=extra)._store(
+        settings, QueryBundle(QUERY)
+    )
+    flow = store.extras.look_up([LLAMAINDEX.item(row) for row in ours], ["new-0", "new-1"])
+    from shared_core.retrieval.flow import run_flow
+
+    assert run_flow(flow).admitted == [None, None]
+
+
+@over(RETRIEVERS)
+def test_a_wider_search_does_not_ask_again(subject: Subject) -> None:
+    copies = [ROWS[row]._replace(id=f"doc-{i}", text="one text") for i, row in enumerate(nearest(40))]
+    rows = copies + [row._replace(id=f"doc-{40 + i}") for i, row in enumerate(ROWS[:20])]
+    rows = [row._replace(metadata={**row.metadata, "number": i}) for i, row in enumerate(rows)]
+    extra, told = words(subject, rows), list[Any]()
+    made = subject.make(subject.open(rows, subject.kinds[0]), k=5, fetch_k=5, extra_retrievers=extra, extra_k=2)
+    found = subject.run(made, told=told)
+    assert len(found) == 5
+    assert told[0]["fetch_k"] > 5
+    assert extra.asked == [QUERY]
+    assert told[0]["candidates_by"][type(extra).__name__] == 2
+
+
+@over(RETRIEVERS)
+def test_a_threshold_is_looked_for_in_the_order_of_the_vector_search(subject: Subject) -> None:
+    # The vector search has passed the threshold, so a wider one would find nothing, whatever the words found.
+    told: list[Any] = []
+    settings = {"k": 5, "fetch_k": 20, "score_threshold": 0.6, "source": "topic", "max_per_source": 1}
+    made = subject.make(subject.corpus(), extra_retrievers=words(subject), **settings)
+    subject.run(made, told=told)
+    assert told[0]["fetch_k"] == 20
+    cosines = np.array([row.vector for row in ROWS]) @ unit(embed(QUERY))
+    assert all(cosines[int(name.split("-")[1])] >= 0.6 for name in told[0]["ids"])
+
+
+SAME: list[dict[str, Any]] = [
+    {},
+    {"selector": "mmr", "lambda_mult": 0.3},
+    {"selector": "vrsd"},
+    {"selector": "ndpp"},
+    {"shown": ["doc-5", "doc-22"]},
+    {"max_per_source": 1, "source": "topic"},
+    {"budget": 20, "costs": "tokens"},
+    {"relevance": "quality"},
+    {"relevance": {row.id: row.metadata["quality"] for row in ROWS}},
+    {"cover": "topic"},
+    {"prefer": "number", "drop_near_duplicates": 0.8},
+    {"perspective": "engine", "corpus": True},
+    {"queries": ["loud bread"], "fetch_k": 2 * FETCH_K, "extra_k": 50},
+    {"min_gain": 0.2},
+    {"order": "long_context"},
+    {"score_threshold": 0.1},
+    {"drop_duplicates": False},
+]
+
+
+@pytest.mark.parametrize("settings", SAME, ids=lambda settings: "-".join(settings) or "default")
+@over(RETRIEVERS)
+async def test_a_hybrid_ranking_in_front_of_a_reranker_gives_the_same_set(
+    subject: Subject, settings: dict[str, Any]
+) -> None:
+    store, told = subject.corpus(), list[Any]()
+    reranker = RERANKERS[RETRIEVERS.index(subject)]
+    more = {"fetch_k": FETCH_K - len(settings.get("shown", ())), **settings}
+    made = subject.make(store, extra_retrievers=words(subject, k=50), **more)
+    if "perspective" in settings:
+        # The vector search is for the projected question.
+        made.perspective = None
+        made.corpus = False
+        settings = {}
+    found = subject.run(made, told=told)
+    assert numbers(await subject.arun(made)) == numbers(found)
+    if "queries" in settings:
+        halves = nearest(FETCH_K), nearest(FETCH_K, embed("loud bread"))
+        rows = list(dict.fromkeys([*halves[0], *halves[1], *joined()]))
+    else:
+        rows = joined()
+    assert told[0]["candidates"] == len(rows)
+    kept = {name: value for name, value in settings.items() if name not in ("fetch_k", "extra_k")}
+    in_front = reranker.run(reranker.make(store, **kept), [ROWS[row] for row in rows])
+    assert numbers(found) == numbers(in_front)
+    assert len(found) >= 1
+
+
+@over(RETRIEVERS)
+def test_a_document_without_a_relevance_is_named(subject: Subject) -> None:
+    extra = words(subject, search=Listed(NEW))
+    made = subject.make(subject.corpus(), fetch_k=FETCH_K, relevance="quality", extra_retrievers=extra)
+    with pytest.warns(SetSelectWarning), pytest.raises(InvalidInputError, match=r"relevance.*new-0.*topic"):
+        subject.run(made)
+
+
+@over(RETRIEVERS)
+async def test_a_failing_retriever_loses_nothing_and_says_what_happened(
+    subject: Subject, caplog: pytest.LogCaptureFixture
+) -> None:
+    failing, told = words(subject, search=Listed(error=OSError("no connection"))), list[Any]()
+    made = subject.make(subject.corpus(), fetch_k=FETCH_K, extra_retrievers=[failing, words(subject)])
+    with pytest.warns(SetSelectWarning, match="no connection") as warned:
+        assert numbers(subject.run(made, told=told)) == expected(joined())
+    assert len(warned) == 1
+    assert numbers(await subject.arun(made, told=told)) == expected(joined())
+    for event in told:
+        assert [one["error"] for one in event["extra_retrievers"]] == ["OSError: no connection", None]
+    assert sum(record.name == "setselect" and record.exc_info is not None for record in caplog.records) == 2
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, asyncio.CancelledError])
+@over(RETRIEVERS)
+def test_an_interruption_passes_through(subject: Subject, error: type[BaseException]) -> None:
+    made = subject.make(subject.corpus(), extra_retrievers=words(subject, search=Listed(error=error())))
+    with pytest.raises(error):
+        subject.run(made)
+
+
+@over(RETRIEVERS)
+async def test_what_a_retriever_returns_must_be_documents(subject: Subject) -> None:
+    extra, told = words(subject, item=lambda row: row.text), list[Any]()
+    made = subject.make(subject.corpus(), fetch_k=FETCH_K, extra_retrievers=extra)
+    kind = "Document" if subject is LANGCHAIN else "NodeWithScore"
+    with pytest.warns(SetSelectWarning, match=kind):
+        assert numbers(subject.run(made, told=told)) == expected(nearest(FETCH_K))
+
+
+@over(RETRIEVERS)
+def test_an_empty_retriever_loses_nothing_and_is_named_after_20_searches(subject: Subject) -> None:
+    made, told = subject.make(subject.corpus(), extra_retrievers=words(subject, search=Listed())), list[Any]()
+    for _ in range(19):
+        assert numbers(subject.run(made)) == expected(nearest(50))
+    with pytest.warns(SetSelectWarning, match=r"20 .*Words"):
+        subject.run(made, told=told)
+    assert told[0]["extra_retrievers"][0]["found"] == []
+    for _ in range(21):
+        subject.run(made)
+
+
+@over(RETRIEVERS)
+def test_a_search_that_finds_all_does_not_count_as_unused(subject: Subject) -> None:
+    made = subject.make(subject.corpus(), fetch_k=100, extra_retrievers=words(subject))
+    for _ in range(25):
+        assert len(subject.run(made)) == 4
+
+
+class Waiting:
+    """Async retrievers that answer only when all of them have been asked."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.all_asked = number, asyncio.Event()
+
+    async def meet(self) -> None:
+        self.number -= 1
+        if not self.number:
+            self.all_asked.set()
+        await self.all_asked.wait()
+
+
+class WaitingDocuments(LangChainRetriever):
+    waiting: Any
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        raise AssertionError
+
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        await self.waiting.meet()
+        return []
+
+
+class WaitingNodes(LlamaIndexRetriever):
+    def __init__(self, waiting: Waiting) -> None:
+        self.waiting = waiting
+        super().__init__()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        raise AssertionError
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        await self.waiting.meet()
+        return []
+
+
+@over(RETRIEVERS)
+async def test_async_code_asks_all_at_the_same_time(subject: Subject) -> None:
+    waiting = Waiting(6)
+    extras: list[Any] = [
+        WaitingDocuments(waiting=waiting) if subject is LANGCHAIN else WaitingNodes(waiting) for _ in range(3)
+    ]
+    made = subject.make(subject.corpus(), queries=["loud bread"], extra_retrievers=extras)
+    assert len(await asyncio.wait_for(subject.arun(made), 60)) == 4
+
+
+@over(RETRIEVERS)
+async def test_threads_share_a_retriever(subject: Subject) -> None:
+    made, found = subject.make(subject.corpus(), fetch_k=FETCH_K, extra_retrievers=words(subject)), list[Any]()
+    threads = [threading.Thread(target=lambda: found.append(numbers(subject.run(made)))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected(joined())] * 4
+
+
+@over(RETRIEVERS)
+def test_scores_name_the_searches(subject: Subject) -> None:
+    made = subject.make(subject.corpus(), fetch_k=FETCH_K, extra_retrievers=words(subject), scores=True)
+    found, told = subject.run(made), list[Any]()
+    subject.run(made, told=told)
+    names = [metadata(one)["selection_found_by"] for one in found]
+    assert names == [", ".join(one) for one in told[0]["found_by"]]
+    assert any("Words" in name for name in names)
+
+
+@over(RETRIEVERS)
+def test_in_shadow_the_result_is_that_of_the_store(subject: Subject) -> None:
+    made = subject.make(subject.corpus(), fetch_k=FETCH_K, extra_retrievers=words(subject), shadow=True)
+    told: list[Any] = []
+    assert numbers(subject.run(made, told=told)) == nearest(4)
+    assert told[0]["ids"] == [ROWS[row].id for row in expected(joined())]
+
+
+@over(RETRIEVERS)
+def test_names_are_followed_from_what_the_words_found(subject: Subject) -> None:
+    rows = [row._replace(metadata={"number": i}) for i, row in enumerate(ROWS)]
+    rows[22] = rows[22]._replace(text=f"Tom Fry {QUERY} was a friend of Ann Lee.", vector=unit(embed(QUERY)))
+    rows[22] = rows[22]._replace(vector=-rows[22].vector)
+    rows[40] = rows[40]._replace(text="Ann Lee was born in 1900.", vector=unit(embed("Ann Lee")))
+    extra, told = words(subject, search=Listed([rows[22]])), list[Any]()
+    store = subject.open(rows, subject.kinds[0])
+    settings = {"fetch_k": 5, "k": 5, "max_per_source": 9, "source": "number", "relevance": lambda one: 1.0}
+    subject.run(subject.make(store, follow=True, extra_retrievers=extra, order="relevance", **settings), told=told)
+    if "doc-22" in told[0]["ids"]:
+        assert [one["name"] for one in told[0]["followed"]][:1] == ["Ann Lee"]
+        assert told[0]["candidates_by"]["follow"] >= 1
+
+
+def langchain_as_others(store: Any) -> list[Any]:
+    return [(store, "as_retriever"), ("words", "LangChain"), (LangChainWords, "LangChainWords"), (7, "7")]
+
+
+@pytest.mark.parametrize("settings", [{"extra_k": 0}, {"extra_k": 2.5}])
+@over(RETRIEVERS)
+def test_a_wrong_number_is_refused(subject: Subject, settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match="extra_k"):
+        subject.make(subject.corpus(), extra_retrievers=words(subject), **settings)
+    with pytest.warns(SetSelectWarning, match=r"extra_k .*extra_retrievers"):
+        subject.make(subject.corpus(), extra_k=10)
+
+
+@over(RETRIEVERS)
+def test_what_is_no_retriever_is_refused_with_what_to_pass(subject: Subject) -> None:
+    store, other = subject.corpus(), LLAMAINDEX if subject is LANGCHAIN else LANGCHAIN
+    wrong: list[tuple[Any, str]] = [
+        (store, "as_retriever"),
+        ("words", "'words'"),
+        (LangChainWords, "class LangChainWords"),
+        (7, "7"),
+        ([words(subject), None], "None"),
+        (words(other), f"{type(words(other)).__name__} of another framework"),
+    ]
+    for value, message in wrong:
+        with pytest.raises(InvalidParameterError, match=message):
+            subject.make(store, extra_retrievers=value)
+    with pytest.raises(InvalidParameterError, match="as_retriever"):
+        made = subject.make(store)
+        made.extra_retrievers = store
+        subject.run(made)
+
+
+@over([one for one in RERANKERS])
+def test_a_reranker_has_none(subject: Subject) -> None:
+    with pytest.raises(InvalidParameterError, match="extra_retrievers"):
+        subject.make(subject.corpus(), extra_retrievers=[])
+
+
+@over(RETRIEVERS)
+def test_a_retriever_that_returns_fewer_than_extra_k_is_named_once(subject: Subject) -> None:
+    small = words(subject, k=4)
+    with pytest.warns(SetSelectWarning, match=r"Words .*4 .*extra_k=25") as told:
+        made = subject.make(subject.corpus(), extra_retrievers=small)
+    assert len(told) == 1
+    subject.run(made)
+    if subject is LANGCHAIN:
+        made.invoke(QUERY, k=2)
+    subject.make(subject.corpus(), extra_retrievers=small, extra_k=4)
+
+
+def test_the_runs_of_langchains_retrievers_are_children_of_ours() -> None:
+    class Parents(Runs):
+        def __init__(self) -> None:
+            super().__init__()
+            self.of: list[Any] = []
+
+        def on_retriever_start(self, *arguments: Any, parent_run_id: Any = None, **more: Any) -> None:
+            super().on_retriever_start(*arguments, **more)
+            self.of.append(parent_run_id)
+
+    made = LANGCHAIN.make(LANGCHAIN.corpus(), queries=["loud bread"], extra_retrievers=words(LANGCHAIN))
+    for run in (made.invoke, lambda *a, **m: asyncio.run(made.ainvoke(*a, **m))):
+        runs = Parents()
+        run(QUERY, config={"callbacks": [runs]})
+        assert runs.of == [None, runs.runs[0], runs.runs[0]]
+
+
+def test_real_retrievers_of_langchain() -> None:
+    store, other = LANGCHAIN.corpus(), LANGCHAIN.open(NEW, "in memory")
+    second = other.as_retriever(search_kwargs={"k": 25})
+    ensemble = EnsembleRetriever(retrievers=[words(LANGCHAIN, about=None), second], id_key=None)
+    chain = second | (lambda documents: documents[:1])
+    told: list[Any] = []
+    made = LANGCHAIN.make(store, fetch_k=FETCH_K, extra_retrievers=[second, ensemble, chain])
+    with pytest.warns(SetSelectWarning, match="3 this time"):
+        LANGCHAIN.run(made, told=told)
+    reports = {one["name"]: one for one in told[0]["extra_retrievers"]}
+    assert {*reports["VectorStoreRetriever"]["found"]} == {row.id for row in NEW}
+    assert {row.id for row in NEW} < {*reports["EnsembleRetriever"]["found"]}
+    assert len(reports["RunnableSequence"]["found"]) == 1
+
+
+def test_real_retrievers_of_llamaindex() -> None:
+    index = LLAMAINDEX.corpus()
+    other = VectorStoreIndex(list(map(_node, NEW)), embed_model=CountingEmbedding())
+    second = other.as_retriever(similarity_top_k=25)
+    table = SimpleKeywordTableIndex(list(map(_node, ROWS)), llm=MockLLM(), embed_model=MockEmbedding(8))
+    keywords = table.as_retriever(retriever_mode="simple", num_chunks_per_query=25)
+    fused = QueryFusionRetriever(
+        [second, keywords], llm=MockLLM(), num_queries=1, similarity_top_k=25, use_async=False, mode="reciprocal_rerank"
+    )
+    told: list[Any] = []
+    made = LLAMAINDEX.make(index, fetch_k=FETCH_K, extra_retrievers=[second, keywords, fused])
+    with pytest.warns(SetSelectWarning, match="3 this time"):
+        LLAMAINDEX.run(made, told=told)
+    reports = {one["name"]: one for one in told[0]["extra_retrievers"]}
+    assert {*reports["VectorIndexRetriever"]["found"]} == {row.id for row in NEW}
+    assert "doc-11" in reports["KeywordTableSimpleRetriever"]["found"]
+    assert {row.id for row in NEW} < {*reports["QueryFusionRetriever"]["found"]}
+
+
+def test_langchains_bm25_retriever() -> None:
+    pytest.importorskip("rank_bm25")
+    from langchain_community.retrievers import BM25Retriever
+
+    extra = BM25Retriever.from_texts([row.text for row in ROWS], k=25)
+    told: list[Any] = []
+    LANGCHAIN.run(LANGCHAIN.make(LANGCHAIN.corpus(), fetch_k=FETCH_K, extra_retrievers=extra), told=told)
+    assert None not in told[0]["extra_retrievers"][0]["found"]
+
+
+@over(RETRIEVERS)
+def test_scores_of_two_searches_are_not_compared(subject: Subject) -> None:
+    if subject is LANGCHAIN:
+        pytest.skip("LangChain's documents have no scores.")
+    with pytest.raises(InvalidParameterError, match="score"):
+        subject.make(subject.corpus(), relevance="score", extra_retrievers=words(subject))
+
+
+def test_a_question_without_text_is_not_asked() -> None:
+    extra, told = words(LLAMAINDEX), list[Any]()
+    made = LLAMAINDEX.make(LLAMAINDEX.corpus(), fetch_k=FETCH_K, extra_retrievers=extra)
+    from tests.adapters.bindings import recorded
+
+    with recorded(told):
+        found = made.retrieve(QueryBundle("", embedding=unit(embed(QUERY)).tolist()))
+    assert {*numbers(found)} <= {*nearest(FETCH_K)}
+    assert extra.asked == []
+    assert "no text" in told[0]["extra_retrievers"][0]["error"]
+
+
+Search = Callable[[str, int], list[Row]]

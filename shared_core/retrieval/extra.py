@@ -172,7 +172,9 @@ def read_answers(
         vectors = yield from _complete(owner, united, first, rows, known.vectors, extras, embed)
         more = united.take(rows)._replace(vectors=vectors)
         joined, _ = unite(joined, [more])
-    names = [united.ids[row] if united.ids[row] is not None else united.text(united.items[row])[:60] for row in left_out]
+    names = [
+        united.ids[row] if united.ids[row] is not None else united.text(united.items[row])[:60] for row in left_out
+    ]
     reports = [
         ExtraSearch(
             answer.name,

@@ -54,7 +54,9 @@ def vectors_by_id(
 avectors_by_id = vectors_by_id.awaited
 
 
-def filter_ids(client: Any, collection: str, ids: Sequence[str], query_filter: Any = None, **arguments: Any) -> list[str]:
+def filter_ids(
+    client: Any, collection: str, ids: Sequence[str], query_filter: Any = None, **arguments: Any
+) -> list[str]:
     """Those of the ids that pass the filter, with a ``QdrantClient``; ``arguments`` are passed to it."""
     from qdrant_client import models
 

@@ -7,7 +7,7 @@ import copy
 import pickle
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -23,8 +23,10 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+from pydantic import Field
 
-from setselect import InvalidInputError, InvalidParameterError, SetSelectWarning
+from setselect import PAP, InvalidInputError, InvalidParameterError, SetSelectWarning
+from shared_core.retrieval.flow import run_flow
 from tests.adapters.bindings import (
     QUERY,
     RERANKERS,
@@ -38,6 +40,8 @@ from tests.adapters.bindings import (
     nearest,
     numbers,
     over,
+    reader,
+    recorded,
     unit,
 )
 from tests.embedding import embed
@@ -71,7 +75,7 @@ class LangChainWords(LangChainRetriever):
     k: int = 25
     about: str | None = FAR
     item: Any = None
-    asked: list[str] = []
+    asked: list[str] = Field(default_factory=list)
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         self.asked.append(query)
@@ -98,7 +102,7 @@ def words(subject: Subject, rows: Sequence[Row] = ROWS, **more: Any) -> Any:
     """A search by words in the framework of the subject."""
     search = more.pop("search", None) or ByWords(rows)
     if subject is LANGCHAIN:
-        return LangChainWords(search=search, asked=[], **more)
+        return LangChainWords(search=search, **more)
     return LlamaIndexWords(search, **more)
 
 
@@ -316,9 +320,8 @@ async def test_what_the_filter_of_the_store_excludes_does_not_come_in(subject: S
     if subject is LLAMAINDEX and kind == 1:
         pytest.skip("LlamaIndex's FAISS stores have no filters.")
     store, told = open_store(subject, kind), list[Any]()
-    extra = words(subject, about="passage")
-    made = subject.make(store, fetch_k=3, extra_retrievers=extra, extra_k=60, **filtered(subject, kind))
-    extra.k = extra.similarity_top_k = 60 if subject is LLAMAINDEX else 60
+    extra = words(subject, about="passage", k=60)
+    made = subject.make(store, k=2, fetch_k=3, extra_retrievers=extra, extra_k=60, **filtered(subject, kind))
     subject.run(made, told=told)
     await subject.arun(made, told=told)
     ids = {row.id for row in ROWS if row.metadata["topic"] == TOPIC}
@@ -332,7 +335,8 @@ def test_with_a_filter_documents_of_another_source_come_in_by_their_ids() -> Non
     # Nothing says where a document without an id comes from.
     nameless = [NEW[1]._replace(id=None), NEW[2]._replace(id=None)]  # type: ignore[arg-type]
     extra = words(LANGCHAIN, search=Listed([NEW[0], *nameless]))
-    made, told = LANGCHAIN.make(LANGCHAIN.corpus(), fetch_k=3, extra_retrievers=extra, **filtered(LANGCHAIN, 0)), []
+    told: list[Any] = []
+    made = LANGCHAIN.make(LANGCHAIN.corpus(), k=2, fetch_k=3, extra_retrievers=extra, **filtered(LANGCHAIN, 0))
     with pytest.warns(SetSelectWarning) as warned:
         LANGCHAIN.run(made, told=told)
     assert len(warned) == 2
@@ -346,18 +350,14 @@ def test_llamaindex_filters_nodes_of_other_sources_too() -> None:
     told: list[Any] = []
     ours = [NEW[0]._replace(metadata={"number": 100, "topic": TOPIC}), NEW[1]]
     extra = words(LLAMAINDEX, search=Listed(ours))
-    made = LLAMAINDEX.make(LLAMAINDEX.corpus(), fetch_k=3, extra_retrievers=extra, **filtered(LLAMAINDEX, 0))
+    made = LLAMAINDEX.make(LLAMAINDEX.corpus(), k=2, fetch_k=3, extra_retrievers=extra, **filtered(LLAMAINDEX, 0))
     with pytest.warns(SetSelectWarning, match="1 this time"):
         LLAMAINDEX.run(made, told=told)
     assert told[0]["extra_retrievers"][0]["left_out"] == ["new-1"]
     nested = MetadataFilters(filters=[filtered(LLAMAINDEX, 0)["filters"]])
-    settings = LLAMAINDEX.make(LLAMAINDEX.corpus(), filters=nested)._settings
-    store = LLAMAINDEX.make(LLAMAINDEX.corpus(), filters=nested, extra_retrievers=extra)._store(
-        settings, QueryBundle(QUERY)
-    )
+    made = LLAMAINDEX.make(LLAMAINDEX.corpus(), filters=nested, extra_retrievers=extra)
+    store = made._store(made._settings, QueryBundle(QUERY))
     flow = store.extras.look_up([LLAMAINDEX.item(row) for row in ours], ["new-0", "new-1"])
-    from shared_core.retrieval.flow import run_flow
-
     assert run_flow(flow).admitted == [None, None]
 
 
@@ -417,16 +417,16 @@ async def test_a_hybrid_ranking_in_front_of_a_reranker_gives_the_same_set(
     reranker = RERANKERS[RETRIEVERS.index(subject)]
     more = {"fetch_k": FETCH_K - len(settings.get("shown", ())), **settings}
     made = subject.make(store, extra_retrievers=words(subject, k=50), **more)
-    if "perspective" in settings:
-        # The vector search is for the projected question.
-        made.perspective = None
-        made.corpus = False
-        settings = {}
     found = subject.run(made, told=told)
     assert numbers(await subject.arun(made)) == numbers(found)
     if "queries" in settings:
         halves = nearest(FETCH_K), nearest(FETCH_K, embed("loud bread"))
         rows = list(dict.fromkeys([*halves[0], *halves[1], *joined()]))
+    elif "perspective" in settings:
+        # The vector search is for the projected question.
+        projected = unit(PAP(embed("engine")).project(embed(QUERY)))
+        rows = list(dict.fromkeys([*nearest(FETCH_K, projected), *joined()[FETCH_K:]]))
+        rows += [row for row in joined() if row not in rows and ROWS[row] in ByWords(ROWS).search(FAR, 25)]
     else:
         rows = joined()
     assert told[0]["candidates"] == len(rows)
@@ -471,8 +471,7 @@ def test_an_interruption_passes_through(subject: Subject, error: type[BaseExcept
 async def test_what_a_retriever_returns_must_be_documents(subject: Subject) -> None:
     extra, told = words(subject, item=lambda row: row.text), list[Any]()
     made = subject.make(subject.corpus(), fetch_k=FETCH_K, extra_retrievers=extra)
-    kind = "Document" if subject is LANGCHAIN else "NodeWithScore"
-    with pytest.warns(SetSelectWarning, match=kind):
+    with pytest.warns(SetSelectWarning, match="Words"):
         assert numbers(subject.run(made, told=told)) == expected(nearest(FETCH_K))
 
 
@@ -555,12 +554,13 @@ async def test_threads_share_a_retriever(subject: Subject) -> None:
 
 @over(RETRIEVERS)
 def test_scores_name_the_searches(subject: Subject) -> None:
-    made = subject.make(subject.corpus(), fetch_k=FETCH_K, extra_retrievers=words(subject), scores=True)
+    extra = words(subject, about=None)
+    made = subject.make(subject.corpus(), fetch_k=FETCH_K, extra_retrievers=extra, scores=True)
     found, told = subject.run(made), list[Any]()
     subject.run(made, told=told)
     names = [metadata(one)["selection_found_by"] for one in found]
     assert names == [", ".join(one) for one in told[0]["found_by"]]
-    assert any("Words" in name for name in names)
+    assert f"vector search, {type(extra).__name__}" in names
 
 
 @over(RETRIEVERS)
@@ -574,20 +574,23 @@ def test_in_shadow_the_result_is_that_of_the_store(subject: Subject) -> None:
 @over(RETRIEVERS)
 def test_names_are_followed_from_what_the_words_found(subject: Subject) -> None:
     rows = [row._replace(metadata={"number": i}) for i, row in enumerate(ROWS)]
-    rows[22] = rows[22]._replace(text=f"Tom Fry {QUERY} was a friend of Ann Lee.", vector=unit(embed(QUERY)))
-    rows[22] = rows[22]._replace(vector=-rows[22].vector)
+    rows[22] = rows[22]._replace(text="Tom Fry was a friend of Ann Lee.", vector=-rows[nearest(1)[0]].vector)
     rows[40] = rows[40]._replace(text="Ann Lee was born in 1900.", vector=unit(embed("Ann Lee")))
     extra, told = words(subject, search=Listed([rows[22]])), list[Any]()
-    store = subject.open(rows, subject.kinds[0])
-    settings = {"fetch_k": 5, "k": 5, "max_per_source": 9, "source": "number", "relevance": lambda one: 1.0}
-    subject.run(subject.make(store, follow=True, extra_retrievers=extra, order="relevance", **settings), told=told)
-    if "doc-22" in told[0]["ids"]:
-        assert [one["name"] for one in told[0]["followed"]][:1] == ["Ann Lee"]
-        assert told[0]["candidates_by"]["follow"] >= 1
-
-
-def langchain_as_others(store: Any) -> list[Any]:
-    return [(store, "as_retriever"), ("words", "LangChain"), (LangChainWords, "LangChainWords"), (7, "7")]
+    settings = {
+        "fetch_k": 5,
+        "follow": True,
+        "word_weight": 0,
+        "relevance": reader("wanted"),
+        "extra_retrievers": extra,
+    }
+    rows = [row._replace(metadata={**row.metadata, "wanted": float(i == 22)}) for i, row in enumerate(rows)]
+    extra.search.rows = [rows[22]]
+    subject.run(subject.make(subject.open(rows, subject.kinds[0]), **settings), told=told)
+    assert told[0]["ids"][0] == "doc-22"
+    assert told[0]["followed"][0]["name"] == "Ann Lee"
+    assert "doc-40" in told[0]["followed"][0]["found"]
+    assert told[0]["candidates_by"] == {"vector search": 5, type(extra).__name__: 1, "follow": 2}
 
 
 @pytest.mark.parametrize("settings", [{"extra_k": 0}, {"extra_k": 2.5}])
@@ -613,13 +616,17 @@ def test_what_is_no_retriever_is_refused_with_what_to_pass(subject: Subject) -> 
     for value, message in wrong:
         with pytest.raises(InvalidParameterError, match=message):
             subject.make(store, extra_retrievers=value)
+    made = subject.make(store)
     with pytest.raises(InvalidParameterError, match="as_retriever"):
-        made = subject.make(store)
-        made.extra_retrievers = store
-        subject.run(made)
+        subject.run(_changed(made, store))
 
 
-@over([one for one in RERANKERS])
+def _changed(made: Any, retrievers: Any) -> Any:
+    made.extra_retrievers = retrievers
+    return made
+
+
+@over(RERANKERS)
 def test_a_reranker_has_none(subject: Subject) -> None:
     with pytest.raises(InvalidParameterError, match="extra_retrievers"):
         subject.make(subject.corpus(), extra_retrievers=[])
@@ -684,7 +691,7 @@ def test_real_retrievers_of_llamaindex() -> None:
         LLAMAINDEX.run(made, told=told)
     reports = {one["name"]: one for one in told[0]["extra_retrievers"]}
     assert {*reports["VectorIndexRetriever"]["found"]} == {row.id for row in NEW}
-    assert "doc-11" in reports["KeywordTableSimpleRetriever"]["found"]
+    assert "doc-17" in reports["KeywordTableSimpleRetriever"]["added"] + reports["KeywordTableSimpleRetriever"]["found"]
     assert {row.id for row in NEW} < {*reports["QueryFusionRetriever"]["found"]}
 
 
@@ -709,13 +716,8 @@ def test_scores_of_two_searches_are_not_compared(subject: Subject) -> None:
 def test_a_question_without_text_is_not_asked() -> None:
     extra, told = words(LLAMAINDEX), list[Any]()
     made = LLAMAINDEX.make(LLAMAINDEX.corpus(), fetch_k=FETCH_K, extra_retrievers=extra)
-    from tests.adapters.bindings import recorded
-
     with recorded(told):
         found = made.retrieve(QueryBundle("", embedding=unit(embed(QUERY)).tolist()))
     assert {*numbers(found)} <= {*nearest(FETCH_K)}
     assert extra.asked == []
     assert "no text" in told[0]["extra_retrievers"][0]["error"]
-
-
-Search = Callable[[str, int], list[Row]]

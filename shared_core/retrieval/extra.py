@@ -196,7 +196,7 @@ def _complete(
     extras: Extras,
     embed: Callable[[list[str]], Flow[Any]],
 ) -> Flow[list[Any]]:
-    """The vectors of ``rows``: stored ones, those of candidates with the same text, and embeddings of the other texts."""
+    """The vectors of ``rows``: stored ones, those of candidates with the same text, and embeddings of other texts."""
     missing = [row for row in rows if stored[row - first] is None]
     vectors: dict[str, Any] = {}
     if missing:

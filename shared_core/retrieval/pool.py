@@ -160,7 +160,7 @@ def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:
 class ExtraSearch(NamedTuple):
     """The search of an extra retriever; what it found is in ``Pool.searches``.
 
-    ``left_out``: the ids, or the texts, of items that the filter of the search leaves out, or about which it is not known.
+    ``left_out``: the ids, or the texts, of items that the filter of the search leaves out, or may leave out.
     """
 
     name: str

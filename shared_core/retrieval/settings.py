@@ -324,7 +324,7 @@ class Joining(BaseModel):
     With ``queries`` each retriever gets each sub-question too, and ``extra_k`` is shared out as ``fetch_k`` is. If a
     wider search follows, the retrievers are not asked again. If one fails, the set is selected without it: there is one
     warning, each error is in the log, and the event names it. With a filter of the store, a document that the vector
-    search did not find joins only if it is known that the filter lets it in; see the page on a second search."""
+    search did not find joins only if it is known that the filter lets it in; see the page on keyword search."""
 
     extra_k: Positive = DEFAULT_EXTRA_K
     """How many documents of each of the ``extra_retrievers`` join the candidates. The retriever's own number (``k``,

@@ -151,7 +151,8 @@ def warn_of_ignored_scores(request: Request, owner: Settings, selected: ItemSele
     scores = np.array(selected.pool.scores, np.float64)
     known = np.isfinite(scores)
     scores, cosines = scores[known], selected.cosines[known]
-    if "_checked_scores" in owner.__dict__ or not _orders_otherwise(scores, cosines):
+    # Who fuses rankings wants their candidates. The cosine selects better from these than the sum of their ranks does.
+    if "_checked_scores" in owner.__dict__ or _are_fused_ranks(scores) or not _orders_otherwise(scores, cosines):
         return
     # The vectors are looked at once for each owner.
     _is_first(owner, "_checked_scores")
@@ -160,8 +161,8 @@ def warn_of_ignored_scores(request: Request, owner: Settings, selected: ItemSele
     ):
         warn(
             f"the {name} of the candidates is ignored: it orders them otherwise than their cosine with the query, "
-            f"which is the relevance here. relevance={name!r} selects by it; relevance='cosine' keeps the cosine "
-            "without this warning"
+            f"which is the relevance here. If a reranker gave it, relevance={name!r} selects by it. If a fusion of "
+            "searches did, the cosine selects better: relevance='cosine' keeps it without this warning"
         )
 
 
@@ -281,6 +282,18 @@ def _is_first(owner: object, flag: str) -> bool:
     first = flag not in owner.__dict__
     owner.__dict__[flag] = True
     return first
+
+
+def _are_fused_ranks(scores: NDArray[np.float64]) -> bool:
+    """Whether scores are sums of 1 / (60 + rank), as reciprocal rank fusion gives.
+
+    A document that only one ranking holds has the score 1 / n with an integer n of at least 60. Two such scores tell,
+    if none is higher than 18 rankings could give.
+    """
+    if not len(scores) or scores.min() <= 0 or scores.max() > 0.3:
+        return False
+    inverse = 1 / np.unique(scores)
+    return bool(((np.abs(inverse - np.rint(inverse)) < 1e-6) & (inverse > 59.5)).sum() > 1)
 
 
 def _are_of_search(scores: NDArray[np.float64], vectors: NDArray[Any], query: NDArray[np.float64]) -> bool:

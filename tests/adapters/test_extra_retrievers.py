@@ -721,3 +721,49 @@ def test_a_question_without_text_is_not_asked() -> None:
     assert {*numbers(found)} <= {*nearest(FETCH_K)}
     assert extra.asked == []
     assert "no text" in told[0]["extra_retrievers"][0]["error"]
+
+
+@OVER_STORES
+def test_documents_without_ids_from_an_ensemble_are_known_by_their_text(
+    kind: int | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("langchain_setselect.vectors._WARNED", set())
+    store, compressor = open_store(LANGCHAIN, kind), RERANKERS[0]
+    nearest_of_store = store.as_retriever(search_kwargs={"k": FETCH_K})
+    nameless = words(LANGCHAIN, item=lambda row: Document(row.text, metadata=dict(row.metadata)))
+    found = EnsembleRetriever(retrievers=[nameless, nearest_of_store], id_key=None).invoke(QUERY)
+    with_ids = EnsembleRetriever(retrievers=[words(LANGCHAIN), nearest_of_store], id_key=None).invoke(QUERY)
+    made = compressor.make(store, shown=["doc-22"])
+    wanted = numbers(made.compress_documents(with_ids, QUERY))
+    lacking = sum(document.id is None for document in found)
+    assert lacking > 5
+    embedded(LANGCHAIN, store)
+    if kind == "Chroma":
+        # Whether a document was shown cannot be known without its id.
+        with pytest.warns(SetSelectWarning, match=rf"\({lacking} this time\).* no ids"):
+            made.compress_documents(found, QUERY)
+        assert embedded(LANGCHAIN, store) == lacking
+    else:
+        assert numbers(made.compress_documents(found, QUERY)) == wanted
+        assert embedded(LANGCHAIN, store) == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "warned"), [("reciprocal_rerank", False), ("simple", True), ("relative_score", True)], ids=str
+)
+def test_a_fusion_in_front_of_a_postprocessor(mode: Any, warned: bool) -> None:
+    index = LLAMAINDEX.corpus()
+    retrievers: list[Any] = [index.as_retriever(similarity_top_k=20), words(LLAMAINDEX, item=scored)]
+    fused = QueryFusionRetriever(
+        retrievers, llm=MockLLM(), num_queries=1, similarity_top_k=40, use_async=False, mode=mode
+    )
+    made = RERANKERS[1].make(index)
+    nodes = fused.retrieve(QUERY)
+    with pytest.warns(SetSelectWarning, match="fusion .*relevance='cosine'") if warned else nullcontext():
+        found = made.postprocess_nodes(nodes, query_str=QUERY)
+    assert numbers(found) == expected([node.metadata["number"] for node in nodes])
+
+
+def scored(row: Row) -> NodeWithScore:
+    """A node with a score as a search by words gives it."""
+    return NodeWithScore(node=_node(row, embedded=False), score=10 - row.metadata["number"] / 60)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, QueryBundle
@@ -14,6 +16,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 from shared_core import InvalidParameterError
+from tests.adapters.bindings import Listener
 from tests.stores.cases import every_store
 from tests.stores.harness import (
     BY_ID,
@@ -38,6 +41,15 @@ from tests.stores.harness import (
 
 ADDED = ("relevance_score", "selection_score")
 ASKED = dict(list(QUERIES.items())[:8])
+
+
+class Listed(BaseRetriever):
+    """Returns the same documents for every question."""
+
+    documents: list[Document]
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return self.documents
 
 
 class TestLangChain:
@@ -126,6 +138,29 @@ class TestLangChain:
                 for query in ASKED:
                     picked = [case.row_of(d).id for d in await retriever.ainvoke(query)]
                     assert picked == [case.row_of(d).id for d in wanted.invoke(query, **search_kwargs)]
+        assert embeddings.documents == 0
+
+    @pytest.mark.filterwarnings("ignore:extra_retrievers")
+    def test_what_an_extra_retriever_finds_joins_if_the_filter_lets_it_in(
+        self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings, search_kwargs: dict[str, Any]
+    ) -> None:
+        if not case.by_id:
+            pytest.skip("the store cannot look vectors up by document id")
+        found = {case.row_of(d).id for d in case.own(store, QUERIES["query 1"], 10, **search_kwargs)}
+        others = [row for row in ROWS if row.id not in found][:30]
+        extra = Listed(documents=[Document(row.text, id=row.id, metadata=row.metadata) for row in others])
+        retriever = SetSelectRetriever(
+            vectorstore=store, search_kwargs={"k": 10, **search_kwargs}, fetch_k=10, extra_retrievers=extra, extra_k=30
+        )
+        embeddings.forget()
+        told: list[Any] = []
+        picked = retriever.invoke("query 1", config={"callbacks": [Listener(told)]})
+        assert len(picked) == 10
+        ids = {row.id for row in others if not search_kwargs or row.metadata["colour"] == "red"}
+        asked = not search_kwargs or langchain_reader(store).passing is not None
+        (report,) = told[0]["extra_retrievers"]
+        assert {*report["added"]} == (ids if asked else set())
+        assert len(report["added"]) + len(report["left_out"]) == len(others)
         assert embeddings.documents == 0
 
     async def test_the_compressor_finds_the_vectors_of_what_another_retriever_found(

@@ -31,7 +31,7 @@ from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
 from shared_core.retrieval.search import Store, search_and_select
-from shared_core.retrieval.settings import Call, Fetching, Joining
+from shared_core.retrieval.settings import Call, Fetching
 from shared_core.retrieval.telling import describe
 from shared_core.retrieval.values import check_items
 from shared_core.selectors.registry import SelectorName
@@ -189,6 +189,17 @@ class SearchSettings(SelectionSettings, Fetching):
     vectorstore_kwargs: dict[str, Any] | None = None
     """Arguments of the store's search. They go to it unchanged, whatever their names are."""
 
+    if TYPE_CHECKING:
+        # The core, which knows no framework, declares it.
+        extra_retrievers: Runnable[str, list[Document]] | Sequence[Runnable[str, list[Document]]] = ()
+
+    @staticmethod
+    @override
+    def _check_extra_retrievers(call: Call) -> list[str]:
+        return check_retrievers(
+            call.extra_retrievers, lambda value: isinstance(value, Runnable), _size_of, "LangChain", call.extra_k
+        )
+
     @property
     def vector_source(self) -> str:
         """Where the candidates' vectors will come from, in words."""
@@ -249,7 +260,7 @@ class SearchSettings(SelectionSettings, Fetching):
         return selected._replace(items=items)
 
 
-class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
+class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
     """Fetches ``fetch_k`` candidates from a vector store and returns the best *set* of ``k`` documents.
 
     By default the documents are relevant, repeat little, together cover the words of the question, and lead to each
@@ -272,7 +283,7 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
     fetch_k
         How many candidates to select from; see :class:`Fetching`.
     extra_retrievers, extra_k
-        Further retrievers, whose documents join the candidates; see :class:`Joining`.
+        Further retrievers, whose documents join the candidates; see :class:`Fetching`.
     tags : list of str, optional
         As for ``as_retriever``: by default the names of the classes of the store and of its embeddings.
     **settings
@@ -301,10 +312,6 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
     2
     """
 
-    if TYPE_CHECKING:
-        # The core, which knows no framework, declares it.
-        extra_retrievers: Runnable[str, list[Document]] | Sequence[Runnable[str, list[Document]]] = ()
-
     allowed_search_types: ClassVar[Collection[str]] = get_args(SelectorName)
 
     @model_validator(mode="before")
@@ -315,13 +322,6 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
         if values.get("tags") or not isinstance(store, VectorStore):
             return values
         return {**values, "tags": store._get_retriever_tags()}
-
-    @staticmethod
-    @override
-    def _check_extra_retrievers(call: Call) -> list[str]:
-        return check_retrievers(
-            call.extra_retrievers, lambda value: isinstance(value, Runnable), _size_of, "LangChain", call.extra_k
-        )
 
     @override
     def _get_relevant_documents(

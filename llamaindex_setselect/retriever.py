@@ -28,7 +28,7 @@ from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
-from shared_core.retrieval.settings import Call, Fetching, Joining
+from shared_core.retrieval.settings import Call, Fetching
 from shared_core.retrieval.values import check_items
 
 from ._settings import SelectionSettings, embed_queries, finish, read_ids, read_vectors
@@ -52,7 +52,7 @@ def _refuse_mmr_arguments(kwargs: dict[str, Any] | None) -> dict[str, Any] | Non
     return kwargs
 
 
-class RetrieverSettings(SelectionSettings, Fetching, Joining):
+class RetrieverSettings(SelectionSettings, Fetching):
     """The fields of :class:`SetSelectIndexRetriever`: settings, and arguments of LlamaIndex's own retriever."""
 
     if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class SetSelectIndexRetriever(BaseRetriever):
     index : VectorStoreIndex
         Where the nodes are searched; the vectors are those that its vector store keeps.
     extra_retrievers, extra_k
-        Further retrievers, whose nodes join the candidates; see :class:`Joining`.
+        Further retrievers, whose nodes join the candidates; see :class:`Fetching`.
     top_n, fetch_k, **options
         See :class:`RetrieverSettings` and :class:`Settings`. They can be changed between calls:
         ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
@@ -296,22 +296,26 @@ class SetSelectIndexRetriever(BaseRetriever):
     ) -> Flow[KnownItems]:
         """What the store knows of nodes that its search did not find; LlamaIndex's filters are for any node."""
         settings, known = self._settings, (yield from vectors.look_up(nodes))
-        scope = () if vectors.reader is None else vectors.reader.scope
-        is_known = not {*(settings.vector_store_kwargs or {})} - {*scope}
+        arguments = settings.vector_store_kwargs or {}
+        # Of other arguments, and of nodes outside the part of the store that is searched, it is not known.
+        in_part = vectors.reader is not None and arguments.keys() <= {*vectors.reader.scope}
         by_id = {scored.node.node_id: scored.node.metadata for scored in nodes}
         passes = build_metadata_filter_fn(by_id.__getitem__, settings.filters)
 
-        def admits(node: BaseNode) -> bool | None:
+        def admits(node: BaseNode, vector: Any) -> bool | None:
             if settings.node_ids is not None and node.node_id not in settings.node_ids:
                 return False
             if settings.doc_ids is not None and node.ref_doc_id not in settings.doc_ids:
                 return False
             # Nested filters, and values of another type than the filter's.
             with suppress(TypeError, ValueError):
-                return (is_known or None) if passes(node.node_id) else False
+                if not passes(node.node_id):
+                    return False
+                if not arguments or (in_part and vector is not None):
+                    return True
             return None
 
-        return KnownItems(ids, known, [admits(scored.node) for scored in nodes])
+        return KnownItems(ids, known, [admits(one.node, vector) for one, vector in zip(nodes, known, strict=True)])
 
     def _check_length(self, query: list[float]) -> list[float]:
         """``query`` if it is as long as the stored vectors, where their length is known before the search."""

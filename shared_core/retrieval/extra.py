@@ -10,7 +10,7 @@ from .._validation import quoted
 from ..errors import InvalidParameterError
 from ..selection.sizes import share_fetch_k
 from .flow import Flow, together
-from .pool import VECTOR_SEARCH, ExtraSearch, Pool, drop_ambiguous, unite
+from .pool import FOLLOW, VECTOR_SEARCH, ExtraSearch, Pool, drop_ambiguous, unite
 from .question import EmbeddedQuery
 from .telling import log_failure, warn_of_embedding, warn_of_failure, warn_of_unknown_filter
 
@@ -100,7 +100,7 @@ def name_retrievers(
     for retriever in retrievers:
         first = name = name_of(retriever)
         number = 1
-        while name in named or name == VECTOR_SEARCH:
+        while name in named or name in (VECTOR_SEARCH, FOLLOW):
             number += 1
             name = f"{first} {number}"
         named[name] = ExtraRetriever(name, lambda text, retriever=retriever: retrieve(retriever, text))
@@ -159,7 +159,8 @@ def read_answers(
     first = len(pool.items)
     united, _ = unite(pool.found_by(VECTOR_SEARCH), found)
     new = range(first, len(united.items))
-    joined, searches = united.take([row for row in range(first) if len(united.searches[row]) > 1]), united.searches
+    searches = united.searches or ()
+    joined = united.take([row for row in range(first) if len(searches[row]) > 1])
     left_out: list[int] = []
     if new:
         known = yield from extras.look_up(united.items[first:], united.ids[first:])
@@ -199,6 +200,7 @@ def _complete(
     """The vectors of ``rows``: stored ones, those of candidates with the same text, and embeddings of other texts."""
     missing = [row for row in rows if stored[row - first] is None]
     vectors: dict[str, Any] = {}
+    texts: list[str] = []
     if missing:
         texts = list(map(united.text, united.items))
         vectors = dict(zip(texts[:first], united.vectors[:first], strict=True))

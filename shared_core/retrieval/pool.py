@@ -14,8 +14,8 @@ from ..errors import InvalidInputError, VectorSourceError, explain_lengths
 from ..selectors.selection import Selection
 from ..texts import Texts
 
-# The name of the vector search among the searches that found an item.
-VECTOR_SEARCH = "vector search"
+# The names of our searches among those that found an item.
+VECTOR_SEARCH, FOLLOW = "vector search", "follow"
 
 
 class Pool(NamedTuple):

@@ -18,7 +18,7 @@ from ..texts.titles import HEAD, as_key
 from .extra import Extras, ask, read_answers
 from .flow import Flow, Step, together
 from .names import read_keys, read_links, read_titles
-from .pool import VECTOR_SEARCH, ExtraSearch, ItemSelection, Pool, unite
+from .pool import FOLLOW, VECTOR_SEARCH, ExtraSearch, ItemSelection, Pool, unite
 from .question import EmbeddedQuery
 from .request import Request
 from .shadow import in_shadow
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 # The most names and links that ``follow`` follows, and how many items each search for a name returns.
 FOLLOWED, FOLLOW_K = 20, 2
-FOLLOW = "follow"
 
 
 # The items nearest to a query, and how many.

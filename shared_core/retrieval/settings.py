@@ -306,12 +306,6 @@ class Fetching(BaseModel):
     embeds the texts that it finds. What is found is not followed in turn. With a perspective, the vectors of names are
     not projected."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-
-class Joining(BaseModel):
-    """The settings of the retrievers only: what joins the candidates that the vector search finds."""
-
     extra_retrievers: Annotated[Any, PlainValidator(_as_retrievers), AsItIs] = ()
     """Retrievers of the framework, a list or a single one, such as a search by words (BM25) or over a second store. The
     first ``extra_k`` documents of each join the candidates of the vector search, and one set is selected from all.
@@ -333,7 +327,7 @@ class Joining(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class Call(Settings, Fetching, Joining):
+class Call(Settings, Fetching):
     """All settings of one call; :class:`Request` uses them."""
 
     k: Positive | None = None

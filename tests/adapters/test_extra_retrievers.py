@@ -28,6 +28,7 @@ from pydantic import Field
 from setselect import PAP, InvalidInputError, InvalidParameterError, SetSelectWarning
 from shared_core.retrieval.flow import run_flow
 from tests.adapters.bindings import (
+    EXAMPLES,
     QUERY,
     RERANKERS,
     RETRIEVERS,
@@ -207,6 +208,13 @@ def test_langchain_takes_them_at_call_time_and_in_search_kwargs() -> None:
     assert numbers(made.invoke(QUERY)) == expected(joined())
     assert numbers(made.invoke(QUERY, extra_retrievers=None)) == expected(nearest(FETCH_K))
     assert numbers(made.invoke(QUERY, extra_k=5)) == expected(joined(k=5))
+
+
+@over(EXAMPLES)
+async def test_examples_may_come_from_a_search_by_words(subject: Subject) -> None:
+    extra = words(RETRIEVERS[EXAMPLES.index(subject)])
+    made = subject.make(subject.corpus(), fetch_k=FETCH_K, extra_retrievers=extra)
+    assert numbers(subject.run(made)) == numbers(await subject.arun(made)) == expected(joined())
 
 
 NEW = [Row(f"new-{i}", f"{QUERY} news {i}", {"number": 100 + i, "topic": "news"}, unit(embed("new"))) for i in range(3)]

@@ -67,11 +67,16 @@ def test_documents_that_the_store_does_not_know_are_embedded(
     assert embeddings.documents == 20
 
 
-def test_documents_that_a_reranker_returned_without_ids_are_embedded(
+def test_documents_that_a_reranker_returned_without_ids_are_known_by_their_text(
     store: VectorStore, documents: list[Document], embeddings: WordEmbeddings
 ) -> None:
-    with pytest.warns(EmbeddingFallbackWarning, match=r"30 .*ids"):
-        assert compressed([d.model_copy(update={"id": None}) for d in documents], vectorstore=store) == expected(ROWS)
+    nameless = [d.model_copy(update={"id": None}) for d in documents]
+    assert compressed(nameless, vectorstore=store) == expected(ROWS)
+    assert embeddings.documents == 0
+    # The store does not have these texts.
+    changed = [d.model_copy(update={"page_content": f"{d.page_content}!"}) for d in nameless]
+    with pytest.warns(EmbeddingFallbackWarning, match=r"30 .*no ids"):
+        compressed(changed, vectorstore=store)
     assert embeddings.documents == 30
 
 

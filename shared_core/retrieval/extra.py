@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._validation import quoted
@@ -103,7 +104,7 @@ def name_retrievers(
         while name in named or name in (VECTOR_SEARCH, FOLLOW):
             number += 1
             name = f"{first} {number}"
-        named[name] = ExtraRetriever(name, lambda text, retriever=retriever: retrieve(retriever, text))
+        named[name] = ExtraRetriever(name, partial(retrieve, retriever))
     return [*named.values()]
 
 

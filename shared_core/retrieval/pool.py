@@ -43,7 +43,8 @@ class Pool(NamedTuple):
     def take(self, rows: Sequence[int]) -> Pool:
         """The items at these rows."""
         items, ids, vectors = ([column[row] for row in rows] for column in (self.items, self.ids, self.vectors))
-        scores, searches = (column and [column[row] for row in rows] for column in (self.scores, self.searches))
+        scores = None if self.scores is None else [self.scores[row] for row in rows]
+        searches = None if self.searches is None else [self.searches[row] for row in rows]
         return self._replace(items=items, ids=ids, vectors=vectors, scores=scores, searches=searches)
 
     @property
@@ -115,13 +116,13 @@ def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:
     """
     items, ids, vectors, added = [*pool.items], [*pool.ids], [*pool.vectors], []
     scores: list[float | None] = [None] * len(items) if pool.scores is None else [*pool.scores]
-    searches = [()] * len(items) if pool.searches is None else [*pool.searches]
+    searches: list[tuple[str, ...]] = [()] * len(items) if pool.searches is None else [*pool.searches]
     reads_texts = any(name is None for one in (pool, *others) for name in one.ids)
     rows: dict[Hashable, int] = {}
 
     def keys(item: Any, name: Hashable, *, known: bool) -> list[Hashable]:
         """The keys under which an item that is ``known`` is found, or under which another one is looked up."""
-        by_id = [] if name is None else [("id", name)]
+        by_id: list[Hashable] = [] if name is None else [("id", name)]
         if not reads_texts:
             return by_id
         text = pool.text(item)

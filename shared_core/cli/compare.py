@@ -126,7 +126,7 @@ def compare(
         list[str] | None,
         typer.Option(
             help='One more setting to compare, such as "mmr lambda_mult=0.7" or "coverage max_per_source=2 '
-            'drop_near_duplicates=0.9". It may have budget, score_threshold, min_gain, min_k and relevance=scores too. '
+            'drop_near_duplicates=0.9". It may have budget, score_threshold, min_gain, min_k, keyword_search=True and relevance=scores too. '
             "May be repeated."
         ),
     ] = None,

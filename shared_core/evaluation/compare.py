@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from .._argument_names import argument_name
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from ..selection.sizes import EXTRA_K, default_fetch_k, share_fetch_k
+from ..selection.sizes import DEFAULT_EXTRA_K, default_fetch_k, share_fetch_k
 from ..selectors.registry import Selector, check_selector
 from ..signals.embedding_models import Track, without_progress
 from .corpus import Document, Query, as_document, as_query, convert_all
@@ -177,12 +177,14 @@ def compare(
 
     def candidates_of(query: Query) -> SearchResult:
         vectors, nearest = searches[query.id]
-        share = share_fetch_k(planned_fetch_k, most, len(vectors))
-        near = list(dict.fromkeys(nearest[:, :share].ravel().tolist()))
-        # Each sub-question is searched by its words too. Hybrid search gets the question alone.
-        worded = [word_index.best_rows(text, max(fetch_k, EXTRA_K)).tolist() for text in query.questions]
+        each = share_fetch_k(planned_fetch_k, most, len(vectors))
+        near = list(dict.fromkeys(nearest[:, :each].ravel().tolist()))
+        # As with the extra retrievers of the adapters, the question and its sub-questions share the number.
+        each = DEFAULT_EXTRA_K if len(vectors) == 1 else share_fetch_k(DEFAULT_EXTRA_K, most, len(vectors))
+        worded = [word_index.best_rows(text, max(fetch_k, each)).tolist() for text in query.questions]
+        extra = list(dict.fromkeys(row for rows in worded for row in rows[:each]))
+        # Hybrid search gets the question alone.
         fused = list(fuse_rankings([nearest[0].tolist(), worded[0][:fetch_k]]))
-        extra = list(dict.fromkeys(row for rows in worded for row in rows[:EXTRA_K]))
         every = list(dict.fromkeys([*near, *extra, *fused]))
         position = {row: i for i, row in enumerate(every)}
         return SearchResult(

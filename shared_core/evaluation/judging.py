@@ -185,7 +185,9 @@ def judge(
             + [(ranking[:k], [-1] * len(ranking[:k])) for ranking in pool.rankings.values()]
             for k in sizes
         }
-        words = pool.nearest.texts.match_words(pool.question) if any(one.capabilities.words for one in settings) else None
+        words = (
+            pool.nearest.texts.match_words(pool.question) if any(one.capabilities.words for one in settings) else None
+        )
     except SetSelectError as error:
         error.args = (f"query {quoted(query.id)}: {error}",)
         raise

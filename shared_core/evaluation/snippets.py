@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..selection.sizes import EXTRA_K
+from ..selection.sizes import DEFAULT_EXTRA_K
 from .results import Setting
 
 # By how the setting gets its candidates: plain search needs no setselect, and scores come from a reranker.
@@ -94,7 +94,7 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
         "queries": setting.sub_questions,
         "extra_retrievers": setting.keyword_search and not by_scores,
     }
-    by_words = f" and the {EXTRA_K} best by words" if setting.keyword_search else ""
+    by_words = f" and the {DEFAULT_EXTRA_K} best by words" if setting.keyword_search else ""
     arrays = _lines_for_arrays(setting, arguments, k, fetch_k, by_words, needs)
     if not drop_duplicates:
         arguments["drop_duplicates"] = "False"

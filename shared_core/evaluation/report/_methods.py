@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...selection.sizes import EXTRA_K
+from ...selection.sizes import DEFAULT_EXTRA_K
 from ..results import Comparison, Setting
 from ..search import HYBRID_SEARCH
 
@@ -11,7 +11,7 @@ METHODS = {
     "similarity": "The texts that are nearest to the query.",
     "coverage": "A set of texts that are relevant, cover the words of the query together, and do not repeat each "
     "other. A text that an earlier pick mentions by its title gets a bonus.",
-    "coverage with keyword search": f"What coverage selects if the {EXTRA_K} best texts of a search by words (BM25) over "
+    "coverage with keyword search": f"What coverage selects if the {DEFAULT_EXTRA_K} best texts of a search by words (BM25) over "
     "all documents are candidates too. It needs an index of the words.",
     "ndpp": "A set of texts that are relevant and do not repeat each other.",
     "vrsd": "Texts whose sum points in the direction of the query.",

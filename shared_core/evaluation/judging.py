@@ -135,9 +135,9 @@ class JudgedQuery:
     """One query and the picks for it; ``sizes`` maps each number of picks to them.
 
     The last settings are the ``rankings`` of the search. ``candidates`` are the ids of the nearest, and ``by_words`` of
-    what a search by words found; None if there was no such search. ``repeated`` counts the candidates that repeat the text of
-    another, and ``unscored`` those without a score. ``only_vectors`` says that the words of the query tell none of
-    its candidates from another, although a selector reads them. ``labelled`` says whether a candidate carries
+    what a search by words found; None if there was no such search. ``repeated`` counts the candidates that repeat the
+    text of another, and ``unscored`` those without a score. ``only_vectors`` says that the words of the query tell none
+    of its candidates from another, although a selector reads them. ``labelled`` says whether a candidate carries
     labels of subtopics, and ``sourced`` whether one has a source. ``names`` counts the candidates with a name, and
     those that another one names; None if no setting reads references. ``mean_candidate`` is the mean of the
     candidates' unit vectors, and ``gold_vectors`` has those of the gold documents that are known. ``points`` are

@@ -20,7 +20,7 @@ def note_left_out(settings: Sequence[Setting]) -> Iterator[str]:
     """A note on settings that would select from candidates by words, where there are none."""
     if settings:
         labels = ", ".join(setting.label for setting in settings)
-        yield f"This comparison has no search by words, so it leaves out {labels}. compare(documents, ...) has such a search."
+        yield f"There is no search by words here, so {labels} is left out. compare(documents, ...) has such a search."
 
 
 def note_settings(tried: Settings, rows: Sequence[Setting], outcomes: Sequence[JudgedQuery], k: int) -> Iterator[str]:

@@ -198,7 +198,7 @@ class CandidateView:
 
     ``name`` is its title or the name that its text begins with, by which other texts call it; empty if it has none.
     ``serves`` is the number of the sub-question that it serves best, from 1; 0 is the question. None if there are none.
-    ``beyond``: it is not among the nearest, and a search by words or a ranking such as hybrid search found it. ``parts``
+    ``beyond``: it is not among the nearest; a search by words, or a ranking such as hybrid search, found it. ``parts``
     are positions in ``QueryView.parts``: what it covers of them. ``words`` are positions in ``QueryView.words``: those
     that it has. The excerpt of a text that is neither gold nor picked is short.
     """

@@ -70,8 +70,9 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     They name what the reader has: ``store``, ``index``, ``query`` and ``vectors``; for a setting that reads words also
     ``question`` and ``texts``, for constraints ``sources`` and ``costs``, for a reranker ``scores``. With
     sub-questions, ``split`` maps a question to them, and ``queries`` and ``questions`` are the vectors and the texts of
-    all. With ``keyword_search``, ``documents`` or ``nodes`` are those of the store, of which an index is made. The metadata of the documents has what the comparison has read, under the same keys: ``source`` and ``cost``.
-    There are no lines for a ranking, from which nothing is selected.
+    all. With ``keyword_search``, ``documents`` or ``nodes`` are those of the store, of which an index is made. The
+    metadata of the documents has what the comparison has read, under the same keys: ``source`` and ``cost``. There are
+    no lines for a ranking, from which nothing is selected.
 
     >>> from shared_core.evaluation.settings import named
     >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["Arrays"])

@@ -11,8 +11,8 @@ METHODS = {
     "similarity": "The texts that are nearest to the query.",
     "coverage": "A set of texts that are relevant, cover the words of the query together, and do not repeat each "
     "other. A text that an earlier pick mentions by its title gets a bonus.",
-    "coverage with keyword search": f"What coverage selects if the {DEFAULT_EXTRA_K} best texts of a search by words (BM25) over "
-    "all documents are candidates too. It needs an index of the words.",
+    "coverage with keyword search": f"What coverage selects if the {DEFAULT_EXTRA_K} best texts of a search by words "
+    "(BM25) over all documents are candidates too. It needs an index of the words.",
     "ndpp": "A set of texts that are relevant and do not repeat each other.",
     "vrsd": "Texts whose sum points in the direction of the query.",
     "mmr": "Text by text: relevant, and not similar to those before it. A lower lambda_mult weighs repetition more.",

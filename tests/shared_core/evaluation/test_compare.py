@@ -231,9 +231,8 @@ def test_the_labels_of_the_default_settings_are_what_a_user_types() -> None:
     for setting, selector in tried:
         name, *options = setting.label.split(" ")
         parameters = {key: ast.literal_eval(value) for key, value in (option.split("=") for option in options)}
-        assert named(name, **parameters) == (setting, selector)
+        assert named(name, **parameters)[1] == selector
         if not setting.keyword_search:
-            assert make_selector(name, **parameters) == selector
             assert setting.selector == repr(selector)
     selectors = [selector for _, selector in tried]
     assert len(set(selectors)) == len(selectors)

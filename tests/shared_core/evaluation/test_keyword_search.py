@@ -41,7 +41,7 @@ def picked(found: Comparison, label: str = ROW, query: int = 0) -> list[str]:
 
 
 def test_the_default_selects_from_the_nearest_and_the_25_best_by_words() -> None:
-    question = {"text": "Which report has E1234?", "gold": [f"d{FAR}"]}
+    question: dict[str, Any] = {"text": "Which report has E1234?", "gold": [f"d{FAR}"]}
     found = compare(documents(), [question], (VECTORS, [QUERY]), k=5, fetch_k=10)
     united = list(dict.fromkeys([*NEAREST[:10].tolist(), *BY_WORDS]))
     read: Any = {"question": question["text"], "texts": [TEXTS[row] for row in united]}
@@ -58,7 +58,7 @@ def test_the_default_selects_from_the_nearest_and_the_25_best_by_words() -> None
 
 def test_a_setting_of_ones_own_selects_from_them_too() -> None:
     scores = {f"d{row}": float(row % 7) for row in range(60) if row % 2 or row == FAR}
-    question = {"text": "Which report has E1234?", "scores": scores}
+    question: dict[str, Any] = {"text": "Which report has E1234?", "scores": scores}
     settings = [
         named("similarity"),
         named("mmr", lambda_mult=0.7, keyword_search=True),
@@ -112,7 +112,7 @@ def test_all_documents_of_a_small_corpus_are_candidates_of_every_setting() -> No
 def test_a_copy_that_the_words_find_counts_once(drop_duplicates: bool) -> None:
     # The words find both copies of the far text, and the gold id stands for either.
     texts, vectors = [*TEXTS, TEXTS[FAR]], np.vstack([VECTORS, VECTORS[FAR]])
-    question = {"text": "E1234", "gold": ["d60"]}
+    question: dict[str, Any] = {"text": "E1234", "gold": ["d60"]}
     options: dict[str, Any] = {"k": 3, "fetch_k": 10, "drop_duplicates": drop_duplicates}
     found = compare(documents(texts), [question], (vectors, [QUERY]), **options)
     picks = picked(found)

@@ -89,7 +89,7 @@ def compare_store(
     search = partial(search_store, store, reader_of(store), embedding, dict(search_kwargs or {}))
 
     def candidates_of(query: Query) -> SearchResult:
-        texts = [query.text, *query.sub_questions]
+        texts = list(query.questions)
         source = f"{type(embedding).__name__}.embed_query"
         vectors = as_embeddings(list(map(embedding.embed_query, texts)), texts, source, np.float64)
         queries = [EmbeddedQuery(v, None, v.tolist(), text) for v, text in zip(vectors, texts, strict=True)]

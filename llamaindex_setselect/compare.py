@@ -84,7 +84,7 @@ def compare_index(
     search = retriever._store(retriever._settings, QueryBundle("")).search
 
     def candidates_of(query: Query) -> SearchResult:
-        texts = [query.text, *query.sub_questions]
+        texts = list(query.questions)
         vectors = run_flow(embed_as_queries(embedding, texts))
         queries = [
             EmbeddedQuery(v, None, retriever._check_length(v.tolist()), text)

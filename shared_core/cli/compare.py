@@ -126,8 +126,8 @@ def compare(
         list[str] | None,
         typer.Option(
             help='One more setting to compare, such as "mmr lambda_mult=0.7" or "coverage max_per_source=2 '
-            'drop_near_duplicates=0.9". It may have budget, score_threshold, min_gain, min_k and relevance=scores too. '
-            "May be repeated."
+            'drop_near_duplicates=0.9". It may have budget, score_threshold, min_gain, min_k, keyword_search=True and '
+            "relevance=scores too. May be repeated."
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report: .html, or .json for the figures only.")] = None,

@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike
 from .._argument_names import argument_name
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from ..selection.sizes import default_fetch_k, share_fetch_k
+from ..selection.sizes import DEFAULT_EXTRA_K, default_fetch_k, share_fetch_k
 from ..selectors.registry import Selector, check_selector
 from ..signals.embedding_models import Track, without_progress
 from .corpus import Document, Query, as_document, as_query, convert_all
 from .judging import JudgedQuery, SearchResult, carriers_of, check_documents, copies_of, judge, subtopics_of
-from .notes import check_subtopics, gold_in_reach, note_queries, note_settings, without_unknown_ids
+from .notes import check_subtopics, gold_in_reach, note_left_out, note_queries, note_settings, without_unknown_ids
 from .points import find_points
 from .recommend import COUNTED, check_deciding, recommend
 from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size, counted
@@ -60,8 +60,9 @@ def compare(
 ) -> Comparison:
     """Compare all methods on your own documents and queries.
 
-    Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them. Hybrid
-    search, which is the last setting, adds the documents that BM25 finds in the whole corpus.
+    Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them. A setting
+    with ``keyword_search`` picks from the 25 documents, too, that BM25 finds in the whole corpus. Hybrid search, which
+    is the last setting, fuses both rankings.
     :class:`Coverage` reads the words of queries and documents too, and which documents name each other. Documents and
     queries are all that is needed. What the queries hold besides their text (gold ids, subtopics, roots, answers: see
     :class:`Query`) adds measures. If no query has gold ids, subtopics or answers, no winner can be named.
@@ -154,7 +155,7 @@ def compare(
     check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
     embed_documents, embed_queries = embed if isinstance(embed, tuple) else (embed, embed)
     rows = as_vectors(embed_documents, [document.text for document in corpus], "documents")
-    asked = [(query.text, *query.sub_questions) for query in cleaned]
+    asked = [query.questions for query in cleaned]
     query_rows = as_vectors(embed_queries, [text for texts in asked for text in texts], "queries")
     if rows.shape[1] != query_rows.shape[1]:
         raise InvalidInputError(
@@ -170,16 +171,21 @@ def compare(
         *(np.split(each, starts) for each in (query_rows, nearest_rows(query_rows, rows, fetch_k))), strict=True
     )
     searches = dict(zip(subtopics, found, strict=True))
-    by_words = WordIndex([document.text for document in corpus])
+    word_index = WordIndex([document.text for document in corpus])
     if any(query.sub_questions for query in cleaned):
         notes.append("Hybrid search gets the question without its sub-questions.")
 
     def candidates_of(query: Query) -> SearchResult:
         vectors, nearest = searches[query.id]
-        share = share_fetch_k(planned_fetch_k, most, len(vectors))
-        near = list(dict.fromkeys(nearest[:, :share].ravel().tolist()))
-        fused = list(fuse_rankings([nearest[0].tolist(), by_words.best_rows(query.text, fetch_k).tolist()]))
-        every = list(dict.fromkeys([*near, *fused]))
+        each = share_fetch_k(planned_fetch_k, most, len(vectors))
+        near = list(dict.fromkeys(nearest[:, :each].ravel().tolist()))
+        # As with the extra retrievers of the adapters, the question and its sub-questions share the number.
+        each = DEFAULT_EXTRA_K if len(vectors) == 1 else share_fetch_k(DEFAULT_EXTRA_K, most, len(vectors))
+        worded = [word_index.best_rows(text, max(fetch_k, each)).tolist() for text in query.questions]
+        extra = list(dict.fromkeys(row for rows in worded for row in rows[:each]))
+        # Hybrid search gets the question alone.
+        fused = list(fuse_rankings([nearest[0].tolist(), worded[0][:fetch_k]]))
+        every = list(dict.fromkeys([*near, *extra, *fused]))
         position = {row: i for i, row in enumerate(every)}
         return SearchResult(
             vectors,
@@ -189,6 +195,7 @@ def compare(
             copies,
             rankings={HYBRID_SEARCH: [position[row] for row in fused]},
             candidates=len(near),
+            by_words=[position[row] for row in extra],
             gold_vectors={name: rows[row_of[name]] for name in query.gold},
         )
 
@@ -233,7 +240,8 @@ def compare_candidates(
         ``candidates_of(query) -> SearchResult``: the query's vector, at most ``fetch_k`` documents, and their
         vectors. A query without candidates is left out, and a note says so. If the query has sub-questions, the
         vector has a row for each, shape (q, d), and the documents are those of all searches. Its ``rankings`` become
-        further settings: your own hybrid search, for example.
+        further settings: your own hybrid search, for example. Without its ``by_words``, settings with
+        ``keyword_search`` are left out, and a note says so.
     documents : int, optional
         How many documents the search covers, for the report.
     k, fetch_k, settings, decide_by, drop_duplicates, model, title, track, notes
@@ -247,8 +255,8 @@ def compare_candidates(
     Raises
     ------
     InvalidInputError
-        There are no queries, two have the same id, a vector is not valid, no query has candidates, or the queries have
-        rankings of different names.
+        There are no queries, two have the same id, a vector is not valid, no query has candidates, the queries have
+        rankings of different names, or only some have candidates by words.
     InvalidParameterError, ImportError
         See :func:`compare`.
 
@@ -298,13 +306,15 @@ def compare_candidates(
                 without_candidates.append(query.id)
             else:
                 outcomes.append(outcome)
-                _check_rankings(outcomes[0], outcome)
+                _check_searches(outcomes[0], outcome)
     except KeyboardInterrupt:
         if not outcomes:
             raise
         partial = True
     if not outcomes:
         raise InvalidInputError(f"no candidates were found for any of {counted(len(given), 'query', 'queries')}")
+    planned, searched = tried, outcomes[0].by_words is not None
+    tried = [one for one in planned if searched or not as_adapted(one[1]).keyword_search]
     outcomes, missing = check_subtopics(outcomes)
     with_points, repeats = find_points(outcomes)
     if repeats is not None or decide_by == "point_recall":
@@ -344,6 +354,7 @@ def compare_candidates(
         (
             *notes,
             *([missing] if missing is not None and advice.measure is not None else []),
+            *note_left_out([setting for setting, _ in planned if setting not in rows]),
             *note_settings(tried, rows, outcomes, k),
             *note_queries(outcomes, without_candidates, k, drop_duplicates),
         ),
@@ -428,7 +439,13 @@ def _with_rows_of_scores(tried: Settings, queries: Sequence[Query]) -> list[tupl
     return list(tried)
 
 
-def _check_rankings(first: JudgedQuery, other: JudgedQuery) -> None:
+def _check_searches(first: JudgedQuery, other: JudgedQuery) -> None:
+    if (first.by_words is None) != (other.by_words is None):
+        without, has = (first, other) if first.by_words is None else (other, first)
+        raise InvalidInputError(
+            f"by_words is None for query {quoted(without.query.id)}, but not for query {quoted(has.query.id)}: pass an "
+            "empty sequence where the search by words finds nothing"
+        )
     if first.rankings != other.rankings:
         named = " and ".join(
             f"query {quoted(one.query.id)} has {', '.join(map(quoted, one.rankings)) or 'none'}"

@@ -83,6 +83,11 @@ class Query:
     sub_questions: tuple[str, ...] = ()
     scores: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """The question, and its sub-questions: what is searched for."""
+        return self.text, *self.sub_questions
+
 
 _Item = TypeVar("_Item", Document, Query)
 

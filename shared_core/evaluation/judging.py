@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from operator import index
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,7 +61,10 @@ class SearchResult:
         comparison, which picks the first k. Every query needs a ranking of each name.
     candidates : int, optional
         How many of ``documents``, from the first, are candidates. By default all are. No setting selects from the
-        others, but ``rankings`` may hold them.
+        others, but ``by_words`` and ``rankings`` may hold them.
+    by_words : sequence of int, optional
+        Rows of ``documents`` that a search by words found, the best first. Settings with ``keyword_search`` select from
+        these too. They are left out by default; an empty sequence says that the search found nothing.
     gold_vectors : mapping, optional
         The embeddings of gold documents by their ids. By default those that are candidates are known.
     """
@@ -74,6 +78,7 @@ class SearchResult:
     bodies: Sequence[str] | None = None
     rankings: Mapping[str, Sequence[int]] = field(default_factory=dict)
     candidates: int | None = None
+    by_words: Sequence[int] | None = None
     gold_vectors: Mapping[str, ArrayLike] = field(default_factory=dict)
 
 
@@ -129,9 +134,10 @@ class JudgedPicks:
 class JudgedQuery:
     """One query and the picks for it; ``sizes`` maps each number of picks to them.
 
-    The last settings are the ``rankings`` of the search. ``repeated`` counts the candidates that repeat the text of
-    another, and ``unscored`` those without a score. ``only_vectors`` says that the words of the query tell none of
-    its candidates from another, although a selector reads them. ``labelled`` says whether a candidate carries
+    The last settings are the ``rankings`` of the search. ``candidates`` are the ids of the nearest, and ``by_words`` of
+    what a search by words found; None if there was no such search. ``repeated`` counts the candidates that repeat the
+    text of another, and ``unscored`` those without a score. ``only_vectors`` says that the words of the query tell none
+    of its candidates from another, although a selector reads them. ``labelled`` says whether a candidate carries
     labels of subtopics, and ``sourced`` whether one has a source. ``names`` counts the candidates with a name, and
     those that another one names; None if no setting reads references. ``mean_candidate`` is the mean of the
     candidates' unit vectors, and ``gold_vectors`` has those of the gold documents that are known. ``points`` are
@@ -141,6 +147,7 @@ class JudgedQuery:
     query: Query
     subtopics: Mapping[str, Collection[str]]
     candidates: frozenset[str]
+    by_words: frozenset[str] | None
     sizes: dict[int, JudgedPicks]
     rankings: tuple[str, ...]
     repeated: int
@@ -167,9 +174,9 @@ def judge(
     """Let every selector pick each number of the candidates, or all if there are fewer; an error names the query.
 
     With ``drop_duplicates`` no setting picks one text twice, and a gold id stands for every copy of its document. A
-    view shows the first of the ``sizes``.
+    view shows the first of the ``sizes``. Without candidates by words, settings with ``keyword_search`` are left out.
     """
-    settings = list(map(as_adapted, selectors))
+    settings = [one for one in map(as_adapted, selectors) if found.by_words is not None or not one.keyword_search]
     try:
         pool = _Pool(query, found, settings, max(sizes), drop_duplicates)
         # The first picks of a larger set are not always the smaller set, so each size is selected by itself.
@@ -178,7 +185,9 @@ def judge(
             + [(ranking[:k], [-1] * len(ranking[:k])) for ranking in pool.rankings.values()]
             for k in sizes
         }
-        words = pool.texts.match_words(pool.question) if any(one.capabilities.words for one in settings) else None
+        words = (
+            pool.nearest.texts.match_words(pool.question) if any(one.capabilities.words for one in settings) else None
+        )
     except SetSelectError as error:
         error.args = (f"query {quoted(query.id)}: {error}",)
         raise
@@ -187,13 +196,14 @@ def judge(
     return JudgedQuery(
         pool.query,
         pool.subtopics,
-        frozenset(pool.ids[row] for row in pool.rows),
+        frozenset(pool.ids[row] for row in pool.nearest.rows),
+        None if found.by_words is None else frozenset(pool.ids[row] for row in pool.by_words),
         {k: pool.measure(k, [picks for picks, _ in of_size]) for k, of_size in picks_of.items()},
         tuple(pool.rankings),
         pool.repeated,
-        unscored=len(pool.rows) - len(pool.scores),
+        unscored=sum(row not in pool.scores for row in pool.nearest.rows),
         only_vectors=words is not None and not words.weights.any(),
-        names=pool.texts.name_counts if any(one.capabilities.references for one in settings) else None,
+        names=pool.nearest.texts.name_counts if any(one.capabilities.references for one in settings) else None,
         labelled=any(document.subtopics for document in pool.documents),
         sourced=not all(is_missing(document.source) for document in pool.documents),
         view=pool.view(picks_of[sizes[0]]) if view else None,
@@ -202,18 +212,26 @@ def judge(
     )
 
 
+class _Among(NamedTuple):
+    """What settings select from: rows of a pool in the order in which they were found, and what is known of them."""
+
+    rows: list[int]
+    candidates: Candidates
+    texts: Texts
+
+
 class _Pool:
-    """The candidates of one query, the nearest first, and the documents that only rankings pick.
+    """The candidates of one query, the nearest first, and the documents that only other searches found.
 
     Each row is a document. Rows of one text share an id, a gold id if there is one, and ``first[row]`` is the first of
-    them: picks are first rows. ``rows`` are the candidates in the order in which they were found, ``candidates`` and
-    ``texts`` are theirs. ``scores`` has the score of each row with one. ``rankings`` are read up to ``most`` picks.
+    them: picks are first rows. Settings select among the ``nearest``, and those with ``keyword_search`` among the rows
+    ``by_words`` too. ``scores`` has the score of each row with one. ``rankings`` are read up to ``most`` picks.
     """
 
     def __init__(
         self, query: Query, found: SearchResult, settings: Sequence[Adapted], most: int, drop_duplicates: bool
     ) -> None:
-        self.question = [query.text, *query.sub_questions]
+        self.question = query.questions
         if query.sub_questions and np.shape(found.vector)[:-1] != (len(self.question),):
             raise InvalidInputError(
                 f"the vector of a query with {counted(len(query.sub_questions), 'sub-question')} must have "
@@ -224,6 +242,7 @@ class _Pool:
         copies = copies_of(found.documents, bodies) if found.copies is None else found.copies
         counted_once = copies if drop_duplicates else {}
         rankings = _read_rankings(found, counted_once, most)
+        by_words = _check_rows(() if found.by_words is None else found.by_words, found, "by_words")
         costs = None
         if any(setting.budget is not None for setting in settings):
             costs = [
@@ -239,20 +258,23 @@ class _Pool:
         )
         # One order for every store, so that ties fall to the same document.
         order = np.argsort(-everything.with_query(everything.query).relevance, kind="stable")
-        # Of the documents that only rankings hold, those that no ranking picks are left out.
+        # Documents that no setting selects from and no ranking picks are left out.
         searched = len(found.documents) if found.candidates is None else found.candidates
-        order = order[(order < searched) | np.isin(order, [row for rows in rankings.values() for row in rows])]
+        others = [*by_words, *(row for rows in rankings.values() for row in rows)]
+        order = order[(order < searched) | np.isin(order, others)]
         self.documents = [found.documents[i] for i in order]
         row_of = {i: row for row, i in enumerate(order.tolist())}
-        self.rows = [row_of[i] for i in range(searched)]
-        candidates = [self.documents[row] for row in self.rows]
+        self.by_words = [row_of[i] for i in by_words]
+        near = [row_of[i] for i in range(searched)]
+        united = list(dict.fromkeys([*near, *self.by_words]))
+        candidates = [self.documents[row] for row in near]
         self.repeated = len(candidates) - len({copies.get(one.id, one.id) for one in candidates})
-        self.scores = {
-            row: query.scores[one.id] for row, one in zip(self.rows, candidates, strict=True) if one.id in query.scores
-        }
-        if any(setting.by_scores for setting in settings) and not self.scores:
+        self.scores = {row: query.scores[one.id] for row, one in enumerate(self.documents) if one.id in query.scores}
+        if any(setting.by_scores for setting in settings) and self.scores.keys().isdisjoint(near):
             raise InvalidInputError("none of its scores is that of a candidate: score what the search finds")
-        subtopics = _subtopics_of_candidates(query, candidates) if found.subtopics is None else found.subtopics
+        subtopics = found.subtopics
+        if subtopics is None:
+            subtopics = _subtopics_of_candidates(query, [self.documents[row] for row in united])
         gold = {counted_once.get(name, name): name for name in reversed(query.gold)}
 
         def rename(ids: Iterable[str]) -> tuple[str, ...]:
@@ -267,13 +289,11 @@ class _Pool:
         self.rankings = {label: [self.first[row_of[i]] for i in ranking] for label, ranking in rankings.items()}
         self.drop_duplicates = drop_duplicates
         self.everything = everything.take(order)
-        self.candidates = self.everything.take(self.rows)
         self.embedded = [one.text for one in self.documents] if found.texts is None else [found.texts[i] for i in order]
-        self.texts = Texts(
-            [self.embedded[row] for row in self.rows],
-            [document.title for document in candidates],
-            bodies=[bodies[i] for i in range(searched)],
-        )
+        self.bodies = [bodies[i] for i in order]
+        self.nearest = self._among(near)
+        # Texts are split and compared when they are first used.
+        self.united = self.nearest if len(united) == len(near) else self._among(united)
         self.unit, (self.unit_query,) = (
             as_unit_rows(rows.astype(np.float64)) for rows in (self.everything.vectors, self.everything.query[None])
         )
@@ -283,9 +303,14 @@ class _Pool:
         self.contained = _find_answers([document.text for document in self.documents], query.answers)
         self.lengths = np.array([len(document.text) for document in self.documents])
 
+    def _among(self, rows: list[int]) -> _Among:
+        embedded, bodies = ([texts[row] for row in rows] for texts in (self.embedded, self.bodies))
+        titles = [self.documents[row].title for row in rows]
+        return _Among(rows, self.everything.take(rows), Texts(embedded, titles, bodies=bodies))
+
     def select(self, setting: Adapted, k: int) -> tuple[list[int], list[int]]:
         """The picks of a setting, and for each the row that refers to it or -1."""
-        rows, candidates, texts = self.rows, self.candidates, self.texts
+        rows, candidates, texts = self.united if setting.keyword_search else self.nearest
         if setting.by_scores:
             among = [number for number, row in enumerate(rows) if row in self.scores]
             rows = [rows[number] for number in among]
@@ -319,7 +344,7 @@ class _Pool:
         parts = {label: np.isin(self.ids, covering) for label, covering in self.subtopics.items()}
         parts = parts or dict(zip(self.query.answers, self.contained.T, strict=True))
         # The nearest row of each text.
-        nearest = sorted({self.first[row]: row for row in sorted(self.rows, reverse=True)}.values())
+        nearest = sorted({self.first[row]: row for row in sorted(self.nearest.rows, reverse=True)}.values())
         served: dict[int, int | None] = dict.fromkeys(self.first[row] for row in nearest)
         if self.query.sub_questions:
             served = dict(zip(served, best_question(self.everything.take(nearest)).tolist(), strict=True))
@@ -335,14 +360,19 @@ def _read_rankings(found: SearchResult, copies: Mapping[str, str], k: int) -> di
     read = {}
     for label, ranking in found.rankings.items():
         first: dict[str, int] = {}
-        for row in ranking:
-            if not 0 <= row < len(names):
-                raise InvalidInputError(
-                    f"the ranking {quoted(label)} holds row {row}, but there are {len(names)} documents"
-                )
-            first.setdefault(names[row], int(row))
+        for row in _check_rows(ranking, found, f"the ranking {quoted(label)}"):
+            first.setdefault(names[row], row)
         read[label] = list(first.values())[:k]
     return read
+
+
+def _check_rows(rows: Iterable[int], found: SearchResult, what: str) -> list[int]:
+    """The rows as integers; an error if there is no document at one of them."""
+    checked = list(map(index, rows))
+    for row in checked:
+        if not 0 <= row < len(found.documents):
+            raise InvalidInputError(f"{what} holds row {row}, but there are {len(found.documents)} documents")
+    return checked
 
 
 def check_documents(documents: Iterable[Document], settings: Collection[Adapted]) -> None:

@@ -16,6 +16,13 @@ from .sentences import SUBTOPICS_EXAMPLE
 from .settings import Settings, as_adapted
 
 
+def note_left_out(settings: Sequence[Setting]) -> Iterator[str]:
+    """A note on settings that would select from candidates by words, where there are none."""
+    if settings:
+        labels = ", ".join(setting.label for setting in settings)
+        yield f"There is no search by words here, so {labels} is left out. compare(documents, ...) has such a search."
+
+
 def note_settings(tried: Settings, rows: Sequence[Setting], outcomes: Sequence[JudgedQuery], k: int) -> Iterator[str]:
     """Notes on settings that get the question alone, select by scores, lack sources, or pick fewer texts."""
     alone = [setting.label for setting, selector in tried if as_adapted(selector).by_question]
@@ -84,16 +91,22 @@ def note_queries(
             f"candidate has the id {quoted(min(one.candidates))}. If these are ids of one kind, fetch more candidates."
         )
     elif reach is not None and reach < 1:
+        with_words = gold_in_reach(outcomes, by_words=True)
         yield (
             f"The candidates hold {reach:.1%} of the gold documents: no setting that selects from them can "
             "find more. Fetching more candidates can raise that limit."
+            + ("" if with_words == reach else f" Together with the candidates by words, they hold {with_words:.1%}.")
         )
 
 
-def gold_in_reach(outcomes: Sequence[JudgedQuery]) -> float | None:
-    """The mean share of the gold documents of a query that are candidates; None without gold."""
+def gold_in_reach(outcomes: Sequence[JudgedQuery], *, by_words: bool = False) -> float | None:
+    """The mean share of a query's gold documents that are among the nearest, or ``by_words``; None without gold."""
     with_gold = [outcome for outcome in outcomes if outcome.query.gold]
-    shares = [len(one.candidates.intersection(one.query.gold)) / len(one.query.gold) for one in with_gold]
+    shares = [
+        len((one.candidates | ((by_words and one.by_words) or set())).intersection(one.query.gold))
+        / len(one.query.gold)
+        for one in with_gold
+    ]
     return float(np.mean(shares)) if shares else None
 
 

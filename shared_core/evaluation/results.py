@@ -61,6 +61,11 @@ class Setting:
     sub_questions: bool = False
 
     @property
+    def keyword_search(self) -> bool:
+        """Whether it selects from the documents that a search by words finds, too."""
+        return ("keyword_search", "True") in self.parameters
+
+    @property
     def curve(self) -> str | None:
         """The curve of a swept parameter: ``"mmr lambda_mult"``."""
         return None if self.parameter is None else self.label.rpartition("=")[0] or self.method
@@ -193,9 +198,9 @@ class CandidateView:
 
     ``name`` is its title or the name that its text begins with, by which other texts call it; empty if it has none.
     ``serves`` is the number of the sub-question that it serves best, from 1; 0 is the question. None if there are none.
-    ``beyond``: the search did not find it, and only a ranking such as hybrid search picked it. ``parts`` are positions
-    in ``QueryView.parts``: what it covers of them. ``words`` are positions in ``QueryView.words``: those that it has.
-    The excerpt of a text that is neither gold nor picked is short.
+    ``beyond``: it is not among the nearest; a search by words, or a ranking such as hybrid search, found it. ``parts``
+    are positions in ``QueryView.parts``: what it covers of them. ``words`` are positions in ``QueryView.words``: those
+    that it has. The excerpt of a text that is neither gold nor picked is short.
     """
 
     id: str
@@ -293,7 +298,7 @@ class Comparison:
     >>> found.values[0, "relevance"], found.to_json()[:18]
     (Estimate(mean=1.0, low=1.0, high=1.0, queries=1), '{"title": "Notes",')
     >>> found
-    Comparison('Notes', 10 settings, 2 measures, 1 query, k=1 of 2, recommended=None)
+    Comparison('Notes', 11 settings, 2 measures, 1 query, k=1 of 2, recommended=None)
     """
 
     title: str

@@ -38,11 +38,14 @@ SENTENCES = {
     "a difference of {difference}.",
     "change the lines": "The lines of code select as many texts as the tables: for fewer, change the number to {k}.",
 }
-# What a setting needs that no lines of code say, by its label.
+# What a setting needs besides the vectors, by its label.
 NEEDS = {
     HYBRID_SEARCH: (
         "Hybrid search needs a second index, of the words. It fuses the ranking by words (BM25) with the ranking by "
         "vectors. Many stores offer it."
+    ),
+    "coverage keyword_search=True": (
+        "It needs a second index, of the words. The lines of code make it from the texts of your documents."
     ),
     "RRF over the queries": "It searches for each sub-question and fuses the rankings; nothing is selected.",
     "reranker": "That is your reranker alone, without a selection.",

@@ -11,12 +11,13 @@ from numbers import Real
 from typing import Any, TypeAlias
 
 from .._argument_names import argument_name
-from .._validation import check_number, nearest_name, quoted
+from .._validation import check_bool, check_number, nearest_name, quoted
 from ..candidates import Candidates, check_constraints
 from ..errors import InvalidParameterError
 from ..selection.route import Limits, select_set
 from ..selectors.ending import DEFAULT_MIN_K, check_min_gain
 from ..selectors.registry import (
+    DEFAULT_SELECTOR,
     Capabilities,
     Selector,
     capabilities_of,
@@ -40,8 +41,9 @@ WORD_WEIGHTS = (0.5, 2.0)
 class Adapted:
     """A selector with the settings that the adapters have: constraints, and your own scores as relevance.
 
-    With ``by_scores`` the relevance of the candidates is what a reranker gave. With ``by_question`` a question with
-    sub-questions is selected for without them.
+    With ``keyword_search`` the documents that a search by words finds are candidates too. With ``by_scores`` the
+    relevance of the candidates is what a reranker gave. With ``by_question`` a question with sub-questions is selected
+    for without them.
     """
 
     selector: Selector
@@ -51,12 +53,14 @@ class Adapted:
     score_threshold: float | None = None
     min_gain: float | None = None
     min_k: int = DEFAULT_MIN_K
+    keyword_search: bool = False
     by_scores: bool = False
     by_question: bool = False
 
     def __post_init__(self) -> None:
         check_constraints(self.max_per_source, self.drop_near_duplicates, has_sources=True)
         check_min_gain(self.min_gain, self.min_k)
+        check_bool(self.keyword_search, "keyword_search")
         if self.budget is not None:
             check_number(self.budget, "budget")
         if self.score_threshold is not None:
@@ -98,7 +102,8 @@ def sweep() -> list[tuple[Setting, Selector]]:
     """The settings that are tried by default, simplest first: plain similarity, then those without a value to choose.
 
     Coverage reads the words of queries and documents, and which documents name each other; with ``reference_weight=0``
-    only the words. NDPP selects what Coverage would select without reading texts.
+    only the words. NDPP selects what Coverage would select without reading texts. The last setting is the default with
+    ``keyword_search``, which needs a second index.
 
     >>> [setting.label for setting, _ in sweep()][:4]
     ['similarity', 'coverage', 'ndpp', 'vrsd']
@@ -111,6 +116,7 @@ def sweep() -> list[tuple[Setting, Selector]]:
         *(named("mmr", lambda_mult=value) for value in LAMBDAS),
         *(named("coverage", word_weight=value) for value in WORD_WEIGHTS),
         named("coverage", reference_weight=0),
+        named(DEFAULT_SELECTOR, keyword_search=True),
     ]
 
 
@@ -124,8 +130,8 @@ def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
     **parameters
         The selector's own parameters, and these settings of the adapters: ``max_per_source``, for documents with a
         ``source``; ``drop_near_duplicates``; ``budget``, for the ``cost`` of documents; ``score_threshold``;
-        ``min_gain`` and ``min_k``; and ``relevance="scores"``, for queries with ``scores``. With them a set may have
-        fewer than ``k`` members.
+        ``min_gain`` and ``min_k``; ``keyword_search=True``, for documents that a search by words finds as candidates
+        too; and ``relevance="scores"``, for queries with ``scores``. A set may then have fewer than ``k`` members.
 
     Raises
     ------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..selection.sizes import DEFAULT_EXTRA_K
 from .results import Setting
 
 # By how the setting gets its candidates: plain search needs no setselect, and scores come from a reranker.
@@ -13,13 +14,13 @@ _LINES = {
         "LlamaIndex": "retriever = index.as_retriever(similarity_top_k={k})",
     },
     "search": {
-        "LangChain": """from langchain_setselect import SetSelectRetriever
+        "LangChain": """from langchain_setselect import SetSelectRetriever{word_retriever}
 
 retriever = SetSelectRetriever(
     vectorstore=store,
     search_kwargs={{"k": {k}, "fetch_k": {fetch_k}{items}}},
 {fields})""",
-        "LlamaIndex": """from llamaindex_setselect import SetSelectIndexRetriever
+        "LlamaIndex": """from llamaindex_setselect import SetSelectIndexRetriever{word_retriever}
 
 retriever = SetSelectIndexRetriever(
     index, top_n={k}, fetch_k={fetch_k}{arguments},
@@ -28,13 +29,13 @@ retriever = SetSelectIndexRetriever(
     "scores": {
         "LangChain": """from langchain_setselect import SetSelectCompressor
 
-# after the reranker, which gives each of {fetch_k} documents a metadata["relevance_score"]
+# after the reranker, which gives each of {fetch_k} documents{by_words} a metadata["relevance_score"]
 compressor = SetSelectCompressor(
     vectorstore=store, k={k}{arguments},
 {fields})""",
         "LlamaIndex": """from llamaindex_setselect import SetSelectPostprocessor
 
-# after the reranker, which gives each of {fetch_k} nodes its score
+# after the reranker, which gives each of {fetch_k} nodes{by_words} its score
 postprocessor = SetSelectPostprocessor(
     index=index, top_n={k}{arguments},
 {fields})""",
@@ -42,7 +43,7 @@ postprocessor = SetSelectPostprocessor(
 }
 _ARRAYS = """from setselect import select
 
-# {what}: those of the {fetch_k} nearest candidates{condition}
+# {what}: those of the {fetch_k} nearest candidates{by_words}{condition}
 selection = select({query}, vectors, k={k}{arguments})"""
 # The fields of the classes that say where the framework has what a setting needs.
 _FIELDS = {
@@ -51,12 +52,14 @@ _FIELDS = {
         "source": '"source"',
         "costs": 'lambda document: document.metadata.get("cost", len(document.page_content))',
         "queries": "split",
+        "extra_retrievers": "[WordRetriever.from_documents(documents)]",
     },
     "LlamaIndex": {
         "relevance": '"score"',
         "source": 'lambda node: node.metadata.get("source") or node.ref_doc_id or node.node_id',
         "costs": 'lambda node: node.metadata.get("cost", len(node.get_content()))',
         "queries": "split",
+        "extra_retrievers": "[WordRetriever.from_defaults(nodes=nodes)]",
     },
 }
 
@@ -67,8 +70,9 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     They name what the reader has: ``store``, ``index``, ``query`` and ``vectors``; for a setting that reads words also
     ``question`` and ``texts``, for constraints ``sources`` and ``costs``, for a reranker ``scores``. With
     sub-questions, ``split`` maps a question to them, and ``queries`` and ``questions`` are the vectors and the texts of
-    all. The metadata of the documents has what the comparison has read, under the same keys: ``source`` and ``cost``.
-    There are no lines for a ranking, from which nothing is selected.
+    all. With ``keyword_search``, ``documents`` or ``nodes`` are those of the store, of which an index is made. The
+    metadata of the documents has what the comparison has read, under the same keys: ``source`` and ``cost``. There are
+    no lines for a ranking, from which nothing is selected.
 
     >>> from shared_core.evaluation.settings import named
     >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["Arrays"])
@@ -82,13 +86,17 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     name = "similarity" if setting.method == "highest cosine" else setting.method
     arguments = {"selector": f'"{name}"', **dict(setting.parameters)}
     by_scores = arguments.pop("relevance", None) == '"scores"'
+    # The retrievers have another search for it.
+    arguments.pop("keyword_search", None)
     needs = {
         "relevance": by_scores,
         "source": "max_per_source" in arguments,
         "costs": "budget" in arguments,
         "queries": setting.sub_questions,
+        "extra_retrievers": setting.keyword_search and not by_scores,
     }
-    arrays = _lines_for_arrays(setting, arguments, k, fetch_k, needs)
+    by_words = f" and the {DEFAULT_EXTRA_K} best by words" if setting.keyword_search else ""
+    arrays = _lines_for_arrays(setting, arguments, k, fetch_k, by_words, needs)
     if not drop_duplicates:
         arguments["drop_duplicates"] = "False"
     plain = setting.method == "similarity" and not setting.parameters
@@ -97,6 +105,8 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
         framework: template.format(
             k=k,
             fetch_k=fetch_k,
+            by_words=by_words,
+            word_retriever=", WordRetriever" if setting.keyword_search else "",
             arguments=_as_arguments(arguments),
             items="".join(f', "{key}": {value}' for key, value in arguments.items()),
             fields="".join(f"    {key}={_FIELDS[framework][key]},\n" for key, needed in needs.items() if needed),
@@ -107,7 +117,7 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
 
 
 def _lines_for_arrays(
-    setting: Setting, arguments: Mapping[str, str], k: int, fetch_k: int, needs: Mapping[str, bool]
+    setting: Setting, arguments: Mapping[str, str], k: int, fetch_k: int, by_words: str, needs: Mapping[str, bool]
 ) -> str:
     several = needs["queries"]
     of_select = {name: value for name, value in arguments.items() if name != "score_threshold"}
@@ -121,6 +131,7 @@ def _lines_for_arrays(
     return _ARRAYS.format(
         what="vectors and texts" if setting.reads_words else "vectors",
         fetch_k=fetch_k,
+        by_words=by_words,
         condition=condition,
         query="queries" if several else "query",
         k=k,

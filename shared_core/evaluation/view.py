@@ -78,9 +78,8 @@ def _rare_words(query: Query, texts: Sequence[str], candidates: Sequence[int]) -
 
     ``candidates`` are positions in ``texts``. The rarest words come first, as Coverage weighs them.
     """
-    questions = (query.text, *query.sub_questions)
-    words = list(dict.fromkeys(join_questions(questions).terms))
-    held = match_words(questions, texts).covered > 0
+    words = list(dict.fromkeys(join_questions(query.questions).terms))
+    held = match_words(query.questions, texts).covered > 0
     counts = held[candidates].sum(axis=0)
     rare = [j for j in np.argsort(counts, kind="stable").tolist() if 0 < counts[j] <= len(candidates) / 2]
     return [words[j] for j in rare], held[:, rare]

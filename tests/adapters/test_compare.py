@@ -251,10 +251,12 @@ def test_a_store_is_compared_by_its_texts_and_vectors(subject: Subject) -> None:
     assert [[c.id for c in view.candidates] for view in found.queries] == [
         [c.id for c in view.candidates if not c.beyond] for view in expected.queries
     ]
-    # Hybrid search, the last setting, needs the texts of the whole corpus.
-    assert found.settings == expected.settings[:-1]
-    for at, estimate in found.values.items():
-        assert estimate.mean == pytest.approx(expected.values[at].mean, abs=1e-6)
+    # Keyword search, and hybrid search, the last setting, need the texts of the whole corpus.
+    compared = [at for at, setting in enumerate(expected.settings[:-1]) if not setting.keyword_search]
+    assert found.settings == tuple(expected.settings[at] for at in compared)
+    assert any("coverage keyword_search=True" in note for note in found.notes)
+    for (at, key), estimate in found.values.items():
+        assert estimate.mean == pytest.approx(expected.values[compared[at], key].mean, abs=1e-6)
     assert (found.title, found.corpus.model, found.corpus.documents) == ("A store", "words", None)
 
 

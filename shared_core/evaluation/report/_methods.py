@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...selection.sizes import DEFAULT_EXTRA_K
 from ..results import Comparison, Setting
 from ..search import HYBRID_SEARCH
 
@@ -10,6 +11,8 @@ METHODS = {
     "similarity": "The texts that are nearest to the query.",
     "coverage": "A set of texts that are relevant, cover the words of the query together, and do not repeat each "
     "other. A text that an earlier pick mentions by its title gets a bonus.",
+    "coverage with keyword search": f"What coverage selects if the {DEFAULT_EXTRA_K} best texts of a search by words "
+    "(BM25) over all documents are candidates too. It needs an index of the words.",
     "ndpp": "A set of texts that are relevant and do not repeat each other.",
     "vrsd": "Texts whose sum points in the direction of the query.",
     "mmr": "Text by text: relevant, and not similar to those before it. A lower lambda_mult weighs repetition more.",
@@ -33,8 +36,9 @@ def clip_middle(text: str, limit: int) -> str:
 
 
 def method_of(setting: Setting) -> str:
-    """The name of the method. Each ranking, such as hybrid search, is a method of its own."""
-    return setting.label if setting.method == "ranking" else setting.method
+    """The name of the method. Each ranking, such as hybrid search, is a method of its own, and so is keyword search."""
+    name = setting.label if setting.method == "ranking" else setting.method
+    return f"{name} with keyword search" if setting.keyword_search else name
 
 
 def by_method(comparison: Comparison) -> dict[str, list[int]]:

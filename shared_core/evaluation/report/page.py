@@ -72,6 +72,7 @@ def render(comparison: Comparison) -> str:
         claims=[(claim, _links(claim, comparison, sizes)) for claim in comparison.recommendation.claims],
         sizes=sizes,
         sizes_table=sizes_table,
+        by_words=sum(setting.keyword_search for setting in comparison.settings),
         rankings=[setting.label for setting in comparison.settings if setting.method == "ranking"],
         given=_given(comparison),
         deciding=deciding,

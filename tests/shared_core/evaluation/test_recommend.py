@@ -148,7 +148,7 @@ def test_one_lead_among_many_settings_is_not_more_than_chance() -> None:
     assert "corrected" not in alone[1].text
     label, told = advise({"similarity": base, **coins})
     assert label == "similarity"
-    assert all(fact in told.text for fact in (best, f"{coins[best].mean():.3f}", "13 comparisons", "30 queries", "50"))
+    assert all(fact in told.text for fact in (best, f"{coins[best].mean():.3f}", "14 comparisons", "30 queries", "50"))
 
 
 def test_a_recommendation_says_which_queries_it_makes_worse() -> None:

@@ -162,7 +162,11 @@ def test_of_copies_the_one_with_the_highest_score_counts() -> None:
 
 
 def test_a_line_of_text_is_what_the_label_says() -> None:
-    for line in ("mmr lambda_mult=0.7", "coverage max_per_source=2 drop_near_duplicates=0.9", "vrsd refine=True"):
+    for line in (
+        "mmr lambda_mult=0.7 keyword_search=True",
+        "coverage max_per_source=2 drop_near_duplicates=0.9",
+        "vrsd refine=True",
+    ):
         assert parse_setting(line)[0].label == line
     setting, selector = parse_setting("coverage  budget=100")
     assert copy.deepcopy(selector) == selector == Adapted(Coverage(), budget=100)
@@ -187,6 +191,7 @@ def test_a_line_of_text_is_what_the_label_says() -> None:
         ("coverage budget=much", "budget must be a finite number"),
         ("coverage score_threshold=2", "score_threshold must be a finite number"),
         ("coverage min_gain=2", "min_gain must be a finite number"),
+        ("coverage keyword_search=2", "keyword_search must be True or False, got 2"),
         ("coverage min_k=2", "min_k has no effect without min_gain"),
         ("coverage relevance=bge", "relevance must be 'cosine' or 'scores'"),
         ("ndpp kernel=nowhere.safetensors", "No such file .*nowhere"),

@@ -22,7 +22,7 @@ from shared_core.evaluation.sub_questions import with_merged_lists
 
 @pytest.mark.parametrize(
     ("setting", "selector", "keep_duplicates"),
-    [(*one, False) for one in sweep()]
+    [(*one, False) for one in sweep() if not one[0].keyword_search]
     + [(*named("vrsd", refine=True), True), (*named("mmr", max_per_source=2, budget=18), False)]
     + [(*named("similarity", drop_near_duplicates=0.5, score_threshold=-1), False)],
 )
@@ -54,6 +54,22 @@ def test_the_lines_to_paste_run_and_select_with_the_setting(
     if setting.label != "similarity":
         assert ("drop_duplicates" in lines["LangChain"]) == keep_duplicates
         assert ("drop_duplicates" in lines["LlamaIndex"]) == keep_duplicates
+
+
+def test_the_lines_of_keyword_search_make_a_retriever_by_words() -> None:
+    lines = lines_to_paste(named("coverage", keyword_search=True)[0], k=3, fetch_k=8)
+    for framework, made in (("LangChain", "from_documents(documents)"), ("LlamaIndex", "from_defaults(nodes=nodes)")):
+        calls = [one for one in ast.walk(ast.parse(lines[framework])) if isinstance(one, ast.keyword)]
+        [extra] = [ast.unparse(one.value) for one in calls if one.arg == "extra_retrievers"]
+        assert extra == f"[WordRetriever.{made}]"
+        assert "WordRetriever\n" in lines[framework].partition("import")[2]
+        assert "keyword_search" not in lines[framework]
+    assert "8 nearest candidates and the 25 best by words" in lines["Arrays"]
+    assert "keyword_search" not in lines["Arrays"]
+    # After a reranker, the searches before it are the user's.
+    scored = lines_to_paste(named("coverage", keyword_search=True, relevance="scores")[0], k=3, fetch_k=8)
+    assert not any("extra_retrievers" in one for one in scored.values())
+    assert all("8" in one and "the 25 best by words" in one for one in scored.values())
 
 
 def test_the_lines_for_sub_questions_name_them() -> None:

@@ -147,7 +147,7 @@
     }).join(", ")}`));
     const near = others.find((other) => other.setting === 0);
     if (near && right(query, index, near)) tags.append(make("span", "won", "missed by similarity"));
-    if (query.beyond.includes(index)) tags.append(make("span", "beyond", "not among the candidates"));
+    if (query.beyond.includes(index)) tags.append(make("span", "beyond", "not among the nearest"));
     if (serves !== undefined) tags.append(make("span", "serves", serves ? `for sub-question ${serves}` : "for the question"));
     const by = query.namedBy[one.setting]?.[rank] ?? -1;
     if (by >= 0) {
@@ -199,7 +199,7 @@
       const hits = all.map((one) => `${label(one.setting)} ${one.picks.filter((i) => query.gold.includes(i)).length}`);
       const far = query.goldTotal - query.gold.filter((i) => !query.beyond.includes(i)).length;
       parts.push(`Picked of ${counted(query.goldTotal, "gold document", "gold documents")}: ${hits.join(", ")}.`);
-      if (far) parts.push(`(${far} ${far === 1 ? "is" : "are"} not among the ${nearest} candidates that the settings select from.)`);
+      if (far) parts.push(`(${far} ${far === 1 ? "is" : "are"} not among the ${nearest} nearest candidates.)`);
     }
     if (query.parts.length) {
       const hits = all.map((one) => `${label(one.setting)} ${covered(query, one).length}`);

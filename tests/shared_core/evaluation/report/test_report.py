@@ -101,7 +101,7 @@ def test_the_limits_of_the_figures_stand_beside_them() -> None:
     found = replace(found, measures=measures, corpus=replace(found.corpus, gold_in_reach=0.879))
     text = " ".join(Page(render(found)).text.split())
     assert "recall@5 ↑ higher is better at most 0.400" in text
-    assert "Gold documents among the candidates88 %" in text
+    assert "Gold documents among the nearest88 %" in text
     assert "Gold documentsgiven for 120 of 120 queries Subtopicsgiven for 44 of 120 queries" in text
     assert "Gold documents among" not in Page(render(comparison())).text
 
@@ -114,6 +114,14 @@ def test_a_ranking_is_a_method_of_its_own_by_the_name_that_it_has() -> None:
     assert "15 settings that pick 5 of the 50 nearest documents, and hybrid search" in page.text
     assert "ranking" not in [setting["method"] for setting in data_of(html)["settings"]]
     assert ">ranking<" not in html
+
+
+def test_keyword_search_is_a_method_of_its_own_beside_the_one_that_selects() -> None:
+    found = comparison()
+    words = replace(found.settings[-1], label="vrsd keyword_search=True", parameters=(("keyword_search", "True"),))
+    html = render(replace(found, settings=(*found.settings[:-1], words)))
+    assert "nearest documents (1 of them also of the best by words), compared" in " ".join(Page(html).text.split())
+    assert data_of(html)["settings"][-1]["method"] == f"{words.method} with keyword search"
 
 
 def test_each_measure_has_a_table_of_gains_and_losses_and_the_one_that_decides_is_open() -> None:

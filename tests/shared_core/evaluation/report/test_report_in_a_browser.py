@@ -195,9 +195,9 @@ def test_a_pick_that_is_no_candidate_is_marked(opened: Open) -> None:
     page.locator("#slot0").select_option(label=found.settings[-1].label)
     pick = page.locator("#columns .column").first.locator(".pick").first
     assert pick.locator(".id").inner_text() == "beyond"
-    assert pick.locator(".beyond").inner_text() == "not among the candidates"
+    assert pick.locator(".beyond").inner_text() == "not among the nearest"
     candidates = len(found.queries[0].candidates) - 1
-    assert f"1 is not among the {candidates} candidates" in page.locator("#summary").inner_text()
+    assert f"1 is not among the {candidates} nearest candidates" in page.locator("#summary").inner_text()
 
 
 def test_points_show_their_figures_on_focus_and_by_arrow_keys(opened: Open) -> None:

@@ -16,7 +16,7 @@ from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores import azure_search, chroma, duckdb, elasticsearch, milvus, pinecone, qdrant, sqlite_vec
 
-from .reader import Hits, read_with_client
+from .reader import Hits, StoreListing, read_with_client
 
 
 # Azure AI Search, of langchain-azure-ai and langchain-community.
@@ -62,10 +62,13 @@ AZURE_SEARCH = read_with_client(
 
 
 def _chroma_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
-    # Rows without text are left out, as in the store's own search.
     kept = [place for place, (_, text, _) in enumerate(rows) if text is not None]
-    documents = [Document(id=rows[i][0], page_content=rows[i][1], metadata=dict(rows[i][2])) for i in kept]
-    return documents, vectors[kept] if len(kept) < len(rows) else vectors
+    return _chroma_documents(rows), vectors[kept] if len(kept) < len(rows) else vectors
+
+
+def _chroma_documents(rows: Any) -> list[Document]:
+    # Rows without text are left out, as in the store's own search.
+    return [Document(id=name, page_content=text, metadata=dict(more)) for name, text, more in rows if text is not None]
 
 
 CHROMA = read_with_client(
@@ -74,6 +77,9 @@ CHROMA = read_with_client(
     lambda store, *, filter=None, **more: {"where": filter, **more},
     _chroma_hits,
     lookup=lambda store, ids: {"ids": ids},
+)
+CHROMA_LISTING = StoreListing(
+    lambda store: _chroma_documents(chroma.list_rows(store._collection)), lambda store: store._collection.count()
 )
 
 
@@ -104,6 +110,14 @@ DUCKDB = read_with_client(
     _duckdb_hits,
     added_keys=lambda store: ["_similarity_score"],
 )
+
+
+def _duckdb_list(store: Any) -> list[Document]:
+    rows = duckdb.list_rows(store._connection, store._table, [store._text_key, "metadata"])
+    return [Document(page_content=text, metadata=json.loads(metadata or "{}")) for text, metadata in rows]
+
+
+DUCKDB_LISTING = StoreListing(_duckdb_list, lambda store: duckdb.count_rows(store._connection, store._table))
 
 
 # The two stores of langchain-elasticsearch, whose documents have no ids.
@@ -296,3 +310,11 @@ async def _sqlite_asearch(store: Any, query: list[float], fetch_k: int, **more: 
 SQLITE_VEC = read_with_client(sqlite_vec, attrgetter("_connection"), _sqlite_request, _sqlite_hits)._replace(
     asearch=_sqlite_asearch
 )
+
+
+def _sqlite_list(store: Any) -> list[Document]:
+    rows = sqlite_vec.list_rows(store._connection, store._table)
+    return [Document(page_content=text, metadata=json.loads(metadata) or {}) for text, metadata in rows]
+
+
+SQLITE_VEC_LISTING = StoreListing(_sqlite_list, lambda store: sqlite_vec.count_rows(store._connection, store._table))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores.faiss import labels_by_id, search_with_vectors, vectors_by_label
 
-from .reader import Hits, VectorReader
+from .reader import Hits, StoreListing, VectorReader
 
 
 def _search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
@@ -72,4 +72,16 @@ def _documents(
     return documents, vectors if len(rows) == len(vectors) else vectors[rows], ids
 
 
+def _list(store: Any) -> list[Document]:
+    names = list(store.index_to_docstore_id.values())
+    documents = zip(names, map(store.docstore.search, names), strict=True)
+    # A store of an earlier version holds documents without ids.
+    return [
+        document if document.id else document.model_copy(update={"id": name})
+        for name, document in documents
+        if isinstance(document, Document)
+    ]
+
+
 READER = VectorReader(_search, fetch=_fetch)
+LISTING = StoreListing(_list, lambda store: len(store.index_to_docstore_id))

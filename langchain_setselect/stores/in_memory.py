@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidInputError, explain_lengths
 from shared_core.retrieval.lookup import refuse_unknown
 
-from .reader import Hits, VectorReader
+from .reader import Hits, StoreListing, VectorReader
 
 
 def _search(
@@ -36,4 +37,10 @@ def _fetch(store: InMemoryVectorStore, ids: Sequence[str]) -> Mapping[str, Array
     return {name: store.store[name]["vector"] for name in ids if name in store.store}
 
 
+def _list(store: InMemoryVectorStore) -> list[Document]:
+    entries = list(store.store.values())
+    return [Document(id=entry["id"], page_content=entry["text"], metadata=entry["metadata"]) for entry in entries]
+
+
 READER = VectorReader(_search, fetch=_fetch)
+LISTING = StoreListing(_list, lambda store: len(store.store))

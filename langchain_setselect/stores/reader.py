@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -41,6 +41,13 @@ class VectorReader(NamedTuple):
     widest: int = WIDEST
     # The keys that the store itself adds to the metadata of its documents.
     added_keys: AddedKeys = lambda store: ()
+
+
+class StoreListing(NamedTuple):
+    """How all documents of a store are listed, as its searches return them, and counted, which is fast."""
+
+    documents: Callable[[Any], Iterable[Document]]
+    count: Callable[[Any], int]
 
 
 def read_with_client(

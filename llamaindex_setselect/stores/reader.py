@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from llama_index.core.schema import BaseNode
 from numpy.typing import ArrayLike, NDArray
 
 from shared_core.errors import VectorSourceError
@@ -28,6 +29,13 @@ class VectorReader(NamedTuple):
     on_node: bool = False
     # The most hits that the store returns; no search of setselect asks for more.
     widest: int = WIDEST
+
+
+class StoreListing(NamedTuple):
+    """How all nodes of a store are listed, as its searches return them, and counted, which is fast."""
+
+    nodes: Callable[[Any], Iterable[BaseNode]]
+    count: Callable[[Any], int]
 
 
 def read_with_client(

@@ -19,13 +19,14 @@ from ..errors import InvalidInputError, InvalidParameterError
 from ..selection.sizes import default_fetch_k, share_fetch_k
 from ..selectors.registry import Selector, check_selector
 from ..signals.embedding_models import Track, without_progress
+from ..texts.word_index import WordIndex
 from .corpus import Document, Query, as_document, as_query, convert_all
 from .judging import JudgedQuery, SearchResult, carriers_of, check_documents, copies_of, judge, subtopics_of
 from .notes import check_subtopics, gold_in_reach, note_queries, note_settings, without_unknown_ids
 from .points import find_points
 from .recommend import COUNTED, check_deciding, recommend
 from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size, counted
-from .search import HYBRID_SEARCH, WordIndex, as_vectors, fuse_rankings, nearest_rows
+from .search import HYBRID_SEARCH, as_vectors, fuse_rankings, nearest_rows
 from .settings import Settings, as_adapted, sweep, with_scores
 from .sub_questions import with_merged_lists
 from .summary import MeasureValues, allowed_measures, estimate, measure, summarise
@@ -178,7 +179,7 @@ def compare(
         vectors, nearest = searches[query.id]
         share = share_fetch_k(planned_fetch_k, most, len(vectors))
         near = list(dict.fromkeys(nearest[:, :share].ravel().tolist()))
-        fused = list(fuse_rankings([nearest[0].tolist(), by_words.best_rows(query.text, fetch_k).tolist()]))
+        fused = list(fuse_rankings([nearest[0].tolist(), by_words.best_rows(query.text, fetch_k)[0].tolist()]))
         every = list(dict.fromkeys([*near, *fused]))
         position = {row: i for i, row in enumerate(every)}
         return SearchResult(

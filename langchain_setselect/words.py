@@ -25,6 +25,7 @@ from shared_core.retrieval.word_search import ItemKind, Listing, WordSearch, che
 from shared_core.texts.words import check_strings
 
 from .stores import LISTINGS
+from .stores.reader import StoreListing
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
 
@@ -191,10 +192,8 @@ class WordRetriever(BaseRetriever):
                 f"setselect cannot list the documents of {type(store).__name__}: pass them to "
                 "WordRetriever.from_documents, or use the store's own search by words as a retriever"
             )
-        listing = find_registered(LISTINGS, type(store))
-        assert listing is not None
-        bound: Listing[Document] = Listing(partial(listing.documents, store), partial(listing.count, store))
-        return cls(words=WordSearch(_DOCUMENTS, listing=bound), **settings)
+        listing: Listing[Document] = Listing(partial(_list, store), partial(_count, store))
+        return cls(words=WordSearch(_DOCUMENTS, listing=listing), **settings)
 
     @classmethod
     def load(cls, path: str | PathLike[str], **settings: Any) -> Self:
@@ -272,6 +271,21 @@ def can_list(store: VectorStore) -> bool:
     return find_registered(LISTINGS, type(store)) is not None
 
 
+# Functions of a module, because entries of the table cannot be pickled.
+def _list(store: VectorStore) -> Iterable[Document]:
+    return _listing(store).documents(store)
+
+
+def _count(store: VectorStore) -> int:
+    return _listing(store).count(store)
+
+
+def _listing(store: VectorStore) -> StoreListing:
+    listing = find_registered(LISTINGS, type(store))
+    assert listing is not None
+    return listing
+
+
 def _check_documents(documents: Iterable[Document]) -> list[Document]:
     return check_items(documents, Document, "Pass LangChain documents, or use WordRetriever.from_texts")
 
@@ -283,9 +297,12 @@ def _check_filter(given: Any) -> Callable[[Document], bool] | None:
     if not isinstance(given, Mapping):
         raise InvalidParameterError(f"filter must be a dict of metadata, or a function of a document, got {given!r}")
     for key, value in given.items():
-        if str(key).startswith("$") or (isinstance(value, Mapping) and any(str(name).startswith("$") for name in value)):
+        if str(key).startswith("$") or (
+            isinstance(value, Mapping) and any(str(name).startswith("$") for name in value)
+        ):
             raise InvalidParameterError(
                 f"filter={given!r}: WordRetriever compares values for equality and knows no operators: pass a function "
                 "filter(document) -> bool"
             )
-    return lambda document: all(document.metadata.get(key) == value for key, value in given.items())
+    keys, values = [*given], [*given.values()]
+    return lambda document: [document.metadata.get(key) for key in keys] == values

@@ -26,6 +26,7 @@ from shared_core.retrieval.values import check_items
 from shared_core.retrieval.word_search import ItemKind, Listing, WordSearch, check_integer
 
 from .stores import LISTINGS
+from .stores.reader import StoreListing
 
 _SETTINGS = ("similarity_top_k", "filters", "callback_manager", "object_map", "objects", "verbose")
 _RULE = "WordRetriever has its own rule of what a word is, the one by which setselect selects"
@@ -41,9 +42,7 @@ def _text(node: BaseNode) -> str:
     return node.get_content(metadata_mode=MetadataMode.EMBED)
 
 
-_NODES: ItemKind[BaseNode] = ItemKind(
-    "setselect-nodes", _text, attrgetter("node_id"), _copy, doc_to_json, json_to_doc
-)
+_NODES: ItemKind[BaseNode] = ItemKind("setselect-nodes", _text, attrgetter("node_id"), _copy, doc_to_json, json_to_doc)
 
 
 class WordRetriever(BaseRetriever):
@@ -146,14 +145,16 @@ class WordRetriever(BaseRetriever):
         InvalidParameterError
             The nodes cannot be listed, or, at the first search, there are more than a million.
         """
-        listing = find_listing(store)
-        if listing is None:
+        if not can_list(store):
             inside = store.vector_store if isinstance(store, VectorStoreIndex) else store
-            remedy = "pass the index over it" if not inside.stores_text else "pass nodes= to WordRetriever.from_defaults"
+            remedy = "pass nodes= to WordRetriever.from_defaults" if inside.stores_text else "pass the index over it"
             raise InvalidParameterError(
                 f"setselect cannot list the nodes of {type(inside).__name__}: {remedy}, or use the store's own search by "
                 "words as a retriever"
             )
+        if isinstance(store, VectorStoreIndex):
+            settings = {"callback_manager": store._callback_manager, "object_map": store._object_map, **settings}
+        listing: Listing[BaseNode] = Listing(partial(_list, store), partial(_count, store))
         return cls._over(WordSearch(_NODES, listing=listing), settings)
 
     @classmethod
@@ -224,23 +225,39 @@ class WordRetriever(BaseRetriever):
         return await asyncio.to_thread(self._retrieve, query_bundle)
 
 
-def find_listing(store: VectorStoreIndex | BasePydanticVectorStore) -> Listing[BaseNode] | None:
-    """How the nodes of an index or a store are listed; None if they cannot be."""
-    if isinstance(store, VectorStoreIndex):
-        if not store.vector_store.stores_text or store.index_struct.nodes_dict:
-            return Listing(partial(_list_docstore, store), partial(_count_index, store))
-        store = store.vector_store
-    listing = find_registered(LISTINGS, type(store))
-    return None if listing is None else Listing(partial(listing.nodes, store), partial(listing.count, store))
+def can_list(store: VectorStoreIndex | BasePydanticVectorStore) -> bool:
+    """Whether :meth:`WordRetriever.from_store` can list the nodes of this index or store."""
+    return _in_docstore(store) or _listing(store)[0] is not None
 
 
-def _list_docstore(index: VectorStoreIndex) -> list[BaseNode]:
-    # A docstore may also have nodes that are not in the index.
-    return index.docstore.get_nodes(list(index.index_struct.nodes_dict.values()), raise_error=False)
+# Functions of a module, because entries of the table cannot be pickled.
+def _list(store: Any) -> Iterable[BaseNode]:
+    if _in_docstore(store):
+        # A docstore may also have nodes that are not in the index.
+        nodes: list[BaseNode] = store.docstore.get_nodes([*store.index_struct.nodes_dict.values()], raise_error=False)
+        return nodes
+    listing, inside = _listing(store)
+    assert listing is not None
+    return listing.nodes(inside)
 
 
-def _count_index(index: VectorStoreIndex) -> int:
-    return len(index.index_struct.nodes_dict)
+def _count(store: Any) -> int:
+    if _in_docstore(store):
+        return len(store.index_struct.nodes_dict)
+    listing, inside = _listing(store)
+    assert listing is not None
+    return listing.count(inside)
+
+
+def _in_docstore(store: Any) -> bool:
+    """Whether it is an index whose nodes are in its docstore; otherwise its vector store has them."""
+    return isinstance(store, VectorStoreIndex) and (not store.vector_store.stores_text or store._store_nodes_override)
+
+
+def _listing(store: Any) -> tuple[StoreListing | None, Any]:
+    """How the nodes of a vector store, or of that of an index, are listed; the vector store."""
+    inside = store.vector_store if isinstance(store, VectorStoreIndex) else store
+    return find_registered(LISTINGS, type(inside)), inside
 
 
 def as_function(filters: MetadataFilters | None) -> Callable[[BaseNode], bool] | None:

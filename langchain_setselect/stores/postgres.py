@@ -210,7 +210,9 @@ async def _count_table(table: Any) -> int:
     from sqlalchemy import func
 
     async with table.engine.connect() as connection:
-        count: int = (await connection.execute(_select(table, table.id_column).with_only_columns(func.count()))).scalar()
+        count: int = (
+            await connection.execute(_select(table, table.id_column).with_only_columns(func.count()))
+        ).scalar()
     return count
 
 

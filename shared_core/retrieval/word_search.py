@@ -66,9 +66,7 @@ class WordSearch(Generic[Item]):
     at the first search, and again when the store counts another number of them. Pickles do not contain these items.
     """
 
-    def __init__(
-        self, kind: ItemKind[Item], items: Iterable[Item] = (), listing: Listing[Item] | None = None
-    ) -> None:
+    def __init__(self, kind: ItemKind[Item], items: Iterable[Item] = (), listing: Listing[Item] | None = None) -> None:
         self.kind, self.listing = kind, listing
         self._lock = RLock()
         self._state: _State[Item] = _State(self._unite((), items), WordIndex(()))

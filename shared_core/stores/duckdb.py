@@ -49,7 +49,7 @@ def list_rows(connection: Any, relation: Any, columns: Sequence[str]) -> list[tu
 def count_rows(connection: Any, relation: Any) -> int:
     """The number of rows. One thread at a time uses the connection."""
     with _LOCKS.setdefault(connection, Lock()):
-        count: int = relation.count("*").fetchone()[0]
+        count: int = relation.count("*").fetchall()[0][0]
     return count
 
 

@@ -31,7 +31,7 @@ from .stores.reader import StoreListing
 _SETTINGS = ("similarity_top_k", "filters", "callback_manager", "object_map", "objects", "verbose")
 _RULE = "WordRetriever has its own rule of what a word is, the one by which setselect selects"
 # What users of LlamaIndex's BM25Retriever may pass.
-_REMEDIES = {name: _RULE for name in ("language", "stemmer", "skip_stemming", "token_pattern", "tokenizer")}
+_REMEDIES = dict.fromkeys(("language", "stemmer", "skip_stemming", "token_pattern", "tokenizer"), _RULE)
 
 
 def _copy(node: BaseNode) -> BaseNode:
@@ -123,7 +123,9 @@ class WordRetriever(BaseRetriever):
             raise InvalidParameterError("pass one of index=, nodes= and docstore=")
         if index is not None:
             return cls.from_store(index, **settings)
-        return cls._over(WordSearch(_NODES, _check_nodes(docstore.docs.values() if docstore else nodes)), settings)
+        return cls._over(
+            WordSearch(_NODES, _check_nodes(nodes if docstore is None else docstore.docs.values())), settings
+        )
 
     @classmethod
     def from_store(cls, store: VectorStoreIndex | BasePydanticVectorStore, **settings: Any) -> Self:
@@ -135,8 +137,8 @@ class WordRetriever(BaseRetriever):
         Parameters
         ----------
         store : VectorStoreIndex or vector store
-            ``ChromaVectorStore``, ``DuckDBVectorStore``, ``LanceDBVectorStore``, ``PGVectorStore``, or an index over one
-            of them; or an index whose docstore has the nodes, as with ``SimpleVectorStore`` and FAISS.
+            ``ChromaVectorStore``, ``DuckDBVectorStore``, ``LanceDBVectorStore``, ``PGVectorStore``, or an index over
+            one of them; or an index whose docstore has the nodes, as with ``SimpleVectorStore`` and FAISS.
         **settings
             As for :meth:`from_defaults`.
 
@@ -149,8 +151,8 @@ class WordRetriever(BaseRetriever):
             inside = store.vector_store if isinstance(store, VectorStoreIndex) else store
             remedy = "pass nodes= to WordRetriever.from_defaults" if inside.stores_text else "pass the index over it"
             raise InvalidParameterError(
-                f"setselect cannot list the nodes of {type(inside).__name__}: {remedy}, or use the store's own search by "
-                "words as a retriever"
+                f"setselect cannot list the nodes of {type(inside).__name__}: {remedy}, or use the store's own search "
+                "by words as a retriever"
             )
         if isinstance(store, VectorStoreIndex):
             settings = {"callback_manager": store._callback_manager, "object_map": store._object_map, **settings}

@@ -102,7 +102,7 @@ class WordIndex:
         return {name: value for name, value in self.__dict__.items() if name != "_bm25"}
 
     def to_arrays(self) -> tuple[str, list[str], NDArray[np.int32], NDArray[np.int64]]:
-        """What :meth:`from_arrays` needs: a fingerprint, the terms, the terms of the texts by number, and their ends."""
+        """What :meth:`from_arrays` needs: a fingerprint, the terms, their numbers text by text, and where texts end."""
         return _fingerprint(self.texts), [*self._vocabulary], self._ids, self._ends
 
     @classmethod

@@ -90,7 +90,7 @@ def test_words_are_those_of_the_selection_without_english_stop_words_and_stemmin
     assert hits(index, "北京") == hits(index, "北") == [4]
     assert hits(index, "user") == [5]
     # A question without accents finds both; one with accents finds texts without any accents too.
-    assert hits(index, "cafe") == hits(index, "café") == [6, 7] or hits(index, "cafe") == [7, 6]
+    assert {*hits(index, "cafe")} == {*hits(index, "café")} == {6, 7}
     assert hits(index, "the zyzzyva") == hits(index, "") == hits(index, "?!") == []
 
 

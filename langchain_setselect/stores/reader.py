@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -43,7 +44,8 @@ class VectorReader(NamedTuple):
     added_keys: AddedKeys = lambda store: ()
 
 
-class StoreListing(NamedTuple):
+@dataclass(frozen=True)
+class StoreListing:
     """How all documents of a store are listed, as its searches return them, and counted, which is fast."""
 
     documents: Callable[[Any], Iterable[Document]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -31,7 +32,8 @@ class VectorReader(NamedTuple):
     widest: int = WIDEST
 
 
-class StoreListing(NamedTuple):
+@dataclass(frozen=True)
+class StoreListing:
     """How all nodes of a store are listed, as its searches return them, and counted, which is fast."""
 
     nodes: Callable[[Any], Iterable[BaseNode]]

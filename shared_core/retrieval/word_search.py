@@ -40,7 +40,8 @@ class ItemKind(NamedTuple, Generic[Item]):
     from_json: Callable[[Any], Item]
 
 
-class Listing(NamedTuple, Generic[Item]):
+@dataclass(frozen=True)
+class Listing(Generic[Item]):
     """How the documents of a store are listed, and counted at each search; the functions are bound to the store."""
 
     items: Callable[[], Iterable[Item]]

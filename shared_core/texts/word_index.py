@@ -32,7 +32,7 @@ class WordIndex:
         check_strings(texts, "texts")
         stop_words = import_library("bm25s.stopwords", "words").STOPWORDS_EN
         self.texts = tuple(texts)
-        vocabulary = {} if earlier is None else dict(earlier._vocabulary)
+        vocabulary: dict[str, int] = {} if earlier is None else dict(earlier._vocabulary)
         split = {} if earlier is None else dict(zip(earlier.texts, earlier._split(), strict=True))
         for text in track([text for text in dict.fromkeys(self.texts) if text not in split]):
             words = Text(text)
@@ -44,7 +44,7 @@ class WordIndex:
         # The terms that only texts of the earlier index have are left out.
         used = np.bincount(ids, minlength=len(vocabulary)) > 0
         self._ids = (np.cumsum(used, dtype=np.int32) - 1)[ids]
-        self._vocabulary = {term: i for i, term in enumerate(compress(vocabulary, used))}
+        self._vocabulary: dict[str, int] = {term: i for i, term in enumerate(compress(vocabulary, used))}
 
     def best_rows(
         self, question: str, n: int, passes: Callable[[int], bool] | None = None

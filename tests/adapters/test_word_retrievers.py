@@ -6,8 +6,6 @@ import asyncio
 import copy
 import pickle
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,8 +23,6 @@ import llamaindex_setselect
 from setselect import InvalidInputError, InvalidParameterError
 from shared_core.retrieval import word_search
 from tests import oracles
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -204,32 +200,6 @@ def test_a_search_sees_all_of_a_change_or_nothing(kind: Kind) -> None:
     for thread in threads:
         thread.join()
     assert mixed == []
-
-
-WRITER = """
-import sys
-from tests.adapters.test_word_retrievers import LANGCHAIN, LLAMAINDEX
-kind, path, n = {"langchain": LANGCHAIN, "llamaindex": LLAMAINDEX}[sys.argv[1]], sys.argv[2], int(sys.argv[3])
-retriever = kind.over([f"lamp {n}"] * n)
-for _ in range(20):
-    retriever.save(path)
-"""
-
-
-def test_two_processes_that_write_one_file_mix_nothing(kind: Kind, tmp_path: Path) -> None:
-    path = tmp_path / "words"
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, kind.name, str(path), str(n)], cwd=ROOT) for n in (3, 400)
-    ]
-    seen = set()
-    while any(writer.poll() is None for writer in writers):
-        if path.exists():
-            loaded = kind.load(path, **{kind.size: 500})
-            assert len(kind.numbers(loaded, f"lamp {len(loaded)}")) == len(loaded)
-            seen.add(len(loaded))
-    assert [writer.returncode for writer in writers] == [0, 0]
-    assert seen <= {3, 400}
-    assert [each.name for each in tmp_path.iterdir()] == ["words"]
 
 
 def test_a_progress_bar_is_shown_for_many_texts(

@@ -267,7 +267,7 @@ def as_function(filters: MetadataFilters | None) -> Callable[[BaseNode], bool] |
     if filters is None:
         return None
     # LlamaIndex's function takes an id, and looks up the metadata.
-    return build_metadata_filter_fn(attrgetter("metadata"), filters)  # type: ignore[arg-type,return-value]
+    return build_metadata_filter_fn(attrgetter("metadata"), filters)  # type: ignore[return-value]
 
 
 def _check_nodes(nodes: Any) -> list[BaseNode]:

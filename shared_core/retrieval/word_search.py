@@ -13,7 +13,10 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 import numpy as np
 
 from .._files import read_sealed, write_sealed
-from .._validation import as_identifiers, check_integer, quoted
+from .._validation import as_identifiers, quoted
+
+# The adapters use it too.
+from .._validation import check_integer as check_integer
 from ..errors import InvalidInputError, InvalidParameterError
 from ..signals.progress import progress_bar
 from ..texts.word_index import WordIndex
@@ -125,7 +128,7 @@ class WordSearch(Generic[Item]):
         index = WordIndex.from_arrays(
             [*map(kind.text, loaded)], header["fingerprint"], json.loads(bytes(terms)), *arrays, track=_track
         )
-        made._state = _State(loaded, index, current=True)
+        made._state = _State(loaded, index)
         return made
 
     def _dump(self, item: Item) -> str:
@@ -157,7 +160,7 @@ class WordSearch(Generic[Item]):
                 return state
             if self.listing is not None:
                 items = self._unite((), self.listing.items())
-            index = WordIndex([*map(self.kind.text, items)], state.index, _track)
+            index = WordIndex([*map(self.kind.text, items)], state.index, _track).prepare()
             self._state = _State(items, index, True, counted)
             return self._state
 
@@ -182,7 +185,7 @@ class WordSearch(Generic[Item]):
 
     def __getstate__(self) -> dict[str, Any]:
         # A lock cannot be pickled, and a store may have changed when the pickle is read.
-        state = self._state if self.listing is None else _State((), WordIndex(()))
+        state = replace(self._state, current=False) if self.listing is None else _State((), WordIndex(()))
         return {"kind": self.kind, "listing": self.listing, "_state": state}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from importlib.metadata import version
 from itertools import compress, islice
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,12 @@ class WordIndex:
         if passes is not None:
             rows = np.array([*islice(filter(passes, rows.tolist()), n)], np.intp)
         return rows[:n], scores[rows[:n]]
+
+    def prepare(self) -> Self:
+        """The index itself, after it has made the matrix that the first search would make."""
+        if self._vocabulary:
+            _ = self._bm25
+        return self
 
     def _score(self, terms: Iterable[str | None]) -> NDArray[np.float32]:
         """The sum over the terms, (n,). A term that occurs m times counts m times."""

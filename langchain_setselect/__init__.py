@@ -15,6 +15,7 @@ from .example_selector import SetSelectExampleSelector
 from .perspective import extractor_from_chat_model
 from .retriever import SetSelectRetriever
 from .vectors import register_vector_source
+from .words import WordRetriever
 
 if TYPE_CHECKING:
     from .compare import compare_store
@@ -23,6 +24,7 @@ __all__ = [
     "SetSelectCompressor",
     "SetSelectExampleSelector",
     "SetSelectRetriever",
+    "WordRetriever",
     "compare_store",
     "extractor_from_chat_model",
     "register_vector_source",

@@ -15,6 +15,7 @@ from .perspective import extractor_from_llm
 from .postprocessor import SetSelectPostprocessor
 from .retriever import SetSelectIndexRetriever
 from .vectors import register_vector_source
+from .words import WordRetriever
 
 if TYPE_CHECKING:
     from .compare import compare_index
@@ -23,6 +24,7 @@ __all__ = [
     "SetSelectExampleSelector",
     "SetSelectIndexRetriever",
     "SetSelectPostprocessor",
+    "WordRetriever",
     "compare_index",
     "extractor_from_llm",
     "register_vector_source",

@@ -668,6 +668,22 @@ def bm25_words(question: Sequence[str], texts: Sequence[Sequence[str]]) -> tuple
     return covered, weights
 
 
+def bm25(question: Sequence[str], texts: Sequence[Sequence[str]]) -> Floats:
+    """Lucene's BM25 of each text: Kamphuis et al. (2020), "Which BM25 Do You Mean?", table 1, with k1 = 1.5, b = 0.75.
+
+    Question and texts are split. A word that is twice in the question counts twice.
+    """
+    scores = np.zeros(len(texts))
+    mean = sum(map(len, texts)) / max(1, len(texts))
+    for word in question:
+        holders = sum(word in text for text in texts)
+        idf = math.log(1 + (len(texts) - holders + 0.5) / (holders + 0.5))
+        for i, text in enumerate(texts):
+            f = sum(other == word for other in text)
+            scores[i] += idf * f / (f + 1.5 * (1 - 0.75 + 0.75 * len(text) / mean)) if f else 0.0
+    return scores
+
+
 def references(texts: Sequence[Sequence[str]], names: Sequence[Sequence[str]]) -> Floats:
     """Which text names which other, for texts and names that are split and written as they stand.
 

@@ -1,9 +1,9 @@
-"""Vector readers for LangChain stores: a table of their classes. No store's client is imported here."""
+"""Vector readers and listings for LangChain stores: tables of their classes. No store's client is imported here."""
 
 from __future__ import annotations
 
 from . import clients, faiss, in_memory, lancedb, opensearch, postgres, weaviate
-from .reader import VectorReader
+from .reader import StoreListing, VectorReader
 
 # The keys are full names of classes, so that no store's package has to be imported.
 READERS: dict[type | str, VectorReader] = {
@@ -26,4 +26,16 @@ READERS: dict[type | str, VectorReader] = {
     "langchain_postgres.v2.async_vectorstore.AsyncPGVectorStore": postgres.ASYNC_TABLE_READER,
     "langchain_qdrant.qdrant.QdrantVectorStore": clients.QDRANT,
     "langchain_weaviate.vectorstores.WeaviateVectorStore": weaviate.READER,
+}
+
+LISTINGS: dict[type | str, StoreListing] = {
+    "langchain_core.vectorstores.in_memory.InMemoryVectorStore": in_memory.LISTING,
+    "langchain_chroma.vectorstores.Chroma": clients.CHROMA_LISTING,
+    "langchain_community.vectorstores.duckdb.DuckDB": clients.DUCKDB_LISTING,
+    "langchain_community.vectorstores.faiss.FAISS": faiss.LISTING,
+    "langchain_community.vectorstores.lancedb.LanceDB": lancedb.COMMUNITY_LISTING,
+    "langchain_community.vectorstores.sqlitevec.SQLiteVec": clients.SQLITE_VEC_LISTING,
+    "langchain_lancedb.vectorstores.LanceDB": lancedb.LISTING,
+    "langchain_postgres.vectorstores.PGVector": postgres.COLLECTION_LISTING,
+    "langchain_postgres.v2.vectorstores.PGVectorStore": postgres.TABLE_LISTING,
 }

@@ -16,7 +16,7 @@ from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores import azure_search, chroma, duckdb, elasticsearch, milvus, pinecone, qdrant, sqlite_vec
 
-from .reader import Hits, read_with_client
+from .reader import Hits, StoreListing, read_with_client
 
 
 # Azure AI Search, of langchain-azure-ai and langchain-community.
@@ -62,12 +62,14 @@ AZURE_SEARCH = read_with_client(
 
 
 def _chroma_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
+    return _chroma_documents(rows), vectors
+
+
+def _chroma_documents(rows: Any) -> list[Document | None]:
     # Rows without text are left out, as in the store's own search.
-    documents = [
-        None if text is None else Document(id=name, page_content=text, metadata=dict(metadata))
-        for name, text, metadata in rows
+    return [
+        None if text is None else Document(id=name, page_content=text, metadata=dict(more)) for name, text, more in rows
     ]
-    return documents, vectors
 
 
 CHROMA = read_with_client(
@@ -78,6 +80,10 @@ CHROMA = read_with_client(
     lookup=lambda store, ids: {"ids": ids},
 )._replace(
     passing=lambda store, ids, *, filter=None, **more: chroma.filter_ids(store._collection, ids, filter, **more),
+)
+CHROMA_LISTING = StoreListing(
+    lambda store: filter(None, _chroma_documents(chroma.list_rows(store._collection))),
+    lambda store: store._collection.count(),
 )
 
 
@@ -108,6 +114,14 @@ DUCKDB = read_with_client(
     _duckdb_hits,
     added_keys=lambda store: ["_similarity_score"],
 )
+
+
+def _duckdb_list(store: Any) -> list[Document]:
+    rows = duckdb.list_rows(store._connection, store._table, [store._text_key, "metadata"])
+    return [Document(page_content=text, metadata=json.loads(metadata or "{}")) for text, metadata in rows]
+
+
+DUCKDB_LISTING = StoreListing(_duckdb_list, lambda store: duckdb.count_rows(store._connection, store._table))
 
 
 # The two stores of langchain-elasticsearch, whose documents have no ids.
@@ -318,3 +332,11 @@ async def _sqlite_asearch(store: Any, query: list[float], fetch_k: int, **more: 
 SQLITE_VEC = read_with_client(sqlite_vec, attrgetter("_connection"), _sqlite_request, _sqlite_hits)._replace(
     asearch=_sqlite_asearch
 )
+
+
+def _sqlite_list(store: Any) -> list[Document]:
+    rows = sqlite_vec.list_rows(store._connection, store._table)
+    return [Document(page_content=text, metadata=json.loads(metadata) or {}) for text, metadata in rows]
+
+
+SQLITE_VEC_LISTING = StoreListing(_sqlite_list, lambda store: sqlite_vec.count_rows(store._connection, store._table))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores.faiss import labels_by_id, search_with_vectors, vectors_by_label
 
-from .reader import Hits, VectorReader
+from .reader import Hits, StoreListing, VectorReader
 
 
 def _search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
@@ -84,4 +84,16 @@ def _passing(store: Any, ids: Sequence[str], *, filter: Any = None) -> list[str]
     return [name for name, document in known if isinstance(document, Document) and passes(document.metadata)]
 
 
+def _list(store: Any) -> list[Document]:
+    names = list(store.index_to_docstore_id.values())
+    documents = zip(names, map(store.docstore.search, names), strict=True)
+    # A store of an earlier version holds documents without ids.
+    return [
+        document if document.id else document.model_copy(update={"id": name})
+        for name, document in documents
+        if isinstance(document, Document)
+    ]
+
+
 READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing)
+LISTING = StoreListing(_list, lambda store: len(store.index_to_docstore_id))

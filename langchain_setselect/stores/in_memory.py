@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from shared_core.errors import InvalidInputError, explain_lengths
 from shared_core.retrieval.lookup import refuse_unknown
 
-from .reader import Hits, VectorReader
+from .reader import Hits, StoreListing, VectorReader
 
 
 def _search(
@@ -48,4 +48,10 @@ def _passing(store: InMemoryVectorStore, ids: Sequence[str], *, filter: Any = No
     return [name for name, document in known if filter is None or filter(document)]
 
 
+def _list(store: InMemoryVectorStore) -> list[Document]:
+    entries = list(store.store.values())
+    return [Document(id=entry["id"], page_content=entry["text"], metadata=entry["metadata"]) for entry in entries]
+
+
 READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing)
+LISTING = StoreListing(_list, lambda store: len(store.store))

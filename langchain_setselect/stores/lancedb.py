@@ -8,9 +8,9 @@ from typing import Any
 from langchain_core.documents import Document
 
 from shared_core.retrieval.lookup import refuse_unknown
-from shared_core.stores.lancedb import search_with_vectors
+from shared_core.stores.lancedb import list_rows, search_with_vectors
 
-from .reader import Hits, VectorReader
+from .reader import Hits, StoreListing, VectorReader
 
 
 def _search(store: Any, query: list[float], fetch_k: int, **unknown: Any) -> Hits:
@@ -20,9 +20,7 @@ def _search(store: Any, query: list[float], fetch_k: int, **unknown: Any) -> Hit
     if table is None:
         return [], []
     rows, vectors = search_with_vectors(table, query, fetch_k)
-    found = zip(rows["text"].to_pylist(), rows["metadata"].to_pylist(), strict=True)
-    # As in the store's own search, the table's address replaces a caller's value under this key.
-    return [Document(page_content=t, metadata=json.loads(m) | {"source": store._uri}) for t, m in found], vectors
+    return _documents(store, rows), vectors
 
 
 def _search_community(
@@ -53,5 +51,37 @@ def _search_community(
     return store.results_to_docs(rows), vectors
 
 
+def _documents(store: Any, rows: Any) -> list[Document]:
+    found = zip(rows["text"].to_pylist(), rows["metadata"].to_pylist(), strict=True)
+    # As in the store's own search, the table's address replaces a caller's value under this key.
+    return [Document(page_content=t, metadata=json.loads(m) | {"source": store._uri}) for t, m in found]
+
+
+def _list(store: Any) -> list[Document]:
+    table, _ = store._get_or_create_table()
+    return [] if table is None else _documents(store, list_rows(table, ["text", "metadata"]))
+
+
+def _count(store: Any) -> int:
+    table, _ = store._get_or_create_table()
+    return 0 if table is None else table.count_rows()
+
+
+def _list_community(store: Any) -> list[Document]:
+    table = store.get_table()
+    if table is None:
+        return []
+    columns = [name for name in table.schema.names if name in (store._text_key, "metadata")]
+    documents: list[Document] = store.results_to_docs(list_rows(table, columns))
+    return documents
+
+
+def _count_community(store: Any) -> int:
+    table = store.get_table()
+    return 0 if table is None else table.count_rows()
+
+
 READER = VectorReader(_search, added_keys=lambda store: ["source"])
 COMMUNITY_READER = VectorReader(_search_community)
+LISTING = StoreListing(_list, _count)
+COMMUNITY_LISTING = StoreListing(_list_community, _count_community)

@@ -9,10 +9,11 @@ from langchain_core.documents import Document
 from langchain_core.runnables.config import run_in_executor
 from numpy.typing import ArrayLike
 
+from shared_core.errors import VectorSourceError
 from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores.postgres import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
 
-from .reader import Hits, VectorReader
+from .reader import Hits, StoreListing, VectorReader
 
 
 def _search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
@@ -82,7 +83,7 @@ def _identified(store: Any) -> Any:
 
 
 def _documents(rows: list[tuple[Any, ...]]) -> list[Document]:
-    return [Document(id=str(name), page_content=text, metadata=metadata) for name, text, metadata, _ in rows]
+    return [Document(id=str(name), page_content=text, metadata=metadata) for name, text, metadata, *_ in rows]
 
 
 async def _search_table(
@@ -101,11 +102,9 @@ async def _search_table(
         stored = await _fetch_table(table, [document.id for document in documents])
         return documents, [stored.get(document.id) for document in documents]
     clause, parameters = table._create_filter_clause(filter) if filter else ("", {})
-    columns = [table.id_column, table.content_column, *table.metadata_columns]
-    if table.metadata_json_column:
-        columns.append(table.metadata_json_column)
+    columns = _columns(table)
     statement = (
-        _select(table, *columns)
+        _select(table, *columns, table.embedding_column)
         .order_by(text(f'"{table.embedding_column}" {table.distance_strategy.operator} :query_embedding'))
         .limit(fetch_k)
     )
@@ -125,7 +124,7 @@ async def _fetch_table(table: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike
     from sqlalchemy.exc import DBAPIError
     from sqlalchemy.types import NullType
 
-    statement = _select(table, table.id_column)
+    statement = _select(table, table.id_column, table.embedding_column)
     # Without a type, the server reads the ids as the type of the column, by default UUIDs.
     untyped = [bindparam(None, name, type_=NullType()) for name in ids]
     try:
@@ -138,11 +137,17 @@ async def _fetch_table(table: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike
             return await avectors_by_id(connection, statement.with_only_columns(cast(key, Text), vector), ids)
 
 
+def _columns(table: Any) -> list[str]:
+    """The columns of which a document is made."""
+    columns = [table.id_column, table.content_column, *table.metadata_columns]
+    return [*columns, table.metadata_json_column] if table.metadata_json_column else columns
+
+
 def _select(table: Any, *columns: str) -> Any:
     from sqlalchemy import column, quoted_name, select
     from sqlalchemy import table as from_table
 
-    names: list[Any] = [column(quoted_name(name, True)) for name in (*columns, table.embedding_column)]
+    names: list[Any] = [column(quoted_name(name, True)) for name in columns]
     return select(*names).select_from(
         from_table(quoted_name(table.table_name, True), schema=quoted_name(table.schema_name, True))
     )
@@ -171,6 +176,48 @@ def _run_in_engine(read: Callable[..., Awaitable[Any]]) -> tuple[Callable[..., A
     return run, run_async
 
 
+def _list(store: Any) -> list[Document]:
+    row = store.EmbeddingStore
+    return _documents(_read_all(store, _in_collection(store, row.id, row.document, row.cmetadata).order_by(row.id)))
+
+
+def _count(store: Any) -> int:
+    from sqlalchemy import func
+
+    count: int = _read_all(store, _in_collection(store, func.count(store.EmbeddingStore.id)))[0][0]
+    return count
+
+
+def _read_all(store: Any, statement: Any) -> list[Any]:
+    if store.async_mode:
+        raise VectorSourceError(
+            "a PGVector with async_mode=True cannot list its documents in sync code: pass one without it over the same "
+            "collection, or use WordRetriever.from_documents"
+        )
+    with store._make_sync_session() as session:
+        return list(session.execute(statement).all())
+
+
+async def _list_table(table: Any) -> list[Document]:
+    columns = _columns(table)
+    statement = _select(table, *columns)
+    async with table.engine.connect() as connection:
+        rows = (await connection.execute(statement.order_by(statement.selected_columns[0]))).all()
+    return [_document(table, dict(zip(columns, row, strict=True))) for row in rows]
+
+
+async def _count_table(table: Any) -> int:
+    from sqlalchemy import func
+
+    async with table.engine.connect() as connection:
+        count: int = (
+            await connection.execute(_select(table, table.id_column).with_only_columns(func.count()))
+        ).scalar()
+    return count
+
+
 COLLECTION_READER = VectorReader(_search, _asearch, _fetch, _afetch)
 TABLE_READER = VectorReader(*_run_in_engine(_search_table), *_run_in_engine(_fetch_table))
 ASYNC_TABLE_READER = VectorReader(_refuse_sync, _search_table, _refuse_sync, _fetch_table)
+COLLECTION_LISTING = StoreListing(_list, _count)
+TABLE_LISTING = StoreListing(_run_in_engine(_list_table)[0], _run_in_engine(_count_table)[0])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -52,6 +53,14 @@ class VectorReader(NamedTuple):
     find_ids: FindIds | None = None
     # ``passing(store, ids, **kwargs)``: those of the ids that a search with these arguments may find.
     passing: Passing | None = None
+
+
+@dataclass(frozen=True)
+class StoreListing:
+    """How all documents of a store are listed, as its searches return them, and counted, which is fast."""
+
+    documents: Callable[[Any], Iterable[Document]]
+    count: Callable[[Any], int]
 
 
 def read_with_client(

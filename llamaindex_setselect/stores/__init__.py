@@ -1,4 +1,4 @@
-"""Vector readers for LlamaIndex stores: a table of their classes. No store's client is imported here."""
+"""Vector readers and listings for LlamaIndex stores: tables of their classes. No store's client is imported here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from operator import attrgetter
 from typing import Any
 
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from llama_index.core.schema import BaseNode, TextNode
+from llama_index.core.vector_stores.utils import metadata_dict_to_node
 from numpy.typing import ArrayLike
 
 from shared_core.errors import VectorSourceError
@@ -26,7 +28,7 @@ from shared_core.stores import (
 )
 
 from . import faiss
-from .reader import VectorReader, read_with_client
+from .reader import StoreListing, VectorReader, read_with_client
 
 Index = VectorStoreIndex | None
 
@@ -104,6 +106,39 @@ def _weaviate_async_collection(store: Any) -> Any:
     return None if store._aclient is None else store._aclient.collections.get(store.index_name)
 
 
+def _list_lancedb(store: Any) -> list[BaseNode]:
+    nodes: list[BaseNode] = [] if store._table is None else store.get_nodes()
+    return nodes
+
+
+def _list_postgres(store: Any) -> list[BaseNode]:
+    from sqlalchemy import select
+
+    # The store's own ``get_nodes`` reads the vectors too.
+    row = store._table_class
+    store._initialize()
+    with store._session() as session:
+        rows = session.execute(select(row.node_id, row.text, row.metadata_).order_by(row.id)).all()
+    return [_as_node(*fields) for fields in rows]
+
+
+def _as_node(node_id: str, text: str, metadata: dict[str, Any]) -> BaseNode:
+    try:
+        return metadata_dict_to_node(metadata, text)
+    # A row that another program wrote. The store's own search makes the same node of it.
+    except ValueError:
+        return TextNode(id_=node_id, text=text, metadata=metadata)
+
+
+def _count_postgres(store: Any) -> int:
+    from sqlalchemy import func, select
+
+    store._initialize()
+    with store._session() as session:
+        count: int = session.execute(select(func.count(store._table_class.id))).scalar()
+    return count
+
+
 _CLIENT = attrgetter("client")
 
 # The keys are full names of classes, so that no store's package has to be imported.
@@ -149,4 +184,18 @@ READERS: dict[type | str, VectorReader] = {
     "llama_index.vector_stores.weaviate.base.WeaviateVectorStore": read_with_client(
         weaviate, _weaviate_collection, _weaviate_async_collection, on_node=True
     ),
+}
+
+# The stores that hold the texts of their nodes. Those of the others are in the index's docstore.
+LISTINGS: dict[type | str, StoreListing] = {
+    "llama_index.vector_stores.chroma.base.ChromaVectorStore": StoreListing(
+        lambda store: store.get_nodes(None), lambda store: store.client.count()
+    ),
+    "llama_index.vector_stores.duckdb.base.DuckDBVectorStore": StoreListing(
+        lambda store: store.get_nodes(), lambda store: duckdb.count_rows(store.client, store.table)
+    ),
+    "llama_index.vector_stores.lancedb.base.LanceDBVectorStore": StoreListing(
+        _list_lancedb, lambda store: 0 if store._table is None else store.table.count_rows()
+    ),
+    "llama_index.vector_stores.postgres.base.PGVectorStore": StoreListing(_list_postgres, _count_postgres),
 }

@@ -19,13 +19,14 @@ from ..errors import InvalidInputError, InvalidParameterError
 from ..selection.sizes import DEFAULT_EXTRA_K, default_fetch_k, share_fetch_k
 from ..selectors.registry import Selector, check_selector
 from ..signals.embedding_models import Track, without_progress
+from ..texts.word_index import WordIndex
 from .corpus import Document, Query, as_document, as_query, convert_all
 from .judging import JudgedQuery, SearchResult, carriers_of, check_documents, copies_of, judge, subtopics_of
 from .notes import check_subtopics, gold_in_reach, note_left_out, note_queries, note_settings, without_unknown_ids
 from .points import find_points
 from .recommend import COUNTED, check_deciding, recommend
 from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size, counted
-from .search import HYBRID_SEARCH, WordIndex, as_vectors, fuse_rankings, nearest_rows
+from .search import HYBRID_SEARCH, as_vectors, fuse_rankings, nearest_rows
 from .settings import Settings, as_adapted, sweep, with_scores
 from .sub_questions import with_merged_lists
 from .summary import MeasureValues, allowed_measures, estimate, measure, summarise
@@ -181,7 +182,7 @@ def compare(
         near = list(dict.fromkeys(nearest[:, :each].ravel().tolist()))
         # As with the extra retrievers of the adapters, the question and its sub-questions share the number.
         each = DEFAULT_EXTRA_K if len(vectors) == 1 else share_fetch_k(DEFAULT_EXTRA_K, most, len(vectors))
-        worded = [word_index.best_rows(text, max(fetch_k, each)).tolist() for text in query.questions]
+        worded = [word_index.best_rows(text, max(fetch_k, each))[0].tolist() for text in query.questions]
         extra = list(dict.fromkeys(row for rows in worded for row in rows[:each]))
         # Hybrid search gets the question alone.
         fused = list(fuse_rankings([nearest[0].tolist(), worded[0][:fetch_k]]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import as_numeric
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError
-from ..texts.words import Text, bare_word, find_accented
 
 HYBRID_SEARCH = "hybrid search"
 # The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009), as the frameworks have it.
@@ -49,42 +48,6 @@ def nearest_rows(queries: NDArray[np.floating], rows: NDArray[np.floating], fetc
         order = np.argsort(-np.take_along_axis(cosines, near, axis=1), axis=1, kind="stable")
         blocks.append(np.take_along_axis(near, order, axis=1))
     return np.concatenate(blocks)
-
-
-class WordIndex:
-    """An index of words for BM25 by bm25s: the terms of :func:`match_words` but for English stop words, no stemming."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        import bm25s
-        from bm25s.stopwords import STOPWORDS_EN
-
-        split = list(map(Text, texts))
-        terms = [[term for term in (*text.terms, *text.characters) if term not in STOPWORDS_EN] for text in split]
-        self._accented = find_accented(split)
-        self._has_accents = np.array([bool(text.accented) for text in split])
-        self._index = bm25s.BM25()
-        # bm25s cannot make an index without a word.
-        self._known: Container[str | None] = ()
-        if any(terms):
-            self._index.index(terms, show_progress=False)
-            self._known = self._index.vocab_dict
-
-    def best_rows(self, question: str, n: int) -> NDArray[np.intp]:
-        """The rows of at most ``n`` texts that have a word of the question, the best first; ties to the lower row."""
-        text = Text(question)
-        accented = [] if text.accented else map(self._accented.get, text.terms)
-        # Only texts without any accents may have a word of the question without its accents.
-        scores = self._scores([*text.terms, *accented]) + np.where(
-            self._has_accents, 0, self._scores(map(bare_word, text.accented))
-        )
-        least = np.partition(scores, -n)[-n] if n < len(scores) else 0.0
-        found = np.flatnonzero((scores >= least) & (scores > 0))
-        return found[np.argsort(-scores[found], kind="stable")][:n]
-
-    def _scores(self, terms: Iterable[str | None]) -> NDArray[np.floating]:
-        known = [term for term in terms if term in self._known]
-        scores: NDArray[np.floating] = self._index.get_scores(known) if known else np.zeros(len(self._has_accents))
-        return scores
 
 
 def fuse_rankings(rankings: Sequence[Sequence[int]]) -> dict[int, float]:

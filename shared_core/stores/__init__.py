@@ -17,6 +17,9 @@ query, with the vectors stored for them, in one request.
 - An id that the store does not know is left out, and so is one whose document has no vector. Neither is an error.
 - With its other arguments bound it looks vectors up by id alone: `functools.partial(chroma.vectors_by_id, collection)`.
 
+**`list_rows(client, ...)`** returns all rows without their vectors, and **`count_rows(client, ...)`** their number,
+where a client can do so and the frameworks' stores have no function for it.
+
 `asearch_with_vectors` and `avectors_by_id` are the same for the store's async client.
 
 The numbers are those that were added, bit by bit, unless the store itself scales, rounds or compresses them.

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_PAGE = 10_000
+
 
 def search_with_vectors(
     collection: Any, query: Sequence[float], k: int, **arguments: Any
@@ -18,6 +20,16 @@ def search_with_vectors(
     )
     rows = list(zip(found["ids"][0], found["documents"][0], (m or {} for m in found["metadatas"][0]), strict=True))
     return rows, np.asarray(found["embeddings"][0], dtype=np.float32)
+
+
+def list_rows(collection: Any) -> list[tuple[str, str | None, Mapping[str, Any]]]:
+    """A tuple (id, text, metadata) for each row of a ``chromadb.Collection``, in requests of 10 000 rows."""
+    rows: list[tuple[str, str | None, Mapping[str, Any]]] = []
+    for start in range(0, collection.count(), _PAGE):
+        found = collection.get(limit=_PAGE, offset=start, include=["documents", "metadatas"])
+        metadatas = (metadata or {} for metadata in found["metadatas"])
+        rows += zip(found["ids"], found["documents"], metadatas, strict=True)
+    return rows
 
 
 def vectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:

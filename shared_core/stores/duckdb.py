@@ -39,6 +39,20 @@ def search_with_vectors(
     return columns, stack_rows(columns.pop(vector_column))
 
 
+def list_rows(connection: Any, relation: Any, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """All rows of a ``DuckDBPyRelation``, with these columns. One thread at a time uses the connection."""
+    with _LOCKS.setdefault(connection, Lock()):
+        rows: list[tuple[Any, ...]] = relation.select(*columns).fetchall()
+    return rows
+
+
+def count_rows(connection: Any, relation: Any) -> int:
+    """The number of rows. One thread at a time uses the connection."""
+    with _LOCKS.setdefault(connection, Lock()):
+        count: int = relation.count("*").fetchall()[0][0]
+    return count
+
+
 def vectors_by_id(
     connection: Any, table: str, ids: Sequence[str], vector_column: str = "embedding", id_column: str = "id"
 ) -> dict[str, Row]:

@@ -48,6 +48,11 @@ def vectors_by_id(
     return dict(zip(rows[id_column].to_pylist(), _matrix(rows[vector_column]), strict=True))
 
 
+def list_rows(table: Any, columns: Sequence[str]) -> Any:
+    """All rows of a ``lancedb.table.Table``, with these columns, as a ``pyarrow.Table``."""
+    return table.search().select(list(columns)).limit(None).to_arrow()
+
+
 def _matrix(column: Any) -> NDArray[np.float32]:
     length = getattr(column.type, "list_size", None)
     if length is None:

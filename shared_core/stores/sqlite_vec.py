@@ -30,3 +30,14 @@ def search_with_vectors(
     rows = [(row[0], row[1], row[2]) for row in found]
     stored = np.frombuffer(b"".join(row[3] for row in found), dtype=np.float32)
     return rows, stored.reshape(len(rows), len(vector))
+
+
+def list_rows(connection: Any, table: str) -> list[tuple[str, str]]:
+    """(text, metadata) of each row of the table, in the order of their rowids."""
+    return [(row[0], row[1]) for row in connection.execute(f"SELECT text, metadata FROM {table} ORDER BY rowid")]
+
+
+def count_rows(connection: Any, table: str) -> int:
+    """The number of rows of the table."""
+    count: int = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+    return count

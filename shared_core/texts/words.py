@@ -185,7 +185,7 @@ def bare_word(word: str) -> str:
     for c in unicodedata.normalize("NFD", word):
         if not unicodedata.combining(c):
             base = c
-        elif base.isascii() or "\u0370" <= base <= "\u03ff" or (base, c) == ("е", "\u0308"):
+        elif (base and base.isascii()) or "\u0370" <= base <= "\u03ff" or (base, c) == ("е", "\u0308"):
             continue
         letters.append(c)
     return unicodedata.normalize("NFC", "".join(letters)).translate(_STROKES)
@@ -193,10 +193,15 @@ def bare_word(word: str) -> str:
 
 def find_accented(texts: Iterable[Text]) -> dict[str, str]:
     """For each word without accents its accented form in the texts; none for a word with several, as in Vietnamese."""
-    forms = defaultdict(set)
-    for term in set().union(*(text.accented for text in texts if not text.text.isascii())):
-        forms[bare_word(term)].add(term)
-    return {bare: accented.pop() for bare, accented in forms.items() if len(accented) == 1}
+    return find_accented_forms(set().union(*(text.accented for text in texts if not text.text.isascii())))
+
+
+def find_accented_forms(accented: Iterable[str]) -> dict[str, str]:
+    """:func:`find_accented` for different words that have accents."""
+    forms = defaultdict(list)
+    for word in accented:
+        forms[bare_word(word)].append(word)
+    return {bare: words[0] for bare, words in forms.items() if len(words) == 1}
 
 
 def space_words(text: str) -> str:

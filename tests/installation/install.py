@@ -14,11 +14,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 USES = Path(__file__).with_name("uses.py")
 # Each extra alone, with the first Python; "bare" is the install without an extra.
-LIGHT = ("bare", "langchain", "llamaindex", "faiss", "openai", "kernel", "fast", "eval", "batch", "ray")
+LIGHT = ("bare", "langchain", "llamaindex", "faiss", "openai", "kernel", "fast", "words", "eval", "batch", "ray")
 # These bring PyTorch.
 HEAVY = ("huggingface", "compare", "train", "all")
 # With the other Pythons: bare, and these extras in one environment.
-TOGETHER = "langchain,llamaindex,faiss,openai,kernel,fast,batch"
+TOGETHER = "langchain,llamaindex,faiss,openai,kernel,fast,words,batch"
 # What a user of the extra imports first; else `import setselect`.
 IMPORTS = {"langchain": "langchain_setselect", "llamaindex": "llamaindex_setselect"}
 

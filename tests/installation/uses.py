@@ -107,6 +107,15 @@ def fast() -> None:
     assert len(core.select_many(rows[:5], np.broadcast_to(rows, (5, 40, 8)), k=3).indices) == 5
 
 
+def words() -> None:
+    from shared_core.retrieval.word_search import ItemKind, WordSearch
+
+    search = WordSearch(
+        ItemKind("texts", str, hash, str, str, str), ["red lamp"] + [f"fuse {i}" for i in range(20_000)]
+    )
+    assert search.search("A lamp", 5)[0][0] == "red lamp"
+
+
 def _files(folder: Path) -> list[object]:
     documents, queries = folder / "documents.jsonl", folder / "queries.jsonl"
     texts = {"fft": "The discrete Fourier transform", "pad": "Pad an array with zeros", "sort": "Sort an array"}
@@ -185,7 +194,7 @@ def ray() -> None:
 
 
 USES = {use.__name__: use for use in (
-    bare, langchain, llamaindex, faiss, huggingface, openai, kernel, fast, eval, compare, train, batch, ray,
+    bare, langchain, llamaindex, faiss, huggingface, openai, kernel, fast, words, eval, compare, train, batch, ray,
 )}  # fmt: skip
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
 """Hybrid search and other rankings as settings of a comparison, against BM25 and rank fusion by loops."""
 
-import math
 import re
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,8 +12,9 @@ from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import SearchResult, judge
 from shared_core.evaluation.results import Comparison
-from shared_core.evaluation.search import WordIndex, fuse_rankings
+from shared_core.evaluation.search import fuse_rankings
 from shared_core.evaluation.settings import named
+from tests import oracles
 from tests.embedding import corpus, embed
 
 STOP_WORDS = {"a", "and", "the", "of", "in", "is", "with", "for", "it", "to", "was", "at", "by", "on", "that", "as"}
@@ -29,19 +28,10 @@ def split(text: str) -> list[str]:
 
 
 def bm25(question: str, texts: list[str]) -> list[int]:
-    """The rows with a word of the question by BM25 as Lucene has it, with k1 = 1.5 and b = 0.75."""
-    words = [split(text) for text in texts]
-    mean = sum(map(len, words)) / len(words)
-    scores: dict[int, float] = {}
-    for row, of_text in enumerate(words):
-        for word in split(question):
-            inside, f = sum(word in other for other in words), Counter(of_text)[word]
-            if f:
-                idf = math.log(1 + (len(words) - inside + 0.5) / (inside + 0.5))
-                saturated = f / (f + 1.5 * (1 - 0.75 + 0.75 * len(of_text) / mean))
-                scores[row] = scores.get(row, 0) + idf * saturated
+    """The rows with a word of the question, the best first."""
     # bm25s has single precision.
-    return sorted(scores, key=lambda row: (-round(scores[row], 5), row))
+    scores = oracles.bm25(split(question), [split(text) for text in texts]).round(5)
+    return [row for row in np.argsort(-scores, kind="stable").tolist() if scores[row] > 0]
 
 
 def fused(question: str, fetch_k: int) -> list[int]:
@@ -56,20 +46,6 @@ def fused(question: str, fetch_k: int) -> list[int]:
 
 def hybrid(found: Comparison) -> int:
     return [setting.label for setting in found.settings].index("hybrid search")
-
-
-def test_the_index_ranks_by_bm25_in_lower_case_without_stop_words_and_stemming() -> None:
-    index = WordIndex(TEXTS)
-    for question in QUESTIONS:
-        assert index.best_rows(question, 7).tolist() == bm25(question, TEXTS)[:7]
-        assert index.best_rows(question, len(TEXTS)).tolist() == bm25(question, TEXTS)
-    assert index.best_rows("the zyzzyva", 5).tolist() == []
-    # "loaf" is another word than "loaves", equal texts keep their order, and Chinese has no spaces.
-    some = WordIndex(["loaves", "a loaf", "A loaf", "the", "北京大学在北京"])
-    assert some.best_rows("Loaf!", 5).tolist() == [1, 2]
-    assert some.best_rows("Loaf!", 1).tolist() == [1]
-    assert some.best_rows("北京", 5).tolist() == [4]
-    assert WordIndex(["the", "a"]).best_rows("the", 2).tolist() == []
 
 
 def test_rank_fusion_by_hand() -> None:

@@ -22,7 +22,7 @@ from shared_core.evaluation.sub_questions import with_merged_lists
 
 @pytest.mark.parametrize(
     ("setting", "selector", "keep_duplicates"),
-    [(*one, False) for one in sweep() if not one[0].keyword_search]
+    [(*one, False) for one in sweep()]
     + [(*named("vrsd", refine=True), True), (*named("mmr", max_per_source=2, budget=18), False)]
     + [(*named("similarity", drop_near_duplicates=0.5, score_threshold=-1), False)],
 )
@@ -34,12 +34,13 @@ def test_the_lines_to_paste_run_and_select_with_the_setting(
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
     metadata = [{"source": str(i % 3)} for i in range(10)]
     store.add_texts([f"text {i}" for i in range(10)], metadata)
+    documents = [Text(entry["text"], id=name, metadata=entry["metadata"]) for name, entry in store.store.items()]
     nodes = [TextNode(text=f"text {i}", embedding=r.tolist(), metadata=metadata[i]) for i, r in enumerate(rows)]
     index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=4))
     words = {"question": "text 7", "texts": [f"text {i}" for i in range(1, 10)]}
     limits = {"sources": [one["source"] for one in metadata[1:]], "costs": [6] * 9}
     arrays = {"query": rows[0], "vectors": rows[1:], **words, **limits}
-    spaces: list[dict[str, Any]] = [{"store": store}, {"index": index}, arrays]
+    spaces: list[dict[str, Any]] = [{"store": store, "documents": documents}, {"index": index, "nodes": nodes}, arrays]
     for code, space in zip(lines.values(), spaces, strict=True):
         exec(code, space)
     assert list(lines) == ["LangChain", "LlamaIndex", "Arrays"]

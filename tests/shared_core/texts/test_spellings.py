@@ -7,8 +7,8 @@ import pytest
 from setselect import TopK, find_references, match_words
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import SearchResult, judge
-from shared_core.evaluation.search import WordIndex
 from shared_core.texts.names import find_names
+from shared_core.texts.word_index import WordIndex
 from shared_core.texts.words import Text
 from tests.shared_core.texts.spellings import KINDS, ROWS, Row
 
@@ -19,7 +19,7 @@ OTHER = "zzz"
 def test_every_reader_of_words_and_names_reads_the_same(kind: str, row: Row) -> None:
     texts = [row.text, OTHER]
     assert match_words(row.sought, texts).covered.any(axis=1).tolist() == [row.has, False]
-    assert WordIndex(texts).best_rows(row.sought, 2).tolist() == [0] * row.has
+    assert WordIndex(texts).best_rows(row.sought, 2)[0].tolist() == [0] * row.has
     # The measure "answers", and the words of the question that the report shows.
     query = Query("1", row.sought, answers=(row.sought,))
     documents = [Document(str(i), text) for i, text in enumerate(texts)]

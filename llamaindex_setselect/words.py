@@ -1,0 +1,274 @@
+"""A LlamaIndex retriever by words: BM25 over nodes in memory, or over those of an index or a vector store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from functools import partial
+from operator import attrgetter
+from os import PathLike
+from typing import Any, Self
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks.base import CallbackManager
+from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.storage.docstore.types import BaseDocumentStore
+from llama_index.core.storage.docstore.utils import doc_to_json, json_to_doc
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
+from llama_index.core.vector_stores.utils import build_metadata_filter_fn
+from typing_extensions import override
+
+from shared_core import InvalidParameterError
+from shared_core.retrieval.lookup import find_registered, refuse_unknown
+from shared_core.retrieval.values import check_items
+from shared_core.retrieval.word_search import ItemKind, Listing, WordSearch, check_integer
+
+from .stores import LISTINGS
+from .stores.reader import StoreListing
+
+_SETTINGS = ("similarity_top_k", "filters", "callback_manager", "object_map", "objects", "verbose")
+_RULE = "WordRetriever has its own rule of what a word is, the one by which setselect selects"
+# What users of LlamaIndex's BM25Retriever may pass.
+_REMEDIES = dict.fromkeys(("language", "stemmer", "skip_stemming", "token_pattern", "tokenizer"), _RULE)
+
+
+def _copy(node: BaseNode) -> BaseNode:
+    return node.model_copy(update={"metadata": deepcopy(node.metadata)})
+
+
+def _text(node: BaseNode) -> str:
+    return node.get_content(metadata_mode=MetadataMode.EMBED)
+
+
+_NODES: ItemKind[BaseNode] = ItemKind("setselect-nodes", _text, attrgetter("node_id"), _copy, doc_to_json, json_to_doc)
+
+
+class WordRetriever(BaseRetriever):
+    """Returns the nodes that fit the words of the question best, by BM25 (bm25s); scores are those of BM25.
+
+    It is for questions with names, error codes and identifiers, which a search by vector may rank low. Words are those
+    by which :class:`SetSelectIndexRetriever` selects: letters in any case, with or without accents, identifiers also by
+    their parts, Chinese, Japanese, Korean and Thai by pairs of characters, Markdown and HTML without their marks. There
+    is no stemming. Nodes without a word of the question are not returned, so there may be fewer than
+    ``similarity_top_k``. The text of a node is the one that is embedded, with its metadata.
+
+    Make one with :meth:`from_defaults`, :meth:`from_store` or :meth:`load`. The index is made at the first search
+    after a change. Any number of threads may search, while one adds nodes. You get copies of the nodes.
+
+    Parameters
+    ----------
+    words : WordSearch
+        The nodes with their index, which :meth:`from_defaults` makes.
+    similarity_top_k : int
+        The most nodes to return.
+    filters : MetadataFilters, optional
+        Which nodes may be returned.
+    callback_manager, object_map, objects, verbose
+        As for every LlamaIndex retriever.
+
+    Raises
+    ------
+    InvalidParameterError
+        ``similarity_top_k`` is below 1, or an argument is unknown.
+    InvalidInputError
+        What should be nodes is not; the message names the item.
+    ImportError
+        bm25s is missing (``pip install "setselect[words]"``).
+
+    Examples
+    --------
+    >>> from llama_index.core.schema import TextNode
+    >>> from llamaindex_setselect import WordRetriever
+    >>> nodes = [TextNode(text="Set max_retries to 3.", id_="a"), TextNode(text="Error E1234: no disk.", id_="b")]
+    >>> retriever = WordRetriever.from_defaults(nodes=nodes)
+    >>> [scored.node_id for scored in retriever.retrieve("What does e1234 mean?")]
+    ['b']
+    """
+
+    def __init__(
+        self,
+        words: WordSearch[BaseNode],
+        similarity_top_k: int = 25,
+        filters: MetadataFilters | None = None,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.words = words
+        self.similarity_top_k = check_integer(similarity_top_k, "similarity_top_k", 1)
+        self.filters = filters
+        super().__init__(callback_manager, object_map, objects, verbose)
+
+    @classmethod
+    def from_defaults(
+        cls,
+        index: VectorStoreIndex | None = None,
+        nodes: Sequence[BaseNode] | None = None,
+        docstore: BaseDocumentStore | None = None,
+        **settings: Any,
+    ) -> Self:
+        """A retriever over the nodes of an index, which follows it, or over copies of nodes or of those of a docstore.
+
+        Parameters
+        ----------
+        index, nodes, docstore
+            One of them; see :meth:`from_store` for ``index``. Of several nodes with the same id, the last one counts.
+        **settings
+            ``similarity_top_k``, ``filters``, ``callback_manager``, ``object_map``, ``objects``, ``verbose``.
+        """
+        if sum(source is not None for source in (index, nodes, docstore)) != 1:
+            raise InvalidParameterError("pass one of index=, nodes= and docstore=")
+        if index is not None:
+            return cls.from_store(index, **settings)
+        return cls._over(
+            WordSearch(_NODES, _check_nodes(nodes if docstore is None else docstore.docs.values())), settings
+        )
+
+    @classmethod
+    def from_store(cls, store: VectorStoreIndex | BasePydanticVectorStore, **settings: Any) -> Self:
+        """A retriever over the nodes of an index or of a vector store, which follows it.
+
+        The nodes are read at the first search, and again when their number has changed. After a change that keeps the
+        number, call :meth:`refresh`. Pickles contain the store, not the nodes.
+
+        Parameters
+        ----------
+        store : VectorStoreIndex or vector store
+            ``ChromaVectorStore``, ``DuckDBVectorStore``, ``LanceDBVectorStore``, ``PGVectorStore``, or an index over
+            one of them; or an index whose docstore has the nodes, as with ``SimpleVectorStore`` and FAISS.
+        **settings
+            As for :meth:`from_defaults`.
+
+        Raises
+        ------
+        InvalidParameterError
+            The nodes cannot be listed, or, at the first search, there are more than a million.
+        """
+        if not can_list(store):
+            inside = store.vector_store if isinstance(store, VectorStoreIndex) else store
+            remedy = "pass nodes= to WordRetriever.from_defaults" if inside.stores_text else "pass the index over it"
+            raise InvalidParameterError(
+                f"setselect cannot list the nodes of {type(inside).__name__}: {remedy}, or use the store's own search "
+                "by words as a retriever"
+            )
+        if isinstance(store, VectorStoreIndex):
+            settings = {"callback_manager": store._callback_manager, "object_map": store._object_map, **settings}
+        listing: Listing[BaseNode] = Listing(partial(_list, store), partial(_count, store))
+        return cls._over(WordSearch(_NODES, listing=listing), settings)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], **settings: Any) -> Self:
+        """A retriever over the nodes that :meth:`save` wrote.
+
+        Raises
+        ------
+        InvalidInputError
+            The file is damaged, of another kind, or of a newer version of setselect; the message names it.
+        FileNotFoundError
+            There is no such file.
+        """
+        return cls._over(WordSearch.load(path, _NODES), settings)
+
+    @classmethod
+    def _over(cls, words: WordSearch[BaseNode], settings: dict[str, Any]) -> Self:
+        refuse_unknown(cls.__name__, settings, _SETTINGS, _REMEDIES)
+        return cls(words, **settings)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the nodes and their index to a file in one step: it holds the old content or the new, whole.
+
+        Loading does not split the texts again, unless another version of setselect made the file. Nodes are written as
+        JSON, as LlamaIndex's docstores do.
+
+        Raises
+        ------
+        InvalidInputError
+            Metadata cannot be written as JSON; the message names the node.
+        """
+        self.words.save(path)
+
+    def add_nodes(self, nodes: Iterable[BaseNode]) -> None:
+        """Add copies of the nodes. One whose id is known replaces the earlier one.
+
+        Raises
+        ------
+        InvalidParameterError
+            The retriever follows an index or a store: add the nodes there.
+        """
+        self.words.add(_check_nodes(nodes))
+
+    def delete(self, node_ids: Iterable[str]) -> None:
+        """Delete the nodes with these ids; unknown ids are ignored. See :meth:`add_nodes`."""
+        self.words.delete(node_ids)
+
+    def refresh(self) -> None:
+        """Read the nodes from the index or store again at the next search, whatever their number is."""
+        self.words.refresh()
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __bool__(self) -> bool:
+        # A retriever without nodes is a retriever.
+        return True
+
+    @override
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        hits = self.words.search(
+            query_bundle.query_str, self.similarity_top_k, as_function(self.filters), "similarity_top_k"
+        )
+        return [NodeWithScore(node=node, score=score) for node, score in hits]
+
+    @override
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._retrieve, query_bundle)
+
+
+def can_list(store: VectorStoreIndex | BasePydanticVectorStore) -> bool:
+    """Whether :meth:`WordRetriever.from_store` can list the nodes of this index or store."""
+    return _in_docstore(store) or _listing(store)[0] is not None
+
+
+# Functions of a module, because entries of the table cannot be pickled.
+def _list(store: Any) -> Iterable[BaseNode]:
+    if _in_docstore(store):
+        # A docstore may also have nodes that are not in the index.
+        nodes: list[BaseNode] = store.docstore.get_nodes([*store.index_struct.nodes_dict.values()], raise_error=False)
+        return nodes
+    listing, inside = _listing(store)
+    assert listing is not None
+    return listing.nodes(inside)
+
+
+def _count(store: Any) -> int:
+    if _in_docstore(store):
+        return len(store.index_struct.nodes_dict)
+    listing, inside = _listing(store)
+    assert listing is not None
+    return listing.count(inside)
+
+
+def _in_docstore(store: Any) -> bool:
+    """Whether it is an index whose nodes are in its docstore; otherwise its vector store has them."""
+    return isinstance(store, VectorStoreIndex) and (not store.vector_store.stores_text or store._store_nodes_override)
+
+
+def _listing(store: Any) -> tuple[StoreListing | None, Any]:
+    """How the nodes of a vector store, or of that of an index, are listed; the vector store."""
+    inside = store.vector_store if isinstance(store, VectorStoreIndex) else store
+    return find_registered(LISTINGS, type(inside)), inside
+
+
+def as_function(filters: MetadataFilters | None) -> Callable[[BaseNode], bool] | None:
+    """The filters as a function of a node, by LlamaIndex's own rules."""
+    if filters is None:
+        return None
+    # LlamaIndex's function takes an id, and looks up the metadata.
+    return build_metadata_filter_fn(attrgetter("metadata"), filters)  # type: ignore[return-value]
+
+
+def _check_nodes(nodes: Any) -> list[BaseNode]:
+    return check_items(nodes, BaseNode, "Wrap a text as TextNode(text=text)")

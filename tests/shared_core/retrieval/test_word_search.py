@@ -1,0 +1,101 @@
+"""What is below both WordRetrievers, with strings in place of documents."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from shared_core.retrieval.word_search import ItemKind, Listing, WordSearch
+
+ROOT = Path(__file__).resolve().parents[3]
+STRINGS: ItemKind[str] = ItemKind("strings", str, str, str, str, str)
+WRITER = """
+import sys
+from tests.shared_core.retrieval.test_word_search import STRINGS, WordSearch
+path, n = sys.argv[1], int(sys.argv[2])
+search = WordSearch(STRINGS, [f"lamp {i}" for i in range(n)])
+for _ in range(15):
+    search.save(path)
+"""
+
+
+def test_two_processes_that_write_one_file_mix_nothing(tmp_path: Path) -> None:
+    path, seen = tmp_path / "words", set()
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(n)], cwd=ROOT) for n in (3, 400)]
+    while any(writer.poll() is None for writer in writers):
+        if path.exists():
+            loaded = WordSearch.load(path, STRINGS)
+            assert loaded.search(f"lamp {len(loaded) - 1}", 1)[0][0] == f"lamp {len(loaded) - 1}"
+            seen.add(len(loaded))
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert seen | {len(WordSearch.load(path, STRINGS))} <= {3, 400}
+    assert [each.name for each in tmp_path.iterdir()] == ["words"]
+
+
+class Store:
+    """A store that counts how often it is listed."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts, self.listed, self.down = list(texts), 0, False
+
+    def items(self) -> list[str]:
+        if self.down:
+            raise ConnectionError("the store is down")
+        self.listed += 1
+        return list(self.texts)
+
+    def search(self) -> WordSearch[str]:
+        return WordSearch(STRINGS, listing=Listing(self.items, lambda: len(self.texts)))
+
+
+def found(search: WordSearch[str], question: str) -> list[str]:
+    return [item for item, _ in search.search(question, 10)]
+
+
+def test_a_store_is_listed_at_the_first_search_and_when_its_number_changes() -> None:
+    store = Store("red lamp", "fuse")
+    search = store.search()
+    assert store.listed == 0
+    assert (found(search, "lamp"), found(search, "fuse"), len(search), store.listed) == (["red lamp"], ["fuse"], 2, 1)
+    store.texts = ["lamp of another colour"]
+    assert (found(search, "lamp"), store.listed) == (["lamp of another colour"], 2)
+    store.texts = []
+    assert (found(search, "lamp"), store.listed) == ([], 3)
+    search.refresh()
+    assert (len(search), store.listed) == (0, 4)
+
+
+def test_after_a_failure_of_the_store_the_next_search_tries_again() -> None:
+    store = Store("red lamp")
+    search = store.search()
+    assert found(search, "lamp") == ["red lamp"]
+    store.texts.append("blue lamp")
+    store.down = True
+    for _ in range(2):
+        with pytest.raises(ConnectionError, match="down"):
+            found(search, "lamp")
+    store.down = False
+    assert found(search, "blue") == ["blue lamp"]
+
+
+def test_threads_that_search_first_list_the_store_once() -> None:
+    store = Store(*(f"lamp {i}" for i in range(500)))
+    search, results = store.search(), list[list[str]]()
+    threads = [threading.Thread(target=lambda: results.append(found(search, "lamp"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.listed == 1
+    assert results == [[f"lamp {i}" for i in range(10)]] * 8
+
+
+def test_a_file_of_a_later_splitting_of_words_is_split_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "words"
+    WordSearch(STRINGS, ["red lamp", "blue fuse"]).save(path)
+    monkeypatch.setattr("shared_core.texts.word_index.version", lambda name: "0.0.1")
+    assert found(WordSearch.load(path, STRINGS), "fuse") == ["blue fuse"]

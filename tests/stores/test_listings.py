@@ -1,0 +1,118 @@
+"""The documents that WordRetriever lists are those that the store's own search returns, also after a change."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from langchain_core.documents import Document
+from llama_index.core import VectorStoreIndex
+from llama_index.core.schema import TextNode
+
+import langchain_setselect
+import llamaindex_setselect
+from setselect import InvalidParameterError
+from tests.stores.cases import chroma, duckdb, lancedb, local, postgres, qdrant, sqlite_vec
+from tests.stores.harness import (
+    QUERIES,
+    ROWS,
+    TABLE,
+    LangChainCase,
+    LlamaIndexCase,
+    TableEmbedding,
+    TableEmbeddings,
+    index_over,
+)
+
+MODULES = (local, chroma, lancedb, duckdb, sqlite_vec, postgres)
+# One kind of index stands for all: FAISS knows no texts.
+LANGCHAIN = [c for module in MODULES for c in module.LANGCHAIN if "FAISS" not in c.name or c.name == "FAISS flat, L2"]
+LLAMAINDEX = [c for module in MODULES for c in module.LLAMAINDEX if "FAISS" not in c.name or "flat, L2" in c.name]
+VECTOR = QUERIES["query 1"]
+NEW = "Error KB5034441: no disk"
+TABLE_WITH_NEW = {**TABLE, NEW: ROWS[3].vector}
+
+
+def in_order(documents: list[Document]) -> list[tuple[str, str | None, dict[str, Any]]]:
+    """What the documents hold, without what DuckDB's own search adds."""
+    held = [(document.page_content, document.id, dict(document.metadata)) for document in documents]
+    for _, _, metadata in held:
+        metadata.pop("_similarity_score", None)
+    return sorted(held, key=lambda row: row[0])
+
+
+@pytest.mark.parametrize("case", LANGCHAIN, ids=lambda case: case.name)
+async def test_the_documents_of_a_langchain_store(case: LangChainCase, tmp_path: Path) -> None:
+    with case.open(TableEmbeddings(TABLE_WITH_NEW), tmp_path) as store:
+        retriever = langchain_setselect.WordRetriever.from_store(store, k=300)
+        own = case.own(store, VECTOR, len(ROWS))
+        assert in_order(retriever.invoke("passages? a passage!")) == in_order(own)
+        assert len(retriever) == len(ROWS)
+        assert [document.page_content for document in retriever.invoke("17")] == ["passage 17"]
+        assert retriever.invoke("kb5034441") == []
+        store.add_texts([NEW], [{"colour": "red", "number": -1}])
+        assert [document.page_content for document in await retriever.ainvoke("kb5034441")] == [NEW]
+        if case.by_id:
+            store.delete([ROWS[17].id])
+            assert retriever.invoke("17") == []
+
+
+@pytest.mark.parametrize("case", LLAMAINDEX, ids=lambda case: case.name)
+async def test_the_nodes_of_a_llamaindex_store(case: LlamaIndexCase, tmp_path: Path) -> None:
+    with case.open(tmp_path) as store:
+        model = TableEmbedding(table=TABLE_WITH_NEW)
+        index = index_over(store, model)
+        every = index.as_retriever(similarity_top_k=len(ROWS)).retrieve("query 1")
+        own = {scored.node_id: (scored.metadata, scored.text) for scored in every}
+        assert len(own) == len(ROWS)
+        sources: list[Any] = [index]
+        if store.stores_text:
+            sources += [store, VectorStoreIndex.from_vector_store(store, model)]
+        retrievers = [llamaindex_setselect.WordRetriever.from_store(source, similarity_top_k=300) for source in sources]
+        for retriever in retrievers:
+            found = retriever.retrieve("passages? a passage!")
+            assert {scored.node_id: (scored.metadata, scored.text) for scored in found} == own
+            assert len(found) == len(retriever) == len(ROWS)
+            assert [scored.node_id for scored in retriever.retrieve("17")] == [ROWS[17].id]
+        index.insert_nodes([TextNode(text=NEW, id_=str(UUID(int=999)), embedding=ROWS[3].vector)])
+        for retriever in retrievers:
+            assert [scored.text for scored in await retriever.aretrieve("kb5034441")] == [NEW]
+
+
+def test_a_store_that_cannot_list_its_documents_says_what_to_pass(tmp_path: Path) -> None:
+    with (
+        qdrant.LANGCHAIN[0].open(TableEmbeddings(), tmp_path) as store,
+        pytest.raises(InvalidParameterError, match=r"QdrantVectorStore.*from_documents"),
+    ):
+        langchain_setselect.WordRetriever.from_store(store)
+    with qdrant.LLAMAINDEX[0].open(tmp_path) as nodes:
+        for source in (nodes, index_over(nodes)):
+            with pytest.raises(InvalidParameterError, match=r"QdrantVectorStore.*nodes="):
+                llamaindex_setselect.WordRetriever.from_store(source)
+    for case in local.LLAMAINDEX[:2]:
+        with case.open(tmp_path) as simple, pytest.raises(InvalidParameterError, match="pass the index"):
+            llamaindex_setselect.WordRetriever.from_store(simple)
+
+
+def test_a_pickle_over_a_store_holds_no_index_and_reads_the_store_again(tmp_path: Path) -> None:
+    with local.LANGCHAIN[0].open(TableEmbeddings(), tmp_path) as store:
+        retriever = langchain_setselect.WordRetriever.from_store(store, k=3)
+        before = len(pickle.dumps(retriever))
+        [found] = retriever.invoke("17")
+        assert len(pickle.dumps(retriever)) == before
+        assert pickle.loads(pickle.dumps(retriever)).invoke("17") == [found]
+    with local.LLAMAINDEX[0].open(tmp_path) as simple:
+        nodes = llamaindex_setselect.WordRetriever.from_store(index_over(simple))
+        [scored] = nodes.retrieve("17")
+        assert pickle.loads(pickle.dumps(nodes)).retrieve("17")[0].node_id == scored.node_id
+
+
+def test_a_change_that_keeps_the_number_is_seen_after_a_refresh(tmp_path: Path) -> None:
+    with local.LANGCHAIN[0].open(TableEmbeddings(TABLE_WITH_NEW), tmp_path) as store:
+        retriever = langchain_setselect.WordRetriever.from_store(store)
+        assert retriever.invoke("kb5034441") == []
+        store.add_texts([NEW], ids=[ROWS[17].id])
+        retriever.refresh()
+        assert [document.id for document in retriever.invoke("kb5034441")] == [ROWS[17].id]
+        assert retriever.invoke("17") == []

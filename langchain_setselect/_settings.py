@@ -94,12 +94,11 @@ class SelectionSettings(Settings):
             view=type(self)._view,
             refer_by_default=self._refer_by_default,
             told=told,
-            advice=self._check_extra_retrievers(call),
+            advice=self._check_searches(call),
         )
         return made, {**for_store, **more_for_store}
 
-    @staticmethod
-    def _check_extra_retrievers(call: Call) -> list[str]:
+    def _check_searches(self, call: Call) -> list[str]:
         """Refuse wrong ``extra_retrievers``, and give messages about others; the classes that have none do nothing."""
         return []
 

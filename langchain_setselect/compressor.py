@@ -83,7 +83,12 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
     vectorstore_kwargs: dict[str, Any] | None = None
     """The part of the store in which the vectors are looked up, such as Pinecone's ``namespace``."""
 
-    _remedies = MappingProxyType({"fetch_k": f"{NO_SEARCH}. {REMEDY}", "follow": NO_SEARCH})
+    _remedies = MappingProxyType(
+        {
+            "fetch_k": f"{NO_SEARCH}. {REMEDY}",
+            **dict.fromkeys(("follow", "keyword_search", "extra_retrievers", "extra_k"), NO_SEARCH),
+        }
+    )
 
     @property
     def vector_source(self) -> str:

@@ -22,7 +22,7 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import model_validator
 from typing_extensions import override
 
-from shared_core import VectorSourceError
+from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.extra import Extras, check_retrievers, name_retrievers
 from shared_core.retrieval.flow import Flow, Step, gather, run_flow, run_flow_async
@@ -48,6 +48,7 @@ from .vectors import (
     reader_of,
     search_and_embed,
 )
+from .words import WordRetriever, can_list, share_words
 
 EVENT = "setselect"
 
@@ -165,6 +166,27 @@ def _retrieve(retriever: Any, text: str, config: Any) -> Flow[list[Document]]:
     return check_items(found, Document, f"{_name_of(retriever)} must return documents")
 
 
+def _search_words(
+    words: WordRetriever, store: VectorStore, kwargs: dict[str, Any], k: int, config: Any, text: str
+) -> Flow[list[Document]]:
+    """The ``k`` best documents by words of those that the arguments of the search let in.
+
+    If the store cannot be asked for that, they are the ``k`` best of all.
+    """
+    reader, size = reader_of(store), k
+    while True:
+        found: list[Document] = yield Step(
+            partial(words.invoke, text, config, k=size), partial(words.ainvoke, text, config, k=size)
+        )
+        if not kwargs or reader is None or reader.passing is None:
+            return found
+        passing = yield Step(partial(reader.passing, store, [document.id for document in found], **kwargs))
+        admitted = [document for document in found if document.id in passing]
+        if len(admitted) >= k or len(found) < size or size >= reader.widest:
+            return admitted[:k]
+        size = min(4 * size, reader.widest)
+
+
 def _size_of(retriever: Any) -> int | None:
     """The most documents that a retriever returns; None if that is not known."""
     if isinstance(retriever, SetSelectRetriever):
@@ -193,9 +215,14 @@ class SearchSettings(SelectionSettings, Fetching):
         # The core, which knows no framework, declares it.
         extra_retrievers: Runnable[str, list[Document]] | Sequence[Runnable[str, list[Document]]] = ()
 
-    @staticmethod
     @override
-    def _check_extra_retrievers(call: Call) -> list[str]:
+    def _check_searches(self, call: Call) -> list[str]:
+        if call.keyword_search and not can_list(self.vectorstore):
+            raise InvalidParameterError(
+                f"keyword_search: setselect cannot list the documents of {type(self.vectorstore).__name__}. Pass the "
+                "store's own search by words as one of the extra_retrievers, or "
+                "WordRetriever.from_documents(documents)"
+            )
         return check_retrievers(
             call.extra_retrievers, lambda value: isinstance(value, Runnable), _size_of, "LangChain", call.extra_k
         )
@@ -229,9 +256,17 @@ class SearchSettings(SelectionSettings, Fetching):
             )
             return documents
 
+        settings, config = request.settings, {"callbacks": callbacks}
+        words = share_words(store) if settings.keyword_search else None
         retrievers = name_retrievers(
-            request.settings.extra_retrievers, _name_of, partial(_retrieve, config={"callbacks": callbacks})
+            settings.extra_retrievers,
+            _name_of,
+            partial(_retrieve, config=config),
+            None
+            if words is None
+            else partial(_search_words, WordRetriever(words=words), store, store_kwargs, settings.extra_k, config),
         )
+        keeps = reader is not None and (reader.fetch or reader.afetch) and reader.id_of is document_id
         selected = yield from search_and_select(
             request,
             self,
@@ -245,7 +280,12 @@ class SearchSettings(SelectionSettings, Fetching):
                 lambda ids: fetch_documents(store, model(), ids, filtered=bool(store_kwargs)),
                 None if reader is None else reader.widest,
                 lambda: self.vector_source,
-                Extras(retrievers, partial(look_up, store, store_kwargs), lambda: name_of_model(model()))
+                Extras(
+                    retrievers,
+                    partial(look_up, store, store_kwargs),
+                    lambda: name_of_model(model()),
+                    words.refresh if words is not None and keeps else None,
+                )
                 if retrievers
                 else None,
             ),
@@ -282,8 +322,8 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
         See :class:`SelectionSettings`.
     fetch_k
         How many candidates to select from; see :class:`Fetching`.
-    extra_retrievers, extra_k
-        Further retrievers, whose documents join the candidates; see :class:`Fetching`.
+    keyword_search, extra_retrievers, extra_k
+        A search by words, or further retrievers, whose documents join the candidates; see :class:`Fetching`.
     tags : list of str, optional
         As for ``as_retriever``: by default the names of the classes of the store and of its embeddings.
     **settings

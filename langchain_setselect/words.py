@@ -21,7 +21,7 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.lookup import find_registered, refuse_unknown
 from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import ItemKind, Listing, WordSearch, check_integer
+from shared_core.retrieval.word_search import ItemKind, Listing, WordSearch, check_integer, share_search
 from shared_core.texts.words import check_strings
 
 from .stores import LISTINGS
@@ -269,6 +269,11 @@ class WordRetriever(BaseRetriever):
 def can_list(store: VectorStore) -> bool:
     """Whether :meth:`WordRetriever.from_store` can list the documents of this store."""
     return find_registered(LISTINGS, type(store)) is not None
+
+
+def share_words(store: VectorStore) -> WordSearch[Document]:
+    """The search over the documents of a store that its retrievers share; :func:`can_list` has to be true."""
+    return share_search(store, _DOCUMENTS, _list, _count)
 
 
 # Functions of a module, because entries of the table cannot be pickled.

@@ -97,7 +97,12 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     """The part of the store in which the retriever in front searches: ``milvus_partition_names`` of Milvus,
     ``shard_identifier`` of Qdrant. Vectors are looked up there, by default in the whole store."""
 
-    _remedies = MappingProxyType({"fetch_k": f"{NO_SEARCH}. {REMEDY}", "follow": NO_SEARCH})
+    _remedies = MappingProxyType(
+        {
+            "fetch_k": f"{NO_SEARCH}. {REMEDY}",
+            **dict.fromkeys(("follow", "keyword_search", "extra_retrievers", "extra_k"), NO_SEARCH),
+        }
+    )
 
     @classmethod
     @override

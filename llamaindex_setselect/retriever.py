@@ -15,7 +15,6 @@ from llama_index.core.indices.vector_store.retrievers import VectorIndexRetrieve
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQueryMode
-from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 from pydantic import AfterValidator
 from typing_extensions import override
 
@@ -30,10 +29,12 @@ from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Call, Fetching
 from shared_core.retrieval.values import check_items
+from shared_core.retrieval.word_search import WordSearch
 
 from ._settings import SelectionSettings, embed_queries, finish, read_ids, read_vectors
 from .stores.faiss import takes_node_ids
 from .vectors import NodeVectors
+from .words import as_function, can_list, share_words
 
 P = ParamSpec("P")
 
@@ -100,6 +101,12 @@ class RetrieverSettings(SelectionSettings, Fetching):
         return NodeVectors.of(self._index, None, self.embed_model, self.vector_store_kwargs)
 
     def _over(self, index: VectorStoreIndex) -> Self:
+        if self.keyword_search and not can_list(index):
+            raise InvalidParameterError(
+                f"keyword_search: setselect cannot list the nodes of {type(index.vector_store).__name__}. Pass the "
+                "store's own search by words as one of the extra_retrievers, or "
+                "WordRetriever.from_defaults(nodes=nodes)"
+            )
         self._index = index
         return self
 
@@ -109,16 +116,15 @@ class RetrieverSettings(SelectionSettings, Fetching):
             raise InvalidParameterError(
                 "follow finds nodes by names, so their scores are not for the query: relevance='score' cannot be used"
             )
-        if self.extra_retrievers and self.relevance == "score":
+        if (self.extra_retrievers or self.keyword_search) and self.relevance == "score":
             raise InvalidParameterError(
-                "the scores of extra_retrievers and of the vector search cannot be compared: relevance='score' cannot "
-                "be used"
+                "the scores of the vector search and of another one (extra_retrievers, keyword_search) cannot be "
+                "compared: relevance='score' cannot be used"
             )
         return super()._make_request()
 
-    @staticmethod
     @override
-    def _check_extra_retrievers(call: Call) -> list[str]:
+    def _check_searches(self, call: Call) -> list[str]:
         return check_retrievers(
             call.extra_retrievers, lambda value: isinstance(value, BaseRetriever), _size_of, "LlamaIndex", call.extra_k
         )
@@ -139,6 +145,14 @@ def _find_extra(asked: QueryBundle, retriever: Any, text: str) -> Flow[list[Node
         bundle = dataclasses.replace(asked, embedding=None)
     found = yield Step(partial(retriever.retrieve, bundle), partial(retriever.aretrieve, bundle))
     return check_items(found, NodeWithScore, f"{type(retriever).__name__} must return nodes with scores")
+
+
+def _search_words(
+    words: WordSearch[BaseNode], k: int, passes: Callable[[BaseNode], bool | None], text: str
+) -> Flow[list[NodeWithScore]]:
+    """The ``k`` best nodes by words of those that may pass."""
+    hits = yield Step(partial(words.search, text, k, lambda node: passes(node) is not False))
+    return [NodeWithScore(node=node, score=score) for node, score in hits]
 
 
 # The fields that are arguments of each search.
@@ -180,8 +194,8 @@ class SetSelectIndexRetriever(BaseRetriever):
     ----------
     index : VectorStoreIndex
         Where the nodes are searched; the vectors are those that its vector store keeps.
-    extra_retrievers, extra_k
-        Further retrievers, whose nodes join the candidates; see :class:`Fetching`.
+    keyword_search, extra_retrievers, extra_k
+        A search by words, or further retrievers, whose nodes join the candidates; see :class:`Fetching`.
     top_n, fetch_k, **options
         See :class:`RetrieverSettings` and :class:`Settings`. They can be changed between calls:
         ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
@@ -266,8 +280,20 @@ class SetSelectIndexRetriever(BaseRetriever):
 
     def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
         vectors, retriever = settings._vectors, cache(self._retriever)
-        given = settings._request.settings.extra_retrievers
-        retrievers = name_retrievers(given, lambda one: type(one).__name__, partial(_find_extra, asked))
+        call = settings._request.settings
+        words = share_words(self._index) if call.keyword_search else None
+        retrievers = name_retrievers(
+            call.extra_retrievers,
+            lambda one: type(one).__name__,
+            partial(_find_extra, asked),
+            None if words is None else partial(_search_words, words, call.extra_k, self._make_filter()),
+        )
+        extras = Extras(
+            retrievers,
+            partial(self._look_up, vectors),
+            lambda: vectors.model_name,
+            None if words is None or vectors.reader is None else words.refresh,
+        )
 
         def before(k: int) -> Flow[list[NodeWithScore]]:
             nodes: list[NodeWithScore] = yield Step(
@@ -288,7 +314,7 @@ class SetSelectIndexRetriever(BaseRetriever):
             partial(self._fetch, vectors),
             None if vectors.reader is None else vectors.reader.widest,
             lambda: vectors.words,
-            Extras(retrievers, partial(self._look_up, vectors), lambda: vectors.model_name) if retrievers else None,
+            extras if retrievers else None,
         )
 
     def _look_up(
@@ -299,23 +325,29 @@ class SetSelectIndexRetriever(BaseRetriever):
         arguments = settings.vector_store_kwargs or {}
         # Of other arguments, and of nodes outside the part of the store that is searched, it is not known.
         in_part = vectors.reader is not None and arguments.keys() <= {*vectors.reader.scope}
-        by_id = {scored.node.node_id: scored.node.metadata for scored in nodes}
-        passes = build_metadata_filter_fn(by_id.__getitem__, settings.filters)
+        passes = self._make_filter()
 
         def admits(node: BaseNode, vector: Any) -> bool | None:
+            passed = passes(node)
+            return passed if not passed or not arguments or (in_part and vector is not None) else None
+
+        return KnownItems(ids, known, [admits(one.node, vector) for one, vector in zip(nodes, known, strict=True)])
+
+    def _make_filter(self) -> Callable[[BaseNode], bool | None]:
+        """Whether a node is in the part of the index that is searched; None if that is not known."""
+        settings, of_filters = self._settings, as_function(self._settings.filters)
+
+        def passes(node: BaseNode) -> bool | None:
             if settings.node_ids is not None and node.node_id not in settings.node_ids:
                 return False
             if settings.doc_ids is not None and node.ref_doc_id not in settings.doc_ids:
                 return False
             # Nested filters, and values of another type than the filter's.
             with suppress(TypeError, ValueError):
-                if not passes(node.node_id):
-                    return False
-                if not arguments or (in_part and vector is not None):
-                    return True
+                return of_filters is None or of_filters(node)
             return None
 
-        return KnownItems(ids, known, [admits(one.node, vector) for one, vector in zip(nodes, known, strict=True)])
+        return passes
 
     def _check_length(self, query: list[float]) -> list[float]:
         """``query`` if it is as long as the stored vectors, where their length is known before the search."""

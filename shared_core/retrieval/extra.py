@@ -11,7 +11,7 @@ from .._validation import quoted
 from ..errors import InvalidParameterError
 from ..selection.sizes import share_fetch_k
 from .flow import Flow, together
-from .pool import FOLLOW, VECTOR_SEARCH, ExtraSearch, Pool, drop_ambiguous, unite
+from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Pool, drop_ambiguous, unite
 from .question import EmbeddedQuery
 from .telling import log_failure, warn_of_embedding, warn_of_failure, warn_of_unknown_filter
 
@@ -48,6 +48,8 @@ class Extras(NamedTuple):
     look_up: Callable[[Sequence[Any], Sequence[Hashable]], Flow[KnownItems]]
     # The name of the model that embeds texts; empty if it keeps the vectors of texts that it has embedded.
     model: Callable[[], str]
+    # Called if the keyword search finds documents that are not in the store any more. None if that cannot be known.
+    refresh: Callable[[], None] | None = None
 
 
 class Answer(NamedTuple):
@@ -94,14 +96,19 @@ def check_retrievers(
 
 
 def name_retrievers(
-    retrievers: Sequence[Any], name_of: Callable[[Any], str], retrieve: Callable[[Any, str], Flow[Sequence[Any]]]
+    retrievers: Sequence[Any],
+    name_of: Callable[[Any], str],
+    retrieve: Callable[[Any, str], Flow[Sequence[Any]]],
+    search_words: Callable[[str], Flow[Sequence[Any]]] | None,
 ) -> list[ExtraRetriever]:
-    """The retrievers with their names, of which no two are the same."""
+    """The retrievers with their names, of which no two are the same; ``search_words`` is that of ``keyword_search``."""
     named: dict[str, ExtraRetriever] = {}
+    if search_words is not None:
+        named[KEYWORD_SEARCH] = ExtraRetriever(KEYWORD_SEARCH, search_words)
     for retriever in retrievers:
         first = name = name_of(retriever)
         number = 1
-        while name in named or name in (VECTOR_SEARCH, FOLLOW):
+        while name in named or name in (VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW):
             number += 1
             name = f"{first} {number}"
         named[name] = ExtraRetriever(name, partial(retrieve, retriever))
@@ -131,6 +138,9 @@ def _ask(owner: Settings, retriever: ExtraRetriever, queries: Sequence[EmbeddedQ
 def _ask_once(owner: Settings, retriever: ExtraRetriever, text: str) -> Flow[tuple[Sequence[Any], str | None]]:
     try:
         return (yield from retriever.retrieve(text)), None
+    # Every call would fail: the store holds too many documents for a keyword search, for example.
+    except InvalidParameterError:
+        raise
     # A retriever may raise anything, and the vector search has its candidates nevertheless.
     except Exception as failure:
         log_failure(retriever.name)
@@ -167,6 +177,12 @@ def read_answers(
         known = yield from extras.look_up(united.items[first:], united.ids[first:])
         united = united._replace(ids=[*united.ids[:first], *known.ids])
         left_out = [row for row, admitted in zip(new, known.admitted, strict=True) if not admitted]
+        if extras.refresh is not None:
+            # The index of words may be older than the store.
+            deleted = [row for row in new if searches[row] == (KEYWORD_SEARCH,) and known.vectors[row - first] is None]
+            if deleted:
+                extras.refresh()
+                left_out = sorted({*left_out, *deleted})
         unknown = sum(admitted is None for admitted in known.admitted)
         if unknown:
             warn_of_unknown_filter(owner, unknown, [answer.name for answer in answers])

@@ -15,7 +15,7 @@ from ..selectors.selection import Selection
 from ..texts import Texts
 
 # The names of our searches among those that found an item.
-VECTOR_SEARCH, FOLLOW = "vector search", "follow"
+VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW = "vector search", "keyword search", "follow"
 
 
 class Pool(NamedTuple):

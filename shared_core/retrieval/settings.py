@@ -320,9 +320,19 @@ class Fetching(BaseModel):
     warning, each error is in the log, and the event names it. With a filter of the store, a document that the vector
     search did not find joins only if it is known that the filter lets it in; see the page on keyword search."""
 
+    keyword_search: bool = False
+    """Search the documents of the store by words (BM25) too. The ``extra_k`` best ones join the candidates, as those of
+    an extra retriever do; in events the search is called ``"keyword search"``. They are among the documents that the
+    filter of the search lets in, where that is known.
+
+    The documents are read from the store at the first search, and again when the store counts another number of them.
+    All retrievers over one store object share the index, which is not pickled. It needs the extra ``words``, and a
+    store whose documents can be listed: see :meth:`WordRetriever.from_store`. For another store pass its own search by
+    words as one of the ``extra_retrievers``."""
+
     extra_k: Positive = DEFAULT_EXTRA_K
-    """How many documents of each of the ``extra_retrievers`` join the candidates. The retriever's own number (``k``,
-    ``similarity_top_k``) has to be as high."""
+    """How many documents of each of the ``extra_retrievers``, and of ``keyword_search``, join the candidates. The
+    retriever's own number (``k``, ``similarity_top_k``) has to be as high."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 

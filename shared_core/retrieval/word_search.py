@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -28,6 +29,11 @@ FORMAT_VERSION = 1
 SHOWN_FROM = 20_000
 # The most documents that are read out of a store. Splitting more takes minutes, and holding them gigabytes.
 MOST = 1_000_000
+
+
+# The searches that ``share_search`` made, by the id of the store.
+_SHARED: dict[int, WordSearch[Any]] = {}
+_SHARING = Lock()
 
 
 class ItemKind(NamedTuple, Generic[Item]):
@@ -190,6 +196,19 @@ class WordSearch(Generic[Item]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=RLock())
+
+
+def share_search(
+    store: Any, kind: ItemKind[Item], items: Callable[[Any], Iterable[Item]], count: Callable[[Any], int]
+) -> WordSearch[Item]:
+    """The search over the documents of a store that all who call this share. It lives as long as the store does."""
+    with _SHARING:
+        if id(store) not in _SHARED:
+            of_store = weakref.ref(store)
+            listing = Listing(lambda: items(of_store()), lambda: count(of_store()))
+            _SHARED[id(store)] = WordSearch(kind, listing=listing)
+            weakref.finalize(store, _SHARED.pop, id(store), None)
+        return _SHARED[id(store)]
 
 
 def _track(texts: Sequence[str]) -> Iterable[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,19 @@ from langchain_core.vectorstores import VectorStore
 from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidParameterError, VectorSourceError
-from shared_core.evaluation.compare import check_options, compare_candidates
+from shared_core.evaluation.compare import check_options, compare_candidates, searches_words
 from shared_core.evaluation.corpus import Query
 from shared_core.evaluation.judging import SearchResult, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.names import read_titles
 from shared_core.retrieval.question import EmbeddedQuery
-from shared_core.retrieval.search import search_together
+from shared_core.retrieval.search import search_with_words
+from shared_core.selection.sizes import DEFAULT_EXTRA_K
 from shared_core.signals.embedding_models import as_embeddings, fingerprint
 
-from .retriever import search_store
-from .vectors import reader_of
+from .retriever import SetSelectRetriever
+from .words import can_index
 
 
 def compare_store(
@@ -39,6 +39,9 @@ def compare_store(
     **options: Any,
 ) -> Comparison:
     """Compare all methods on the candidates that a vector store finds, with the vectors that it keeps.
+
+    If the documents of the store can be listed, a setting with ``keyword_search`` selects from those, too, that a
+    search by words finds: see :meth:`WordRetriever.from_store`.
 
     Parameters
     ----------
@@ -86,20 +89,33 @@ def compare_store(
             "that filled the store"
         )
 
-    search = partial(search_store, store, reader_of(store), embedding, dict(search_kwargs or {}))
+    more = dict(search_kwargs or {})
+    words = searches_words(options.get("settings")) and can_index(store)
+    retriever = SetSelectRetriever(
+        vectorstore=store, embeddings=embedding, k=max(sizes), fetch_k=fetch_k, keyword_search=words
+    )
+    searching = retriever._store(retriever._configured[0], "", more)
 
     def candidates_of(query: Query) -> SearchResult:
         texts = list(query.questions)
         source = f"{type(embedding).__name__}.embed_query"
         vectors = as_embeddings(list(map(embedding.embed_query, texts)), texts, source, np.float64)
         queries = [EmbeddedQuery(v, None, v.tolist(), text) for v, text in zip(vectors, texts, strict=True)]
-        pool = run_flow(search_together(queries, search, fetch_k, max(sizes))).with_array()
+        found = search_with_words(retriever, queries, searching, fetch_k, DEFAULT_EXTRA_K, max(sizes))
+        pool, candidates, by_words = run_flow(found)
+        pool = pool.with_array()
         titles = read_titles(pool.items, None, body=pool.body)
         rows = [
             (None if i is None else str(i), d.page_content, title, d.metadata)
             for i, d, title in zip(pool.ids, pool.items, titles, strict=True)
         ]
-        return SearchResult(vectors if query.sub_questions else vectors[0], found_documents(rows), pool.vectors)
+        return SearchResult(
+            vectors if query.sub_questions else vectors[0],
+            found_documents(rows),
+            pool.vectors,
+            candidates=candidates,
+            by_words=by_words,
+        )
 
     name = model or _model_name(embedding)
     return compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=name, **options)

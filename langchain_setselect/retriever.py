@@ -242,6 +242,26 @@ class SearchSettings(SelectionSettings, Fetching):
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Flow[ItemSelection]:
         store, reader = self.vectorstore, reader_of(self.vectorstore)
+        selected = yield from search_and_select(
+            request,
+            self,
+            question,
+            embed_queries(request, lambda: self.embeddings or store.embeddings, store, question, callbacks),
+            self._store(request, question, store_kwargs, callbacks),
+        )
+        if reader is None or reader.id_of is not document_id or all(document.id for document in selected.items):
+            return selected
+        # A FAISS store of an earlier version holds documents without ids. It knows their ids, which ``shown`` needs.
+        items = [
+            document if document.id or not name else document.model_copy(update={"id": name})
+            for document, name in zip(selected.items, selected.ids, strict=True)
+        ]
+        return selected._replace(items=items)
+
+    def _store(
+        self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
+    ) -> Store:
+        store, reader = self.vectorstore, reader_of(self.vectorstore)
         store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
 
         # The selection in shadow reads it where an error is caught.
@@ -267,37 +287,23 @@ class SearchSettings(SelectionSettings, Fetching):
             else partial(_search_words, WordRetriever(words=words), store, store_kwargs, settings.extra_k, config),
         )
         keeps = reader is not None and (reader.fetch or reader.afetch) and reader.id_of is document_id
-        selected = yield from search_and_select(
-            request,
-            self,
-            question,
-            embed_queries(request, model, store, question, callbacks),
-            Store(
-                lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),
-                before,
-                partial(read_ids, store, reader),
-                lambda texts: embed_texts(model(), texts),
-                lambda ids: fetch_documents(store, model(), ids, filtered=bool(store_kwargs)),
-                None if reader is None else reader.widest,
-                lambda: self.vector_source,
-                Extras(
-                    retrievers,
-                    partial(look_up, store, store_kwargs),
-                    lambda: name_of_model(model()),
-                    words.refresh if words is not None and keeps else None,
-                )
-                if retrievers
-                else None,
-            ),
+        return Store(
+            lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),
+            before,
+            partial(read_ids, store, reader),
+            lambda texts: embed_texts(model(), texts),
+            lambda ids: fetch_documents(store, model(), ids, filtered=bool(store_kwargs)),
+            None if reader is None else reader.widest,
+            lambda: self.vector_source,
+            Extras(
+                retrievers,
+                partial(look_up, store, store_kwargs),
+                lambda: name_of_model(model()),
+                words.refresh if words is not None and keeps else None,
+            )
+            if retrievers
+            else None,
         )
-        if reader is None or reader.id_of is not document_id or all(document.id for document in selected.items):
-            return selected
-        # A FAISS store of an earlier version holds documents without ids. It knows their ids, which ``shown`` needs.
-        items = [
-            document if document.id or not name else document.model_copy(update={"id": name})
-            for document, name in zip(selected.items, selected.ids, strict=True)
-        ]
-        return selected._replace(items=items)
 
 
 class SetSelectRetriever(SearchSettings, VectorStoreRetriever):

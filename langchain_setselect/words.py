@@ -21,7 +21,7 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.lookup import find_registered, refuse_unknown
 from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import ItemKind, Listing, WordSearch, check_integer, share_search
+from shared_core.retrieval.word_search import ItemKind, Listing, WordSearch, check_integer, is_too_large, share_search
 from shared_core.texts.words import check_strings
 
 from .stores import LISTINGS
@@ -269,6 +269,11 @@ class WordRetriever(BaseRetriever):
 def can_list(store: VectorStore) -> bool:
     """Whether :meth:`WordRetriever.from_store` can list the documents of this store."""
     return find_registered(LISTINGS, type(store)) is not None
+
+
+def can_index(store: VectorStore) -> bool:
+    """Whether an index of words can be made over all documents: they can be listed, and they are not too many."""
+    return can_list(store) and not is_too_large(_count(store))
 
 
 def share_words(store: VectorStore) -> WordSearch[Document]:

@@ -10,17 +10,19 @@ from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from shared_core.evaluation.compare import check_options, compare_candidates
+from shared_core.evaluation.compare import check_options, compare_candidates, searches_words
 from shared_core.evaluation.corpus import Query, first_value
 from shared_core.evaluation.judging import SearchResult, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.names import read_titles
 from shared_core.retrieval.question import EmbeddedQuery
-from shared_core.retrieval.search import search_together
+from shared_core.retrieval.search import search_with_words
+from shared_core.selection.sizes import DEFAULT_EXTRA_K
 
 from .retriever import SetSelectIndexRetriever
 from .vectors import embed_as_queries
+from .words import can_index
 
 
 def compare_index(
@@ -35,6 +37,9 @@ def compare_index(
     **options: Any,
 ) -> Comparison:
     """Compare all methods on the candidates that an index finds, with the vectors that its store keeps.
+
+    If the nodes of the index can be listed, a setting with ``keyword_search`` selects from those, too, that a search by
+    words finds: see :meth:`WordRetriever.from_store`.
 
     Parameters
     ----------
@@ -78,10 +83,17 @@ def compare_index(
     # The retriever checks them too, but its messages call k top_n.
     sizes, fetch_k = check_options(k, fetch_k)
     most = max(sizes)
-    retriever = SetSelectIndexRetriever(index, top_n=most, fetch_k=fetch_k, filters=filters, embed_model=embed_model)
+    retriever = SetSelectIndexRetriever(
+        index,
+        top_n=most,
+        fetch_k=fetch_k,
+        filters=filters,
+        embed_model=embed_model,
+        keyword_search=searches_words(options.get("settings")) and can_index(index),
+    )
     embedding = retriever._settings._vectors.need_model("the queries")
 
-    search = retriever._store(retriever._settings, QueryBundle("")).search
+    searching = retriever._store(retriever._settings, QueryBundle(""))
 
     def candidates_of(query: Query) -> SearchResult:
         texts = list(query.questions)
@@ -90,7 +102,9 @@ def compare_index(
             EmbeddedQuery(v, None, retriever._check_length(v.tolist()), text)
             for v, text in zip(vectors, texts, strict=True)
         ]
-        pool = run_flow(search_together(queries, search, fetch_k, most)).with_array()
+        found = search_with_words(retriever._settings, queries, searching, fetch_k, DEFAULT_EXTRA_K, most)
+        pool, candidates, by_words = run_flow(found)
+        pool = pool.with_array()
         rows = [
             (
                 n.node_id,
@@ -106,6 +120,8 @@ def compare_index(
             pool.vectors,
             texts=list(map(pool.text, pool.items)),
             bodies=list(map(pool.body, pool.items)),
+            candidates=candidates,
+            by_words=by_words,
         )
 
     name = model or embedding.model_name

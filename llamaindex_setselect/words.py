@@ -23,7 +23,7 @@ from typing_extensions import override
 from shared_core import InvalidParameterError
 from shared_core.retrieval.lookup import find_registered, refuse_unknown
 from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import ItemKind, Listing, WordSearch, check_integer, share_search
+from shared_core.retrieval.word_search import ItemKind, Listing, WordSearch, check_integer, is_too_large, share_search
 
 from .stores import LISTINGS
 from .stores.reader import StoreListing
@@ -230,6 +230,11 @@ class WordRetriever(BaseRetriever):
 def can_list(store: VectorStoreIndex | BasePydanticVectorStore) -> bool:
     """Whether :meth:`WordRetriever.from_store` can list the nodes of this index or store."""
     return _in_docstore(store) or _listing(store)[0] is not None
+
+
+def can_index(store: VectorStoreIndex | BasePydanticVectorStore) -> bool:
+    """Whether an index of words can be made over all nodes: they can be listed, and they are not too many."""
+    return can_list(store) and not is_too_large(_count(store))
 
 
 def share_words(index: VectorStoreIndex) -> WordSearch[BaseNode]:

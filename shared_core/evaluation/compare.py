@@ -409,6 +409,11 @@ def check_options(
     return sizes, fetch_k
 
 
+def searches_words(settings: Settings | None) -> bool:
+    """Whether one of the settings (by default of those of the sweep) has ``keyword_search``."""
+    return any(as_adapted(selector).keyword_search for _, selector in _check_settings(settings))
+
+
 def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]:
     tried = sweep() if settings is None else list(settings)
     for _, selector in tried:

@@ -18,7 +18,7 @@ from ..texts.titles import HEAD, as_key
 from .extra import Extras, ask, read_answers
 from .flow import Flow, Step, together
 from .names import read_keys, read_links, read_titles
-from .pool import FOLLOW, VECTOR_SEARCH, ExtraSearch, ItemSelection, Pool, unite
+from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, ItemSelection, Pool, unite
 from .question import EmbeddedQuery
 from .request import Request
 from .shadow import in_shadow
@@ -110,13 +110,11 @@ def _search_and_select(
     joined: Pool | None = None
     reports: list[ExtraSearch] = []
     while fetch_k is not None:
-        searching = search_together(queries, store.search, fetch_k, least)
         if extras is None or joined is not None:
-            pool = yield from searching
+            pool = yield from search_together(queries, store.search, fetch_k, least)
         else:
-            asking: list[Flow[Any]] = [*ask(owner, extras, queries, request.settings.extra_k, least)]
-            pool, *answers = yield from together([searching, *asking])
-            joined, reports = yield from read_answers(owner, pool, answers, extras, store.read_ids, store.embed)
+            extra_k = request.settings.extra_k
+            pool, joined, reports = yield from search_beside(owner, queries, store, extras, fetch_k, extra_k, least)
         if joined is not None:
             pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
         selected: ItemSelection = yield Step(partial(request.select, pool, queries))
@@ -145,6 +143,38 @@ def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: i
         exhausted=all(pool.exhausted for pool in pools),
         without_vector=[name for pool in pools for name in pool.without_vector],
     ).check_vectors()
+
+
+def search_beside(
+    owner: Settings,
+    queries: Sequence[EmbeddedQuery],
+    store: Store,
+    extras: Extras,
+    fetch_k: int,
+    extra_k: int,
+    least: int | None,
+) -> Flow[tuple[Pool, Pool, list[ExtraSearch]]]:
+    """What the vector search finds; what the extra retrievers find; and what happened to each of them."""
+    asking: list[Flow[Any]] = [*ask(owner, extras, queries, extra_k, least)]
+    pool, *answers = yield from together([search_together(queries, store.search, fetch_k, least), *asking])
+    joined, reports = yield from read_answers(owner, pool, answers, extras, store.read_ids, store.embed)
+    return pool, joined, reports
+
+
+def search_with_words(
+    owner: Settings, queries: Sequence[EmbeddedQuery], store: Store, fetch_k: int, extra_k: int, least: int
+) -> Flow[tuple[Pool, int, list[int] | None]]:
+    """For a comparison: the candidates, how many the vector search found, and the rows that a keyword search found.
+
+    The rows are None if the ``store`` has no keyword search.
+    """
+    if store.extras is None:
+        pool = yield from search_together(queries, store.search, fetch_k, least)
+        return pool, len(pool.items), None
+    pool, joined, _ = yield from search_beside(owner, queries, store, store.extras, fetch_k, extra_k, least)
+    united, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
+    rows = [row for row, names in enumerate(united.searches or ()) if KEYWORD_SEARCH in names]
+    return united, len(pool.items), rows
 
 
 def _wider(selected: ItemSelection, widest: int | None) -> int | None:

@@ -157,7 +157,7 @@ class WordSearch(Generic[Item]):
             state, items, counted = self._state, self._state.items, None
             if self.listing is not None:
                 counted = self.listing.count()
-                if counted > MOST:
+                if is_too_large(counted):
                     raise InvalidParameterError(
                         f"the store holds {counted} documents, and an index is made over at most {MOST}: use the word "
                         "search of the store itself, or make a WordRetriever from those documents that matter"
@@ -196,6 +196,11 @@ class WordSearch(Generic[Item]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=RLock())
+
+
+def is_too_large(count: int) -> bool:
+    """Whether an index over so many documents of a store is refused."""
+    return count > MOST
 
 
 def share_search(

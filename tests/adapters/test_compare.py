@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from llama_index.core.schema import MetadataMode, NodeWithScore
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from langchain_setselect import compare_store
@@ -20,9 +21,23 @@ from llamaindex_setselect import compare_index
 from setselect import InvalidParameterError, compare, named
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.results import Comparison
+from shared_core.retrieval import word_search
 from shared_core.retrieval.names import read_title
 from shared_core.selection.sizes import share_fetch_k
-from tests.adapters.bindings import EXAMPLES, QUERY, RETRIEVERS, ROWS, SUBJECTS, Row, Subject, numbers, over, unit
+from shared_core.texts.word_index import WordIndex
+from tests.adapters.bindings import (
+    EXAMPLES,
+    QUERY,
+    RETRIEVERS,
+    ROWS,
+    SUBJECTS,
+    Row,
+    Subject,
+    _node,
+    numbers,
+    over,
+    unit,
+)
 from tests.embedding import DIMENSION, TOPICS, TRAITS, embed
 
 # The seeds of the cases. In these each rule of the copies decides a selection.
@@ -68,6 +83,11 @@ def draw_case(seed: int) -> Case:
     scores = {row.id: float(score) for row, score in zip(rows, rng.normal(size=len(rows)), strict=True)}
     queries = [Query(text, text, sub_questions=parts, scores=scores) for text, parts in QUESTIONS.items()]
     settings = [{"name": "similarity"}, *(_draw_setting(rng, limited=searches_all) for _ in range(SETTINGS))]
+    # Another generator, so that the cases are the same with and without it.
+    words = np.random.default_rng([seed, 1])
+    for setting in settings[1:]:
+        if words.random() < 0.4:
+            setting["keyword_search"] = True
     # The questions share it.
     fetch_k = 3 * len(rows) + 1 if searches_all else int(rng.integers(18, len(rows)))
     return Case(rows, queries, settings, int(rng.integers(2, 6)), fetch_k, bool(rng.random() < 0.8))
@@ -167,6 +187,9 @@ def returned(subject: Subject, seed: int, query: Query, setting: dict[str, Any])
     """The ids of what a class returns for a query with a setting of ``named``."""
     case = draw_case(seed)
     given: dict[str, Any] = {"selector" if key == "name" else key: value for key, value in setting.items()}
+    with_words = given.get("keyword_search", False)
+    if not subject.searches:
+        given.pop("keyword_search", None)
     given |= {"k": case.k, "drop_duplicates": case.drop_duplicates, "queries": [*query.sub_questions]}
     if "relevance" in given:
         given["relevance"] = query.scores
@@ -177,16 +200,30 @@ def returned(subject: Subject, seed: int, query: Query, setting: dict[str, Any])
     if subject.searches:
         given["fetch_k"] = case.fetch_k
     made = subject.make(opened(subject.name.partition("'")[0], seed), **given)
-    return [f"doc-{number}" for number in numbers(subject.run(made, _found(case, query), query=query.text))]
+    rows = _found(subject, seed, query, with_words)
+    return [f"doc-{number}" for number in numbers(subject.run(made, rows, query=query.text))]
 
 
-def _found(case: Case, query: Query) -> list[Row]:
-    """What a search for the question and each sub-question finds."""
+def _found(subject: Subject, seed: int, query: Query, with_words: bool) -> list[Row]:
+    """What a search for the question and each sub-question finds, and a search by words too."""
+    case = draw_case(seed)
     texts = [query.text, *query.sub_questions]
     share = share_fetch_k(case.fetch_k, case.k, len(texts))
     vectors = np.array([row.vector for row in case.rows])
     searches = [np.argsort(-(vectors @ embed(text)), kind="stable")[:share] for text in texts]
+    if with_words:
+        each = 25 if len(texts) == 1 else share_fetch_k(25, case.k, len(texts))
+        index = _word_index(isinstance(subject.item(case.rows[0]), NodeWithScore), seed)
+        searches += [index.best_rows(text, each)[0] for text in texts]
     return [case.rows[row] for row in dict.fromkeys(np.concatenate(searches).tolist())]
+
+
+@functools.cache
+def _word_index(of_nodes: bool, seed: int) -> WordIndex:
+    """An index of what was embedded: in LlamaIndex some keys of the metadata, too."""
+    rows = draw_case(seed).rows
+    embedded = [_node(row).get_content(MetadataMode.EMBED) for row in rows] if of_nodes else [row.text for row in rows]
+    return WordIndex(embedded)
 
 
 def by_text(case: Case, ids: Sequence[str]) -> list[str]:
@@ -251,12 +288,11 @@ def test_a_store_is_compared_by_its_texts_and_vectors(subject: Subject) -> None:
     assert [[c.id for c in view.candidates] for view in found.queries] == [
         [c.id for c in view.candidates if not c.beyond] for view in expected.queries
     ]
-    # Keyword search, and hybrid search, the last setting, need the texts of the whole corpus.
-    compared = [at for at, setting in enumerate(expected.settings[:-1]) if not setting.keyword_search]
-    assert found.settings == tuple(expected.settings[at] for at in compared)
-    assert any("coverage keyword_search=True" in note for note in found.notes)
+    # Hybrid search is the last setting.
+    assert found.settings == expected.settings[:-1]
+    assert sum(setting.keyword_search for setting in found.settings) == 1
     for (at, key), estimate in found.values.items():
-        assert estimate.mean == pytest.approx(expected.values[compared[at], key].mean, abs=1e-6)
+        assert estimate.mean == pytest.approx(expected.values[at, key].mean, abs=1e-6)
     assert (found.title, found.corpus.model, found.corpus.documents) == ("A store", "words", None)
 
 
@@ -273,6 +309,21 @@ def test_the_filter_of_a_store_is_used_and_labels_come_from_the_metadata(subject
     assert not any(number % 2 for number in ids)
     # Documents about harbours have odd numbers, so no candidate covers them, which counts as a miss.
     assert {value.mean for (_, key), value in found.values.items() if key == "subtopic_recall"} == {0.5}
+
+
+@over(RETRIEVERS)
+def test_a_store_whose_texts_are_not_read_is_compared_without_keyword_search(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_search, "MOST", len(ROWS) - 1)
+    store, label = subject.corpus(), "coverage keyword_search=True"
+    found = compare_over(subject, store, [QUERY], k=4)
+    assert label not in [setting.label for setting in found.settings]
+    assert sum(label in note for note in found.notes) == 1
+    # No index is made for settings that do not use it.
+    fresh = subject.open(ROWS, subject.kinds[0])
+    compare_over(subject, fresh, [QUERY], k=4, settings=[named("similarity"), named("coverage")])
+    assert id(fresh) not in word_search._SHARED
 
 
 @over(RETRIEVERS)

@@ -96,7 +96,7 @@ SETTINGS = {
     **WEIGHTS, "relevance_scale": "rank", "relevance": "number", "quality": "number", "cover": "topic",
     "costs": "number", "prefer": "number", "drop_near_duplicates": 0.9, "drop_duplicates": True, "min_k": 3,
     "min_gain": 0.5, "title": "topic", "links": "topic", "follow": True, "perspective": str.upper,
-    "perspective_vector": "difference", "direction": "emphasize", "corpus": True,
+    "perspective_vector": "difference", "direction": "emphasize", "corpus": True, "extra_k": 20, "keyword_search": True,
 }  # fmt: skip
 ADAPTERS = [Interface(make_adapter(place), SETTINGS, silent=("costs",)) for place in (0, 1)]
 INTERFACES = {

@@ -16,8 +16,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from .._argument_names import argument_name
-from .._parsing import as_float, is_text
-from .._validation import as_plain, is_missing, quoted
+from .._parsing import is_text
+from .._validation import as_float, as_plain, is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from .reading import TEXT_SUFFIXES, RawRecord, as_records, read_records, unpacked
 

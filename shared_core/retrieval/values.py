@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from .._parsing import as_float
-from .._validation import as_optional, as_plain, as_ranks, is_missing, quoted
+from .._validation import as_float, as_optional, as_plain, as_ranks, is_missing, quoted
 from ..candidates import Parts, as_parts
 from ..errors import InvalidInputError, InvalidParameterError, warn
 

@@ -266,7 +266,7 @@ def as_query(
     if isinstance(subtopics, Mapping):
         # The rows of an Arrow table have the labels of all rows, with null where a row does not have the label.
         labels = [label for label, ids in subtopics.items() if not is_missing(ids)]
-        covered = {as_name(label, "subtopics"): read_names(subtopics, label) for label in labels}
+        covered = {_as_text(label, "subtopics"): read_names(subtopics, label) for label in labels}
     else:
         covered = dict.fromkeys(read_names(record, "subtopics"), ())
     root = first_value(record, ("root", "root_query"))

@@ -1,9 +1,10 @@
 """How many candidates to fetch: what the default selection finds among 20, 50, 100 and 200, and what they cost.
 
-What it finds is measured on the tasks of benchmarks/regimes.py with all-MiniLM-L6-v2. What it costs is measured on the
-abstracts of SciFact and their claims, through the stores of benchmarks/stores.py and both adapters with their defaults,
-on one BLAS thread. Stores are measured in the environment of this script and in .venv-stores (`make bench-stores`
-builds it); those that are missing are left out. A run takes about four minutes.
+The same numbers are measured with the 25 best texts by words beside the nearest ones. What it finds is measured on the
+tasks of benchmarks/regimes.py with all-MiniLM-L6-v2. What it costs is measured on the abstracts of SciFact and their
+claims, through the stores of benchmarks/stores.py and both adapters with their defaults, on one BLAS thread. Stores are
+measured in the environment of this script and in .venv-stores (`make bench-stores` builds it); those that are missing
+are left out. A run takes about ten minutes.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, Block, facts, is_there, parser, publish, say, table, take_turns
 from benchmarks.models import MINILM, PACKAGES, embed
-from benchmarks.regimes_tasks import REGIMES, SEED, Picks, Regime, development_half, embed_regime, nearest
+from benchmarks.regimes_tasks import COMPANIES, REGIMES, SEED, Picks, Regime, development_half, embed_regime, nearest
 from setselect import select
+from shared_core.selection.sizes import DEFAULT_EXTRA_K
+from shared_core.texts.word_index import WordIndex
 
 PAGE = "fetch_k.md"
 SIZES = (20, 50, 100, 200)
@@ -56,12 +59,12 @@ class Found(NamedTuple):
 
     development: np.ndarray
     similarity: np.ndarray  # (questions, KS)
-    default: np.ndarray  # (questions, SIZES, KS)
+    default: np.ndarray  # (2, questions, SIZES, KS): without and with candidates by words
 
-    def gains(self, development: bool) -> np.ndarray:
+    def gains(self, development: bool, by_words: bool = False) -> np.ndarray:
         """(SIZES, KS): points more than similarity, the mean of the questions of one half."""
         some = self.development == development
-        gains: np.ndarray = 100 * (self.default[some] - self.similarity[some, None]).mean(axis=0)
+        gains: np.ndarray = 100 * (self.default[int(by_words), some] - self.similarity[some, None]).mean(axis=0)
         return gains
 
 
@@ -76,17 +79,21 @@ def measure(regime: Regime) -> Found:
     found = Found(
         development_half(regime.cases),
         np.zeros((len(regime.cases), len(KS))),
-        np.zeros((len(regime.cases), len(SIZES), len(KS))),
+        np.zeros((2, len(regime.cases), len(SIZES), len(KS))),
     )
+    index = WordIndex(regime.texts)
     for number, (case, query) in enumerate(zip(regime.cases, queries, strict=True)):
         near = nearest(case, query, vectors, max(SIZES)).tolist()
         found.similarity[number] = [case.worth(near[:k]) for k in KS]
+        allowed = None if case.pool is None else set(case.pool.tolist()).__contains__
+        by_words = index.best_rows(case.question, DEFAULT_EXTRA_K, allowed)[0].tolist()
         for column, size in enumerate(SIZES):
-            rows = near[:size]
-            texts = [regime.texts[row] for row in rows]
-            # The default is greedy: the first k of a larger set are the set of k.
-            picks = [rows[i] for i in select_by_default(case.question, query, vectors[rows], texts, max(KS))]
-            found.default[number, column] = [case.worth(picks[:k]) for k in KS]
+            for more in (0, 1):
+                rows = list(dict.fromkeys([*near[:size], *by_words] if more else near[:size]))
+                texts = [regime.texts[row] for row in rows]
+                # The default is greedy: the first k of a larger set are the set of k.
+                picks = [rows[i] for i in select_by_default(case.question, query, vectors[rows], texts, max(KS))]
+                found.default[more, number, column] = [case.worth(picks[:k]) for k in KS]
     return found
 
 
@@ -163,9 +170,9 @@ def measure_costs(regime: Regime) -> list[Cost]:
 # --- the page -------------------------------------------------------------------------------------
 
 
-def means(found: dict[str, Found], development: bool) -> np.ndarray:
+def means(found: dict[str, Found], development: bool, by_words: bool = False) -> np.ndarray:
     """(SIZES, KS): the mean over the tasks."""
-    values: np.ndarray = np.mean([one.gains(development) for one in found.values()], axis=0)
+    values: np.ndarray = np.mean([one.gains(development, by_words) for one in found.values()], axis=0)
     return values
 
 
@@ -174,6 +181,13 @@ def summary_table(found: dict[str, Found], heading: str, development: bool) -> s
     values = means(found, development)
     rows = [[f"k = {k}", *(f"{value:+.1f}" for value in values[:, column])] for column, k in enumerate(KS)]
     rows.append(["**mean**", *(f"**{value:+.1f}**" for value in values.mean(axis=1))])
+    of_companies = {name: one for name, one in found.items() if name in COMPANIES}
+    for kind, some in (("mean", found), ("documents of companies", of_companies)):
+        for by_words in (False, True):
+            if some and (by_words or kind != "mean"):
+                label = f"{kind}, and {DEFAULT_EXTRA_K} by words" if by_words else kind
+                gains = means(some, development, by_words).mean(axis=1)
+                rows.append([label, *(f"{value:+.1f}" for value in gains)])
     return table([heading, *(f"{size} candidates" for size in SIZES)], rows)
 
 

@@ -49,7 +49,7 @@ from shared_core.texts.words import split_words
 
 PAGE = "regimes.md"
 VECTORS = (MINILM, MPNET, E5)
-MOST_TEXTS = 6200  # different texts of a corpus that E5 embeds
+MOST_TEXTS = 1000  # different texts of a corpus that E5 embeds
 LEAST_MEAN, MOST_LOSS, MOST_LOSS_BY_REFERENCES = 4.0, 1.0, 0.5  # what is asked of the default, in points
 CURVE = range(1, 11)
 RESAMPLES = 2000

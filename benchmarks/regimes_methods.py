@@ -32,6 +32,7 @@ class Search:
     by_words: np.ndarray  # rows of the best texts by BM25 over the whole corpus
     relevance: np.ndarray | None = None  # in place of the cosines
     names: list[str] | None = None  # titles of these rows; None: names are read from the texts
+    near: int | None = None  # the relevance is standardised over so many first rows; None: over all
 
     @cached_property
     def words(self) -> Parts:
@@ -41,8 +42,8 @@ class Search:
     @cached_property
     def reliability(self) -> np.ndarray:
         """max(0, ½ + r_j): r_j is the correlation of word j with the relevance over the candidates."""
-        relevance = standardised(self.candidates.relevance.astype(np.float64))
-        r = np.array([(standardised(column) * relevance).mean() for column in self.words.covered.T])
+        relevance = standardised(self.candidates.relevance[: self.near].astype(np.float64))
+        r = np.array([(standardised(column) * relevance).mean() for column in self.words.covered[: self.near].T])
         return np.maximum(0, 0.5 + r)
 
     @cached_property
@@ -154,10 +155,10 @@ def dartboard(c: float) -> Method:
     return select
 
 
-def standardised(values: np.ndarray) -> np.ndarray:
-    """(x − mean) / σ, or 0 where all values are equal."""
-    sigma = values.std()
-    return (values - values.mean()) / sigma if sigma > 1e-9 else np.zeros(len(values))
+def standardised(values: np.ndarray, near: int | None = None) -> np.ndarray:
+    """(x − mean) / σ, or 0 where all values are equal; both of the ``near`` first values."""
+    sigma = values[:near].std()
+    return (values - values[:near].mean()) / sigma if sigma > 1e-9 else np.zeros(len(values))
 
 
 def fused_relevance(search: Search, h: float, reliable: float = 1.0) -> np.ndarray:
@@ -167,7 +168,7 @@ def fused_relevance(search: Search, h: float, reliable: float = 1.0) -> np.ndarr
     """
     cosines = search.candidates.relevance.astype(np.float64)
     words = search.words.covered @ (search.words.weights * search.reliability**reliable)
-    return standardised(cosines) + h * standardised(words)
+    return standardised(cosines, search.near) + h * standardised(words, search.near)
 
 
 def objective(
@@ -181,7 +182,7 @@ def objective(
     """
 
     def select(search: Search, k: int) -> Picks:
-        relevance = standardised(fused_relevance(search, h, in_relevance))
+        relevance = standardised(fused_relevance(search, h, in_relevance), search.near)
         parts, weights = search.words.covered, search.words.weights * search.reliability**in_coverage
         weights = w * weights / max(weights.sum(), 1e-12)
         bonus = b / (1 + np.exp(-gate * (relevance + 0.5))) if gate else b

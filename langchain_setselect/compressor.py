@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from numbers import Real
 from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
@@ -17,12 +16,12 @@ from typing_extensions import override
 from shared_core import InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.lookup import refuse_unknown
-from shared_core.retrieval.pool import Pool, drop_ambiguous
+from shared_core.retrieval.pool import ItemSelection, Pool, drop_ambiguous
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
 from shared_core.retrieval.search import select_among
 from shared_core.retrieval.telling import describe, warn_of_ignored_scores, warn_of_unused_perspective
-from shared_core.retrieval.values import check_items
+from shared_core.retrieval.values import check_items, read_scores
 
 from ._settings import SelectionSettings
 from .retriever import EVENT, embed_queries, read_ids, text_of, with_scores
@@ -125,14 +124,18 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
             known = yield from find_ids(store, documents, known)
             where = self.vectorstore_kwargs or {}
             vectors = yield from fetch_or_embed(store, self._embeddings, documents, known, SetSelectCompressor, where)
-            scores = _rerank_scores(documents, reranked) if request.settings.relevance is None else None
+            scores = None
+            if request.settings.relevance is None:
+                scores = read_scores(document.metadata.get(reranked) for document in documents)
             return Pool(documents, known, text_of, text_of, vectors, scores=scores)
+
+        def tell(selected: ItemSelection) -> None:
+            warn_of_ignored_scores(request, self, selected, reranked)
 
         embedding = embed_queries(request, lambda: self._embeddings, store, query, callbacks)
         selected = yield from select_among(
-            request, self, query, documents, ids_of, embedding, read(), REMEDY, lambda: self.vector_source
+            request, self, query, documents, ids_of, embedding, read(), tell, REMEDY, lambda: self.vector_source
         )
-        warn_of_ignored_scores(request, self, selected, reranked)
         data = {"k": request.k, "vector_source": self.vector_source, **describe(request, selected)}
         yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
         return arrange(request, selected, with_scores)
@@ -155,18 +158,6 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
     def _embeddings(self) -> Any:
         """The embedding model; None if neither the compressor nor the store has one."""
         return self.embeddings or (None if self.vectorstore is None else self.vectorstore.embeddings)
-
-
-def _rerank_scores(documents: Sequence[Document], key: str) -> list[float | None]:
-    return [_as_score(document.metadata.get(key)) for document in documents]
-
-
-def _as_score(value: Any) -> float | None:
-    try:
-        return float(value) if isinstance(value, Real) else None
-    # An integer may be too large for a float.
-    except OverflowError:
-        return None
 
 
 def _send_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:

@@ -23,6 +23,7 @@ from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
 from shared_core.retrieval.settings import Call, Positive, Settings, list_contents, parameter_names
 from shared_core.retrieval.telling import describe
+from shared_core.retrieval.values import read_scores
 from shared_core.signals.embedding_models import as_embedding
 
 from .vectors import NodeVectors, embed_as_queries
@@ -149,7 +150,7 @@ def read_vectors(
     """The nodes for which there are vectors, with their ids and vectors."""
     exhausted = fetch_k is None or len(nodes) < fetch_k
     items, ids, rows = yield from vectors.fetch(nodes, embed_unknown=embed_unknown)
-    scores = [scored.score for scored in items]
+    scores = read_scores(scored.score for scored in items)
     without: list[str] = []
     if len(ids) < len(nodes):
         known = set(ids)

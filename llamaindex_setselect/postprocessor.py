@@ -158,7 +158,12 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
                 dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
             return (yield from embed_queries(self, request, bundle)) if nodes else []
 
-        selected = yield from select_among(
+        def tell(selected: ItemSelection) -> None:
+            # With sub-questions the scores are of one of them, or of a fusion, which the selection replaces.
+            if len(selected.queries) == 1:
+                warn_of_ignored_scores(request, self, selected, "score")
+
+        return select_among(
             request,
             self,
             "" if bundle is None else bundle.query_str,
@@ -166,13 +171,10 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
             read_ids,
             embed(),
             read_vectors(self._vectors, nodes, embed_unknown=True),
+            tell,
             f"{REMEDY}, or lower top_n",
             lambda: self.vector_source,
         )
-        # With sub-questions the scores are of one of them, or of a fusion, which the selection replaces.
-        if len(selected.queries) == 1:
-            warn_of_ignored_scores(request, self, selected, "score")
-        return selected
 
     @override
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:

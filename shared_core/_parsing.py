@@ -1,4 +1,4 @@
-"""What files hold, read without trust: JSON values, numbers, and the arrays of .npy and safetensors files.
+"""What files hold, read without trust: JSON values, and the arrays of .npy and safetensors files.
 
 Whatever the bytes are, a function of this module returns a value that the rest of the code can use, or raises an
 InvalidInputError. The caller of :func:`parse_json` adds the file and the line to the message.
@@ -76,18 +76,6 @@ def parse_object(text: str | bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidInputError(f"expected a JSON object, got {type(value).__name__}")
     return value
-
-
-def as_float(value: Any) -> float:
-    """A number as a float, also one that is written in a string; NaN for any other value.
-
-    >>> [as_float(value) for value in (3, "0.5", True, [], 10**400)]
-    [3.0, 0.5, nan, nan, nan]
-    """
-    try:
-        return float("nan") if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return float("nan")
 
 
 def open_npy(path: str | os.PathLike[str]) -> NDArray[Any]:

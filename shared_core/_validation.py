@@ -98,18 +98,25 @@ def check_integer(value: Any, what: str, least: int | None = None) -> int:
     return whole
 
 
+def as_float(value: Any) -> float:
+    """A number as a float, also one that is written in a string; NaN for any other value.
+
+    >>> [as_float(value) for value in (3, "0.5", True, [], 10**400)]
+    [3.0, 0.5, nan, nan, nan]
+    """
+    try:
+        return math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
 def as_finite(value: Any) -> float:
     """A number as a float; NaN for one that is not finite or too large for a float, and for any other value.
 
     >>> as_finite(2), as_finite(10**400), as_finite("2"), as_finite(True)
     (2.0, nan, nan, nan)
     """
-    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
-        return math.nan
-    try:
-        number = float(value)
-    except OverflowError:
-        return math.nan
+    number = as_float(value) if isinstance(value, (int, float, np.integer, np.floating)) else math.nan
     return number if math.isfinite(number) else math.nan
 
 

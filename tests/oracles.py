@@ -591,7 +591,9 @@ def ndpp_greedy(
     L = ndpp_dense(rows) if kernel is None else np.asarray(kernel, dtype=np.float64)
     L = L + np.eye(len(rows)) * ridge
     r = ndpp_weights(inner, kind, temperature)
-    generous = ndpp_weights(inner + moved, kind, temperature, peak=peak)
+    unknown = np.isinf(moved)
+    generous = ndpp_weights(inner + np.where(unknown, 0.0, moved), kind, temperature, peak=peak)
+    generous[unknown] = np.inf
     adapted = np.diag(r) @ L @ np.diag(r)
     largest = float(np.max(np.diag(L)))
     floor = (1e-6 if is_single(vectors) else 1e-10) * largest

@@ -16,8 +16,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from .._argument_names import argument_name
-from .._parsing import as_float, is_text
-from .._validation import as_plain, is_missing, quoted
+from .._parsing import is_text
+from .._validation import as_float, as_plain, is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from .reading import TEXT_SUFFIXES, RawRecord, as_records, read_records, unpacked
 
@@ -271,7 +271,7 @@ def as_query(
     if isinstance(subtopics, Mapping):
         # The rows of an Arrow table have the labels of all rows, with null where a row does not have the label.
         labels = [label for label, ids in subtopics.items() if not is_missing(ids)]
-        covered = {as_name(label, "subtopics"): read_names(subtopics, label) for label in labels}
+        covered = {_as_text(label, "subtopics"): read_names(subtopics, label) for label in labels}
     else:
         covered = dict.fromkeys(read_names(record, "subtopics"), ())
     root = first_value(record, ("root", "root_query"))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from .._argument_names import argument_name
 from .._parsing import parse_object
-from .._validation import quoted
+from .._validation import as_float, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from .corpus import Document, Problem, Query, ReadResult, as_name, read_documents, read_queries, value_of
 from .reading import JSON_SUFFIXES, parse_lines, unpacked
@@ -262,10 +262,7 @@ def _add(judged: dict[tuple[str, str, str], bool], cells: list[str], columns: in
     if len(cells) != columns:
         return f"{len(cells)} columns, but the first line has {columns}"
     query, *subtopic, document, score = cells
-    try:
-        value = float(score)
-    except ValueError:
-        value = math.nan
+    value = as_float(score)
     if not math.isfinite(value):
         return f"the score, in the last column, must be a number, got {quoted(score)}"
     key = query, subtopic[0] if subtopic else "0", document

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._files import SHADOW_LOG_VERSION
-from .._parsing import as_float
-from .._validation import printable, quoted
+from .._validation import as_float, printable, quoted
 from ..errors import InvalidInputError
 from .corpus import Problem
 from .reading import json_lines

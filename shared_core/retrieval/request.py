@@ -107,7 +107,7 @@ class Request:
             limits=self.limits,
         )
         # A constraint or repeated items may have left the set short.
-        may_be_cut_short = self.is_constrained or once is not pool or selection.left_out
+        may_be_cut_short = self.is_constrained or len(once.items) < len(pool.items) or selection.left_out
         cut_short = bool(may_be_cut_short) and self._is_cut_short(distinct, candidates, selection, shown)
         return ItemSelection(
             [distinct.items[row] for row in selection.indices.tolist()],

@@ -74,10 +74,14 @@ def select_among(
     read_ids: Callable[[Sequence[Any]], Sequence[Hashable]],
     embedding: Flow[list[EmbeddedQuery]],
     reading: Flow[Pool],
+    tell: Callable[[ItemSelection], None],
     remedy: str,
     vector_source: Callable[[], str],
 ) -> Flow[ItemSelection]:
-    """The set among items that were ``retrieved`` before; ``reading`` gives the items with their ids and vectors."""
+    """The set among items that were ``retrieved`` before; ``reading`` gives the items with their ids and vectors.
+
+    ``tell`` warns of what the selection does not use.
+    """
 
     def select() -> Flow[ItemSelection]:
         started = time.perf_counter()
@@ -88,6 +92,7 @@ def select_among(
         pool = (yield from reading).check_vectors()
         selected: ItemSelection = yield Step(partial(request.select, pool, queries))
         warn_of_unused_references(request, owner, selected)
+        tell(selected)
         return timed(request, selected, started, vector_source)
 
     def before() -> Flow[Sequence[Any]]:

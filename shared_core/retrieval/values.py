@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from .._validation import as_optional, as_plain, as_ranks, is_missing, quoted
+from .._validation import as_float, as_optional, as_plain, as_ranks, is_missing, quoted
 from ..candidates import Parts, as_parts
 from ..errors import InvalidInputError, InvalidParameterError, warn
 
@@ -50,6 +50,16 @@ def read_numbers(
                 f"{what} of {describe_item(items[row], row)} is {quoted(value)}, which is not a finite number"
             )
     return numbers
+
+
+def read_scores(values: Iterable[Any]) -> list[float | None]:
+    """The scores that items came with; None for a missing one, and for what is no number that a float can hold.
+
+    >>> read_scores([0.5, None, "x", 10**400])
+    [0.5, None, None, None]
+    """
+    numbers = (as_float(as_plain(value)) for value in values)
+    return [None if math.isnan(number) else number for number in numbers]
 
 
 def read_ranks(

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import Journal, hold_lock
-from .._parsing import as_float
-from .._validation import check_integer, quoted
+from .._validation import as_float, check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..scaling import Scale, rescale
 from .language_models import AnswerModel, Item

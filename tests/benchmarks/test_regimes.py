@@ -96,6 +96,5 @@ def test_documents_of_companies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("name", ["regimes.svg", "regimes-dark.svg"])
 def test_the_drawing_shows_the_figures_of_the_page(name: str) -> None:
     added = regimes_drawing.points((RESULTS / "regimes.md").read_text(encoding="utf-8"))
-    # The tasks with documents of companies join the page at its next run.
-    assert set(regimes_tasks.GROUPS) - {"documents of companies"} < set(added)
+    assert set(regimes_tasks.GROUPS) < set(added)
     assert regimes_drawing.in_words(added) in (RESULTS / name).read_text(encoding="utf-8")

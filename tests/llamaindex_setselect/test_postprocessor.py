@@ -107,6 +107,20 @@ def test_scores_change_neither_prompt_nor_embedded_text(index: VectorStoreIndex,
             assert node.node.get_content(metadata_mode=mode) == by_id[node.node_id].get_content(metadata_mode=mode)
 
 
+@pytest.mark.parametrize("score", [10**400, "high", [0.5]], ids=lambda score: type(score).__name__)
+def test_a_score_that_no_float_can_hold_is_none(
+    score: Any, index: VectorStoreIndex, nodes: list[NodeWithScore]
+) -> None:
+    wanted = SetSelectPostprocessor(index=index).postprocess_nodes(nodes, bundle())
+    nodes = [NodeWithScore(node=node.node, score=0.5) for node in nodes]
+    nodes[1].score = score
+    for shadow, those in ((False, wanted), (True, nodes)):
+        found = SetSelectPostprocessor(index=index, shadow=shadow).postprocess_nodes(nodes, bundle())
+        assert [node.node_id for node in found] == [node.node_id for node in those]
+    with pytest.raises(InvalidInputError, match=f"score.*{nodes[1].node_id}"):
+        SetSelectPostprocessor(index=index, relevance="score").postprocess_nodes(nodes, bundle())
+
+
 def test_a_given_relevance_becomes_the_score(index: VectorStoreIndex, nodes: Any) -> None:
     settings: dict[str, Any] = {"index": index, "selector": "similarity", "relevance": "stars"}
     assert scores_of(SetSelectPostprocessor(top_n=8, **settings).postprocess_nodes(nodes, bundle())) == [4.0] * 8

@@ -1,4 +1,4 @@
-"""What JSON, numbers and arrays of files are read as, and where each limit lies."""
+"""What JSON and arrays of files are read as, and where each limit lies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from setselect import InvalidInputError
-from shared_core._parsing import as_float, open_npy, parse_json
+from shared_core._parsing import open_npy, parse_json
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,6 @@ def test_values_that_can_be_used(text: str | bytes, value: Any) -> None:
 def test_values_that_nobody_can_use_are_refused(text: str | bytes, says: str) -> None:
     with pytest.raises(InvalidInputError, match=says):
         parse_json(text)
-
-
-def test_numbers() -> None:
-    assert [as_float(value) for value in (2, -0.5, "1e3", np.float32(0.5))] == [2.0, -0.5, 1000.0, 0.5]
-    assert all(math.isnan(as_float(value)) for value in (None, True, "x", [1], {}, 10**309, "nan"))
 
 
 def test_the_header_of_an_array_may_be_that_of_python_2(tmp_path: Path) -> None:

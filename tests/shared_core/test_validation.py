@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from setselect import MMR, NDPP, Coverage, InvalidParameterError, KernelError, LowRankKernel, select, select_many
-from shared_core._validation import MAX_QUOTED, as_plain, is_missing, quoted
+from shared_core._validation import MAX_QUOTED, as_float, as_plain, is_missing, quoted
 
 
 @pytest.mark.parametrize(
@@ -95,6 +96,11 @@ def test_a_number_out_of_range_is_refused_with_the_name_of_its_argument(name: st
         with pytest.raises((InvalidParameterError, KernelError), match=name.split()[0]) as error:
             (NUMBERS | INTEGERS)[name](one)
         assert len(str(error.value)) < 300
+
+
+def test_numbers_as_floats() -> None:
+    assert [as_float(value) for value in (2, -0.5, "1e3", np.float32(0.5))] == [2.0, -0.5, 1000.0, 0.5]
+    assert all(math.isnan(as_float(value)) for value in (None, True, "x", [1], {}, 10**309, "nan"))
 
 
 def test_plain_values_are_those_of_python() -> None:

@@ -9,8 +9,7 @@ from math import isfinite
 from typing import Any
 
 from ..._files import Journal
-from ..._parsing import as_float
-from ..._validation import quoted
+from ..._validation import as_float, quoted
 from ...errors import InvalidParameterError
 from ..settings import describe_differences
 

@@ -1,5 +1,6 @@
 """setselect for LangChain: the best set of documents, not the k nearest ones."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -14,30 +15,36 @@ from .compressor import SetSelectCompressor
 from .example_selector import SetSelectExampleSelector
 from .perspective import extractor_from_chat_model
 from .retriever import SetSelectRetriever
+from .tools import aselect_tools, select_tools
 from .vectors import register_vector_source
 from .words import WordRetriever
 
 if TYPE_CHECKING:
     from .compare import compare_store
+    from .middleware import SetSelectTools
 
 __all__ = [
     "SetSelectCompressor",
     "SetSelectExampleSelector",
     "SetSelectRetriever",
+    "SetSelectTools",
     "WordRetriever",
+    "aselect_tools",
     "compare_store",
     "extractor_from_chat_model",
     "register_vector_source",
+    "select_tools",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name != "compare_store":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # A comparison needs packages and time that a retriever does not need.
-    from .compare import compare_store
+# A comparison and an agent's middleware need packages and time that a retriever does not need.
+_LATER = {"compare_store": "compare", "SetSelectTools": "middleware"}
 
-    return compare_store
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_LATER[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -137,7 +137,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
             request, self, query, documents, ids_of, embedding, read(), tell, REMEDY, lambda: self.vector_source
         )
         data = {"k": request.k, "vector_source": self.vector_source, **describe(request, selected)}
-        yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
+        yield Step(partial(send_event, callbacks, data), partial(asend_event, callbacks, data))
         return arrange(request, selected, with_scores)
 
     @override
@@ -160,13 +160,13 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         return self.embeddings or (None if self.vectorstore is None else self.vectorstore.embeddings)
 
 
-def _send_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:
+def send_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:
     manager = CallbackManager.configure(callbacks)
     if manager.handlers:
         manager.on_custom_event(EVENT, data, run_id=manager.parent_run_id or uuid4())
 
 
-async def _asend_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:
+async def asend_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:
     manager = AsyncCallbackManager.configure(callbacks)
     if manager.handlers:
         await manager.on_custom_event(EVENT, data, run_id=manager.parent_run_id or uuid4())

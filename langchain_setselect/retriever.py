@@ -25,7 +25,7 @@ from typing_extensions import override
 from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.extra import Extras, check_retrievers, name_retrievers
-from shared_core.retrieval.flow import Flow, Step, gather, run_flow, run_flow_async
+from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
@@ -35,12 +35,12 @@ from shared_core.retrieval.settings import Call, Fetching
 from shared_core.retrieval.telling import describe
 from shared_core.retrieval.values import check_items
 from shared_core.selectors.registry import SelectorName
-from shared_core.signals.embedding_models import as_embedding
 
 from ._settings import SelectionSettings
 from .stores.reader import VectorReader, document_id
 from .vectors import (
     describe_embedding,
+    embed_questions,
     embed_texts,
     fetch_or_embed,
     look_up,
@@ -71,15 +71,7 @@ def embed_queries(
             raise VectorSourceError(
                 f"{type(store).__name__} has no embeddings: pass embeddings= with the model that filled the store"
             )
-        texts = queries if text is None else [*queries, text]
-        # The base class would embed each text in a thread of its own, side by side. Not every local model allows that.
-        waits = type(embeddings).aembed_query is not Embeddings.aembed_query
-        answers = yield Step(
-            lambda: list(map(embeddings.embed_query, texts)),
-            (lambda: gather(map(embeddings.aembed_query, texts))) if waits else None,
-        )
-        source = f"{type(embeddings).__name__}.embed_query"
-        vectors = [as_embedding(answer, source, text) for answer, text in zip(answers, texts, strict=True)]
+        vectors = yield from embed_questions(embeddings, queries if text is None else [*queries, text])
         return vectors[: len(queries)], None if text is None else vectors[-1], None
 
     return embed_question(request.settings, question, embed, {"callbacks": callbacks})

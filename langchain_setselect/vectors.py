@@ -8,16 +8,18 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
+from numpy.typing import NDArray
 
 from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError, warn
 from shared_core.retrieval.extra import KnownItems
-from shared_core.retrieval.flow import Flow, Step
+from shared_core.retrieval.flow import Flow, Step, gather
 from shared_core.retrieval.lookup import find_registered
 from shared_core.retrieval.question import EmbeddedQuery
-from shared_core.signals.embedding_models import as_embeddings
+from shared_core.signals.embedding_models import as_embedding, as_embeddings
 
 from .stores import READERS
 from .stores.reader import (
@@ -230,6 +232,18 @@ def embed_texts(embeddings: Embeddings, texts: list[str]) -> Flow[Any]:
         return []
     answer = yield Step(partial(embeddings.embed_documents, texts), partial(embeddings.aembed_documents, texts))
     return as_embeddings(answer, texts, f"{type(embeddings).__name__}.embed_documents")
+
+
+def embed_questions(embeddings: Embeddings, texts: list[str]) -> Flow[list[NDArray[np.float64]]]:
+    """The vectors of texts as queries, each of shape (d,)."""
+    # The base class would embed each text in a thread of its own, side by side. Not every local model allows that.
+    waits = type(embeddings).aembed_query is not Embeddings.aembed_query
+    answers = yield Step(
+        lambda: list(map(embeddings.embed_query, texts)),
+        (lambda: gather(map(embeddings.aembed_query, texts))) if waits else None,
+    )
+    source = f"{type(embeddings).__name__}.embed_query"
+    return [as_embedding(answer, source, text) for answer, text in zip(answers, texts, strict=True)]
 
 
 def _warn_once(embeddings: Embeddings, texts: list[str], key: Hashable, message: str) -> None:

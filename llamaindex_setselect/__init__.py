@@ -14,6 +14,7 @@ from .example_selector import SetSelectExampleSelector
 from .perspective import extractor_from_llm
 from .postprocessor import SetSelectPostprocessor
 from .retriever import SetSelectIndexRetriever
+from .tools import SetSelectToolRetriever
 from .vectors import register_vector_source
 from .words import WordRetriever
 
@@ -24,6 +25,7 @@ __all__ = [
     "SetSelectExampleSelector",
     "SetSelectIndexRetriever",
     "SetSelectPostprocessor",
+    "SetSelectToolRetriever",
     "WordRetriever",
     "compare_index",
     "extractor_from_llm",

@@ -129,7 +129,7 @@ def _describe_searches(selected: ItemSelection) -> dict[str, Any]:
 
 def warn_if_all_are_selected(request: Request, owner: Settings, candidates: int, remedy: str) -> None:
     """Warn, once for each ``owner``, if there is nothing to select from."""
-    if 0 < candidates <= request.all_of and _is_first(owner, "_warned"):
+    if 0 < candidates <= request.all_of and is_first(owner, "_warned"):
         every = f"{owner.size_name}={request.k}"
         warn(f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}")
 
@@ -155,7 +155,7 @@ def warn_of_ignored_scores(request: Request, owner: Settings, selected: ItemSele
     if "_checked_scores" in owner.__dict__ or _are_fused_ranks(scores) or not _orders_otherwise(scores, cosines):
         return
     # The vectors are looked at once for each owner.
-    _is_first(owner, "_checked_scores")
+    is_first(owner, "_checked_scores")
     if selected.question is not None and not _are_of_search(
         scores, np.asarray(selected.pool.vectors)[known], selected.question
     ):
@@ -178,12 +178,12 @@ def warn_of_unused_references(request: Request, owner: Settings, selected: ItemS
     with _COUNTING:
         for name, reached in (("title", counts.named or counts.linked), ("links", counts.linked)):
             if getattr(request.settings, name) is not None:
-                # Not private attributes of pydantic, for the reason that _is_first gives.
+                # Not private attributes of pydantic, for the reason that is_first gives.
                 searches = owner.__dict__.get(f"_searches_{name}", 0) + 1
                 owner.__dict__[f"_searches_{name}"] = -math.inf if reached else searches
                 if searches == SEARCHES and not reached:
                     unused.append(name)
-        first = bool(unused) and _is_first(owner, "_reached")
+        first = bool(unused) and is_first(owner, "_reached")
     if first:
         what = " and ".join(f"{name}=" for name in unused)
         warn(
@@ -200,7 +200,7 @@ def log_failure(retriever: str) -> None:
 
 def warn_of_failure(owner: Settings, retriever: str, error: str) -> None:
     """Warn, once for each ``owner`` and retriever, that an extra retriever failed."""
-    if _is_first(owner, f"_failed_{retriever}"):
+    if is_first(owner, f"_failed_{retriever}"):
         warn(
             f"extra_retrievers: {retriever} failed ({error}), so the set is selected without what it would have found. "
             "Later failures are in the log 'setselect' and in the event only"
@@ -209,7 +209,7 @@ def warn_of_failure(owner: Settings, retriever: str, error: str) -> None:
 
 def warn_of_unknown_filter(owner: Settings, number: int, retrievers: Sequence[str]) -> None:
     """Warn, once for each ``owner``, that it is not known whether the filter lets some documents in."""
-    if _is_first(owner, "_warned_of_filter"):
+    if is_first(owner, "_warned_of_filter"):
         warn(
             f"extra_retrievers: {number} documents that {' or '.join(retrievers)} found are left out, because the "
             "search has a filter or another argument of the store, and it is not known whether it lets them in: they "
@@ -219,7 +219,7 @@ def warn_of_unknown_filter(owner: Settings, number: int, retrievers: Sequence[st
 
 def warn_of_embedding(owner: Settings, number: int, nameless: int, model: str) -> None:
     """Warn, once for each ``owner``, that texts of extra retrievers are embedded; ``nameless`` of them have no id."""
-    if not _is_first(owner, "_warned_of_embedding"):
+    if not is_first(owner, "_warned_of_embedding"):
         return
     if nameless == number:
         why, remedy = "they have no id to look vectors up by", "Give them the ids that they have in the store"
@@ -244,7 +244,7 @@ def warn_of_unused_retrievers(owner: Settings, selected: ItemSelection) -> None:
         if extra.error is None and not pool.exhausted:
             added = _has_added(pool, extra.name) or extra.left_out
             with _COUNTING:
-                # Not private attributes of pydantic, for the reason that _is_first gives.
+                # Not private attributes of pydantic, for the reason that is_first gives.
                 searches = owner.__dict__.get(f"_idle_{extra.name}", 0) + 1
                 owner.__dict__[f"_idle_{extra.name}"] = -math.inf if added else searches
             if searches == SEARCHES and not added:
@@ -268,7 +268,7 @@ def warn_of_foreign_examples(
     ``own`` holds the texts or ids of those that it added; None if that is not known.
     """
     foreign = [] if own is None else [name for name in candidates if name not in own]
-    if foreign and _is_first(owner, "_warned_of_examples"):
+    if foreign and is_first(owner, "_warned_of_examples"):
         warn(
             f"{type(store).__name__} found {len(foreign)} examples that this selector did not add, such as "
             f"{quoted(foreign[0])}: another selector or an earlier run put them into the same collection. Give each "
@@ -276,7 +276,7 @@ def warn_of_foreign_examples(
         )
 
 
-def _is_first(owner: object, flag: str) -> bool:
+def is_first(owner: object, flag: str) -> bool:
     """Whether ``flag`` was not set for this owner before; it is set then."""
     # Pydantic compares private attributes. The flag is not one, so equal objects stay equal after a warning.
     first = flag not in owner.__dict__

@@ -1,0 +1,107 @@
+"""An agent middleware for LangChain: each model call gets the best set of tools for it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+try:
+    from langchain.agents.middleware.types import AgentMiddleware, ModelCallResult, ModelRequest, ModelResponse
+except ImportError as error:
+    raise ImportError('SetSelectTools needs the package langchain: pip install "setselect[langchain]"') from error
+from langchain_core.embeddings import Embeddings
+from langchain_core.tools import BaseTool
+from typing_extensions import override
+
+from shared_core import InvalidParameterError
+from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
+from shared_core.retrieval.tools import DEFAULT_MAX_TOOLS, ToolSelector
+
+from .tools import TOOLS, as_model, read_messages, select_and_tell
+
+
+class SetSelectTools(AgentMiddleware[Any, Any, Any]):
+    """Gives each model call of an agent the best set of its tools; replaces ``LLMToolSelectorMiddleware``.
+
+    The tools are selected as :func:`select_tools` does it for the messages of the call, without a call of a language
+    model. In a turn the set stays the same, until the model writes what it needs besides the request. Tools that the
+    agent has called in this turn stay.
+
+    If the embedding model fails, or no message has text, the model gets all tools. A failure gives one warning; each
+    one is in the log ``setselect`` and in the event. Handlers of the run get the event as a custom event
+    ``"setselect"``. ``tools`` in it are the names of the tools that the model gets, ``all_because`` says why it gets
+    all of them, and ``tokens`` and ``tokens_of_all`` estimate what the schemas take.
+
+    Parameters
+    ----------
+    embeddings : Embeddings
+        The embedding model. The text of each tool is embedded once, and again when it changes.
+    max_tools : int, optional
+        The most tools to select. None with a ``budget``: as many as fit.
+    always : sequence of str
+        Names of tools that each call gets, besides the ``max_tools``. LangChain's word for it, ``always_include``, is
+        taken too.
+    tools : sequence of BaseTool or callable, optional
+        Further tools for the agent, which need not be passed to ``create_agent``.
+    **settings
+        As for :func:`select_tools`. With ``shadow=True`` the model gets all tools, and the log ``setselect.shadow``
+        says which ones would have been selected.
+
+    Raises
+    ------
+    InvalidParameterError
+        A parameter is unknown or out of range.
+
+    Examples
+    --------
+    >>> from langchain.agents import create_agent
+    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+    >>> from langchain_core.language_models import GenericFakeChatModel
+    >>> from langchain_setselect import SetSelectTools
+    >>> middleware = SetSelectTools(DeterministicFakeEmbedding(size=8), max_tools=5)
+    >>> agent = create_agent(GenericFakeChatModel(messages=iter(["Hello"])), tools=[], middleware=[middleware])
+    >>> agent.invoke({"messages": "Hi"})["messages"][-1].text
+    'Hello'
+    """
+
+    def __init__(
+        self,
+        embeddings: Embeddings,
+        max_tools: int | None = DEFAULT_MAX_TOOLS,
+        always: Sequence[str] = (),
+        tools: Sequence[BaseTool | Callable[..., Any]] | None = None,
+        *,
+        always_include: Sequence[str] = (),
+        **settings: Any,
+    ) -> None:
+        super().__init__()
+        if always and always_include:
+            raise InvalidParameterError("give always or always_include, not both")
+        self.tools = [*(tools or ())]  # type: ignore[list-item]  # create_agent takes functions too
+        names = always or always_include
+        self._selector = ToolSelector(type(self).__name__, TOOLS, as_model(embeddings), max_tools, names, settings)
+
+    @override
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelCallResult[Any]:
+        return handler(request.override(tools=run_flow(self._select(request))))
+
+    @override
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelCallResult[Any]:
+        return await handler(request.override(tools=await run_flow_async(self._select(request))))
+
+    def _select(self, request: ModelRequest[Any]) -> Flow[list[Any]]:
+        turn = read_messages(request.messages)
+        # A tool that the model has to call stays too.
+        turn = turn._replace(called={*turn.called, *_names_in(request.tool_choice)})
+        return select_and_tell(self._selector, request.tools, turn)
+
+
+def _names_in(tool_choice: Any) -> list[str]:
+    """The name of the tool that ``tool_choice`` demands: a name, or a dict as OpenAI or Anthropic have it."""
+    if isinstance(tool_choice, Mapping):
+        tool_choice = (tool_choice.get("function") or tool_choice).get("name")
+    return [tool_choice] if isinstance(tool_choice, str) else []

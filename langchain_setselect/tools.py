@@ -1,0 +1,209 @@
+"""The set of LangChain tools for a request, and what is read of tools and of messages."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from langchain_core.callbacks import CallbackManager
+from langchain_core.embeddings import Embeddings
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.runnables.config import ensure_config
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_core.utils.pydantic import get_fields
+
+from shared_core import InvalidParameterError
+from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.settings import Call
+from shared_core.retrieval.tools import (
+    DEFAULT_MAX_TOOLS,
+    EmbeddingModel,
+    Tool,
+    ToolKind,
+    ToolSelector,
+    Turn,
+    check_tools,
+    read_turn,
+    refuse_tool,
+)
+
+from .compressor import asend_event, send_event
+from .vectors import describe_embedding, embed_questions, embed_texts
+
+AnyTool = BaseTool | Callable[..., Any] | dict[str, Any]
+# The types of dicts that describe a function. A dict with another type is a tool of the provider.
+_FUNCTION_TYPES = (None, "function", "custom")
+
+
+def select_tools(
+    query: str | Sequence[Any],
+    tools: Sequence[AnyTool],
+    k: int | None = DEFAULT_MAX_TOOLS,
+    *,
+    embeddings: Embeddings,
+    always: Sequence[str] = (),
+    **settings: Any,
+) -> list[Any]:
+    """Select the best set of ``k`` tools for a request: relevant ones that together cover all of its parts.
+
+    :class:`SetSelectTools` does this before each model call of an agent. This function is for loops of your own:
+    ``model.bind_tools(select_tools(state["messages"], tools, embeddings=embeddings))``.
+
+    A tool is selected by its name, its description and the names of its arguments. This text is embedded once for each
+    object ``embeddings``, and again when it changes. The clauses of the request are sub-questions. Of more than 100
+    tools the 100 nearest ones are candidates, and the 25 best ones by words join them.
+
+    A request is never lost to the selection: if the embedding model fails, you get all tools, with a warning and a
+    line in the log ``setselect``.
+
+    Parameters
+    ----------
+    query : str or sequence of messages
+        The request; or the messages of an agent, of which the last human one counts, with what the model has written
+        since, and before it if it is short ("Yes, please"). Tools that were called since stay.
+    tools : sequence of BaseTool, callable or dict
+        The tools. A dict that describes no function, such as ``{"type": "web_search"}``, is a tool of the provider,
+        which you get back unchanged. Of two tools with one name the last one counts.
+    k : int, optional
+        The most tools to select. None with a ``budget``: as many as fit.
+    embeddings : Embeddings
+        The embedding model.
+    always : sequence of str
+        Names of tools that you get in any case, besides the ``k``. Others are not selected for what they do already.
+    **settings
+        Settings of :class:`Settings`, such as ``budget``: the most tokens that the schemas of the selected tools take,
+        by default a token for four characters of JSON (``costs`` takes a function of a tool). ``min_gain`` ends the
+        set before tools that add little. ``queries`` takes the place of the clauses; ``queries=()`` switches them off.
+
+    Returns
+    -------
+    list
+        Those of ``tools`` that are selected, in their order.
+
+    Raises
+    ------
+    InvalidParameterError
+        A parameter is unknown or out of range.
+    InvalidInputError
+        An item of ``tools`` is no tool; the message names it.
+
+    Examples
+    --------
+    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+    >>> from langchain_setselect import select_tools
+    >>> def weather(city: str) -> str:
+    ...     "The weather in a city."
+    >>> def convert(amount: float, currency: str) -> str:
+    ...     "Convert an amount of money."
+    >>> chosen = select_tools(
+    ...     "What is the weather in Oslo?", [convert, weather], k=1, embeddings=DeterministicFakeEmbedding(size=8)
+    ... )
+    >>> [tool.__name__ for tool in chosen]
+    ['weather']
+    """
+    return run_flow(_select(query, tools, k, embeddings, always, settings))
+
+
+async def aselect_tools(
+    query: str | Sequence[Any],
+    tools: Sequence[AnyTool],
+    k: int | None = DEFAULT_MAX_TOOLS,
+    *,
+    embeddings: Embeddings,
+    always: Sequence[str] = (),
+    **settings: Any,
+) -> list[Any]:
+    """The async version of :func:`select_tools`."""
+    return await run_flow_async(_select(query, tools, k, embeddings, always, settings))
+
+
+def _select(
+    query: str | Sequence[Any],
+    tools: Sequence[AnyTool],
+    k: int | None,
+    embeddings: Embeddings,
+    always: Sequence[str],
+    settings: Mapping[str, Any],
+) -> Flow[list[Any]]:
+    selector = ToolSelector("select_tools", TOOLS, as_model(embeddings), k, always, settings, Call)
+    turn = Turn([query]) if isinstance(query, str) else read_messages(convert_to_messages(query))
+    return select_and_tell(selector, check_tools(tools), turn)
+
+
+def as_model(embeddings: Any) -> EmbeddingModel:
+    """The embedding model for the selection."""
+    if not isinstance(embeddings, Embeddings):
+        raise InvalidParameterError(
+            f"embeddings must be an embedding model of LangChain, got a {type(embeddings).__name__}"
+        )
+    return EmbeddingModel(
+        embeddings,
+        partial(embed_texts, embeddings),
+        partial(embed_questions, embeddings),
+        describe_embedding(embeddings),
+    )
+
+
+def select_and_tell(selector: ToolSelector, tools: Sequence[Any], turn: Turn) -> Flow[list[Any]]:
+    """The tools for what the messages ask; handlers of the run, if there is one, get the event."""
+    # A flow may go on in another thread.
+    config = ensure_config()
+    callbacks = config.get("callbacks")
+
+    def select() -> Flow[list[Any]]:
+        selection = yield from selector.select(tools, turn, {"callbacks": callbacks})
+        if CallbackManager.configure(callbacks).handlers:
+            data = selection.make_event()
+            yield Step(partial(send_event, callbacks, data), partial(asend_event, callbacks, data))
+        return selection.tools
+
+    return select()
+
+
+def read_messages(messages: Sequence[AnyMessage | BaseMessage]) -> Turn:
+    """What the messages of an agent ask."""
+    said = [(isinstance(m, HumanMessage), str(m.text)) for m in messages if isinstance(m, (HumanMessage, AIMessage))]
+    last = max((row for row, message in enumerate(messages) if isinstance(message, HumanMessage)), default=-1)
+    called = {
+        call["name"]
+        for message in messages[last + 1 :]
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+    }
+    return read_turn(said, called)
+
+
+def read_tool(tool: Any) -> Tool | None:
+    """What the selection reads of a tool; None for a tool of the provider."""
+    if isinstance(tool, BaseTool):
+        schema: Any = tool.tool_call_schema
+        arguments = schema.get("properties", ()) if isinstance(schema, dict) else get_fields(schema)
+        return Tool.of(tool, tool.name, tool.description, arguments, tool.metadata)
+    if isinstance(tool, Mapping):
+        return _read_dict(tool)
+    name = getattr(tool, "__name__", None)
+    if not callable(tool) or not name:
+        raise refuse_tool(tool, "pass a tool of LangChain, a function with a name, or a dict")
+    return Tool.of(tool, name, inspect.cleandoc(tool.__doc__ or ""), inspect.signature(tool).parameters)
+
+
+def _read_dict(tool: Mapping[str, Any]) -> Tool | None:
+    """A function as OpenAI, Anthropic or Bedrock describe it, or a JSON schema with a title."""
+    function = tool.get("function") or tool.get("toolSpec") or tool
+    if tool.get("type") not in (*_FUNCTION_TYPES, "object") or not isinstance(function, Mapping):
+        return None
+    name = function.get("name") or function.get("title")
+    schema = next(
+        (function[key] for key in ("parameters", "input_schema", "inputSchema") if function.get(key)), function
+    )
+    schema = schema.get("json", schema)
+    properties = schema.get("properties")
+    if not isinstance(name, str) or not (function.get("description") or properties):
+        return None
+    return Tool.of(tool, name, function.get("description"), properties or ())
+
+
+TOOLS = ToolKind(read_tool, lambda tool: tool if isinstance(tool, dict) else convert_to_openai_tool(tool))

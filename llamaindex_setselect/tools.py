@@ -1,0 +1,184 @@
+"""An object retriever for LlamaIndex's agents: the best set of tools for a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
+from llama_index.core.objects import ObjectIndex, ObjectRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType, TextNode
+from llama_index.core.tools import BaseTool, FunctionTool
+from typing_extensions import override
+
+from shared_core import InvalidParameterError
+from shared_core.retrieval.flow import run_flow, run_flow_async
+from shared_core.retrieval.tools import (
+    DEFAULT_MAX_TOOLS,
+    EmbeddingModel,
+    Tool,
+    ToolKind,
+    ToolSelection,
+    ToolSelector,
+    Turn,
+    check_tools,
+    refuse_tool,
+)
+
+from ._settings import EVENT, dispatcher, is_heard
+from .vectors import NodeVectors, embed_as_queries
+
+
+class SetSelectToolRetriever(ObjectRetriever[BaseTool]):
+    """Retrieves the best set of tools for a request; replaces ``object_index.as_retriever(similarity_top_k=10)``.
+
+    ``FunctionAgent(tool_retriever=SetSelectToolRetriever(tools, embed_model))`` gives it to an agent. LlamaIndex asks
+    for the tools with the user's message, at each step of a run, and with the name of a tool when it calls one. For a
+    name you get that tool alone.
+
+    A tool is selected by its name, its description and the names of its arguments. This text is embedded once for each
+    object ``embed_model``, and again when it changes. The clauses of the request are sub-questions. Of more than 100
+    tools the 100 nearest ones are candidates, and the 25 best ones by words join them.
+
+    A request is never lost to the selection: if the embedding model fails, or the request has no text, you get all
+    tools. A failure gives one warning; each one is in the log ``setselect`` and in the event, a ``ReRankEndEvent``
+    whose tags hold under ``"setselect"`` what was selected.
+
+    Parameters
+    ----------
+    tools : sequence of BaseTool or callable, or ObjectIndex
+        The tools; or an index of tools, which may grow. Of an index the tools and the embedding model are used, not the
+        vectors: those are of texts that hold the whole JSON schema of a tool. Of two tools with one name the last one
+        counts.
+    embed_model : BaseEmbedding, optional
+        By default that of the index, else the one set in LlamaIndex's ``Settings``.
+    max_tools : int, optional
+        The most tools to select. None with a ``budget``: as many as fit.
+    always : sequence of str
+        Names of tools that you get in any case, besides the ``max_tools``.
+    **settings
+        Settings of :class:`Settings`, such as ``budget``: the most tokens that the schemas of the selected tools take,
+        by default a token for four characters of JSON (``costs`` takes a function of a tool). ``min_gain`` ends the
+        set before tools that add little. ``queries`` takes the place of the clauses; ``queries=()`` switches them off.
+
+    Raises
+    ------
+    InvalidParameterError
+        A parameter is unknown or out of range, or there is no embedding model.
+    InvalidInputError
+        An item of ``tools`` is no tool; the message names it.
+
+    Examples
+    --------
+    >>> from llama_index.core import MockEmbedding
+    >>> from llamaindex_setselect import SetSelectToolRetriever
+    >>> def weather(city: str) -> str:
+    ...     "The weather in a city."
+    >>> def convert(amount: float, currency: str) -> str:
+    ...     "Convert an amount of money."
+    >>> retriever = SetSelectToolRetriever([convert, weather], MockEmbedding(embed_dim=8), max_tools=1)
+    >>> [tool.metadata.name for tool in retriever.retrieve("What is the weather in Oslo?")]
+    ['weather']
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[BaseTool | Callable[..., Any]] | ObjectIndex[BaseTool],
+        embed_model: BaseEmbedding | None = None,
+        max_tools: int | None = DEFAULT_MAX_TOOLS,
+        always: Sequence[str] = (),
+        **settings: Any,
+    ) -> None:
+        # The parent keeps the retriever and the mapping of an index, which a list of tools does not have.
+        self._node_postprocessors = []
+        self._index = tools if isinstance(tools, ObjectIndex) else None
+        self._tools = [] if isinstance(tools, ObjectIndex) else [*map(_as_tool, check_tools(tools))]
+        _ = self.tools  # checks the index
+        self._selector = ToolSelector(
+            type(self).__name__, TOOLS, _as_model(self._index, embed_model), max_tools, always, settings
+        )
+
+    @property
+    def tools(self) -> list[BaseTool]:
+        """All tools, in their order."""
+        if self._index is None:
+            return self._tools
+        mapping: Any = self._index.object_node_mapping
+        # The public property of LlamaIndex's mapping for tools is not implemented.
+        tools = getattr(mapping, "_tools", None)
+        try:
+            return [*(mapping.obj_node_mapping if tools is None else tools).values()]
+        except (NotImplementedError, AttributeError):
+            raise InvalidParameterError(
+                f"{type(mapping).__name__} does not list its tools: pass them as a list in place of the ObjectIndex"
+            ) from None
+
+    @override
+    def retrieve(self, str_or_query_bundle: QueryType) -> list[BaseTool]:
+        text, tools = _read_text(str_or_query_bundle), self.tools
+        return _with_name(tools, text) or _tell(run_flow(self._selector.select(tools, Turn([text]))))
+
+    @override
+    async def aretrieve(self, str_or_query_bundle: QueryType) -> list[BaseTool]:
+        text, tools = _read_text(str_or_query_bundle), self.tools
+        return _with_name(tools, text) or _tell(await run_flow_async(self._selector.select(tools, Turn([text]))))
+
+
+def _as_tool(tool: Any) -> BaseTool:
+    if isinstance(tool, BaseTool):
+        return tool
+    if not callable(tool):
+        raise refuse_tool(tool, "pass tools of LlamaIndex, or functions")
+    return FunctionTool.from_defaults(tool)
+
+
+def _as_model(index: ObjectIndex[BaseTool] | None, embed_model: BaseEmbedding | None) -> EmbeddingModel:
+    inside = None if index is None or not isinstance(index.index, VectorStoreIndex) else index.index
+    vectors = NodeVectors.of(inside, None, embed_model)
+    model = vectors.model
+    if not isinstance(model, BaseEmbedding):
+        raise InvalidParameterError(
+            f"there is no embedding model for the tools (embed_model={embed_model!r}): pass embed_model=, or set "
+            "Settings.embed_model"
+        )
+    return EmbeddingModel(
+        model,
+        lambda texts: vectors.embed(texts, "the tools"),
+        partial(embed_as_queries, model),
+        f"embedding the texts with {type(model).__name__}",
+    )
+
+
+def _read_text(query: QueryType) -> str:
+    return query.query_str if isinstance(query, QueryBundle) else query
+
+
+def _with_name(tools: Sequence[BaseTool], text: str) -> list[BaseTool]:
+    """The tool of which the text is the name; LlamaIndex asks for it when it calls the tool."""
+    return [tool for tool in tools if tool.metadata.name == text][-1:]
+
+
+def _tell(selection: ToolSelection) -> list[BaseTool]:
+    """The tools; sends the event."""
+    if is_heard():
+        data = selection.make_event()
+        scores = dict(zip(data["ids"], data["relevance"], strict=True))
+        read = [tool for tool in map(_read_tool, selection.tools) if tool is not None]
+        nodes = [NodeWithScore(node=TextNode(id_=tool.id, text=tool.text), score=scores.get(tool.id)) for tool in read]
+        dispatcher.event(ReRankEndEvent(nodes=nodes, tags={EVENT: data}))
+    return selection.tools
+
+
+def _read_tool(tool: Any) -> Tool | None:
+    """What the selection reads of a tool; None for one without a name, which stays as it is."""
+    about = _as_tool(tool).metadata
+    if not about.name:
+        return None
+    arguments = () if about.fn_schema is None else about.fn_schema.model_fields
+    return Tool.of(tool, about.name, about.description, arguments)
+
+
+TOOLS = ToolKind(_read_tool, lambda tool: tool.metadata.to_openai_tool(skip_length_check=True))

@@ -1,0 +1,383 @@
+"""The set of tools for a request of an agent: what is read of a tool, its vector, and the selection among all tools."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import weakref
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._validation import as_identifiers, quoted
+from ..candidates import as_unit_rows, as_unit_vector
+from ..errors import InvalidInputError, InvalidParameterError, warn
+from ..selection.sizes import DEFAULT_EXTRA_K
+from ..texts.clauses import split_clauses
+from ..texts.words import Text, match_split_words, split_words
+from .flow import Flow, Step
+from .lookup import refuse_unknown
+from .pool import ItemSelection, Pool, stack_vectors
+from .question import EmbeddedQuery, Vector, embed_question
+from .request import Request
+from .settings import Call, Settings, parameter_names
+from .shadow import in_shadow
+from .telling import LOGGER, describe, is_first, timed
+
+DEFAULT_MAX_TOOLS = 10
+# Among so many tools all are candidates. Of more, so many are the nearest ones, and the best by words join them.
+MOST_CANDIDATES = 100
+# So much of a description, and of a request, is read: an embedding model takes no longer texts, or cuts them by itself.
+MOST_CHARACTERS = 4_000
+# How many vectors of texts, and of questions, are kept for each embedding model.
+MOST_TEXTS, MOST_QUESTIONS = 10_000, 256
+# A model counts its tokens by itself. Four characters of English or of JSON are about one.
+CHARACTERS_PER_TOKEN = 4
+# A message with fewer words ("Yes, please.") says little without the ones before it. So many of these are read.
+FEWEST_WORDS, MOST_EARLIER = 6, 2
+# Of what was said besides the request, so many clauses are read. One counts if its nearest tool is at least this share
+# as near as that of the clause of the request whose nearest tool is the farthest. "Let me look into that" is not.
+MOST_FURTHER, LEAST_SHARE = 8, 0.7
+# Settings that say nothing of a set of tools, and why.
+_REMEDIES = MappingProxyType(
+    {
+        "k": "max_tools is the most tools that are selected",
+        "shown": "always names the tools that every request gets",
+        **dict.fromkeys(("order", "scores"), "tools come back unchanged, in the order in which they were given"),
+        **dict.fromkeys(
+            ("fetch_k", "follow", "keyword_search", "extra_retrievers", "extra_k"), "all tools are candidates"
+        ),
+    }
+)
+
+
+class Tool(NamedTuple):
+    """A tool: its name, the text by which it is selected, and the framework's object."""
+
+    id: str
+    text: str
+    original: Any
+    # A metadata key that is the value of a setting is looked up here.
+    metadata: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        original: Any,
+        name: str,
+        description: str | None,
+        arguments: Iterable[str],
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Tool:
+        """A tool, whose text is made of its name, its description and the names of its arguments."""
+        listed = ", ".join(arguments)
+        lines = [f"{name}: {(description or '').strip()[:MOST_CHARACTERS]}"]
+        lines += [f"Arguments: {listed[:MOST_CHARACTERS]}"] if listed else []
+        # Other tools mention a tool by its name, so the name is its title.
+        return cls(name, "\n".join(lines), original, {"title": name, **(metadata or {})})
+
+
+class ToolKind(NamedTuple):
+    """What the tools of a framework are.
+
+    ``read`` gives None for a tool of the provider, which passes unchanged, and raises an InvalidInputError for what is
+    no tool. ``schema`` gives what a model is told of a tool, as JSON has it.
+    """
+
+    read: Callable[[Any], Tool | None]
+    schema: Callable[[Any], Any]
+
+    def count_tokens(self, original: Any) -> float:
+        """About how many tokens a tool takes in the prompt."""
+        text = json.dumps(self.schema(original), ensure_ascii=False, default=str)
+        return len(text) / CHARACTERS_PER_TOKEN
+
+
+class EmbeddingModel(NamedTuple):
+    """The embedding model of a framework: itself, the flows from texts to their vectors, and its name in words."""
+
+    model: Any
+    embed_texts: Callable[[list[str]], Flow[Any]]
+    embed_questions: Callable[[list[str]], Flow[Any]]
+    source: str
+
+
+class Turn(NamedTuple):
+    """What an agent is asked, and the names of the tools that it has called since.
+
+    ``asked`` holds the request, and what was said besides it.
+    """
+
+    asked: Sequence[str]
+    called: Collection[str] = ()
+
+
+class ToolSelection(NamedTuple):
+    """The tools for a request, in the order in which they were given, and what the event says."""
+
+    tools: list[Any]
+    make_event: Callable[[], dict[str, Any]]
+
+
+class _Memory:
+    """The vectors of the texts that were asked for last, and the words of these texts."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._entries: dict[str, tuple[Vector, Text]] = {}
+        self._lock = threading.Lock()
+
+    def look_up(self, texts: Sequence[str], embed: Callable[[list[str]], Flow[Any]]) -> Flow[list[tuple[Vector, Text]]]:
+        """The entries of the texts. Those that are new are embedded in one call."""
+        known = {text: entry for text in texts if (entry := self._entries.get(text)) is not None}
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            vectors = yield from embed(new)
+            known |= {text: (vector, Text(text)) for text, vector in zip(new, vectors, strict=True)}
+        with self._lock:
+            for text, entry in known.items():
+                self._entries.pop(text, None)
+                self._entries[text] = entry
+            for text in [*self._entries][: max(len(self._entries) - max(self._most, len(known)), 0)]:
+                del self._entries[text]
+        return [known[text] for text in texts]
+
+
+# The memories of each embedding model, for texts and for questions, by the id of the model.
+_MEMORIES: dict[int, tuple[_Memory, _Memory]] = {}
+_REMEMBERING = threading.Lock()
+
+
+def _memories_of(model: Any) -> tuple[_Memory, _Memory]:
+    """The memories that all who select with this model share. They live as long as the model does."""
+    with _REMEMBERING:
+        if id(model) not in _MEMORIES:
+            _MEMORIES[id(model)] = _Memory(MOST_TEXTS), _Memory(MOST_QUESTIONS)
+            weakref.finalize(model, _MEMORIES.pop, id(model), None)
+        return _MEMORIES[id(model)]
+
+
+class _ToolCall(Call):
+    size_name = "max_tools"
+
+
+class ToolSelector:
+    """Selects the tools for a request of an agent, with the settings of an adapter's class or function.
+
+    A request is never lost to the selection: if the embedding model fails, or there is no text to select by, it gets
+    all tools.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        kind: ToolKind,
+        model: EmbeddingModel,
+        max_tools: int | None,
+        always: Iterable[str],
+        settings: Mapping[str, Any],
+        call: type[Call] = _ToolCall,
+    ) -> None:
+        self.kind, self.model = kind, model
+        self.always = tuple(map(str, as_identifiers(always, "always")))
+        known = Settings.model_fields.keys() - _REMEDIES.keys()
+        refuse_unknown(owner, settings, [*known, *parameter_names()], _REMEDIES)
+        fields = {name: value for name, value in settings.items() if name in known}
+        parameters = {name: value for name, value in settings.items() if name not in known}
+        if parameters:
+            fields["selector_kwargs"] = {**(fields.get("selector_kwargs") or {}), **parameters}
+        if fields.get("budget") is not None:
+            fields.setdefault("costs", kind.count_tokens)
+        elif max_tools is None:
+            raise InvalidParameterError(f"{call.size_name}=None needs a budget, which ends the selection in its place")
+        self.request = Request(
+            call(**fields, k=max_tools, shown=self.always), view=lambda tool: tool.original, refer_by_default=True
+        )
+        self._texts, self._questions = _memories_of(model.model)
+
+    def select(self, given: Sequence[Any], turn: Turn, config: Any = None) -> Flow[ToolSelection]:
+        """The tools for a turn of the agent. Those that it has called stay, as do ``always`` and the provider's own."""
+        asked = [text for text in map(_shorten, turn.asked) if text]
+        read = [self.kind.read(original) for original in given]
+        tools = {tool.id: tool for tool in read if tool is not None}
+        self._warn_of_names(read, tools)
+        every = [*tools.values()]
+        selected, reason = ItemSelection.nothing(queries=asked), None
+        if not every or len(every) - len(tools.keys() & {*self.always}) <= self.request.all_of:
+            reason = "there are no more than max_tools"
+        elif not asked:
+            reason = "no message has text"
+        elif self.request.settings.shadow:
+            reason = "shadow"
+            selected = yield from in_shadow(
+                self.request, asked[0], _nothing_before(every), _read_names, self._select(every, asked, config)
+            )
+        else:
+            try:
+                selected = yield from self._select(every, asked, config)
+            # An embedding model may raise anything, and an agent without its tools is worse than one with all of them.
+            except Exception as failure:
+                error = f"{type(failure).__name__}: {failure}"
+                selected, reason = selected._replace(error=error), "the selection failed"
+                self._tell_of_failure(error)
+        kept = {*tools} if reason else {*selected.ids, *self.always, *turn.called}
+        returned = [
+            original
+            for original, tool in zip(given, read, strict=True)
+            if tool is None or (tool.id in kept and tools[tool.id] is tool)
+        ]
+        return ToolSelection(
+            returned, partial(self._describe, selected, given, returned, sorted(tools.keys() & {*turn.called}), reason)
+        )
+
+    def _select(self, tools: Sequence[Tool], asked: Sequence[str], config: Any) -> Flow[ItemSelection]:
+        started = time.perf_counter()
+        entries = yield from self._texts.look_up([tool.text for tool in tools], self.model.embed_texts)
+        vectors = stack_vectors([vector for vector, _ in entries], _read_names(tools))
+        settings = self.request.settings
+        if settings.queries is None and self.request.capabilities.sub_questions:
+            sub_questions = yield from self._find_sub_questions(asked, as_unit_rows(vectors))
+            settings = settings.model_copy(update={"queries": sub_questions})
+        queries = yield from embed_question(settings, asked[0], self._embed_questions, config)
+        rows = self._find_candidates(tools, vectors, [text for _, text in entries], queries)
+        items = [tools[row] for row in rows]
+        pool = Pool(items, _read_names(items), _read_text, _read_text, vectors[rows])
+        selected: ItemSelection = yield Step(partial(self.request.select, pool, queries))
+        return timed(self.request, selected, started, lambda: self.model.source)
+
+    def _embed_questions(
+        self, queries: list[str], text: str | None
+    ) -> Flow[tuple[list[Vector], Vector | None, Vector | None]]:
+        texts = queries if text is None else [*queries, text]
+        entries = yield from self._questions.look_up(texts, self.model.embed_questions)
+        vectors = [np.asarray(vector, np.float64) for vector, _ in entries]
+        return vectors[: len(queries)], None if text is None else vectors[-1], None
+
+    def _find_sub_questions(self, asked: Sequence[str], tools: NDArray[Any]) -> Flow[tuple[str, ...]]:
+        """The clauses of the request, and those of the other texts that are near to a tool."""
+        request, *others = asked
+        clauses = split_clauses(request)
+        further = [clause for text in reversed(others) for clause in split_clauses(text) or [text]][:MOST_FURTHER]
+        if not further:
+            return tuple(clauses)
+        own = [request, *clauses]
+        entries = yield from self._questions.look_up([*own, *further], self.model.embed_questions)
+        nearest = (as_unit_rows([vector for vector, _ in entries]) @ tools.T).max(axis=1)
+        least = LEAST_SHARE * nearest[: len(own)].min()
+        return (*clauses, *(text for text, share in zip(further, nearest[len(own) :], strict=True) if share >= least))
+
+    def _find_candidates(
+        self, tools: Sequence[Tool], vectors: NDArray[Any], texts: Sequence[Text], queries: Sequence[EmbeddedQuery]
+    ) -> list[int]:
+        """The rows of the candidates: all, or the nearest ones, the best by words, and those that are always there."""
+        if len(tools) <= MOST_CANDIDATES:
+            return [*range(len(tools))]
+        unit = as_unit_rows(vectors)
+        searched = [as_unit_vector(np.array(query.search_vector), unit.shape, unit.dtype) for query in queries]
+        cosines = (unit @ np.array(searched).T).max(axis=1)
+        words = match_split_words([query.words for query in queries], texts)
+        by_words = words.covered @ words.weights
+        best = np.argsort(-by_words, kind="stable")[:DEFAULT_EXTRA_K]
+        rows = {*np.argsort(-cosines, kind="stable")[:MOST_CANDIDATES].tolist(), *best[by_words[best] > 0].tolist()}
+        rows |= {row for row, tool in enumerate(tools) if tool.id in self.always}
+        return sorted(rows)
+
+    def _warn_of_names(self, read: Sequence[Tool | None], tools: Mapping[str, Tool]) -> None:
+        for tool in read:
+            if tool is not None and tools[tool.id].original is not tool.original and is_first(self, "_warned_of_two"):
+                warn(
+                    f"two tools have the name {tool.id!r}: the last one counts, as in the framework. Rename one of them"
+                )
+        missing = [name for name in self.always if name not in tools]
+        if missing and is_first(self, "_warned_of_missing"):
+            warn(f"always names {quoted(missing[0])}, and no tool has this name; the tools are {quoted([*tools])}")
+
+    def _tell_of_failure(self, error: str) -> None:
+        LOGGER.warning("the selection of tools failed; the agent gets all tools", exc_info=True)
+        if is_first(self, "_warned_of_failure"):
+            warn(
+                f"the selection of tools failed ({error}), so the agent gets all tools. Later failures are in the log "
+                "'setselect' and in the event only"
+            )
+
+    def _describe(
+        self,
+        selected: ItemSelection,
+        given: Sequence[Any],
+        returned: Sequence[Any],
+        under_way: list[str],
+        reason: str | None,
+    ) -> dict[str, Any]:
+        names = [tool.id for tool in map(self.kind.read, returned) if tool is not None]
+        return {
+            "max_tools": self.request.k,
+            "vector_source": self.model.source,
+            **describe(self.request, selected),
+            "shadow": self.request.settings.shadow,
+            "error": selected.error,
+            "tools": names,
+            "under_way": under_way,
+            "all_because": reason,
+            "tokens": sum(map(self.kind.count_tokens, returned)),
+            "tokens_of_all": sum(map(self.kind.count_tokens, given)),
+        }
+
+
+def read_turn(said: Iterable[tuple[bool, str]], called: Collection[str]) -> Turn:
+    """What messages ask. ``said``: whether each is that of a human, and its text. ``called``: see :class:`Turn`.
+
+    >>> read_turn([(True, "Please write an email to Ann"), (False, "Shall I send it?"), (True, "Yes")], ()).asked
+    ['Please write an email to Ann', 'Shall I send it?', 'Yes']
+    """
+    texts = [(is_human, text) for is_human, text in said if text.strip()]
+    humans = [row for row, (is_human, _) in enumerate(texts) if is_human]
+    if not humans:
+        return Turn([], called)
+    request = first = humans[-1]
+    if _is_short(texts[request][1]):
+        earlier = reversed(humans[-1 - MOST_EARLIER : -1])
+        request = next((row for row in earlier if not _is_short(texts[row][1])), request)
+        first = min(request, max(first - MOST_EARLIER, 0))
+    rows = [request, *(row for row in range(first, len(texts)) if row != request)]
+    return Turn([texts[row][1] for row in rows], called)
+
+
+def _is_short(text: str) -> bool:
+    return len(split_words(text[:MOST_CHARACTERS])) < FEWEST_WORDS
+
+
+def refuse_tool(value: Any, remedy: str) -> InvalidInputError:
+    """The error for a value that is no tool."""
+    return InvalidInputError(f"{quoted(value)} is no tool: {remedy}")
+
+
+def check_tools(tools: Any) -> list[Any]:
+    """The tools as a list."""
+    if isinstance(tools, (str, Mapping)) or not isinstance(tools, Iterable):
+        raise InvalidInputError(f"a list of tools is needed, got {quoted(tools)}")
+    return list(tools)
+
+
+def _shorten(text: str) -> str:
+    """The beginning and the end of a long text: people put what they ask before or behind what they paste."""
+    text = text.strip()
+    half = MOST_CHARACTERS // 2
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:half]}\n{text[-half:]}"
+
+
+def _nothing_before(tools: list[Tool]) -> Flow[list[Tool]]:
+    yield from ()
+    return tools
+
+
+def _read_names(tools: Sequence[Tool]) -> list[str]:
+    return [tool.id for tool in tools]
+
+
+def _read_text(tool: Tool) -> str:
+    return tool.text

@@ -161,12 +161,14 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
 
 
 def send_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:
+    """Send the event to the handlers."""
     manager = CallbackManager.configure(callbacks)
     if manager.handlers:
         manager.on_custom_event(EVENT, data, run_id=manager.parent_run_id or uuid4())
 
 
 async def asend_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:
+    """The async version of :func:`send_event`."""
     manager = AsyncCallbackManager.configure(callbacks)
     if manager.handlers:
         await manager.on_custom_event(EVENT, data, run_id=manager.parent_run_id or uuid4())

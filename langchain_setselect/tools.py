@@ -136,9 +136,7 @@ def _select(
 def as_model(embeddings: Any) -> EmbeddingModel:
     """The embedding model for the selection."""
     if not isinstance(embeddings, Embeddings):
-        raise InvalidParameterError(
-            f"embeddings must be an embedding model of LangChain, got a {type(embeddings).__name__}"
-        )
+        raise InvalidParameterError(f"embeddings must be a model of LangChain, got a {type(embeddings).__name__}")
     return EmbeddingModel(
         embeddings,
         partial(embed_texts, embeddings),
@@ -165,7 +163,7 @@ def select_and_tell(selector: ToolSelector, tools: Sequence[Any], turn: Turn) ->
 
 def read_messages(messages: Sequence[AnyMessage | BaseMessage]) -> Turn:
     """What the messages of an agent ask."""
-    said = [(isinstance(m, HumanMessage), str(m.text)) for m in messages if isinstance(m, (HumanMessage, AIMessage))]
+    said = [(isinstance(m, HumanMessage), _text_of(m)) for m in messages if isinstance(m, (HumanMessage, AIMessage))]
     last = max((row for row, message in enumerate(messages) if isinstance(message, HumanMessage)), default=-1)
     called = {
         call["name"]
@@ -174,6 +172,13 @@ def read_messages(messages: Sequence[AnyMessage | BaseMessage]) -> Turn:
         for call in message.tool_calls
     }
     return read_turn(said, called)
+
+
+def _text_of(message: BaseMessage) -> str:
+    """The texts of the parts of a message. LangChain's own ``text`` puts nothing between them."""
+    parts = [message.content] if isinstance(message.content, str) else message.content
+    texts = (part if isinstance(part, str) else part.get("text") for part in parts)
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def read_tool(tool: Any) -> Tool | None:

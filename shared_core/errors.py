@@ -27,7 +27,8 @@ from typing import Any
 
 # The packages between a user's line and a warning of the adapters.
 _INSIDE = {"langchain_setselect", "llamaindex_setselect", "shared_core", "pydantic", "contextlib", "contextvars"}
-_INSIDE |= {"langchain_classic", "langchain_core", "llama_index", "llama_index_instrumentation"}
+_INSIDE |= {"langchain", "langchain_classic", "langchain_core", "langgraph", "langsmith"}
+_INSIDE |= {"llama_index", "llama_index_instrumentation", "workflows"}
 _INSIDE |= {"asyncio", "concurrent", "threading"}
 
 

@@ -46,7 +46,7 @@ MOST_FURTHER, LEAST_SHARE = 8, 0.7
 # Settings that say nothing of a set of tools, and why.
 _REMEDIES = MappingProxyType(
     {
-        "k": "max_tools is the most tools that are selected",
+        **dict.fromkeys(("k", "top_n"), "max_tools is the most tools that are selected"),
         "shown": "always names the tools that every request gets",
         **dict.fromkeys(("order", "scores"), "tools come back unchanged, in the order in which they were given"),
         **dict.fromkeys(
@@ -275,7 +275,8 @@ class ToolSelector:
         self, tools: Sequence[Tool], vectors: NDArray[Any], texts: Sequence[Text], queries: Sequence[EmbeddedQuery]
     ) -> list[int]:
         """The rows of the candidates: all, or the nearest ones, the best by words, and those that are always there."""
-        if len(tools) <= MOST_CANDIDATES:
+        most = max(MOST_CANDIDATES, 2 * (self.request.k or 0))
+        if len(tools) <= most:
             return [*range(len(tools))]
         unit = as_unit_rows(vectors)
         searched = [as_unit_vector(np.array(query.search_vector), unit.shape, unit.dtype) for query in queries]
@@ -283,7 +284,7 @@ class ToolSelector:
         words = match_split_words([query.words for query in queries], texts)
         by_words = words.covered @ words.weights
         best = np.argsort(-by_words, kind="stable")[:DEFAULT_EXTRA_K]
-        rows = {*np.argsort(-cosines, kind="stable")[:MOST_CANDIDATES].tolist(), *best[by_words[best] > 0].tolist()}
+        rows = {*np.argsort(-cosines, kind="stable")[:most].tolist(), *best[by_words[best] > 0].tolist()}
         rows |= {row for row, tool in enumerate(tools) if tool.id in self.always}
         return sorted(rows)
 
@@ -310,7 +311,7 @@ class ToolSelector:
         selected: ItemSelection,
         given: Sequence[Any],
         returned: Sequence[Any],
-        under_way: list[str],
+        called: list[str],
         reason: str | None,
     ) -> dict[str, Any]:
         names = [tool.id for tool in map(self.kind.read, returned) if tool is not None]
@@ -321,7 +322,7 @@ class ToolSelector:
             "shadow": self.request.settings.shadow,
             "error": selected.error,
             "tools": names,
-            "under_way": under_way,
+            "called": called,
             "all_because": reason,
             "tokens": sum(map(self.kind.count_tokens, returned)),
             "tokens_of_all": sum(map(self.kind.count_tokens, given)),

@@ -1,0 +1,266 @@
+"""The set of tools of LlamaIndex agents, with the real ``FunctionAgent`` and a model that follows a script."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from llama_index.core import Settings, VectorStoreIndex
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.llms import ChatMessage, ImageBlock, MockFunctionCallingLLM, TextBlock
+from llama_index.core.llms.llm import ToolSelection
+from llama_index.core.objects import ObjectIndex
+from llama_index.core.schema import QueryBundle
+from llama_index.core.tools import BaseTool, FunctionTool, ToolMetadata
+
+from langchain_setselect import select_tools
+from llamaindex_setselect import SetSelectToolRetriever
+from setselect import InvalidInputError, InvalidParameterError, SetSelectWarning
+from tests.langchain_setselect.conftest import WordEmbeddings
+from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
+
+# LlamaIndex lists the attributes of an agent, and pydantic warns of those that it is going to remove.
+pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
+
+NOUNS = ("weather", "currency", "calendar", "email", "music", "recipe", "train", "hotel", "stock", "photo")
+VERBS = ("find", "delete", "share")
+REQUEST = "find the weather in Oslo and share the calendar with Ann"
+FIVE_STEPS = [["find_weather"], ["share_calendar", "find_weather"], ["find_weather"], ["share_calendar"], []]
+
+
+def make_tool(name: str, description: str) -> FunctionTool:
+    def run(text: str = "") -> str:
+        return f"done: {name}"
+
+    return FunctionTool.from_defaults(run, name=name, description=description)
+
+
+TOOLS = [make_tool(f"{verb}_{noun}", f"{verb} the {noun} of a person") for noun in NOUNS for verb in VERBS]
+NAMES = [tool.metadata.name for tool in TOOLS]
+
+
+class Scripted(MockFunctionCallingLLM):
+    """Calls the tools of a script, and records the names of the tools that it gets."""
+
+    def __init__(self, script: Sequence[Sequence[str]]) -> None:
+        super().__init__()
+        self._seen: list[list[str]] = []
+        self._script = script
+        self.response_generator = self._answer
+
+    @property
+    def seen(self) -> list[list[str]]:
+        return self._seen
+
+    def _answer(self, messages: Sequence[ChatMessage], tools: Sequence[BaseTool] = (), **more: Any) -> ChatMessage:
+        self._seen.append(names_of(tools))
+        names = self._script[len(self._seen) - 1]
+        called = [ToolSelection(tool_id=f"call {name}", tool_name=name, tool_kwargs={}) for name in names]
+        return ChatMessage(role="assistant", content="Working.", additional_kwargs={"tool_calls": called})
+
+
+class Handler(BaseEventHandler):
+    told: list[Any] = []  # noqa: RUF012
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "Handler"
+
+    def handle(self, event: Any, **more: Any) -> None:
+        if "setselect" in (event.tags or {}):
+            self.told.append(event)
+
+
+@pytest.fixture
+def told() -> Any:
+    handler = Handler(told=[])
+    dispatcher = get_dispatcher()
+    dispatcher.add_event_handler(handler)
+    yield handler.told
+    dispatcher.event_handlers.remove(handler)
+
+
+def names_of(tools: Sequence[BaseTool]) -> list[str]:
+    return [str(tool.metadata.name) for tool in tools]
+
+
+async def run(retriever: Any, script: Sequence[Sequence[str]], message: Any = REQUEST, streaming: bool = False) -> Any:
+    """The sets that the model sees, and the results of the tools that it calls."""
+    model = Scripted(script)
+    agent = FunctionAgent(tool_retriever=retriever, llm=model, streaming=streaming)
+    output = await agent.run(**message) if isinstance(message, dict) else await agent.run(user_msg=message)
+    return model.seen, [str(call.tool_output) for call in output.tool_calls]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_the_agent_sees_the_same_set_at_each_of_five_steps(streaming: bool, model: CountingEmbedding) -> None:
+    retriever = SetSelectToolRetriever(TOOLS, model, max_tools=4)
+    chosen = names_of(retriever.retrieve(REQUEST))
+    assert len(chosen) == 4
+    assert {"find_weather", "share_calendar"} < {*chosen}
+    assert chosen == [name for name in NAMES if name in chosen]
+    seen, results = await run(retriever, FIVE_STEPS, streaming=streaming)
+    assert seen == [chosen] * 5
+    assert results == [f"done: {name}" for names in FIVE_STEPS for name in names]
+    # The texts, and the request with its two clauses; nothing for the names of the tools that are called.
+    assert model.counts()[:2] == (3, len(TOOLS))
+
+
+async def test_both_frameworks_select_the_same_set(model: CountingEmbedding) -> None:
+    retriever = SetSelectToolRetriever(TOOLS, model, max_tools=5)
+    others = [
+        {
+            "name": tool.metadata.name,
+            "description": tool.metadata.description,
+            "parameters": {"properties": {"text": {}}},
+        }
+        for tool in TOOLS
+    ]
+    embeddings = WordEmbeddings()
+    for request in (REQUEST, "delete the stock", "Which hotel and which train does Ann find?"):
+        chosen = names_of(retriever.retrieve(request))
+        assert chosen == [tool["name"] for tool in select_tools(request, others, 5, embeddings=embeddings)]
+        assert chosen == names_of(await retriever.aretrieve(QueryBundle(request)))
+
+
+async def test_an_index_of_tools_that_grows(model: CountingEmbedding) -> None:
+    index = ObjectIndex.from_objects(TOOLS, index_cls=VectorStoreIndex, embed_model=model)
+    retriever = SetSelectToolRetriever(index, max_tools=4)
+    assert names_of(retriever.tools) == NAMES
+    chosen = names_of(retriever.retrieve(REQUEST))
+    assert chosen == names_of(SetSelectToolRetriever(TOOLS, model, 4).retrieve(REQUEST))
+    index.insert_object(make_tool("find_comet", "find the comet of a person"))
+    model.counts()
+    seen, _ = await run(retriever, [["find_comet"], []], "find the comet")
+    assert "find_comet" in seen[0]
+    assert model.counts()[1] == 1
+
+
+def test_the_model_of_settings(model: CountingEmbedding, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Settings, "_embed_model", None)
+    with pytest.raises(InvalidParameterError, match="embed_model"):
+        SetSelectToolRetriever(TOOLS)
+    with pytest.raises(InvalidParameterError, match="embed_model"):
+        SetSelectToolRetriever(TOOLS, "local")  # type: ignore[arg-type]
+    monkeypatch.setattr(Settings, "_embed_model", model)
+    assert len(SetSelectToolRetriever(TOOLS, max_tools=2).retrieve(REQUEST)) == 2
+
+
+# --- bad input -------------------------------------------------------------------------------------
+
+
+LONG = make_tool("long", "find the weather " + "x y " * 7500)
+NAMELESS = [make_tool(f"nameless_{i}", "") for i in range(12)]
+PARTS = ChatMessage(role="user", blocks=[TextBlock(text="find the weather"), TextBlock(text="share the calendar")])
+IMAGE = ChatMessage(role="user", blocks=[ImageBlock(image=b"image")])
+
+
+@pytest.mark.parametrize(
+    ("message", "tools", "max_tools", "number", "holds"),
+    [
+        (REQUEST, [], 3, 0, set()),
+        ("call nameless_7", NAMELESS, 3, 3, {"nameless_7"}),
+        (REQUEST, [*TOOLS, LONG], 3, 3, {"share_calendar"}),
+        ("x y x y", [*TOOLS, LONG], 3, 3, {"long"}),
+        (PARTS, TOOLS, 3, 3, {"find_weather", "share_calendar"}),
+        (IMAGE, TOOLS, 3, 30, set()),
+        ({"chat_history": [ChatMessage(role="user", content=" ")]}, TOOLS, 3, 30, set()),
+        (REQUEST, TOOLS, 30, 30, set()),
+        (REQUEST, TOOLS, 1000, 30, set()),
+        (REQUEST + " x" * 50_000, TOOLS, 3, 3, {"find_weather"}),
+    ],
+)
+async def test_bad_input(
+    message: Any, tools: list[BaseTool], max_tools: int, number: int, holds: set[str], model: CountingEmbedding
+) -> None:
+    (seen,), _ = await run(SetSelectToolRetriever(tools, model, max_tools), [[]], message)
+    assert len(seen) == number
+    assert holds <= {*seen}
+    if number == 30:
+        assert model.counts() == (0, 0, 0)
+
+
+async def test_two_tools_of_one_name(model: CountingEmbedding) -> None:
+    retriever = SetSelectToolRetriever([make_tool("find_weather", "delete the stock"), *TOOLS], model, 2)
+    with pytest.warns(SetSelectWarning, match="'find_weather'") as caught:
+        seen, _ = await run(retriever, [["find_weather"], []])
+    assert sum(warning.category is SetSelectWarning for warning in caught) == 1
+    assert seen[0].count("find_weather") == 1
+    assert TOOLS[0] in retriever.retrieve(REQUEST)
+    assert retriever.retrieve("find_weather") == [TOOLS[0]]
+
+
+class Failing(CountingEmbedding):
+    def _get_query_embedding(self, query: str) -> list[float]:
+        raise ConnectionError("no route to the model")
+
+
+async def test_a_model_that_fails_costs_no_request(told: Any, caplog: pytest.LogCaptureFixture) -> None:
+    retriever = SetSelectToolRetriever(TOOLS, Failing(), 3)
+    with (
+        pytest.warns(SetSelectWarning, match="ConnectionError") as caught,
+        caplog.at_level(logging.WARNING, "setselect"),
+    ):
+        seen, results = await run(retriever, FIVE_STEPS)
+    assert sum(warning.category is SetSelectWarning for warning in caught) == 1
+    assert seen == [NAMES] * 5
+    assert len(results) == 5
+    assert sum(record.name == "setselect" for record in caplog.records) == 5
+    assert [event.tags["setselect"]["error"] for event in told] == ["ConnectionError: no route to the model"] * 5
+
+
+async def test_the_event(told: Any, model: CountingEmbedding) -> None:
+    seen, _ = await run(SetSelectToolRetriever(TOOLS, model, 3, always=["share_music"]), [["find_weather"], []])
+    first, second = (event.tags["setselect"] for event in told)
+    assert first["tools"] == second["tools"] == seen[0]
+    assert {*first["ids"], "share_music"} == {*seen[0]}
+    assert len(seen[0]) == 4
+    assert (first["max_tools"], first["all_because"], first["error"], first["candidates"]) == (3, None, None, 30)
+    assert 10 < first["tokens"] < first["tokens_of_all"] / 5
+    scores = {scored.node_id: scored.score for scored in told[0].nodes}
+    assert scores["share_music"] is None
+    assert scores["find_weather"] == first["relevance"][first["ids"].index("find_weather")]
+
+
+def test_a_budget_of_tokens(told: Any, model: CountingEmbedding) -> None:
+    SetSelectToolRetriever(TOOLS, model, None, budget=150).retrieve(REQUEST)
+    assert 75 < told[0].tags["setselect"]["tokens"] <= 150
+
+
+def test_functions_and_tools_without_a_name(model: CountingEmbedding) -> None:
+    def lights(colour: str, room: str) -> None:
+        """Switch the lights."""
+
+    nameless = FunctionTool(lambda: None, ToolMetadata(name=None, description="of the provider"))
+    chosen = SetSelectToolRetriever([lights, nameless, *TOOLS], model, 1).retrieve("colour of the lights in the room")
+    assert names_of(chosen) == ["lights", "None"]
+    wrong: list[tuple[Any, type[Exception]]] = [([3], InvalidInputError), ("find", InvalidInputError)]
+    for tools, error in wrong:
+        with pytest.raises(error):
+            SetSelectToolRetriever(tools, model)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"max_tools": 0}, "max_tools"), ({"top_n": 3}, "max_tools"), ({"shown": ["a"]}, "always"), ({"x": 1}, "'x'")],
+)
+def test_wrong_settings(settings: dict[str, Any], message: str, model: CountingEmbedding) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        SetSelectToolRetriever(TOOLS, model, **settings)
+
+
+def test_an_index_that_does_not_list_its_tools(model: CountingEmbedding) -> None:
+    objects: Callable[..., Any] = ObjectIndex.from_objects
+    index = objects(TOOLS[:2], from_node_fn=lambda node: TOOLS[0], to_node_fn=lambda t: None, index_cls=Nothing)
+    with pytest.raises(InvalidParameterError, match="list"):
+        SetSelectToolRetriever(index, model)
+
+
+class Nothing:
+    """An index of no nodes."""
+
+    def __init__(self, nodes: Any) -> None: ...

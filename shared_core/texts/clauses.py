@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
 
 from .words import split_words
 
-# A request with more clauses is a text that somebody pasted. A shorter clause says little by itself: "and then".
+# A request with more clauses holds a text that somebody pasted, before or behind what is asked. A shorter clause says little by itself: "and then".
 MOST_CLAUSES, FEWEST_WORDS = 8, 3
 # Words between two clauses, in English, German, French, Spanish, Italian, Portuguese and Dutch.
 _JOINING = (
@@ -21,7 +20,9 @@ _BETWEEN = re.compile(
 
 
 def split_clauses(text: str) -> list[str]:
-    """The clauses of at least three words, in their order and at most eight; none if there are fewer than two.
+    """The clauses of at least three words, in their order; none if there are fewer than two.
+
+    Of more than eight only the first four and the last four.
 
     >>> split_clauses("Find flights to Oslo, and tell me what the weather is there")
     ['Find flights to Oslo', 'tell me what the weather is there']
@@ -30,5 +31,8 @@ def split_clauses(text: str) -> list[str]:
     """
     lines = "\n".join(" ".join(line.split()) for line in text.splitlines())
     parts = (part.strip(" ,.;:?!") for part in _BETWEEN.split(lines))
-    clauses = [*islice((part for part in parts if len(split_words(part)) >= FEWEST_WORDS), MOST_CLAUSES)]
+    clauses = [part for part in parts if len(split_words(part)) >= FEWEST_WORDS]
+    if len(clauses) > MOST_CLAUSES:
+        half = MOST_CLAUSES // 2
+        clauses = clauses[:half] + clauses[-half:]
     return clauses if len(clauses) > 1 else []

@@ -26,6 +26,11 @@ def test_split_clauses(text: str, clauses: list[str]) -> None:
     assert split_clauses(text) == clauses
 
 
+def test_the_beginning_and_the_end_of_a_long_text() -> None:
+    numbers = [f"line number {i}" for i in range(20)]
+    assert split_clauses("\n".join(numbers)) == numbers[:4] + numbers[-4:]
+
+
 @pytest.mark.parametrize("piece", ["a b c, ", " and", " ", "\n", ". ", "。", "a" * 10, "a b c and "])
 def test_the_time_is_linear_and_the_number_limited(piece: str) -> None:
     started = time.perf_counter()

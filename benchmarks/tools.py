@@ -1,0 +1,361 @@
+"""The set of tools for a request: what select_tools finds beside other methods, what the schemas take, and its time.
+
+MetaTool (Huang et al., ICLR 2024, arXiv 2310.03128): 199 tools of ChatGPT's plugin store, and requests that need two of
+them. Choices were made on the development half of the requests; the other half checks. Whether a language model calls
+the right tool is not measured. The schemas are those of the tools in langchain-community, for which nobody has labelled
+requests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import BaseTool, StructuredTool
+
+from benchmarks.common import (
+    Block,
+    best,
+    facts,
+    parser,
+    publish,
+    records,
+    require,
+    say,
+    table,
+    take_turns,
+    with_interval,
+)
+from benchmarks.models import MINILM, MPNET, PACKAGES, embed, is_installed
+from benchmarks.regimes_methods import METHODS, Search, hybrid
+from benchmarks.regimes_tasks import Picks, is_development
+from langchain_setselect import select_tools
+from shared_core.retrieval import tools as core
+from shared_core.texts.clauses import split_clauses
+from shared_core.texts.word_index import WordIndex
+
+PAGE = "tools.md"
+FILES = "metatool/docs.jsonl", "metatool/queries.jsonl"
+MODELS = (MINILM, MPNET)
+KS = (3, 5, 10)
+SIMILARITY, OURS, WITHOUT_CLAUSES = "similarity", "select_tools", "… without clauses"
+IN_TURN = "similarity to each clause in turn"
+OTHERS = (SIMILARITY, "MMR λ 0.5", "MMR λ 0.8", "hybrid search", "VRSD", IN_TURN)
+# What a model writes between two calls.
+EMPTY = (
+    "Let me look into that for you.",
+    "I'll start with the first step.",
+    "Sure! Here is what I found so far.",
+    "I need to call another tool to finish this.",
+    "Now I'll check the result and continue.",
+)
+
+
+class Request(NamedTuple):
+    text: str
+    gold: frozenset[str]
+
+
+class Known(Embeddings):
+    """Vectors that are kept in .cache/, and in memory."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.vectors: dict[str, np.ndarray] = {}
+
+    def learn(self, texts: Sequence[str]) -> None:
+        new = [text for text in dict.fromkeys(texts) if text not in self.vectors]
+        if new:
+            self.vectors |= zip(new, embed(new, self.model, query=True), strict=True)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return embed(texts, self.model).tolist()
+
+    def embed_query(self, text: str) -> list[float]:
+        self.learn([text])
+        return self.vectors[text].tolist()
+
+
+Messages = Sequence[HumanMessage | AIMessage]
+Select = Callable[[Request, int], frozenset[str]]
+
+
+class Corpus(NamedTuple):
+    tools: list[dict[str, str]]
+    requests: list[Request]
+
+
+def read_corpus(development: bool) -> Corpus:
+    """The tools, and one half of the requests."""
+    tools = [
+        {"name": tool["title"], "description": tool["text"].removeprefix(f"{tool['title']}: ")}
+        for tool in records(FILES[0])
+    ]
+    requests = [Request(query["text"], frozenset(query["gold"])) for query in records(FILES[1])]
+    return Corpus(tools, [request for request in requests if is_development(request.text) == development])
+
+
+def in_turn(known: Known, text: str, vectors: np.ndarray) -> Picks:
+    """The tools nearest to the request, to its first clause, to its second, and so on, from the first rank to the last."""
+    rankings = [best(vectors @ np.array(known.embed_query(one)), max(KS)) for one in (text, *split_clauses(text))]
+    return [*dict.fromkeys(np.array(rankings).T.ravel().tolist())]
+
+
+def rankings(corpus: Corpus, known: Known) -> dict[str, Select]:
+    """The other methods, among the 50 tools that are nearest to the request; hybrid search also ranks 50 by words."""
+    names = [tool["name"] for tool in corpus.tools]
+    texts = [f"{tool['name']}: {tool['description']}" for tool in corpus.tools]
+    vectors, index = embed(texts, known.model), WordIndex(texts)
+    known.learn([text for request in corpus.requests for text in (request.text, *split_clauses(request.text))])
+    picks: dict[str, dict[str, Picks]] = {name: {} for name in OTHERS}
+    for request in corpus.requests:
+        query = known.vectors[request.text]
+        rows = best(vectors @ query, 50)
+        search = Search(
+            request.text, query, rows, vectors[rows], [texts[row] for row in rows], index.best_rows(request.text, 50)[0]
+        )
+        picks[IN_TURN][request.text] = in_turn(known, request.text, vectors)
+        for name in OTHERS[:-1]:
+            picks[name][request.text] = (hybrid if name == "hybrid search" else METHODS[name])(search, max(KS))
+
+    def select(name: str, request: Request, k: int) -> frozenset[str]:
+        return frozenset(names[row] for row in picks[name][request.text][:k])
+
+    return {name: partial(select, name) for name in OTHERS}
+
+
+def by_select_tools(
+    corpus: Corpus,
+    known: Known,
+    read: Callable[[Request], str | Messages] = lambda request: request.text,
+    **settings: Any,
+) -> Select:
+    """The function of the package; ``read`` makes the messages."""
+
+    def select(request: Request, k: int) -> frozenset[str]:
+        chosen = select_tools(read(request), corpus.tools, k, embeddings=known, **settings)
+        return frozenset(tool["name"] for tool in chosen)
+
+    return select
+
+
+def measure(corpus: Corpus, select: Select, ks: Sequence[int] = KS) -> dict[int, np.ndarray]:
+    """For each k the recall of each request in per cent, (n,)."""
+    found: dict[int, list[float]] = {k: [] for k in ks}
+    for request in corpus.requests:
+        for k in ks:
+            found[k].append(100 * len(select(request, k) & request.gold) / len(request.gold))
+    return {k: np.array(values) for k, values in found.items()}
+
+
+def complete(recall: np.ndarray) -> np.ndarray:
+    return 100.0 * (recall == 100)
+
+
+def row_of(name: str, recall: dict[int, np.ndarray]) -> list[str]:
+    return [name, *(f"{of(recall[k]).mean():.1f}" for of in (complete, np.array) for k in recall)]
+
+
+def head(first: str, ks: Sequence[int] = KS) -> list[str]:
+    return [first, *(f"{what}, k = {k}" for what in ("complete", "recall") for k in ks)]
+
+
+# --- the other half --------------------------------------------------------------------------------
+
+
+def result_tables(corpus: Corpus, known: Sequence[Known]) -> Iterator[Block]:
+    """What each method finds, by model; then the difference to similarity, and to the best of the others."""
+    gains: list[list[str]] = []
+    for one in known:
+        methods = rankings(corpus, one)
+        methods[WITHOUT_CLAUSES] = by_select_tools(corpus, one, queries=())
+        methods[OURS] = by_select_tools(corpus, one)
+        recall = {name: measure(corpus, select) for name, select in methods.items()}
+        yield f"## {one.model}"
+        yield table(head("method"), [row_of(name, values) for name, values in recall.items()])
+        for k in KS:
+            ours, base = recall[OURS][k], recall[SIMILARITY][k]
+            highest = max(OTHERS, key=lambda name: complete(recall[name][k]).mean())
+            gains.append([
+                f"{one.model}, k = {k}",
+                with_interval(complete(ours) - complete(base), 1),
+                with_interval(ours - base, 1),
+                f"{highest}: {with_interval(complete(ours) - complete(recall[highest][k]), 1)}",
+            ])  # fmt: skip
+        say(one.model)
+    yield "## Differences"
+    columns = ["points more than", "similarity, complete", "similarity, recall", "the best of the others, complete"]
+    yield table(columns, gains)
+
+
+# --- the development half --------------------------------------------------------------------------
+
+
+@contextmanager
+def constants(**values: float) -> Iterator[None]:
+    """Other constants of the package."""
+    before = {name: getattr(core, name) for name in values}
+    vars(core).update(values)
+    try:
+        yield
+    finally:
+        vars(core).update(before)
+
+
+def split_at(pattern: str) -> Callable[[str], list[str]]:
+    def split(text: str) -> list[str]:
+        clauses = [clause.strip(" ,.;:?!") for clause in re.split(pattern, text)]
+        clauses = [clause for clause in clauses if len(clause.split()) >= 3]
+        return clauses if len(clauses) > 1 else []
+
+    return split
+
+
+SENTENCES, COMMAS = r"(?<=[.?!;:])\s+", r"(?<=[.?!;:])\s+|,\s+"
+
+
+def choice_tables(corpus: Corpus, known: Sequence[Known]) -> Iterator[Block]:
+    """Complete sets at k = 5: the candidates and the sub-questions, and what the model writes while it works."""
+
+    def row(name: str, make: Callable[[Known], Select]) -> list[str]:
+        return [name, *(f"{complete(measure(corpus, make(one), (5,))[5]).mean():.1f}" for one in known)]
+
+    def ours(**settings: Any) -> Callable[[Known], Select]:
+        return lambda one: by_select_tools(corpus, one, **settings)
+
+    rows = [row("the request alone", ours(queries=()))]
+    rows.append(row("… its sentences", ours(queries=split_at(SENTENCES))))
+    rows.append(row("… its parts between commas", ours(queries=split_at(COMMAS))))
+    rows.append(row("… its clauses", ours()))
+    for most in (50, 150, len(corpus.tools)):
+        with constants(MOST_CANDIDATES=most):
+            rows.append(row(f"… its clauses, {most} candidates by cosine", ours()))
+    yield table(["sub-questions, development half", *MODELS], rows)
+
+    drawn = dict(zip(corpus.requests, np.random.default_rng(0).choice(EMPTY, len(corpus.requests)), strict=True))
+
+    def first(request: Request) -> str:
+        return (split_clauses(request.text) or [request.text])[0]
+
+    def follow(request: Request, text: str) -> Messages:
+        return [HumanMessage(request.text), AIMessage(text)]
+
+    def rest(request: Request) -> Messages:
+        begin = first(request)
+        return [HumanMessage(begin), AIMessage(f"Now I will {request.text.removeprefix(begin).strip(' ,.')}")]
+
+    readings = [
+        lambda request: follow(request, str(drawn[request])),
+        rest,
+        lambda request: [HumanMessage(request.text), AIMessage("Shall I do that?"), HumanMessage("Yes, please.")],
+    ]
+    rows = []
+    for name, share in (("not read", 9.0), ("all of it", -9.0), *((f"share {s}", s) for s in (0.6, 0.7, 0.8, 1.0))):
+        with constants(LEAST_SHARE=share):
+            scores = [
+                [
+                    f"{complete(measure(corpus, by_select_tools(corpus, one, read), (5,))[5]).mean():.1f}"
+                    for one in known
+                ]
+                for read in readings
+            ]
+        rows.append([name, *(" / ".join(pair) for pair in scores)])
+    columns = [
+        "what is said besides the request",
+        "it says nothing",
+        "it says the rest of the request",
+        '"Yes, please."',
+    ]
+    yield table(columns, rows)
+
+
+# --- tokens and time -------------------------------------------------------------------------------
+
+
+def community_tools() -> list[dict[str, Any]]:
+    """The schemas of the tools of langchain-community, without making the tools, most of which need a key."""
+    os.environ.setdefault("USER_AGENT", "benchmark")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import langchain_community.tools as package
+
+        found = []
+        for name in package.__all__:
+            cls = getattr(package, name)
+            if not (isinstance(cls, type) and issubclass(cls, BaseTool)):
+                continue
+            title, description, schema = (cls.model_fields[f].default for f in ("name", "description", "args_schema"))
+            if isinstance(title, str) and isinstance(description, str) and hasattr(schema, "model_json_schema"):
+                schema = schema.model_json_schema()
+                found.append({"name": title, "description": description, "parameters": schema})
+    return [*{tool["name"]: tool for tool in found}.values()]
+
+
+def token_table(corpus: Corpus, known: Known) -> str:
+    tools = community_tools()
+
+    def count(some: Sequence[dict[str, Any]]) -> float:
+        return sum(len(json.dumps(tool)) for tool in some) / core.CHARACTERS_PER_TOKEN
+
+    rows = [["all", str(len(tools)), f"{count(tools):,.0f}"]]
+    for k in KS:
+        sets = [select_tools(request.text, tools, k, embeddings=known) for request in corpus.requests]
+        rows.append([f"max_tools={k}", str(k), f"{np.mean([count(one) for one in sets]):,.0f}"])
+    return table(["the tools of langchain-community", "tools", "tokens of their schemas"], rows)
+
+
+def time_table(corpus: Corpus, known: Known) -> str:
+    """Milliseconds of a request whose texts have been embedded."""
+    texts = [request.text for request in corpus.requests[:50]]
+    known.learn([*texts, *(clause for text in texts for clause in split_clauses(text))])
+    rows = []
+    for count in (20, 200, 2_000):
+        some = [corpus.tools[row % len(corpus.tools)] for row in range(count)]
+        tools = [
+            StructuredTool.from_function(
+                lambda text, limit=10: text, name=f"{tool['name']}_{row}", description=f"{tool['description']} ({row})"
+            )
+            for row, tool in enumerate(some)
+        ]
+        run = partial(select_tools, tools=tools, k=10, embeddings=known)
+        took = take_turns({"request": run}, texts, 100)["request"]
+        rows.append([f"{count:,}", *(f"{1000 * np.quantile(took, q):.1f}" for q in (0.5, 0.95))])
+    return table(["tools", "milliseconds, median", "95 %"], rows)
+
+
+def blocks() -> Iterator[Block]:
+    known = [Known(model) for model in MODELS]
+    development, other = read_corpus(development=True), read_corpus(development=False)
+    packages = ["numpy", "langchain-core", "langchain-community", *(PACKAGES[model][0] for model in MODELS)]
+    yield facts(FILES, packages, 0)
+    yield from result_tables(other, known)
+    yield from choice_tables(development, known)
+    yield token_table(other, known[0])
+    yield time_table(other, known[0])
+
+
+def main() -> None:
+    options = parser(__doc__, PAGE).parse_args()
+    require(*FILES)
+    for model in MODELS:
+        if not is_installed(model):
+            sys.exit(f"{model} is not installed: run make models")
+    publish(PAGE, blocks(), options.write)
+
+
+if __name__ == "__main__":
+    main()

@@ -110,7 +110,7 @@ def read_corpus(development: bool) -> Corpus:
 
 
 def in_turn(known: Known, text: str, vectors: np.ndarray) -> Picks:
-    """The tools nearest to the request, to its first clause, to its second, and so on, from the first rank to the last."""
+    """The tools nearest to the request, to its first clause, and so on; then the second nearest ones."""
     rankings = [best(vectors @ np.array(known.embed_query(one)), max(KS)) for one in (text, *split_clauses(text))]
     return [*dict.fromkeys(np.array(rankings).T.ravel().tolist())]
 

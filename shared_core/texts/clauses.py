@@ -6,7 +6,8 @@ import re
 
 from .words import split_words
 
-# A request with more clauses holds a text that somebody pasted, before or behind what is asked. A shorter clause says little by itself: "and then".
+# A request with more clauses holds a text that somebody pasted, before or behind what is asked. A shorter clause says
+# little by itself: "and then".
 MOST_CLAUSES, FEWEST_WORDS = 8, 3
 # Words between two clauses, in English, German, French, Spanish, Italian, Portuguese and Dutch.
 _JOINING = (

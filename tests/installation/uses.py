@@ -33,12 +33,20 @@ def bare() -> None:
 
 
 def langchain() -> None:
+    from langchain.agents import create_agent
     from langchain_core.embeddings import DeterministicFakeEmbedding
+    from langchain_core.language_models import GenericFakeChatModel
     from langchain_core.vectorstores import InMemoryVectorStore
 
-    from langchain_setselect import SetSelectRetriever
+    from langchain_setselect import SetSelectRetriever, SetSelectTools, select_tools
 
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
+    embeddings = DeterministicFakeEmbedding(size=16)
+    functions = [langchain, llamaindex, bare]
+    assert langchain in select_tools("call langchain", functions, 2, embeddings=embeddings)
+    model = GenericFakeChatModel(messages=iter(["Hello"]))
+    agent = create_agent(model, tools=[], middleware=[SetSelectTools(embeddings)])
+    assert agent.invoke({"messages": "Hi"})["messages"][-1].text == "Hello"
+    store = InMemoryVectorStore(embeddings)
     store.add_texts([f"text {i}" for i in range(20)])
     assert len(SetSelectRetriever(vectorstore=store, search_kwargs={"k": 3, "fetch_k": 10}).invoke("text")) == 3
 
@@ -46,9 +54,13 @@ def langchain() -> None:
 def llamaindex() -> None:
     from llama_index.core import MockEmbedding, VectorStoreIndex
     from llama_index.core.schema import TextNode
+    from llama_index.core.tools import FunctionTool
 
-    from llamaindex_setselect import SetSelectIndexRetriever
+    from llamaindex_setselect import SetSelectIndexRetriever, SetSelectToolRetriever
 
+    tools = [FunctionTool.from_defaults(lambda: None, name=f"tool_{i}") for i in range(20)]
+    chosen = SetSelectToolRetriever(tools, MockEmbedding(embed_dim=3), max_tools=3).retrieve("use tool_7")
+    assert "tool_7" in [tool.metadata.name for tool in chosen]
     nodes = [TextNode(text=f"text {i}", embedding=[1.0, i / 20, (i % 7) / 7]) for i in range(20)]
     index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=3))
     assert len(SetSelectIndexRetriever(index, top_n=3, fetch_k=10).retrieve("text")) == 3

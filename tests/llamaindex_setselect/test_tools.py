@@ -23,7 +23,7 @@ from setselect import InvalidInputError, InvalidParameterError, SetSelectWarning
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 
-# LlamaIndex lists the attributes of an agent, and pydantic warns of those that it is going to remove.
+# ``pytest.warns`` repeats what pydantic says of the attributes that LlamaIndex lists.
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
 
 NOUNS = ("weather", "currency", "calendar", "email", "music", "recipe", "train", "hotel", "stock", "photo")

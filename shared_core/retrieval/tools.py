@@ -41,7 +41,7 @@ CHARACTERS_PER_TOKEN = 4
 # A message with fewer words ("Yes, please.") says little without the ones before it. So many of these are read.
 FEWEST_WORDS, MOST_EARLIER = 6, 2
 # Of what was said besides the request, so many clauses are read. One counts if its nearest tool is at least this share
-# as near as that of the clause of the request whose nearest tool is the farthest. "Let me look into that" is not.
+# as near as that of the clause of the request whose nearest tool is the farthest: the measure of "near" is the model's.
 MOST_FURTHER, LEAST_SHARE = 8, 0.7
 # Settings that say nothing of a set of tools, and why.
 _REMEDIES = MappingProxyType(
@@ -238,10 +238,10 @@ class ToolSelector:
     def _select(self, tools: Sequence[Tool], asked: Sequence[str], config: Any) -> Flow[ItemSelection]:
         started = time.perf_counter()
         entries = yield from self._texts.look_up([tool.text for tool in tools], self.model.embed_texts)
-        vectors = stack_vectors([vector for vector, _ in entries], _read_names(tools))
+        vectors = as_unit_rows(stack_vectors([vector for vector, _ in entries], _read_names(tools)))
         settings = self.request.settings
         if settings.queries is None and self.request.capabilities.sub_questions:
-            sub_questions = yield from self._find_sub_questions(asked, as_unit_rows(vectors))
+            sub_questions = yield from self._find_sub_questions(asked, vectors)
             settings = settings.model_copy(update={"queries": sub_questions})
         queries = yield from embed_question(settings, asked[0], self._embed_questions, config)
         rows = self._find_candidates(tools, vectors, [text for _, text in entries], queries)
@@ -278,9 +278,8 @@ class ToolSelector:
         most = max(MOST_CANDIDATES, 2 * (self.request.k or 0))
         if len(tools) <= most:
             return [*range(len(tools))]
-        unit = as_unit_rows(vectors)
-        searched = [as_unit_vector(np.array(query.search_vector), unit.shape, unit.dtype) for query in queries]
-        cosines = (unit @ np.array(searched).T).max(axis=1)
+        searched = [as_unit_vector(query.search_vector, vectors.shape, vectors.dtype) for query in queries]
+        cosines = (vectors @ np.array(searched).T).max(axis=1)
         words = match_split_words([query.words for query in queries], texts)
         by_words = words.covered @ words.weights
         best = np.argsort(-by_words, kind="stable")[:DEFAULT_EXTRA_K]

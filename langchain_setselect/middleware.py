@@ -20,7 +20,7 @@ from shared_core.retrieval.tools import DEFAULT_MAX_TOOLS, ToolSelector
 from .tools import TOOLS, as_model, read_messages, select_and_tell
 
 
-class SetSelectTools(AgentMiddleware[Any, Any, Any]):
+class SetSelectTools(AgentMiddleware):
     """Gives each model call of an agent the best set of its tools; replaces ``LLMToolSelectorMiddleware``.
 
     The tools are selected as :func:`select_tools` does it for the messages of the call, without a call of a language

@@ -16,7 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.common import Block, best, facts, is_there, parser, publish, say, skip, table
+from benchmarks.common import Block, facts, is_there, parser, publish, say, skip, table
 from benchmarks.models import MINILM, MPNET, PACKAGES, is_installed
 from benchmarks.regimes import Cell, by_regime, gain, interval, mean_gains, per_question
 from benchmarks.regimes_methods import (
@@ -34,10 +34,12 @@ from benchmarks.regimes_tasks import (
     GROUPS,
     REGIMES,
     SEED,
+    Case,
     Picks,
     Regime,
     embed_regime,
     is_development,
+    nearest,
     test_half,
 )
 from shared_core.selection.sizes import DEFAULT_EXTRA_K
@@ -82,6 +84,12 @@ class Corpus(NamedTuple):
             near=near,
         )
 
+    def best_by_words(self, case: Case, count: int) -> np.ndarray:
+        """The rows of the best texts by BM25 among the candidates of the case."""
+        allowed = None if case.pool is None else set(case.pool.tolist()).__contains__
+        rows: np.ndarray = self.index.best_rows(case.question, count, allowed)[0]
+        return rows
+
     def select(self, method: str, search: Search, k: int) -> Picks:
         """The picks of one method; ``search`` has the nearest texts and the best ones by words."""
         near, by_words = search.rows.tolist(), search.by_words.tolist()
@@ -103,10 +111,8 @@ def measure(name: str, corpus: Corpus, queries: np.ndarray, model: str, methods:
     regime, vectors = corpus.regime, corpus.vectors
     worth: dict[int, dict[str, list[float]]] = {k: {method: [] for method in methods} for k in regime.ks}
     for case, query in zip(regime.cases, queries, strict=True):
-        rows = case.rows(len(regime.texts))
-        allowed = None if case.pool is None else set(rows.tolist()).__contains__
-        by_words, _ = corpus.index.best_rows(case.question, MOST_BY_WORDS, allowed)
-        near = rows[best(vectors[rows] @ query, 2 * FETCH_K)]
+        near = nearest(case, query, vectors, 2 * FETCH_K)
+        by_words = corpus.best_by_words(case, MOST_BY_WORDS)
         search = Search(case.question, query, near, vectors[near], [], by_words)
         for method in methods:
             # Each method is greedy: the first k of a larger set are the set of k.

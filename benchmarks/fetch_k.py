@@ -33,11 +33,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, Block, facts, is_there, parser, publish, say, table, take_turns
+from benchmarks.keyword_search import Corpus
 from benchmarks.models import MINILM, PACKAGES, embed
-from benchmarks.regimes_tasks import COMPANIES, REGIMES, SEED, Picks, Regime, development_half, embed_regime, nearest
-from setselect import select
+from benchmarks.regimes_methods import METHODS, WORDS, Search
+from benchmarks.regimes_tasks import COMPANIES, REGIMES, SEED, Regime, development_half, embed_regime, nearest
 from shared_core.selection.sizes import DEFAULT_EXTRA_K
 from shared_core.texts.word_index import WordIndex
+from shared_core.texts.words import Text
 
 PAGE = "fetch_k.md"
 SIZES = (20, 50, 100, 200)
@@ -68,12 +70,6 @@ class Found(NamedTuple):
         return gains
 
 
-def select_by_default(question: str, query: np.ndarray, vectors: np.ndarray, texts: list[str], k: int) -> Picks:
-    """What a user gets who names no selector; without references, because ``references.py`` measures what they add."""
-    picks: Picks = select(query, vectors, k, question=question, texts=texts, reference_weight=0).indices.tolist()
-    return picks
-
-
 def measure(regime: Regime) -> Found:
     vectors, queries = embed_regime(regime)
     found = Found(
@@ -81,18 +77,19 @@ def measure(regime: Regime) -> Found:
         np.zeros((len(regime.cases), len(KS))),
         np.zeros((2, len(regime.cases), len(SIZES), len(KS))),
     )
-    index = WordIndex(regime.texts)
+    corpus = Corpus(regime, vectors, list(map(Text, regime.texts)), WordIndex(regime.texts))
+    # Without references, because ``references.py`` measures what they add.
+    select = METHODS[WORDS]
     for number, (case, query) in enumerate(zip(regime.cases, queries, strict=True)):
-        near = nearest(case, query, vectors, max(SIZES)).tolist()
-        found.similarity[number] = [case.worth(near[:k]) for k in KS]
-        allowed = None if case.pool is None else set(case.pool.tolist()).__contains__
-        by_words = index.best_rows(case.question, DEFAULT_EXTRA_K, allowed)[0].tolist()
+        near = nearest(case, query, vectors, max(SIZES))
+        found.similarity[number] = [case.worth(near[:k].tolist()) for k in KS]
+        by_words = corpus.best_by_words(case, DEFAULT_EXTRA_K)
+        search = Search(case.question, query, near, vectors[near], [], by_words)
         for column, size in enumerate(SIZES):
-            for more in (0, 1):
-                rows = list(dict.fromkeys([*near[:size], *by_words] if more else near[:size]))
-                texts = [regime.texts[row] for row in rows]
+            for more, rows in enumerate((near[:size], np.concatenate([near[:size], by_words]))):
+                candidates = corpus.search(search, list(dict.fromkeys(rows.tolist())))
                 # The default is greedy: the first k of a larger set are the set of k.
-                picks = [rows[i] for i in select_by_default(case.question, query, vectors[rows], texts, max(KS))]
+                picks = select(candidates, max(KS))
                 found.default[more, number, column] = [case.worth(picks[:k]) for k in KS]
     return found
 

@@ -7,15 +7,16 @@ relevance is standardised, was chosen on the development half with MiniLM; the o
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.common import Block, best, facts, is_there, parser, publish, say, skip, table
+from benchmarks.common import Block, facts, is_there, parser, publish, say, skip, table
 from benchmarks.models import MINILM, MPNET, PACKAGES, is_installed
 from benchmarks.regimes import Cell, by_regime, gain, interval, mean_gains, per_question
 from benchmarks.regimes_methods import (
@@ -25,13 +26,25 @@ from benchmarks.regimes_methods import (
     METHODS,
     SIMILARITY,
     Search,
-    hybrid,
     objective,
     reciprocal_ranks,
 )
-from benchmarks.regimes_tasks import COMPANIES, GROUPS, REGIMES, SEED, Picks, Regime, embed_regime, is_development
+from benchmarks.regimes_tasks import (
+    COMPANIES,
+    GROUPS,
+    REGIMES,
+    SEED,
+    Case,
+    Picks,
+    Regime,
+    embed_regime,
+    is_development,
+    nearest,
+    test_half,
+)
 from shared_core.selection.sizes import DEFAULT_EXTRA_K
 from shared_core.texts.word_index import WordIndex
+from shared_core.texts.words import Text
 
 PAGE = "keyword_search.md"
 MODELS = (MINILM, MPNET)
@@ -50,51 +63,77 @@ FUSED, NEAR_ALONE = "the 50 of hybrid search", "… 25, relevance over the neare
 SHOWN = (HYBRID, DEFAULT, CHOSEN)
 
 
-def candidates_of(search: Search, rows: Sequence[int], regime: Regime, vectors: np.ndarray) -> Search:
-    """``search`` with these rows of the corpus as its candidates."""
-    names = [regime.names[row] for row in rows] if regime.names else None
-    texts = [regime.texts[row] for row in rows]
-    return replace(search, rows=np.asarray(rows), vectors=vectors[rows], texts=texts, names=names)
+class Corpus(NamedTuple):
+    """A task with its vectors, its texts split into words, and the index of them."""
+
+    regime: Regime
+    vectors: np.ndarray
+    split: list[Text]
+    index: WordIndex
+
+    def search(self, search: Search, rows: Sequence[int], near: int | None = None) -> Search:
+        """``search`` with these rows as its candidates."""
+        texts, names = self.regime.texts, self.regime.names
+        return replace(
+            search,
+            rows=np.asarray(rows),
+            vectors=self.vectors[rows],
+            texts=[texts[row] for row in rows],
+            names=[names[row] for row in rows] if names else None,
+            split=[self.split[row] for row in rows],
+            near=near,
+        )
+
+    def best_by_words(self, case: Case, count: int) -> np.ndarray:
+        """The rows of the best texts by BM25 among the candidates of the case."""
+        allowed = None if case.pool is None else set(case.pool.tolist()).__contains__
+        rows: np.ndarray = self.index.best_rows(case.question, count, allowed)[0]
+        return rows
+
+    def select(self, method: str, search: Search, k: int) -> Picks:
+        """The picks of one method; ``search`` has the nearest texts and the best ones by words."""
+        near, by_words = search.rows.tolist(), search.by_words.tolist()
+        if method == SIMILARITY:
+            return near[:k]
+        fused = list(reciprocal_ranks([near[:FETCH_K], by_words]))
+        if method == HYBRID:
+            return fused[:k]
+        if method == FUSED:
+            return METHODS[DEFAULT](self.search(search, fused[:FETCH_K]), k)
+        size, more = POOLS.get(method, POOLS[CHOSEN])
+        rows = list(dict.fromkeys([*near[:size], *by_words[:more]]))
+        if method == NEAR_ALONE:
+            return objective()(self.search(search, rows, near=len(near[:size])), k)
+        return METHODS[DEFAULT](self.search(search, rows), k)
 
 
-def select_all(search: Search, regime: Regime, vectors: np.ndarray) -> dict[str, Picks]:
-    """The most texts that a k asks for, by each method. Each is greedy: the first k are the set of k."""
-    k, select = max(regime.ks), METHODS[DEFAULT]
-    near, by_words = search.rows, search.by_words
-    nearest = replace(search, rows=near[:FETCH_K], vectors=vectors[near[:FETCH_K]])
-    found = {SIMILARITY: near[:k].tolist(), HYBRID: hybrid(nearest, k)}
-    for name, (size, more) in POOLS.items():
-        rows = list(dict.fromkeys([*near[:size].tolist(), *by_words[:more].tolist()]))
-        found[name] = select(candidates_of(search, rows, regime, vectors), k)
-    rows = list(dict.fromkeys([*near[:FETCH_K].tolist(), *by_words[:DEFAULT_EXTRA_K].tolist()]))
-    among = replace(candidates_of(search, rows, regime, vectors), near=min(FETCH_K, len(near)))
-    found[NEAR_ALONE] = objective()(among, k)
-    fused = list(reciprocal_ranks([nearest.rows.tolist(), by_words.tolist()]))[:FETCH_K]
-    found[FUSED] = select(candidates_of(search, fused, regime, vectors), k)
-    return found
-
-
-def measure(name: str, regime: Regime, index: WordIndex, model: str) -> Cell:
-    vectors, queries = embed_regime(regime, model)
-    worth: dict[int, dict[str, list[float]]] = {k: {} for k in regime.ks}
+def measure(name: str, corpus: Corpus, queries: np.ndarray, model: str, methods: Iterable[str]) -> Cell:
+    regime, vectors = corpus.regime, corpus.vectors
+    worth: dict[int, dict[str, list[float]]] = {k: {method: [] for method in methods} for k in regime.ks}
     for case, query in zip(regime.cases, queries, strict=True):
-        rows = case.rows(len(regime.texts))
-        allowed = None if case.pool is None else set(rows.tolist()).__contains__
-        by_words, _ = index.best_rows(case.question, MOST_BY_WORDS, allowed)
-        near = rows[best(vectors[rows] @ query, 2 * FETCH_K)]
+        near = nearest(case, query, vectors, 2 * FETCH_K)
+        by_words = corpus.best_by_words(case, MOST_BY_WORDS)
         search = Search(case.question, query, near, vectors[near], [], by_words)
-        for method, picks in select_all(search, regime, vectors).items():
+        for method in methods:
+            # Each method is greedy: the first k of a larger set are the set of k.
+            picks = corpus.select(method, search, max(regime.ks))
             for k in regime.ks:
-                worth[k].setdefault(method, []).append(case.worth(picks[:k]))
+                worth[k][method].append(case.worth(picks[:k]))
     arrays = {k: {method: np.array(values) for method, values in one.items()} for k, one in worth.items()}
     return Cell(name, model, [case.question for case in regime.cases], arrays, {}, {})
 
 
-def half(cell: Cell, development: bool) -> Cell:
-    """The questions of one half."""
-    some = [is_development(question) == development for question in cell.questions]
-    worth = {k: {method: values[some] for method, values in one.items()} for k, one in cell.worth.items()}
-    return cell._replace(questions=[q for q, kept in zip(cell.questions, some, strict=True) if kept], worth=worth)
+def cells_of(name: str, regime: Regime) -> Iterator[Cell]:
+    """The development half with MiniLM and every method, and the other half with each kind of vectors."""
+    index = WordIndex(regime.texts)
+    split = list(map(Text, regime.texts))
+    development = regime._replace(cases=[case for case in regime.cases if is_development(case.question)])
+    for half, model, methods in (
+        (development, MINILM, (SIMILARITY, HYBRID, *POOLS, NEAR_ALONE, FUSED)),
+        *((test_half(regime), model, (SIMILARITY, *SHOWN)) for model in MODELS),
+    ):
+        vectors, queries = embed_regime(half, model)
+        yield measure(name, Corpus(half, vectors, split, index), queries, model, methods)
 
 
 def means(gains: Mapping[str, float]) -> list[str]:
@@ -104,10 +143,10 @@ def means(gains: Mapping[str, float]) -> list[str]:
 
 
 def choice_table(cells: Sequence[Cell]) -> str:
-    """Points over similarity on the development half, with MiniLM."""
-    rows = [[name, *means(mean_gains(cells, name))] for name in next(iter(cells[0].worth.values()))]
+    """Points over similarity on the development half."""
+    methods = [method for method in next(iter(cells[0].worth.values())) if method != SIMILARITY]
     head = ["candidates, development half", "documents of companies", "lowest", "the other tasks", "lowest"]
-    return table(head, [row for row in rows if row[0] != SIMILARITY])
+    return table(head, [[method, *means(mean_gains(cells, method))] for method in methods])
 
 
 def group_table(cells: Sequence[Cell]) -> str:
@@ -143,11 +182,10 @@ def task_table(cells: Sequence[Cell]) -> str:
     return table(["task", "questions", SIMILARITY, *SHOWN, "what they add"], rows)
 
 
-def blocks(cells: Sequence[Cell]) -> Iterator[Block]:
-    files = [file for name in by_regime(cells) for file in REGIMES[name][1]]
+def blocks(development: Sequence[Cell], others: Sequence[Cell]) -> Iterator[Block]:
+    files = [file for name in by_regime(others) for file in REGIMES[name][1]]
     yield facts(files, ["numpy", "bm25s", *(PACKAGES[model][0] for model in MODELS)], SEED)
-    yield choice_table([half(cell, development=True) for cell in cells if cell.vectors == MINILM])
-    others = [half(cell, development=False) for cell in cells]
+    yield choice_table(development)
     yield group_table(others)
     yield difference_table(others)
     for model in MODELS:
@@ -164,15 +202,16 @@ def main() -> None:
     for model in MODELS:
         if not is_installed(model):
             sys.exit(f"{model} is not installed: run make models")
-    cells: list[Cell] = []
+    development: list[Cell] = []
+    others: list[Cell] = []
     for name, (make, needed) in REGIMES.items():
         if name in (options.tasks or REGIMES) and is_there(*needed):
-            regime = make()
-            index = WordIndex(regime.texts)
-            cells += [measure(name, regime, index, model) for model in MODELS]
+            first, *more = cells_of(name, make())
+            development.append(first)
+            others += more
             say(name)
-    if cells:
-        publish(PAGE, blocks(cells), options.write)
+    if others:
+        publish(PAGE, blocks(development, others), options.write)
 
 
 if __name__ == "__main__":

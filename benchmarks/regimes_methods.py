@@ -13,8 +13,9 @@ from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK
 from shared_core.candidates import Parts, References
 from shared_core.selectors.coverage import COVERED, REFERRED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
-from shared_core.texts.references import find_references
-from shared_core.texts.words import match_words
+from shared_core.texts.names import list_names
+from shared_core.texts.references import find_split_references
+from shared_core.texts.words import Text, match_split_words
 
 FETCH_K = 50
 RRF_K = 60  # the constant of Cormack, Clarke and Büttcher (SIGIR 2009)
@@ -33,11 +34,13 @@ class Search:
     relevance: np.ndarray | None = None  # in place of the cosines
     names: list[str] | None = None  # titles of these rows; None: names are read from the texts
     near: int | None = None  # the relevance is standardised over so many first rows; None: over all
+    # The same texts, where several searches share them: each is split into words once.
+    split: list[Text] | None = None
 
     @cached_property
     def words(self) -> Parts:
         """How well each text covers each word of the question."""
-        return match_words(self.question, self.texts)
+        return match_split_words([self.question], self.split or list(map(Text, self.texts)))
 
     @cached_property
     def reliability(self) -> np.ndarray:
@@ -53,7 +56,8 @@ class Search:
     @cached_property
     def references(self) -> References:
         """Which text refers to which."""
-        return find_references(self.texts, self.names)
+        names = list_names(self.names, self.texts)
+        return find_split_references(self.split or list(map(Text, self.texts)), names, self.names, None, None)
 
     @cached_property
     def candidates(self) -> Candidates:

@@ -118,6 +118,11 @@ def test_what_more_candidates_find_is_what_was_measured() -> None:
     assert table("docs/choosing.md", heading) == table("benchmarks/results/fetch_k.md", heading)
 
 
+def test_what_candidates_by_words_find_is_what_was_measured() -> None:
+    heading = "points more than similarity"
+    assert table("docs/keyword-search.md", heading) == table("benchmarks/results/keyword_search.md", heading)
+
+
 def messages_of_the_code() -> str:
     """The strings of our packages, with … for each value that is put into them."""
     found = []

@@ -13,6 +13,7 @@ from ..candidates import REFERENCE_KINDS
 from ..errors import InvalidInputError, VectorSourceError, explain_lengths
 from ..selectors.selection import Selection
 from ..texts import Texts
+from ..texts.texts import NameCounts
 
 # The names of our searches among those that found an item.
 VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW = "vector search", "keyword search", "follow"
@@ -208,6 +209,14 @@ class ItemSelection(NamedTuple):
     def ids(self) -> list[Hashable]:
         """Ids of the selected items."""
         return [self.pool.ids[row] for row in self.selection.indices.tolist()]
+
+    @property
+    def name_counts(self) -> NameCounts | None:
+        """The counts of the texts among which the set was selected, so without copies."""
+        if self.texts is None or not self.selection.left_out:
+            return None if self.texts is None else self.texts.name_counts
+        rows = np.delete(np.arange(len(self.pool.items)), self.selection.left_out)
+        return self.texts.take(rows.tolist()).name_counts
 
     @property
     def found_by(self) -> list[tuple[str, ...] | None]:

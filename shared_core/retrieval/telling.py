@@ -62,8 +62,9 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
     candidates that it added, and those of them that were selected. ``queries`` holds the question and its
     sub-questions, and ``serves`` for each pick the one that it serves best, or None if there is only the question.
     ``with_name``, ``named`` and ``linked`` count the candidates that have a name, whose name stands in the text of
-    another one, and to which a link of another one leads; None if no references are read. With ``shadow`` all of this
-    is about what the selection would have returned, and ``returned`` holds the ids of what the call returned.
+    another one, and to which a link of another one leads, without copies; None if no references are read. With
+    ``shadow`` all of this is about what the selection would have returned, and ``returned`` holds the ids of what the
+    call returned.
 
     With ``extra_retrievers``, ``candidates_by`` counts what each search found, ``found_by`` holds the names of the
     searches that found each pick, and ``extra_retrievers`` says for each retriever which candidates it found, which of
@@ -71,7 +72,7 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
     time.
     """
     ids, selection = selected.pool.ids, selected.selection
-    counts = None if selected.texts is None else selected.texts.name_counts
+    counts = selected.name_counts
     picked = {*selection.indices.tolist()}
     shadow = {"shadow": True, "returned": [*selected.returned_ids], "error": selected.error}
     return {
@@ -171,7 +172,7 @@ def warn_of_unused_references(request: Request, owner: Settings, selected: ItemS
 
     A search with fewer than two candidates does not count.
     """
-    counts = None if selected.texts is None or "_reached" in owner.__dict__ else selected.texts.name_counts
+    counts = None if "_reached" in owner.__dict__ else selected.name_counts
     if counts is None or len(selected.pool.items) < 2:
         return
     unused = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, compress, count
 from operator import contains
 from types import NoneType
@@ -176,6 +177,7 @@ def _capitals_of(names: Sequence[Sequence[str]], keys: Sequence[Sequence[Key]]) 
     return capitals
 
 
+@lru_cache(maxsize=2**14)
 def _find_capitals(word: str) -> Capitals:
     """Which letters of a word are capitals. Accents do not change it, and those of joining words do not count."""
     return () if is_joining(word) else tuple(place for place, letter in enumerate(word) if letter.isupper())

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import pickle
 import threading
+import time
 import uuid
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -110,10 +111,11 @@ def words(subject: Subject, rows: Sequence[Row] = ROWS, **more: Any) -> Any:
 class Listed:
     """A search that returns the same rows, or raises, whatever is asked."""
 
-    def __init__(self, rows: Sequence[Row] = (), error: BaseException | None = None) -> None:
-        self.rows, self.error = rows, error
+    def __init__(self, rows: Sequence[Row] = (), error: BaseException | None = None, seconds: float = 0) -> None:
+        self.rows, self.error, self.seconds = rows, error, seconds
 
     def search(self, text: str, k: int) -> list[Row]:
+        time.sleep(self.seconds)
         if self.error is not None:
             raise self.error
         return [*self.rows[:k]]
@@ -467,6 +469,19 @@ async def test_a_failing_retriever_loses_nothing_and_says_what_happened(
     for event in told:
         assert [one["error"] for one in event["extra_retrievers"]] == ["OSError: no connection", None]
     assert sum(record.name == "setselect" and record.exc_info is not None for record in caplog.records) == 2
+
+
+@OVER_STORES
+@over(RETRIEVERS)
+async def test_a_slow_retriever_loses_nothing_and_its_time_is_told(subject: Subject, kind: int | str) -> None:
+    slow, told = words(subject, search=Listed(ROWS[-3:], seconds=0.2)), list[Any]()
+    made = subject.make(open_store(subject, kind), fetch_k=FETCH_K, extra_retrievers=[slow, words(subject)])
+    candidates = list(dict.fromkeys([*joined()[:FETCH_K], *range(len(ROWS) - 3, len(ROWS)), *joined()]))
+    assert numbers(subject.run(made, told=told)) == expected(candidates)
+    assert numbers(await subject.arun(made, told=told)) == expected(candidates)
+    for event in told:
+        first, second = event["extra_retrievers"]
+        assert first["milliseconds"] >= 200 > second["milliseconds"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, asyncio.CancelledError])

@@ -1,5 +1,6 @@
 """setselect for LangChain: the best set of documents, not the k nearest ones."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -19,6 +20,7 @@ from .words import WordRetriever
 
 if TYPE_CHECKING:
     from .compare import compare_store
+    from .retriever_tool import create_setselect_tool
 
 __all__ = [
     "SetSelectCompressor",
@@ -26,18 +28,20 @@ __all__ = [
     "SetSelectRetriever",
     "WordRetriever",
     "compare_store",
+    "create_setselect_tool",
     "extractor_from_chat_model",
     "register_vector_source",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name != "compare_store":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # A comparison needs packages and time that a retriever does not need.
-    from .compare import compare_store
+# A comparison and an agent need packages and time that a retriever does not need.
+_IMPORTED_AT_FIRST_USE = {"compare_store": "compare", "create_setselect_tool": "retriever_tool"}
 
-    return compare_store
+
+def __getattr__(name: str) -> Any:
+    if name not in _IMPORTED_AT_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_IMPORTED_AT_FIRST_USE[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -76,7 +76,7 @@ def create_setselect_tool(
     'one'
     """
     if not isinstance(retriever, SetSelectRetriever):
-        raise InvalidParameterError(f"retriever must be a SetSelectRetriever, got {quoted(retriever)}")
+        raise InvalidParameterError(f"retriever must be a SetSelectRetriever, got a {type(retriever).__name__}")
     if response_format != "content_and_artifact":
         raise InvalidParameterError(
             f"response_format must be 'content_and_artifact', got {quoted(response_format)}: the tool reads what it "
@@ -160,7 +160,7 @@ def _read_messages(state: Any) -> list[ToolMessage]:
 
 
 def _read_documents(artifact: Any) -> list[Document]:
-    """The documents of an artifact. A client that keeps the messages as JSON sends dicts in place of documents."""
+    """The documents of an artifact. Checkpoints, and clients that keep messages as JSON, make dicts of them."""
     documents = []
     for item in artifact if isinstance(artifact, list) else []:
         if isinstance(item, Mapping) and "page_content" in item:

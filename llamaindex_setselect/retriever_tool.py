@@ -21,7 +21,8 @@ from .retriever import SetSelectIndexRetriever
 # The key of the context's store under which the names of what each tool returned are.
 SHOWN = "setselect_shown"
 
-# The calls of each run, by its store. Two tools of one run write under the same key.
+# The calls of each run, by its store, with the names of all that each tool returned. Two tools of one run write under the
+# same key.
 _RUNS: WeakKeyDictionary[Any, ParallelCalls] = WeakKeyDictionary()
 
 
@@ -40,9 +41,9 @@ def create_setselect_tool(
     has read. Calls that run at the same time return different texts too. If there is nothing new, the tool says so in
     one line.
 
-    The memory lasts as long as the context: pass it to the next run (``agent.run(..., ctx=ctx)``), or write it with
-    ``ctx.to_dict()`` and read it with ``Context.from_dict`` after a restart. ``await ctx.store.set("setselect_shown",
-    {})`` clears it.
+    What a tool returned in earlier runs is remembered if you pass the context and the memory of the chat to the next run,
+    ``agent.run(..., ctx=ctx, memory=memory)``, also after a restart (``ctx.to_dict()`` and ``Context.from_dict``). If the
+    memory of the chat holds no result of a tool, the model no longer reads the texts, and they may come again.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def create_setselect_tool(
     ('numbers', True)
     """
     if not isinstance(retriever, SetSelectIndexRetriever):
-        raise InvalidParameterError(f"retriever must be a SetSelectIndexRetriever, got {quoted(retriever)}")
+        raise InvalidParameterError(f"retriever must be a SetSelectIndexRetriever, got a {type(retriever).__name__}")
     try:
         node_template.format(id="", text="")
     except (LookupError, ValueError) as error:
@@ -88,12 +89,15 @@ def create_setselect_tool(
     async def search(ctx: Context, query: Annotated[str, "query to look up in retriever"]) -> list[NodeWithScore]:
         if not isinstance(query, str) or not query.strip():
             raise InvalidInputError(EMPTY_QUERY)
-        calls = _RUNS.setdefault(ctx.store, ParallelCalls())
-        async with calls.alone_async:
-            shown = await ctx.store.get(SHOWN, default={})
+        run = _RUNS.setdefault(ctx.store, ParallelCalls())
+        async with run.alone_async:
+            shown: dict[str, list[str]] = await ctx.store.get(SHOWN, default={})
+            if not run.names and await _has_forgotten(ctx):
+                shown = {}
             reading = _Unseen(retriever, shown.get(name, ()))
             nodes = await reading.aretrieve(query)
-            await ctx.store.set(SHOWN, {**shown, name: [*shown.get(name, ()), *reading.names]})
+            run.names[name] = [*shown.get(name, ()), *reading.names]
+            await ctx.store.set(SHOWN, {**shown, name: run.names[name]})
         return nodes
 
     def write(nodes: Sequence[NodeWithScore]) -> str:
@@ -103,6 +107,15 @@ def create_setselect_tool(
         return node_separator.join(texts) if texts else NOTHING_NEW
 
     return FunctionTool.from_defaults(async_fn=search, name=name, description=description, callback=write)
+
+
+async def _has_forgotten(ctx: Context) -> bool:
+    """Whether the context is that of an agent whose model reads no result of a tool of an earlier run."""
+    memory = await ctx.store.get("memory", default=None)
+    if memory is None:
+        return False
+    messages = [*await memory.aget(), *await ctx.store.get("scratchpad", default=[])]
+    return all(message.role != "tool" for message in messages)
 
 
 class _Unseen(SetSelectIndexRetriever):

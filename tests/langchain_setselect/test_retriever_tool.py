@@ -120,7 +120,7 @@ def test_copies_and_documents_without_ids(ids: bool) -> None:
     tool = make_tool(store, fetch_k=8)
     state = make_agent(tool, [[QUERY]] * 3 + [[QUERY] * 5]).invoke(asked())
     assert sorted(texts(state)) == sorted(TEXTS[:30])
-    assert results(state)[-1].content.count("passage") == 2
+    assert sorted(len(message.artifact) for message in results(state)) == [2, *[4] * 7]
 
 
 def test_documents_without_ids(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,9 +144,8 @@ async def test_a_call_that_finds_nothing_new_says_so(embeddings: WordEmbeddings)
     few = InMemoryVectorStore.from_texts(TEXTS[:6], embeddings)
     agent = make_agent(make_tool(few, fetch_k=5), [[QUERY], [QUERY, QUERY], [QUERY]])
     for state in (agent.invoke(asked()), await agent.ainvoke(asked())):
-        assert [len(message.artifact) for message in results(state)] == [4, 2, 0, 0] or [
-            len(message.artifact) for message in results(state)
-        ] == [4, 0, 2, 0]
+        # Either of the two calls at the same time may be the first.
+        assert sorted(len(message.artifact) for message in results(state)) == [0, 0, 2, 4]
         assert {message.content for message in results(state) if not message.artifact} == {NOTHING_NEW}
     near = make_agent(make_tool(in_memory(embeddings), score_threshold=0.9), [["old violin passage 4"]] * 2)
     assert [len(message.artifact) for message in results(near.invoke(asked()))] == [1, 0]

@@ -101,9 +101,7 @@ def create_setselect_tool(
         return nodes
 
     def write(nodes: Sequence[NodeWithScore]) -> str:
-        texts = [
-            node_template.format(id=node.node_id, text=node.node.get_content(MetadataMode.LLM)) for node in nodes
-        ]
+        texts = [node_template.format(id=node.node_id, text=node.node.get_content(MetadataMode.LLM)) for node in nodes]
         return node_separator.join(texts) if texts else NOTHING_NEW
 
     return FunctionTool.from_defaults(async_fn=search, name=name, description=description, callback=write)

@@ -32,9 +32,7 @@ class ScriptedModel(BaseChatModel):
         turn = sum(isinstance(message, AIMessage) for message in messages[last:])
         queries = self.turns[turn] if turn < len(self.turns) else ()
         # Equal ids in all runs: nothing but the run tells two of them apart.
-        calls = [
-            {"name": "passages", "args": {"query": query}, "id": f"{turn}-{i}"} for i, query in enumerate(queries)
-        ]
+        calls = [{"name": "passages", "args": {"query": query}, "id": f"{turn}-{i}"} for i, query in enumerate(queries)]
         message = AIMessage("" if calls else "done", tool_calls=calls, id=f"turn {len(messages)}")
         return ChatResult(generations=[ChatGeneration(message=message)])
 

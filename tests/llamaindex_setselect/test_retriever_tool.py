@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.schema import IndexNode, MetadataMode, TextNode
 from llama_index.core.tools import FunctionTool
@@ -17,15 +17,8 @@ from llama_index.core.workflow import Context
 from llamaindex_setselect import SetSelectIndexRetriever, create_setselect_tool
 from setselect import InvalidParameterError
 from shared_core.retrieval.memory import EMPTY_QUERY, NOTHING_NEW
-from tests.llamaindex_setselect.agents import ScriptedModel, texts
+from tests.llamaindex_setselect.agents import scripted, texts
 from tests.llamaindex_setselect.nodes_and_indexes import QUERY, STORES, TEXTS, CountingEmbedding, embedding, make_index
-
-# A FunctionAgent looks at all its attributes, also at those that pydantic has deprecated.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning"),
-    # LlamaIndex writes the context for each further run, without the memory of the chat.
-    pytest.mark.filterwarnings("ignore:Skipping serialization of known unserializable key"),
-]
 
 # Three messages with six calls.
 SIX = [[QUERY], [QUERY], [QUERY, "tea and mood", QUERY, QUERY]]
@@ -38,7 +31,7 @@ def make_tool(index: VectorStoreIndex, **settings: Any) -> FunctionTool:
 
 
 def make_agent(tool: FunctionTool, turns: Any = SIX, **arguments: Any) -> FunctionAgent:
-    return FunctionAgent(tools=[tool], llm=ScriptedModel(turns=turns), **arguments)
+    return FunctionAgent(tools=[tool], llm=scripted(turns), **arguments)
 
 
 # No text twice
@@ -143,14 +136,13 @@ async def test_a_call_that_finds_nothing_new_says_so(model: CountingEmbedding) -
     assert [len(call.tool_output.raw_output) for call in outcome.tool_calls] == [1, 0]
 
 
-# Agents of other kinds, and what the model sees
+# Several agents and tools, and what the model sees
 
 
 async def test_agents_of_a_workflow_share_the_memory_of_a_tool(index: VectorStoreIndex) -> None:
     agent = make_agent(make_tool(index), name="one", description="Answers.")
     found = texts(await AgentWorkflow(agents=[agent], root_agent="one").run("hello"))
     assert len({*found}) == len(found) == 24
-    assert ReActAgent(tools=[make_tool(index)], llm=ScriptedModel(turns=[])).tools
 
 
 async def test_two_tools_have_a_memory_each(index: VectorStoreIndex) -> None:

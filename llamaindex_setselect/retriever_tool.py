@@ -21,8 +21,7 @@ from .retriever import SetSelectIndexRetriever
 # The key of the context's store under which the names of what each tool returned are.
 SHOWN = "setselect_shown"
 
-# The calls of each run, by its store, with the names of all that each tool returned. Two tools of one run write under the
-# same key.
+# The calls of each run, by its store, and the names of all that each tool returned. Two tools write under one key.
 _RUNS: WeakKeyDictionary[Any, ParallelCalls] = WeakKeyDictionary()
 
 
@@ -41,9 +40,9 @@ def create_setselect_tool(
     has read. Calls that run at the same time return different texts too. If there is nothing new, the tool says so in
     one line.
 
-    What a tool returned in earlier runs is remembered if you pass the context and the memory of the chat to the next run,
-    ``agent.run(..., ctx=ctx, memory=memory)``, also after a restart (``ctx.to_dict()`` and ``Context.from_dict``). If the
-    memory of the chat holds no result of a tool, the model no longer reads the texts, and they may come again.
+    What the tool returned in earlier runs is remembered if you pass the context and the memory of the chat on:
+    ``agent.run(..., ctx=ctx, memory=memory)``, also after a restart (``ctx.to_dict()`` and ``Context.from_dict``). If
+    the memory of the chat holds no result of a tool, the model no longer reads the texts, and they may come again.
 
     Parameters
     ----------

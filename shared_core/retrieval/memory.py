@@ -27,9 +27,9 @@ def name_of_text(text: str) -> str:
     return _TEXT + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def is_name_of_text(name: str) -> bool:
+def is_name_of_text(name: Hashable) -> bool:
     """Whether ``shown`` compares this name with texts, and not with ids."""
-    return name.startswith(_TEXT)
+    return str(name).startswith(_TEXT)
 
 
 def name_items(ids: Iterable[Hashable], texts: Iterable[str], *, by_id: bool) -> list[str]:

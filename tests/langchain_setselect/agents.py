@@ -13,7 +13,7 @@ from typing_extensions import override
 
 
 class ScriptedModel(BaseChatModel):
-    """Calls the tool ``passages`` once for each query of a turn, all in one message, and answers after the last turn."""
+    """Calls the tool ``passages`` for each query of a turn, all in one message, and answers after the last turn."""
 
     turns: Sequence[Sequence[Any]]
 

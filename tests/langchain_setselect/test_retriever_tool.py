@@ -63,10 +63,11 @@ def test_six_calls_return_no_text_twice(store: VectorStore, how: str, keeps: boo
 
 
 async def test_parallel_calls_return_what_calls_one_after_another_return(store: VectorStore) -> None:
-    at_once = results(await make_agent(make_tool(store), [[QUERY] * 4]).ainvoke(asked()))
-    in_turn = results(await make_agent(make_tool(store), [[QUERY]] * 4).ainvoke(asked()))
-    assert [message.artifact for message in at_once] == [message.artifact for message in in_turn]
-    assert at_once[0].artifact == SetSelectRetriever(vectorstore=store, k=4).invoke(QUERY)
+    at_once = make_agent(make_tool(store), [[QUERY] * 4])
+    in_turn = results(make_agent(make_tool(store), [[QUERY]] * 4).invoke(asked()))
+    assert in_turn[0].artifact == SetSelectRetriever(vectorstore=store, k=4).invoke(QUERY)
+    for state in (at_once.invoke(asked()), await at_once.ainvoke(asked())):
+        assert sorted(str(message.content) for message in results(state)) == sorted(str(m.content) for m in in_turn)
 
 
 def test_a_thread_resumes_with_other_objects() -> None:
@@ -77,19 +78,20 @@ def test_a_thread_resumes_with_other_objects() -> None:
     assert found[:24] == first
     assert len({*found}) == len(found) == 48
     other: Any = {"configurable": {"thread_id": "two"}}
-    assert {*texts(again.invoke(asked(), other))} == {*first}
+    assert texts(again.invoke(asked(), other))[:4] == first[:4]
 
 
 async def test_runs_at_the_same_time_do_not_mix(store: VectorStore) -> None:
-    turns = [[QUERY, "red bread"], [QUERY]]
-    agent = make_agent(make_tool(store), turns, checkpointer=InMemorySaver())
-    alone = texts(await agent.ainvoke(asked(), THREAD))
-    configs: list[Any] = [{"configurable": {"thread_id": f"at once {i}"}} for i in range(5)]
-    at_once = await asyncio.gather(*(agent.ainvoke(asked(), config) for config in configs))
-    assert [texts(state) for state in at_once] == [alone] * 5
-    without = make_agent(agent.nodes["tools"].bound.tools_by_name["passages"], turns)
-    assert [texts(state) for state in without.batch([asked()] * 5)] != [[]] * 5
-    assert all(len({*texts(state)}) == 12 for state in without.batch([asked()] * 5))
+    tool, turns = make_tool(store), [[QUERY, QUERY], [QUERY]]
+    agent = make_agent(tool, turns, checkpointer=InMemorySaver())
+    alone = sorted(texts(agent.invoke(asked(), THREAD)))
+    configs: list[Any] = [{"configurable": {"thread_id": f"at once {i}"}} for i in range(10)]
+    states = [
+        *await asyncio.gather(*(agent.ainvoke(asked(), config) for config in configs[:5])),
+        *agent.batch([asked()] * 5, configs[5:]),
+        *make_agent(tool, turns).batch([asked()] * 5),
+    ]
+    assert [sorted(texts(state)) for state in states] == [alone] * 15
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from llama_index.core.schema import NodeWithScore
 
 
 def scripted(turns: Sequence[Sequence[Any]]) -> MockFunctionCallingLLM:
-    """Calls the tool ``passages`` once for each query of a turn, all in one message, and answers after the last turn."""
+    """Calls the tool ``passages`` for each query of a turn, all in one message, and answers after the last turn."""
 
     def respond(messages: Sequence[ChatMessage], **kwargs: Any) -> ChatMessage:
         last = max(i for i, message in enumerate(messages) if message.role == MessageRole.USER)

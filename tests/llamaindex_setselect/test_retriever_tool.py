@@ -47,9 +47,9 @@ async def test_six_calls_return_no_text_twice(kind: str, streaming: bool, model:
 async def test_parallel_calls_return_what_calls_one_after_another_return(index: VectorStoreIndex) -> None:
     at_once = await make_agent(make_tool(index), [[QUERY] * 4]).run("hello")
     in_turn = await make_agent(make_tool(index), [[QUERY]] * 4).run("hello")
-    assert texts(at_once) == texts(in_turn)
+    assert sorted(texts(at_once)) == sorted(texts(in_turn))
     retriever = SetSelectIndexRetriever(index, top_n=4)
-    assert texts(at_once)[:4] == [node.text for node in retriever.retrieve(QUERY)]
+    assert texts(in_turn)[:4] == [node.text for node in retriever.retrieve(QUERY)]
 
 
 async def test_further_runs_repeat_nothing_that_the_chat_remembers(
@@ -65,8 +65,8 @@ async def test_further_runs_repeat_nothing_that_the_chat_remembers(
     found += texts(await again.run("more", ctx=Context.from_dict(again, kept), memory=memory))
     assert len({*found}) == len(found) == 36
     # The memory of the chat is lost, or another chat begins.
-    assert texts(await again.run("hello", ctx=Context.from_dict(again, kept))) == found[:12]
-    assert texts(await again.run("hello")) == found[:12]
+    for new in (Context.from_dict(again, kept), Context(again)):
+        assert sorted(texts(await again.run("hello", ctx=new))) == sorted(found[:12])
 
 
 def test_a_context_serves_several_event_loops(index: VectorStoreIndex) -> None:
@@ -81,10 +81,10 @@ def test_a_context_serves_several_event_loops(index: VectorStoreIndex) -> None:
 
 
 async def test_runs_at_the_same_time_do_not_mix(index: VectorStoreIndex) -> None:
-    agent = make_agent(make_tool(index))
+    agent = make_agent(make_tool(index), TWO)
     alone = texts(await agent.run("hello"))
     at_once = await asyncio.gather(*(agent.run("hello") for _ in range(5)))
-    assert [texts(outcome) for outcome in at_once] == [alone] * 5
+    assert [sorted(texts(outcome)) for outcome in at_once] == [sorted(alone)] * 5
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from langchain_core.tools import InjectedToolArg, StructuredTool, ToolException
 from langchain_core.tools.retriever import RetrieverInput
 
 from shared_core import InvalidParameterError
-from shared_core._validation import quoted
 from shared_core.retrieval.memory import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, RecentSteps, name_items
 
 from .retriever import SetSelectRetriever, read_ids
@@ -79,7 +78,7 @@ def create_setselect_tool(
         raise InvalidParameterError(f"retriever must be a SetSelectRetriever, got a {type(retriever).__name__}")
     if response_format != "content_and_artifact":
         raise InvalidParameterError(
-            f"response_format must be 'content_and_artifact', got {quoted(response_format)}: the tool reads what it "
+            f"response_format must be 'content_and_artifact', got {response_format!r}: the tool reads what it "
             "returned from the artifacts of its messages"
         )
     prompt = document_prompt or PromptTemplate.from_template("{page_content}")

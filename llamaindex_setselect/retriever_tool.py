@@ -11,7 +11,6 @@ from llama_index.core.workflow import Context
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core._validation import quoted
 from shared_core.retrieval.flow import run_flow_async
 from shared_core.retrieval.memory import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, name_items
 
@@ -82,7 +81,7 @@ def create_setselect_tool(
         node_template.format(id="", text="")
     except (LookupError, ValueError) as error:
         raise InvalidParameterError(
-            f"node_template may hold {{text}} and {{id}}, got {quoted(node_template)}: {error}"
+            f"node_template may hold {{text}} and {{id}}, got {node_template!r}: {type(error).__name__} {error}"
         ) from None
 
     async def search(ctx: Context, query: Annotated[str, "query to look up in retriever"]) -> list[NodeWithScore]:
@@ -95,7 +94,7 @@ def create_setselect_tool(
                 shown = {}
             reading = _Unseen(retriever, shown.get(name, ()))
             nodes = await reading.aretrieve(query)
-            run.names[name] = [*shown.get(name, ()), *reading.names]
+            run.names[name] = [*shown.get(name, ()), *reading._names]
             await ctx.store.set(SHOWN, {**shown, name: run.names[name]})
         return nodes
 
@@ -123,13 +122,7 @@ class _Unseen(SetSelectIndexRetriever):
 
     def __init__(self, retriever: SetSelectIndexRetriever, shown: Iterable[str]) -> None:
         vars(self).update(vars(retriever))
-        self._shown = shown
-        self._names: list[str] = []
-
-    @property
-    def names(self) -> list[str]:
-        """The names by which ``shown`` recognises what was selected."""
-        return self._names
+        self._shown, self._names = shown, list[str]()
 
     @override
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

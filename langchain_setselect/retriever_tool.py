@@ -129,7 +129,7 @@ class _Call(NamedTuple):
     """A call of the tool: its id, the names of what earlier messages hold, and the calls of the same message."""
 
     id: Hashable
-    before: list[str]
+    before: list[Hashable]
     parallel: ParallelCalls
 
     @classmethod
@@ -146,7 +146,7 @@ class _Call(NamedTuple):
         return cls(runtime.tool_call_id, before, steps.calls_of(str(step)) if step else ParallelCalls())
 
     @property
-    def shown(self) -> list[str]:
+    def shown(self) -> list[Hashable]:
         """What the retriever must not return; to be read while the call holds the lock of ``parallel``."""
         return [*self.before, *self.parallel.names_of_others(self.id)]
 

@@ -42,8 +42,8 @@ def create_setselect_tool(
     Parameters
     ----------
     retriever : SetSelectRetriever
-        What searches. Its settings apply to each call. ``score_threshold`` says what is too far from the query to be
-        read: if nothing new reaches it, the tool says that there is nothing new.
+        What searches. Its settings apply to each call. With ``score_threshold``, or with ``min_gain`` and ``min_k=0``,
+        the tool also says that there is nothing new if nothing new is relevant or worth enough.
     name, description : str
         What the model reads about the tool. Two tools of different names do not share their memory.
     document_prompt : BasePromptTemplate, optional

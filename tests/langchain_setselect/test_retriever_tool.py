@@ -149,8 +149,9 @@ async def test_a_call_that_finds_nothing_new_says_so(embeddings: WordEmbeddings)
         # Either of the two calls at the same time may be the first.
         assert sorted(len(message.artifact) for message in results(state)) == [0, 0, 2, 4]
         assert {message.content for message in results(state) if not message.artifact} == {NOTHING_NEW}
-    near = make_agent(make_tool(in_memory(embeddings), score_threshold=0.9), [["old violin passage 4"]] * 2)
-    assert [len(message.artifact) for message in results(near.invoke(asked()))] == [1, 0]
+    for setting in ({"score_threshold": 0.9}, {"min_gain": 0.9, "min_k": 0}):
+        near = make_agent(make_tool(in_memory(embeddings), **setting), [["old violin passage 4"]] * 2)
+        assert [len(message.artifact) for message in results(near.invoke(asked()))] == [1, 0]
 
 
 # What is remembered

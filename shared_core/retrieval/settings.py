@@ -196,8 +196,8 @@ class Settings(BaseModel):
     of what the most relevant candidate is worth by itself; see :func:`select`. None (default) selects ``k``."""
 
     min_k: Annotated[int, Field(ge=0, lt=2**63)] = DEFAULT_MIN_K
-    """With ``min_gain``, how many documents are selected in any case, where there are as many. With 0 and ``shown`` there
-    may be none for ``"coverage"``: if no other document is worth enough beside the most relevant one."""
+    """With ``min_gain``, how many documents are selected in any case, where there are as many. With 0 and ``shown``
+    there may be none for ``"coverage"``: if no other document is worth enough beside the most relevant one."""
 
     max_per_source: Positive | None = None
     """The most documents of one ``source``, ``shown`` ones included."""

@@ -37,7 +37,7 @@ def create_setselect_tool(
 
     With a checkpointer the memory is that of the thread, and lasts as long as its messages; without one it is that of
     the run. If a message of the tool is removed from the state, the model no longer reads its texts, and they may come
-    again. Outside of a graph nothing is remembered.
+    again. Outside of a ``ToolNode`` nothing is remembered.
 
     Parameters
     ----------

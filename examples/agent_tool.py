@@ -1,39 +1,61 @@
-"""LangChain: the retriever as a tool of an agent, and a callback handler that prints what was selected and why."""
+"""LangChain: an agent that gets the best set of many tools, and whose retriever tool returns no document twice."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from _minilm import faiss_store, numpy_docs
-from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage
-from langchain_core.tools import create_retriever_tool
+from langchain.agents import create_agent
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import StructuredTool, create_retriever_tool
 
-from langchain_setselect import SetSelectRetriever
-
-
-class PrintSelection(BaseCallbackHandler):
-    """Prints each selection; a logger or a tracer receives the same event."""
-
-    def on_custom_event(self, name: str, data: Any, **more: Any) -> None:
-        if name != "setselect":
-            return
-        print(f"{data['selector']} selected {len(data['ids'])} of {data['candidates']} ({data['vector_source']})")
-        # A gain is high for a document that is relevant and brings words of the question that no earlier pick has. It
-        # is negative for one that is far less relevant, or repeats an earlier pick.
-        for document, cosine, gain in zip(data["ids"], data["relevance"], data["gains"], strict=True):
-            print(f"  {document:28} cosine {cosine:.2f}, gain {gain:.3f}")
+from langchain_setselect import SetSelectRetriever, SetSelectTools, create_setselect_tool
 
 
-retriever = SetSelectRetriever(vectorstore=faiss_store(numpy_docs()), search_kwargs={"k": 4, "fetch_k": 50})
-tool = create_retriever_tool(retriever, "numpy_docs", "Finds the NumPy functions for a task.")
+class ScriptedModel(GenericFakeChatModel):
+    """Takes the place of a chat model: it answers with messages that are written here."""
 
-# create_agent(model, tools=[tool]) gives an agent the tool. The model of the agent would answer with this message.
-answer = AIMessage(
-    "",
-    tool_calls=[{"name": "numpy_docs", "args": {"query": "sort an array and count its unique values"}, "id": "call-1"}],
+    got: list[str] = []
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        self.got[:] = [tool.name for tool in tools]
+        return self
+
+
+def call(*queries: str) -> AIMessage:
+    """A message that calls the tool once for each query; an agent runs these calls at the same time."""
+    calls = [{"name": "numpy_docs", "args": {"query": query}, "id": query} for query in queries]
+    return AIMessage("", tool_calls=calls)
+
+
+SCRIPT = [
+    call("sort an array and count its unique values"),
+    call("count unique values", "unique elements of a sorted array", "sort an array"),
+    call("how often each value of an array occurs"),
+]
+docs = numpy_docs()
+store = faiss_store(docs)
+retriever = SetSelectRetriever(vectorstore=store, k=4, fetch_k=50)
+
+for make in (create_retriever_tool, create_setselect_tool):
+    tool = make(retriever, "numpy_docs", "Finds NumPy functions.", response_format="content_and_artifact")
+    model = ScriptedModel(messages=iter([*SCRIPT, AIMessage("numpy.unique_counts")]))
+    agent = create_agent(model, tools=[tool])
+    state = agent.invoke({"messages": [("user", "How do I count the values of an array?")]})
+    results = [message for message in state["messages"] if isinstance(message, ToolMessage)]
+    names = [document.id for message in results for document in message.artifact]
+    print(f"{make.__name__}: {len(results)} calls, {len(names)} documents, {len(set(names))} of them different")
+    print(f"  The last call returned {', '.join(names[-4:])}\n")
+
+functions = [
+    StructuredTool.from_function(len, name=name.replace(".", "_"), description=text)
+    for name, text in zip(docs.names, docs.texts, strict=True)
+    if name.startswith(("numpy.fft.", "numpy.linalg.", "numpy.strings."))
+]
+model = ScriptedModel(messages=iter([AIMessage("done")]))
+agent = create_agent(model, tools=functions, middleware=[SetSelectTools(store.embeddings, max_tools=6)])
+agent.invoke(
+    {"messages": [("user", "Transform a real signal, solve a linear system, and strip the spaces of a string")]}
 )
-for call in answer.tool_calls:
-    print(f"The model calls {call['name']}({call['args']['query']!r})")
-    message = tool.invoke(call, config={"callbacks": [PrintSelection()]})
-    print(f"and reads {len(message.content)} characters, beginning: {message.content[:60]}...")
+print(f"{len(functions)} tools, of which the model got {len(model.got)}: {', '.join(model.got)}")

@@ -22,6 +22,7 @@ from .words import WordRetriever
 if TYPE_CHECKING:
     from .compare import compare_store
     from .middleware import SetSelectTools
+    from .retriever_tool import create_setselect_tool
 
 __all__ = [
     "SetSelectCompressor",
@@ -31,20 +32,25 @@ __all__ = [
     "WordRetriever",
     "aselect_tools",
     "compare_store",
+    "create_setselect_tool",
     "extractor_from_chat_model",
     "register_vector_source",
     "select_tools",
 ]
 
 
-# A comparison and an agent's middleware need packages and time that a retriever does not need.
-_LATER = {"compare_store": "compare", "SetSelectTools": "middleware"}
+# A comparison and an agent need packages and time that a retriever does not need.
+_IMPORTED_AT_FIRST_USE = {
+    "SetSelectTools": "middleware",
+    "compare_store": "compare",
+    "create_setselect_tool": "retriever_tool",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _IMPORTED_AT_FIRST_USE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_LATER[name]}", __name__), name)
+    return getattr(import_module(f".{_IMPORTED_AT_FIRST_USE[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

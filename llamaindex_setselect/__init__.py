@@ -1,5 +1,6 @@
 """setselect for LlamaIndex: the best set of nodes, not the k nearest ones."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -20,6 +21,7 @@ from .words import WordRetriever
 
 if TYPE_CHECKING:
     from .compare import compare_index
+    from .retriever_tool import create_setselect_tool
 
 __all__ = [
     "SetSelectExampleSelector",
@@ -28,18 +30,20 @@ __all__ = [
     "SetSelectToolRetriever",
     "WordRetriever",
     "compare_index",
+    "create_setselect_tool",
     "extractor_from_llm",
     "register_vector_source",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name != "compare_index":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # A comparison needs packages and time that a retriever does not need.
-    from .compare import compare_index
+# A comparison and an agent need packages and time that a retriever does not need.
+_IMPORTED_AT_FIRST_USE = {"compare_index": "compare", "create_setselect_tool": "retriever_tool"}
 
-    return compare_index
+
+def __getattr__(name: str) -> Any:
+    if name not in _IMPORTED_AT_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_IMPORTED_AT_FIRST_USE[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -31,12 +31,20 @@ def test_lazy_names_are_there_and_type_checkers_know_them() -> None:
         setselect.no_such_name  # noqa: B018
 
 
-HEAVY = "torch pandas pyarrow scipy transformers typer ir_measures shared_core.learning shared_core.evaluation"
+HEAVY = (
+    "torch pandas pyarrow scipy transformers typer ir_measures langgraph shared_core.learning shared_core.evaluation"
+)
 STORES = "faiss chromadb qdrant_client lancedb pymilvus duckdb psycopg"
 
 
 @pytest.mark.parametrize(
-    "statement", ["from setselect import *", "import langchain_setselect", "import llamaindex_setselect"]
+    "statement",
+    [
+        "from setselect import *",
+        "import langchain_setselect",
+        "import llamaindex_setselect",
+        "from langchain_setselect import create_setselect_tool",
+    ],
 )
 def test_an_import_loads_numpy_and_no_extra(statement: str) -> None:
     code = f"import sys; {statement}; print(*sys.modules)"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+import copy
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from ..selection.route import Limits, select_set
 from ..selectors.registry import capabilities_of, make_selector
 from ..selectors.selection import Selection
 from ..texts import Texts
+from .memory import is_name_of_text, name_of_text
 from .names import OF_REFERENCES, read_keys, read_links, read_titles
 from .pool import ItemSelection, Pool
 from .question import EmbeddedQuery
@@ -73,6 +75,13 @@ class Request:
         # Whether the texts are searched for references to other items.
         self.reads_references = asked and self.capabilities.references
 
+    def with_shown(self, names: Iterable[str]) -> Self:
+        """The request with further shown items; nothing is checked again."""
+        other = copy.copy(self)
+        other.shown = self.shown.union(names)
+        other.fetch_k = self.fetch_k + len(other.shown) - len(self.shown)
+        return other
+
     def select(self, pool: Pool, queries: Sequence[EmbeddedQuery]) -> ItemSelection:
         """Select among the items.
 
@@ -84,7 +93,7 @@ class Request:
         if not pool.items:
             return ItemSelection.nothing(pool, asked)
         # Nodes have ids; documents may have none.
-        if self.shown and all(name is None for name in pool.ids):
+        if all(name is None for name in pool.ids) and not all(map(is_name_of_text, self.shown)):
             raise InvalidInputError(
                 "shown= compares the documents' ids, and no candidate has an id: store documents with ids, or pass "
                 "register_vector_source(..., id_of=...) if the ids are in the metadata"
@@ -95,7 +104,7 @@ class Request:
         if queries[0].pap is not None:
             candidates = queries[0].pap.apply(candidates)
         texts = self._read_texts(distinct)
-        shown = [row for row, name in enumerate(distinct.ids) if name in self.shown] if self.shown else []
+        shown = self._find_shown(distinct)
         selection = select_set(
             candidates,
             self.selector,
@@ -120,6 +129,16 @@ class Request:
             question=queries[0].vector,
             texts=texts,
         )
+
+    def _find_shown(self, pool: Pool) -> list[int]:
+        """The rows of the items whose ids, or the names of whose texts, are shown."""
+        rows = {row for row, name in enumerate(pool.ids) if name in self.shown}
+        if any(map(is_name_of_text, self.shown)):
+            names = [name_of_text(pool.body(item)) for item in pool.items]
+            known = [row for row, name in enumerate(names) if name in self.shown]
+            # select_set leaves out the copies of a shown text. One row of each is enough.
+            rows.update({names[row]: row for row in reversed(known)}.values() if self.limits.drop_copies else known)
+        return sorted(rows)
 
     def _make_candidates(self, pool: Pool, queries: Sequence[EmbeddedQuery]) -> Candidates:
         items, settings, view = pool.items, self.settings, self.view

@@ -195,8 +195,9 @@ class Settings(BaseModel):
     first gain. ``k`` is then the most that is selected. For ``"coverage"``, whose gains are logarithms, it is a share
     of what the most relevant candidate is worth by itself; see :func:`select`. None (default) selects ``k``."""
 
-    min_k: Positive = DEFAULT_MIN_K
-    """With ``min_gain``, how many documents are selected in any case, where there are as many."""
+    min_k: Annotated[int, Field(ge=0, lt=2**63)] = DEFAULT_MIN_K
+    """With ``min_gain``, how many documents are selected in any case, where there are as many. With 0 and ``shown``
+    there may be none for ``"coverage"``: if no other document is worth enough beside the most relevant one."""
 
     max_per_source: Positive | None = None
     """The most documents of one ``source``, ``shown`` ones included."""

@@ -74,7 +74,8 @@ def select_set(
             count = count_worthwhile(selection, selector, limits.min_gain, limits.min_k)
             if count < len(selection):
                 # The first picks of a larger set are not always the smaller set.
-                selection = replace(_select_up_to(count, used, pool.relevance, selector, before, limits), ended=True)
+                fewer = _select_up_to(count, used, pool.relevance, selector, before, limits) if count else _EMPTY
+                selection = replace(fewer, ended=True)
         if pool.relevance_given:
             plain = read_only(pool.relevance[selection.indices].astype(np.float64))
             selection = replace(selection, relevance=plain)

@@ -100,7 +100,8 @@ def select(
         with ``min_gain``, where 1 is the most relevant candidate by itself, without words and references. Another
         selector whose first gain is not above 0 selects ``k``.
     min_k : int
-        The number of members that the set has in any case, if ``min_gain`` is given.
+        The number of members that the set has in any case, if ``min_gain`` is given. With 0 and ``shown`` the set may
+        be empty: nothing new is worth enough.
     **parameters
         The constraints of :class:`Candidates` (``max_per_source``, ...), with which the set may have fewer than ``k``
         members; and the selector's own: ``word_weight``, ``cover_weight``, ``reference_weight``, ``ridge`` (Coverage),

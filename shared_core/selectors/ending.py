@@ -16,7 +16,7 @@ def check_min_gain(min_gain: float | None, min_k: int) -> None:
     """Refuse a ``min_gain`` or ``min_k`` that is out of range."""
     if min_gain is not None:
         check_number(min_gain, "min_gain", 0, 1)
-    check_integer(min_k, "min_k", 1)
+    check_integer(min_k, "min_k", 0)
 
 
 def count_worthwhile(selection: Selection, selector: Selector, min_gain: float, min_k: int) -> int:

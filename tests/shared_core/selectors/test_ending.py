@@ -37,7 +37,19 @@ def test_coverage_is_measured_by_the_most_relevant_candidate_alone() -> None:
     assert len(select([1.0, 0.5], vectors, 3, **asked, min_gain=float(np.exp(gains[2])) - 1e-6)) == 3
 
 
-@pytest.mark.parametrize("given", [{"min_gain": 1.5}, {"min_gain": -0.1}, {"min_gain": 0.5, "min_k": 0}])
+def test_nothing_is_selected_if_nothing_new_is_worth_enough() -> None:
+    vectors = [[1.0, 0.5], [1.0, 0.4], [-1.0, 0.0]]
+    (gain,) = select([1.0, 0.5], vectors, 1, shown=[0]).gains
+    enough: dict[str, Any] = {"shown": [0], "min_k": 0, "min_gain": float(np.exp(gain))}
+    assert select([1.0, 0.5], vectors, 1, **enough | {"min_gain": enough["min_gain"] - 1e-6}).indices.tolist() == [1]
+    none = select([1.0, 0.5], vectors, 1, **enough | {"min_gain": enough["min_gain"] + 1e-6})
+    assert (len(none), none.ended) == (0, True)
+    # The most relevant candidate is always worth enough.
+    for selector in ("coverage", "similarity", "mmr", "ndpp"):
+        assert len(select([1.0, 0.5], vectors, 2, selector, min_gain=1.0, min_k=0)) >= 1
+
+
+@pytest.mark.parametrize("given", [{"min_gain": 1.5}, {"min_gain": -0.1}, {"min_gain": 0.5, "min_k": -1}])
 def test_a_min_gain_that_is_no_share_is_refused(given: Any) -> None:
     with pytest.raises(InvalidParameterError, match=[*given][-1]):
         select([1.0, 0.0], [[1.0, 0.0]], 1, **given)

@@ -1,0 +1,132 @@
+"""A retriever as a tool of an agent, which returns no text twice within one run."""
+
+# Without postponed annotations: LlamaIndex finds the argument that takes the context by its class.
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+from weakref import WeakKeyDictionary
+
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.tools import FunctionTool
+from llama_index.core.workflow import Context
+from typing_extensions import override
+
+from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.retrieval.flow import run_flow_async
+from shared_core.retrieval.memory import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, name_items
+
+from ._settings import _body, finish, read_ids
+from .retriever import SetSelectIndexRetriever
+
+# The key of the context's store under which the names of what each tool returned are.
+SHOWN = "setselect_shown"
+
+# The calls of each run, by its store, and the names of all that each tool returned. Two tools write under one key.
+_RUNS: WeakKeyDictionary[Any, ParallelCalls] = WeakKeyDictionary()
+
+
+def create_setselect_tool(
+    retriever: SetSelectIndexRetriever,
+    name: str,
+    description: str,
+    *,
+    node_template: str = "{text}",
+    node_separator: str = "\n\n",
+) -> FunctionTool:
+    r"""A tool for an agent that searches, and that returns no text twice within one run.
+
+    It takes the place of ``RetrieverTool``. The store of the workflow's ``Context`` holds what the earlier calls of the
+    tool returned, and the tool passes it to the retriever as ``shown``: the new nodes differ from those that the model
+    has read. Calls that run at the same time return different texts too. If there is nothing new, the tool says so in
+    one line.
+
+    What the tool returned in earlier runs is remembered if you pass the context and the memory of the chat on:
+    ``agent.run(..., ctx=ctx, memory=memory)``, also after a restart (``ctx.to_dict()`` and ``Context.from_dict``). If
+    the memory of the chat holds no result of a tool, the model no longer reads the texts, and they may come again.
+
+    Parameters
+    ----------
+    retriever : SetSelectIndexRetriever
+        What searches. Its settings apply to each call. With ``score_threshold``, or with ``min_gain`` and ``min_k=0``,
+        the tool also says that there is nothing new if nothing new is relevant or worth enough.
+    name, description : str
+        What the model reads about the tool. Two tools of different names do not share their memory.
+    node_template : str
+        How the model sees a node: its ``{text}``, with the metadata that LlamaIndex gives to models, and its ``{id}``.
+        ``"[{id}] {text}"`` lets the model cite.
+    node_separator : str
+        What stands between two nodes.
+
+    Returns
+    -------
+    FunctionTool
+        The tool, for ``FunctionAgent(tools=[tool], ...)``. The ``raw_output`` of a call is the list of its nodes.
+
+    Raises
+    ------
+    InvalidParameterError
+        The retriever is no :class:`SetSelectIndexRetriever`, or the template is wrong.
+
+    Examples
+    --------
+    >>> from llama_index.core import MockEmbedding, VectorStoreIndex
+    >>> from llama_index.core.schema import TextNode
+    >>> index = VectorStoreIndex([TextNode(text="one")], embed_model=MockEmbedding(embed_dim=2))
+    >>> tool = create_setselect_tool(SetSelectIndexRetriever(index), "numbers", "Finds numbers.")
+    >>> tool.metadata.name, tool.requires_context
+    ('numbers', True)
+    """
+    if not isinstance(retriever, SetSelectIndexRetriever):
+        raise InvalidParameterError(f"retriever must be a SetSelectIndexRetriever, got a {type(retriever).__name__}")
+    try:
+        node_template.format(id="", text="")
+    except (LookupError, ValueError) as error:
+        raise InvalidParameterError(
+            f"node_template may hold {{text}} and {{id}}, got {node_template!r}: {type(error).__name__} {error}"
+        ) from None
+
+    async def search(ctx: Context, query: Annotated[str, "query to look up in retriever"]) -> list[NodeWithScore]:
+        if not isinstance(query, str) or not query.strip():
+            raise InvalidInputError(EMPTY_QUERY)
+        run = _RUNS.setdefault(ctx.store, ParallelCalls())
+        async with run.alone_async:
+            shown: dict[str, list[str]] = await ctx.store.get(SHOWN, default={})
+            if not run.names and await _has_forgotten(ctx):
+                shown = {}
+            reading = _Unseen(retriever, shown.get(name, ()))
+            nodes = await reading.aretrieve(query)
+            run.names[name] = [*shown.get(name, ()), *reading._names]
+            await ctx.store.set(SHOWN, {**shown, name: run.names[name]})
+        return nodes
+
+    def write(nodes: Sequence[NodeWithScore]) -> str:
+        texts = [node_template.format(id=node.node_id, text=node.node.get_content(MetadataMode.LLM)) for node in nodes]
+        return node_separator.join(texts) if texts else NOTHING_NEW
+
+    return FunctionTool.from_defaults(async_fn=search, name=name, description=description, callback=write)
+
+
+async def _has_forgotten(ctx: Context) -> bool:
+    """Whether the context is that of an agent whose model reads no result of a tool of an earlier run."""
+    memory = await ctx.store.get("memory", default=None)
+    if memory is None:
+        return False
+    messages = [*await memory.aget(), *await ctx.store.get("scratchpad", default=[])]
+    return all(message.role != "tool" for message in messages)
+
+
+class _Unseen(SetSelectIndexRetriever):
+    """The retriever of one call: it leaves out what was shown, and keeps the names of what it selects.
+
+    The nodes of an index may stand for other objects, which the base class returns in their place.
+    """
+
+    def __init__(self, retriever: SetSelectIndexRetriever, shown: Iterable[str]) -> None:
+        vars(self).update(vars(retriever))
+        self._shown, self._names = shown, list[str]()
+
+    @override
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        settings, request = self._settings, self._settings._request.with_shown(self._shown)
+        nodes = finish(settings, request, await run_flow_async(self._flow(settings, request, query_bundle)))
+        self._names = name_items(read_ids(nodes), map(_body, nodes), by_id=not request.settings.drop_duplicates)
+        return nodes

@@ -1,0 +1,286 @@
+"""A retriever tool that returns no text twice within one run, in agents that ``create_agent`` makes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated, Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.documents import Document
+from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage, messages_from_dict, messages_to_dict
+from langchain_core.prompts import PromptTemplate
+from langchain_core.tools import BaseTool, create_retriever_tool
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.prebuilt import ToolNode
+from pydantic import BaseModel
+
+from langchain_setselect import SetSelectRetriever, create_setselect_tool
+from setselect import EmbeddingFallbackWarning, InvalidParameterError
+from shared_core.retrieval.memory import NOTHING_NEW
+from tests.langchain_setselect.agents import ScriptedModel, asked, documents, results, texts
+from tests.langchain_setselect.conftest import IDS, TEXTS, WordEmbeddings, in_memory
+
+QUERY = "old violin passage"
+# Three messages with six calls.
+SIX = [[QUERY], [QUERY], [QUERY, "red bread", QUERY, QUERY]]
+THREAD: Any = {"configurable": {"thread_id": "one"}}
+
+
+def make_tool(store: VectorStore, **settings: Any) -> BaseTool:
+    return create_setselect_tool(
+        SetSelectRetriever(vectorstore=store, **{"k": 4, **settings}), "passages", "Finds passages."
+    )
+
+
+def make_agent(tool: BaseTool, turns: Any = SIX, **arguments: Any) -> Any:
+    return create_agent(ScriptedModel(turns=turns), tools=[tool], **arguments)
+
+
+def run(agent: Any, how: str, given: Any, config: Any = None) -> Any:
+    match how:
+        case "sync":
+            return agent.invoke(given, config)
+        case "async":
+            return asyncio.run(agent.ainvoke(given, config))
+        case _:
+            return [*agent.stream(given, config, stream_mode="values")][-1]
+
+
+# No text twice
+
+
+@pytest.mark.parametrize("how", ["sync", "async", "streamed"])
+@pytest.mark.parametrize("keeps", [False, True])
+def test_six_calls_return_no_text_twice(store: VectorStore, how: str, keeps: bool) -> None:
+    agent = make_agent(make_tool(store), checkpointer=InMemorySaver() if keeps else None)
+    found = texts(run(agent, how, asked(), THREAD))
+    assert len({*found}) == len(found) == 24
+
+
+async def test_parallel_calls_return_what_calls_one_after_another_return(store: VectorStore) -> None:
+    at_once = make_agent(make_tool(store), [[QUERY] * 4])
+    in_turn = results(make_agent(make_tool(store), [[QUERY]] * 4).invoke(asked()))
+    assert in_turn[0].artifact == SetSelectRetriever(vectorstore=store, k=4).invoke(QUERY)
+    for state in (at_once.invoke(asked()), await at_once.ainvoke(asked())):
+        assert sorted(str(message.content) for message in results(state)) == sorted(str(m.content) for m in in_turn)
+
+
+def test_a_thread_resumes_with_other_objects() -> None:
+    saver = InMemorySaver()
+    first = texts(make_agent(make_tool(in_memory(WordEmbeddings())), checkpointer=saver).invoke(asked(), THREAD))
+    again = make_agent(make_tool(in_memory(WordEmbeddings())), checkpointer=saver)
+    found = texts(again.invoke(asked(), THREAD))
+    assert found[:24] == first
+    assert len({*found}) == len(found) == 48
+    other: Any = {"configurable": {"thread_id": "two"}}
+    assert texts(again.invoke(asked(), other))[:4] == first[:4]
+
+
+async def test_runs_at_the_same_time_do_not_mix(store: VectorStore) -> None:
+    tool, turns = make_tool(store), [[QUERY, QUERY], [QUERY]]
+    agent = make_agent(tool, turns, checkpointer=InMemorySaver())
+    alone = sorted(texts(agent.invoke(asked(), THREAD)))
+    configs: list[Any] = [{"configurable": {"thread_id": f"at once {i}"}} for i in range(10)]
+    states = [
+        *await asyncio.gather(*(agent.ainvoke(asked(), config) for config in configs[:5])),
+        *agent.batch([asked()] * 5, configs[5:]),
+        *make_agent(tool, turns).batch([asked()] * 5),
+    ]
+    assert [sorted(texts(state)) for state in states] == [alone] * 15
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"queries": ["red bread", "loud engine"]},
+        {"budget": 30, "costs": "tokens", "k": None},
+        {"follow": True},
+        {"selector": "mmr", "order": "long_context", "scores": True},
+        {"drop_duplicates": False},
+        {"shown": IDS[:10]},
+    ],
+)
+def test_the_settings_of_the_retriever_apply_to_each_call(store: VectorStore, settings: dict[str, Any]) -> None:
+    state = make_agent(make_tool(store, **settings)).invoke(asked())
+    found = texts(state)
+    assert len({*found}) == len(found) >= 6
+    assert results(state)[0].artifact == SetSelectRetriever(vectorstore=store, **{"k": 4, **settings}).invoke(QUERY)
+    assert not {*found} & ({*TEXTS[:10]} if "shown" in settings else set())
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_copies_and_documents_without_ids(ids: bool) -> None:
+    store = InMemoryVectorStore(WordEmbeddings())
+    thrice = [Document(text, id=f"{text} {i}" if ids else None) for text in TEXTS[:30] for i in range(3)]
+    for document in thrice:
+        store.add_documents([document])
+    tool = make_tool(store, fetch_k=8)
+    state = make_agent(tool, [[QUERY]] * 3 + [[QUERY] * 5]).invoke(asked())
+    assert sorted(texts(state)) == sorted(TEXTS[:30])
+    assert sorted(len(message.artifact) for message in results(state)) == [2, *[4] * 7]
+
+
+def test_documents_without_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    class WithoutIds(InMemoryVectorStore):
+        """A store without a vector reader, whose documents come without ids."""
+
+        def similarity_search_by_vector(self, *arguments: Any, **more: Any) -> list[Document]:
+            return [Document(found.page_content) for found in super().similarity_search_by_vector(*arguments, **more)]
+
+    monkeypatch.setattr("langchain_setselect.vectors.find_reader", lambda store_class: None)
+    agent = make_agent(make_tool(WithoutIds.from_texts(TEXTS, WordEmbeddings())))
+    with pytest.warns(EmbeddingFallbackWarning):
+        found = texts(agent.invoke(asked()))
+    assert len({*found}) == len(found) == 24
+
+
+# Nothing new
+
+
+async def test_a_call_that_finds_nothing_new_says_so(embeddings: WordEmbeddings) -> None:
+    few = InMemoryVectorStore.from_texts(TEXTS[:6], embeddings)
+    agent = make_agent(make_tool(few, fetch_k=5), [[QUERY], [QUERY, QUERY], [QUERY]])
+    for state in (agent.invoke(asked()), await agent.ainvoke(asked())):
+        # Either of the two calls at the same time may be the first.
+        assert sorted(len(message.artifact) for message in results(state)) == [0, 0, 2, 4]
+        assert {message.content for message in results(state) if not message.artifact} == {NOTHING_NEW}
+    for setting in ({"score_threshold": 0.9}, {"min_gain": 0.9, "min_k": 0}):
+        near = make_agent(make_tool(in_memory(embeddings), **setting), [["old violin passage 4"]] * 2)
+        assert [len(message.artifact) for message in results(near.invoke(asked()))] == [1, 0]
+
+
+# What is remembered
+
+
+def test_the_memory_is_that_of_the_messages() -> None:
+    store = in_memory(WordEmbeddings())
+    agent = make_agent(make_tool(store), [[QUERY]], checkpointer=InMemorySaver())
+    agent.invoke(asked(), THREAD)
+    first, second = results(agent.invoke(asked(), THREAD))
+    agent.update_state(THREAD, {"messages": [RemoveMessage(id=str(first.id))]})
+    third = results(agent.invoke(asked(), THREAD))[-1]
+    shown = [document.id for document in documents(second)]
+    assert third.artifact == SetSelectRetriever(vectorstore=store, k=4).invoke(QUERY, shown=shown)
+    assert documents(first)[0] in third.artifact
+
+
+def test_a_client_may_keep_the_messages_as_json(store: VectorStore) -> None:
+    agent = make_agent(make_tool(store))
+    state = agent.invoke(asked())
+    kept = json.loads(json.dumps(messages_to_dict(state["messages"]), default=lambda document: document.model_dump()))
+    again = agent.invoke({"messages": [*messages_from_dict(kept), *asked()["messages"]]})
+    found = texts(state) + texts({"messages": again["messages"][len(kept) :]})
+    assert len({*found}) == len(found) == 48
+
+
+def test_a_graph_of_ones_own_with_another_state(store: VectorStore) -> None:
+    class State(BaseModel):
+        chat: Annotated[list[Any], add_messages]
+        other: str = "text"
+
+    model = ScriptedModel(turns=SIX)
+    graph: Any = StateGraph(State)
+    graph.add_node("model", lambda state: {"chat": [model.invoke(state.chat)]})
+    graph.add_node("tools", ToolNode([make_tool(store)], messages_key="chat"))
+    graph.add_edge(START, "model")
+    graph.add_edge("tools", "model")
+    graph.add_conditional_edges(
+        "model", lambda state: "tools" if state.chat[-1].tool_calls else "__end__", ["tools", "__end__"]
+    )
+    found = texts({"messages": graph.compile().invoke({"chat": [HumanMessage("hello")]})["chat"]})
+    assert len({*found}) == len(found) == 24
+
+
+async def test_without_a_graph_each_call_is_on_its_own(store: VectorStore) -> None:
+    tool, expected = make_tool(store), SetSelectRetriever(vectorstore=store, k=4).invoke(QUERY)
+    call: Any = {"type": "tool_call", "name": "passages", "args": {"query": QUERY}, "id": "call"}
+    for _ in range(2):
+        message = tool.invoke(call)
+        assert isinstance(message, ToolMessage)
+        assert message.artifact == expected
+        assert tool.invoke({"query": QUERY}) == message.content == "\n\n".join(d.page_content for d in expected)
+        assert await tool.ainvoke({"query": QUERY}) == message.content
+
+
+# What the model sees
+
+
+def test_it_takes_the_place_of_the_tool_of_langchain(store: VectorStore) -> None:
+    retriever = SetSelectRetriever(vectorstore=store, k=4)
+    arguments: dict[str, Any] = {
+        "name": "passages",
+        "description": "Finds passages.",
+        "document_prompt": PromptTemplate.from_template("{number}: {page_content}"),
+        "document_separator": "\n",
+        "response_format": "content_and_artifact",
+    }
+    ours, theirs = create_setselect_tool(retriever, **arguments), create_retriever_tool(retriever, **arguments)
+    assert ours.tool_call_schema.model_json_schema() == theirs.tool_call_schema.model_json_schema()
+    assert ours.invoke({"query": QUERY}) == theirs.invoke({"query": QUERY})
+
+
+def test_the_model_may_cite(store: VectorStore) -> None:
+    cited = create_setselect_tool(
+        SetSelectRetriever(vectorstore=store, k=2),
+        "passages",
+        "Finds passages.",
+        document_prompt=PromptTemplate.from_template("[{id}] {page_content}"),
+    )
+    (message,) = results(make_agent(cited, [[QUERY]]).invoke(asked()))
+    assert message.content == "\n\n".join(f"[{document.id}] {document.page_content}" for document in message.artifact)
+    assert {document.id for document in message.artifact} < {*IDS}
+    assert all("id" not in document.metadata for document in message.artifact)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("query", ["", " \n", ["parts"], [{"type": "text", "text": QUERY}], None])
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_the_model_is_told_of_a_wrong_query_and_may_go_on(store: VectorStore, query: Any, how: str) -> None:
+    state = run(make_agent(make_tool(store), [[query], [QUERY]]), how, asked())
+    wrong, right = results(state)
+    assert (wrong.status, right.status) == ("error", "success")
+    assert "query" in str(wrong.content)
+    assert len(right.artifact) == 4
+
+
+def test_a_message_of_parts_is_no_obstacle(store: VectorStore) -> None:
+    parts: Any = [{"type": "text", "text": "hello"}, {"type": "image_url", "image_url": {"url": "data:image/png,"}}]
+    found = texts(make_agent(make_tool(store)).invoke({"messages": [HumanMessage(parts)]}))
+    assert len({*found}) == len(found) == 24
+
+
+def test_a_wrong_retriever_or_format_is_refused(store: VectorStore) -> None:
+    wrong: Any = store.as_retriever()
+    with pytest.raises(InvalidParameterError, match=r"SetSelectRetriever.*VectorStoreRetriever"):
+        create_setselect_tool(wrong, "passages", "Finds passages.")
+    content: Any = "content"
+    with pytest.raises(InvalidParameterError, match=r"'content_and_artifact'.*'content'"):
+        create_setselect_tool(
+            SetSelectRetriever(vectorstore=store), "passages", "Finds passages.", response_format=content
+        )
+
+
+async def test_the_error_of_a_model_reaches_the_caller_of_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(WordEmbeddings):
+        def embed_query(self, text: str) -> list[float]:
+            if text == "fail":
+                raise ConnectionError("no answer")
+            return super().embed_query(text)
+
+    tool = make_tool(in_memory(Failing()))
+    agent = make_agent(tool, [[QUERY, "fail", QUERY]], checkpointer=InMemorySaver())
+    with pytest.raises(ConnectionError, match="no answer"):
+        agent.invoke(asked(), THREAD)
+    with pytest.raises(ConnectionError, match="no answer"):
+        await agent.ainvoke(asked(), {"configurable": {"thread_id": "async"}})
+    # The thread resumes after the step that failed: the calls that were done do not run again.
+    monkeypatch.setattr(Failing, "embed_query", WordEmbeddings.embed_query)
+    found = texts(agent.invoke(None, THREAD))
+    assert len({*found}) == len(found) == 12

@@ -1,0 +1,62 @@
+"""The names by which ``shown`` recognises texts, and the calls of one step of an agent."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from shared_core.retrieval import memory
+from shared_core.retrieval.memory import ParallelCalls, RecentSteps, is_name_of_text, name_items, name_of_text
+
+
+@pytest.mark.parametrize("text", ["B", "", "é", "\ud800", "\0", "1" * 1_000_000])
+def test_the_name_of_a_text_is_short_and_its_own(text: str) -> None:
+    assert is_name_of_text(name_of_text(text))
+    assert len(name_of_text(text)) < 60
+    assert name_of_text(text) == name_of_text(text)
+    assert name_of_text(text) != name_of_text(text + " ")
+
+
+def test_items_have_the_names_of_their_texts_or_their_ids() -> None:
+    one, two = name_of_text("one"), name_of_text("two")
+    ids, texts = ["a", None, 3, None], ["one", "two", "", ""]
+    assert name_items(ids, texts, by_id=False) == [one, two, "3"]
+    assert name_items(ids, texts, by_id=True) == ["a", two, "3"]
+
+
+def test_a_call_that_runs_again_replaces_its_names() -> None:
+    calls = ParallelCalls()
+    calls.names |= {"first": ["a", "b"], "second": ["c"]}
+    assert calls.names_of_others("first") == ["c"]
+    assert calls.names_of_others("third") == ["a", "b", "c"]
+
+
+def test_the_calls_of_a_step_are_one_object_until_many_later_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_STEPS", 2)
+    steps = RecentSteps()
+    first = steps.calls_of("first")
+    assert steps.calls_of("second") is not first
+    assert steps.calls_of("first") is first
+    steps.calls_of("third")
+    assert steps.calls_of("first") is first
+    steps.calls_of("fourth")
+    steps.calls_of("fifth")
+    assert steps.calls_of("first") is not first
+
+
+def test_one_object_serves_several_event_loops() -> None:
+    calls, order = ParallelCalls(), []
+
+    async def call(number: int) -> None:
+        async with calls.alone_async:
+            order.append(number)
+            await asyncio.sleep(0)
+            order.append(number)
+
+    async def both() -> None:
+        await asyncio.gather(call(1), call(2))
+
+    for _ in range(2):
+        asyncio.run(both())
+    assert order == [1, 1, 2, 2] * 2

@@ -9,6 +9,7 @@ from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import StructuredTool, create_retriever_tool
+from pydantic import Field
 
 from langchain_setselect import SetSelectRetriever, SetSelectTools, create_setselect_tool
 
@@ -16,7 +17,7 @@ from langchain_setselect import SetSelectRetriever, SetSelectTools, create_setse
 class ScriptedModel(GenericFakeChatModel):
     """Takes the place of a chat model: it answers with messages that are written here."""
 
-    got: list[str] = []
+    got: list[str] = Field(default_factory=list)
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
         self.got[:] = [tool.name for tool in tools]
@@ -55,7 +56,5 @@ functions = [
 ]
 model = ScriptedModel(messages=iter([AIMessage("done")]))
 agent = create_agent(model, tools=functions, middleware=[SetSelectTools(store.embeddings, max_tools=6)])
-agent.invoke(
-    {"messages": [("user", "Transform a real signal, solve a linear system, and strip the spaces of a string")]}
-)
+agent.invoke({"messages": [("user", "Transform a real signal, solve a linear system, and strip a string")]})
 print(f"{len(functions)} tools, of which the model got {len(model.got)}: {', '.join(model.got)}")

@@ -133,7 +133,7 @@ def words_pairs(store: FAISS, *, named: bool = False) -> Iterator[Pair]:
     ids = list(store.index_to_docstore_id.values())
     texts = {name: " ".join(rng.choice(words, 200))[:1000] for name in ids}
     if named:
-        titles = [" ".join(rng.choice(words, 2)).title() for _ in ids]
+        titles = np.array([" ".join(rng.choice(words, 2)).title() for _ in ids])
         for name, own in zip(ids, titles, strict=True):
             parts = [f"{own} is", *texts[name].split()]
             parts[::WORDS_PER_NAME] = [f"{part} {rng.choice(titles)}" for part in parts[::WORDS_PER_NAME]]

@@ -23,14 +23,14 @@ from .tools import TOOLS, as_model, read_messages, select_and_tell
 class SetSelectTools(AgentMiddleware):
     """Gives each model call of an agent the best set of its tools; replaces ``LLMToolSelectorMiddleware``.
 
-    The tools are selected as :func:`select_tools` does it for the messages of the call, without a call of a language
-    model. In a turn the set stays the same, until the model writes what it needs besides the request. Tools that the
-    agent has called in this turn stay.
+    :func:`select_tools` selects the tools for the messages of the call. No language model is called for this. Until the
+    next message of the human the set stays the same, unless the model writes text between its calls. Tools that the
+    agent has called stay for as long.
 
-    If the embedding model fails, or no message has text, the model gets all tools. A failure gives one warning; each
-    one is in the log ``setselect`` and in the event. Handlers of the run get the event as a custom event
-    ``"setselect"``. ``tools`` in it are the names of the tools that the model gets, ``all_because`` says why it gets
-    all of them, and ``tokens`` and ``tokens_of_all`` estimate what the schemas take.
+    If the embedding model fails, or no message has text, the model gets all tools. There is one warning, and each
+    failure is in the log ``setselect`` and in the event. Handlers of the run get the custom event ``"setselect"``: the
+    names of the tools that the model gets (``tools``), why it gets all of them if it does (``all_because``), and an
+    estimate of the tokens of their schemas and of all schemas (``tokens``, ``tokens_of_all``).
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ class SetSelectTools(AgentMiddleware):
     max_tools : int, optional
         The most tools to select. None with a ``budget``: as many as fit.
     always : sequence of str
-        Names of tools that each call gets, besides the ``max_tools``. LangChain's word for it, ``always_include``, is
-        taken too.
+        Names of tools that each call gets, besides the ``max_tools``. You can also pass them as ``always_include``,
+        LangChain's name for this.
     tools : sequence of BaseTool or callable, optional
         Further tools for the agent, which need not be passed to ``create_agent``.
     **settings

@@ -28,31 +28,31 @@ def create_setselect_tool(
     document_separator: str = "\n\n",
     response_format: Literal["content_and_artifact"] = "content_and_artifact",
 ) -> StructuredTool:
-    r"""A tool for an agent that searches, and that returns no text twice within one run.
+    r"""A tool with which an agent searches, and which returns no text twice within one run.
 
-    It takes the place of LangChain's ``create_retriever_tool``. Each call reads what the earlier calls of the tool
-    returned from the messages in the state of the graph, and passes it to the retriever as ``shown``: the new
-    documents differ from those that the model has read. The calls of one message, which run at the same time, return
-    different texts too. If there is nothing new, the tool says so in one line.
+    It takes the place of LangChain's ``create_retriever_tool``. The messages in the state of the graph hold what the
+    earlier calls of the tool returned. Each call passes this to the retriever as ``shown``, so the new documents differ
+    from those that the model has read. The calls of one message, which run at the same time, return different texts
+    too. If there is nothing new, the tool says so in one line.
 
-    With a checkpointer the memory is that of the thread, and lasts as long as its messages; without one it is that of
-    the run. If a message of the tool is removed from the state, the model no longer reads its texts, and they may come
-    again. Outside of a ``ToolNode`` nothing is remembered.
+    With a checkpointer the tool remembers for the whole thread, without one for the run. If a message of the tool is
+    removed from the state, the model no longer reads its texts, and they may come again. Outside of a ``ToolNode`` the
+    tool remembers nothing.
 
     Parameters
     ----------
     retriever : SetSelectRetriever
-        What searches. Its settings apply to each call. With ``score_threshold``, or with ``min_gain`` and ``min_k=0``,
-        the tool also says that there is nothing new if nothing new is relevant or worth enough.
+        The retriever that searches. Its settings apply to each call. With ``score_threshold``, or with ``min_gain`` and
+        ``min_k=0``, the tool also says that there is nothing new if no new text is relevant or worth enough.
     name, description : str
-        What the model reads about the tool. Two tools of different names do not share their memory.
+        What the model reads about the tool. Tools with different names have separate memories.
     document_prompt : BasePromptTemplate, optional
         How the model sees a document, by default its text. A prompt may name keys of the metadata, and ``id``:
         ``PromptTemplate.from_template("[{id}] {page_content}")`` lets the model cite.
     document_separator : str
-        What stands between two documents.
+        The text between two documents.
     response_format : "content_and_artifact"
-        The artifact of a message is the list of its documents. It is what the tool remembers by.
+        The artifact of a message is the list of its documents, from which the next calls know what was returned.
 
     Returns
     -------

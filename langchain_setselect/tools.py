@@ -53,35 +53,38 @@ def select_tools(
     ``model.bind_tools(select_tools(state["messages"], tools, embeddings=embeddings))``.
 
     A tool is selected by its name, its description and the names of its arguments. This text is embedded once for each
-    object ``embeddings``, and again when it changes. The clauses of the request are sub-questions. Of more than 100
-    tools the 100 nearest ones are candidates, and the 25 best ones by words join them.
+    object ``embeddings``, and again when it changes. The clauses of the request are sub-questions, and the set has to
+    serve each of them. Of more than 100 tools the 100 nearest ones are candidates, and the 25 best ones by words join
+    them.
 
-    A request is never lost to the selection: if the embedding model fails, you get all tools, with a warning and a
-    line in the log ``setselect``.
+    If the embedding model fails, you get all tools, with a warning and a line in the log ``setselect``. If the request
+    has no text, you get all tools too.
 
     Parameters
     ----------
     query : str or sequence of messages
-        The request; or the messages of an agent, of which the last human one counts, with what the model has written
-        since, and before it if it is short ("Yes, please"). Tools that were called since stay.
+        The request, or the messages of an agent. Of these the last human message is the request; if it is short ("Yes,
+        please"), a longer one before it. What the model has written since is read too. Tools that it has called since
+        the last human message stay.
     tools : sequence of BaseTool, callable or dict
-        The tools. A dict that describes no function, such as ``{"type": "web_search"}``, is a tool of the provider,
-        which you get back unchanged. Of two tools with one name the last one counts.
+        The tools. A dict that describes no function, such as ``{"type": "web_search"}``, is a tool of the provider, and
+        you always get it back. Of two tools with one name the last one counts.
     k : int, optional
         The most tools to select. None with a ``budget``: as many as fit.
     embeddings : Embeddings
         The embedding model.
     always : sequence of str
-        Names of tools that you get in any case, besides the ``k``. Others are not selected for what they do already.
+        Names of tools that you get in any case, besides the ``k``. They count as selected, so tools that do the same
+        are worth less.
     **settings
-        Settings of :class:`Settings`, such as ``budget``: the most tokens that the schemas of the selected tools take,
-        by default a token for four characters of JSON (``costs`` takes a function of a tool). ``min_gain`` ends the
-        set before tools that add little. ``queries`` takes the place of the clauses; ``queries=()`` switches them off.
+        Settings of :class:`Settings`. ``budget`` is the most tokens that the schemas of the selected tools take. A
+        token is four characters of JSON, or pass a function of a tool as ``costs``. ``min_gain`` ends the set before
+        tools that add little. ``queries`` takes the place of the clauses, and ``queries=()`` switches them off.
 
     Returns
     -------
     list
-        Those of ``tools`` that are selected, in their order.
+        The selected tools, in the order of ``tools``.
 
     Raises
     ------

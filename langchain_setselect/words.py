@@ -57,10 +57,10 @@ _DOCUMENTS: ItemKind[Document] = ItemKind(
 class WordRetriever(BaseRetriever):
     """Returns the ``k`` documents that fit the words of the question best, by BM25 (bm25s).
 
-    It is for questions with names, error codes and identifiers, which a search by vector may rank low. Words are those
-    by which :class:`SetSelectRetriever` selects: letters in any case, with or without accents, identifiers also by
-    their parts, Chinese, Japanese, Korean and Thai by pairs of characters, Markdown and HTML without their marks. There
-    is no stemming. Documents without a word of the question are not returned, so there may be fewer than ``k``.
+    It is for questions with names, error codes and identifiers, which a search by vector may rank low. Its words are
+    those by which :class:`SetSelectRetriever` selects: in any case, with or without accents, without the marks of
+    Markdown and HTML, identifiers also by their parts, and Chinese, Japanese, Korean and Thai by pairs of characters.
+    There is no stemming. Documents without a word of the question are not returned, so there may be fewer than ``k``.
 
     Make one with :meth:`from_documents`, :meth:`from_texts`, :meth:`from_store` or :meth:`load`. The index is made at
     the first search after a change. Any number of threads may search, while one adds documents. You get copies of the
@@ -69,10 +69,10 @@ class WordRetriever(BaseRetriever):
     Parameters
     ----------
     k : int
-        The most documents to return; also at call time: ``retriever.invoke(question, k=5)``.
+        The most documents to return. Also at call time: ``retriever.invoke(question, k=5)``.
     filter : dict or callable, optional
-        Which documents may be returned, as values that their metadata have, ``{"year": 2026}``, or as a function
-        ``filter(document) -> bool``; also at call time.
+        Which documents may be returned: values that their metadata have, ``{"year": 2026}``, or a function
+        ``filter(document) -> bool``. Also at call time.
     tags, metadata
         As for every LangChain retriever.
 
@@ -209,7 +209,7 @@ class WordRetriever(BaseRetriever):
         return cls(words=WordSearch.load(path, _DOCUMENTS), **settings)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the documents and their index to a file in one step: it holds the old content or the new, whole.
+        """Write the documents and their index to a file in one step: a file is never half written.
 
         Loading does not split the texts again, unless another version of setselect made the file. Metadata is written
         as JSON, which knows strings, numbers, lists and dicts with strings as keys.

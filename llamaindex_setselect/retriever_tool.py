@@ -32,29 +32,30 @@ def create_setselect_tool(
     node_template: str = "{text}",
     node_separator: str = "\n\n",
 ) -> FunctionTool:
-    r"""A tool for an agent that searches, and that returns no text twice within one run.
+    r"""A tool with which an agent searches, and which returns no text twice within one run.
 
     It takes the place of ``RetrieverTool``. The store of the workflow's ``Context`` holds what the earlier calls of the
     tool returned, and the tool passes it to the retriever as ``shown``: the new nodes differ from those that the model
     has read. Calls that run at the same time return different texts too. If there is nothing new, the tool says so in
     one line.
 
-    What the tool returned in earlier runs is remembered if you pass the context and the memory of the chat on:
-    ``agent.run(..., ctx=ctx, memory=memory)``, also after a restart (``ctx.to_dict()`` and ``Context.from_dict``). If
-    the memory of the chat holds no result of a tool, the model no longer reads the texts, and they may come again.
+    The tool remembers over several runs if you pass both the context and the memory of the chat:
+    ``agent.run(..., ctx=ctx, memory=memory)``. ``ctx.to_dict()`` and ``Context.from_dict`` keep the context over a
+    restart. If the memory of the chat holds no result of a tool, the model no longer reads the texts, and they may come
+    again.
 
     Parameters
     ----------
     retriever : SetSelectIndexRetriever
-        What searches. Its settings apply to each call. With ``score_threshold``, or with ``min_gain`` and ``min_k=0``,
-        the tool also says that there is nothing new if nothing new is relevant or worth enough.
+        The retriever that searches. Its settings apply to each call. With ``score_threshold``, or with ``min_gain`` and
+        ``min_k=0``, the tool also says that there is nothing new if no new text is relevant or worth enough.
     name, description : str
-        What the model reads about the tool. Two tools of different names do not share their memory.
+        What the model reads about the tool. Tools with different names have separate memories.
     node_template : str
         How the model sees a node: its ``{text}``, with the metadata that LlamaIndex gives to models, and its ``{id}``.
         ``"[{id}] {text}"`` lets the model cite.
     node_separator : str
-        What stands between two nodes.
+        The text between two nodes.
 
     Returns
     -------

@@ -35,34 +35,36 @@ from .vectors import NodeVectors, embed_as_queries
 class SetSelectToolRetriever(ObjectRetriever[BaseTool]):
     """Retrieves the best set of tools for a request; replaces ``object_index.as_retriever(similarity_top_k=10)``.
 
-    ``FunctionAgent(tool_retriever=SetSelectToolRetriever(tools, embed_model))`` gives it to an agent. LlamaIndex asks
-    for the tools with the user's message, at each step of a run, and with the name of a tool when it calls one. For a
-    name you get that tool alone.
+    Give it to an agent with ``FunctionAgent(tool_retriever=SetSelectToolRetriever(tools, embed_model))``. At each step
+    of a run, LlamaIndex asks for the tools with the user's message. When it calls a tool, it asks with the tool's name,
+    and gets this tool alone.
 
     A tool is selected by its name, its description and the names of its arguments. This text is embedded once for each
-    object ``embed_model``, and again when it changes. The clauses of the request are sub-questions. Of more than 100
-    tools the 100 nearest ones are candidates, and the 25 best ones by words join them.
+    object ``embed_model``, and again when it changes. The clauses of the request are sub-questions, and the set has to
+    serve each of them. Of more than 100 tools the 100 nearest ones are candidates, and the 25 best ones by words join
+    them.
 
-    A request is never lost to the selection: if the embedding model fails, or the request has no text, you get all
-    tools. A failure gives one warning; each one is in the log ``setselect`` and in the event, a ``ReRankEndEvent``
-    whose tags hold under ``"setselect"`` what was selected.
+    If the embedding model fails, or the request has no text, you get all tools. There is one warning, and each failure
+    is in the log ``setselect`` and in the event. The event is a ``ReRankEndEvent`` whose tags hold under
+    ``"setselect"`` what was selected.
 
     Parameters
     ----------
     tools : sequence of BaseTool or callable, or ObjectIndex
-        The tools; or an index of tools, which may grow. Of an index the tools and the embedding model are used, not the
-        vectors: those are of texts that hold the whole JSON schema of a tool. Of two tools with one name the last one
+        The tools, or an index of tools, which may grow. The tools and the embedding model of an index are used, but not
+        its vectors, because their texts hold the whole JSON schema of a tool. Of two tools with one name the last one
         counts.
     embed_model : BaseEmbedding, optional
         By default that of the index, else the one set in LlamaIndex's ``Settings``.
     max_tools : int, optional
         The most tools to select. None with a ``budget``: as many as fit.
     always : sequence of str
-        Names of tools that you get in any case, besides the ``max_tools``.
+        Names of tools that you get in any case, besides the ``max_tools``. They count as selected, so tools that do the
+        same are worth less.
     **settings
-        Settings of :class:`Settings`, such as ``budget``: the most tokens that the schemas of the selected tools take,
-        by default a token for four characters of JSON (``costs`` takes a function of a tool). ``min_gain`` ends the
-        set before tools that add little. ``queries`` takes the place of the clauses; ``queries=()`` switches them off.
+        Settings of :class:`Settings`. ``budget`` is the most tokens that the schemas of the selected tools take. A
+        token is four characters of JSON, or pass a function of a tool as ``costs``. ``min_gain`` ends the set before
+        tools that add little. ``queries`` takes the place of the clauses, and ``queries=()`` switches them off.
 
     Raises
     ------

@@ -48,10 +48,10 @@ _NODES: ItemKind[BaseNode] = ItemKind("setselect-nodes", _text, attrgetter("node
 class WordRetriever(BaseRetriever):
     """Returns the nodes that fit the words of the question best, by BM25 (bm25s); scores are those of BM25.
 
-    It is for questions with names, error codes and identifiers, which a search by vector may rank low. Words are those
-    by which :class:`SetSelectIndexRetriever` selects: letters in any case, with or without accents, identifiers also by
-    their parts, Chinese, Japanese, Korean and Thai by pairs of characters, Markdown and HTML without their marks. There
-    is no stemming. Nodes without a word of the question are not returned, so there may be fewer than
+    It is for questions with names, error codes and identifiers, which a search by vector may rank low. Its words are
+    those by which :class:`SetSelectIndexRetriever` selects: in any case, with or without accents, without the marks of
+    Markdown and HTML, identifiers also by their parts, and Chinese, Japanese, Korean and Thai by pairs of characters.
+    There is no stemming. Nodes without a word of the question are not returned, so there may be fewer than
     ``similarity_top_k``. The text of a node is the one that is embedded, with its metadata.
 
     Make one with :meth:`from_defaults`, :meth:`from_store` or :meth:`load`. The index is made at the first search
@@ -73,7 +73,7 @@ class WordRetriever(BaseRetriever):
     InvalidParameterError
         ``similarity_top_k`` is below 1, or an argument is unknown.
     InvalidInputError
-        What should be nodes is not; the message names the item.
+        An item is no node; the message names it.
     ImportError
         bm25s is missing (``pip install "setselect[words]"``).
 
@@ -178,7 +178,7 @@ class WordRetriever(BaseRetriever):
         return cls(words, **settings)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the nodes and their index to a file in one step: it holds the old content or the new, whole.
+        """Write the nodes and their index to a file in one step: a file is never half written.
 
         Loading does not split the texts again, unless another version of setselect made the file. Nodes are written as
         JSON, as LlamaIndex's docstores do.

@@ -50,7 +50,7 @@ define INSTALL
 	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
 	@$(1)/bin/python -m pip install -q --disable-pip-version-check --upgrade "pip>=25.1"
 	@$(1)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt \
-		-e ".[langchain,llamaindex,batch]" --group $(2)
+		-e ".[langchain,llamaindex,batch,words]" --group $(2)
 	@touch $(1)/.ready
 endef
 

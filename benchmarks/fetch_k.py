@@ -33,9 +33,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, Block, facts, is_there, parser, publish, say, table, take_turns
-from benchmarks.keyword_search import Corpus
 from benchmarks.models import MINILM, PACKAGES, embed
-from benchmarks.regimes_methods import METHODS, WORDS, Search
+from benchmarks.regimes_methods import METHODS, WORDS, Corpus, Search
 from benchmarks.regimes_tasks import COMPANIES, REGIMES, SEED, Regime, development_half, embed_regime, nearest
 from shared_core.selection.sizes import DEFAULT_EXTRA_K
 from shared_core.texts.word_index import WordIndex

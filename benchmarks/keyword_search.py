@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +23,7 @@ from benchmarks.regimes_methods import (
     HYBRID,
     METHODS,
     SIMILARITY,
+    Corpus,
     Search,
     objective,
     reciprocal_ranks,
@@ -34,7 +33,6 @@ from benchmarks.regimes_tasks import (
     GROUPS,
     REGIMES,
     SEED,
-    Case,
     Picks,
     Regime,
     embed_regime,
@@ -63,48 +61,21 @@ FUSED, NEAR_ALONE = "the 50 of hybrid search", "… 25, relevance over the neare
 SHOWN = (HYBRID, DEFAULT, CHOSEN)
 
 
-class Corpus(NamedTuple):
-    """A task with its vectors, its texts split into words, and the index of them."""
-
-    regime: Regime
-    vectors: np.ndarray
-    split: list[Text]
-    index: WordIndex
-
-    def search(self, search: Search, rows: Sequence[int], near: int | None = None) -> Search:
-        """``search`` with these rows as its candidates."""
-        texts, names = self.regime.texts, self.regime.names
-        return replace(
-            search,
-            rows=np.asarray(rows),
-            vectors=self.vectors[rows],
-            texts=[texts[row] for row in rows],
-            names=[names[row] for row in rows] if names else None,
-            split=[self.split[row] for row in rows],
-            near=near,
-        )
-
-    def best_by_words(self, case: Case, count: int) -> np.ndarray:
-        """The rows of the best texts by BM25 among the candidates of the case."""
-        allowed = None if case.pool is None else set(case.pool.tolist()).__contains__
-        rows: np.ndarray = self.index.best_rows(case.question, count, allowed)[0]
-        return rows
-
-    def select(self, method: str, search: Search, k: int) -> Picks:
-        """The picks of one method; ``search`` has the nearest texts and the best ones by words."""
-        near, by_words = search.rows.tolist(), search.by_words.tolist()
-        if method == SIMILARITY:
-            return near[:k]
-        fused = list(reciprocal_ranks([near[:FETCH_K], by_words]))
-        if method == HYBRID:
-            return fused[:k]
-        if method == FUSED:
-            return METHODS[DEFAULT](self.search(search, fused[:FETCH_K]), k)
-        size, more = POOLS.get(method, POOLS[CHOSEN])
-        rows = list(dict.fromkeys([*near[:size], *by_words[:more]]))
-        if method == NEAR_ALONE:
-            return objective()(self.search(search, rows, near=len(near[:size])), k)
-        return METHODS[DEFAULT](self.search(search, rows), k)
+def select(corpus: Corpus, method: str, search: Search, k: int) -> Picks:
+    """The picks of one method; ``search`` has the nearest texts and the best ones by words."""
+    near, by_words = search.rows.tolist(), search.by_words.tolist()
+    if method == SIMILARITY:
+        return near[:k]
+    fused = list(reciprocal_ranks([near[:FETCH_K], by_words]))
+    if method == HYBRID:
+        return fused[:k]
+    if method == FUSED:
+        return METHODS[DEFAULT](corpus.search(search, fused[:FETCH_K]), k)
+    size, more = POOLS.get(method, POOLS[CHOSEN])
+    rows = list(dict.fromkeys([*near[:size], *by_words[:more]]))
+    if method == NEAR_ALONE:
+        return objective()(corpus.search(search, rows, near=len(near[:size])), k)
+    return METHODS[DEFAULT](corpus.search(search, rows), k)
 
 
 def measure(name: str, corpus: Corpus, queries: np.ndarray, model: str, methods: Iterable[str]) -> Cell:
@@ -116,7 +87,7 @@ def measure(name: str, corpus: Corpus, queries: np.ndarray, model: str, methods:
         search = Search(case.question, query, near, vectors[near], [], by_words)
         for method in methods:
             # Each method is greedy: the first k of a larger set are the set of k.
-            picks = corpus.select(method, search, max(regime.ks))
+            picks = select(corpus, method, search, max(regime.ks))
             for k in regime.ks:
                 worth[k][method].append(case.worth(picks[:k]))
     arrays = {k: {method: np.array(values) for method, values in one.items()} for k, one in worth.items()}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from shared_core.selectors.coverage import COVERED, REFERRED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 from shared_core.texts.names import list_names
 from shared_core.texts.references import find_split_references
+from shared_core.texts.word_index import WordIndex
 from shared_core.texts.words import Text, match_split_words
 
 FETCH_K = 50
@@ -82,6 +84,34 @@ def search_for(
     texts = [regime.texts[row] for row in rows]
     words = rows[:0] if by_words is None else by_words
     return Search(case.question, query, rows, vectors[rows], texts, words, names=names)
+
+
+class Corpus(NamedTuple):
+    """A task with its vectors, its texts split into words, and the index of them."""
+
+    regime: Regime
+    vectors: np.ndarray
+    split: list[Text]
+    index: WordIndex
+
+    def search(self, search: Search, rows: Sequence[int], near: int | None = None) -> Search:
+        """``search`` with these rows as its candidates."""
+        texts, names = self.regime.texts, self.regime.names
+        return replace(
+            search,
+            rows=np.asarray(rows),
+            vectors=self.vectors[rows],
+            texts=[texts[row] for row in rows],
+            names=[names[row] for row in rows] if names else None,
+            split=[self.split[row] for row in rows],
+            near=near,
+        )
+
+    def best_by_words(self, case: Case, count: int) -> np.ndarray:
+        """The rows of the best texts by BM25 among the candidates of the case."""
+        allowed = None if case.pool is None else set(case.pool.tolist()).__contains__
+        rows: np.ndarray = self.index.best_rows(case.question, count, allowed)[0]
+        return rows
 
 
 # The rows of k texts, the best first.

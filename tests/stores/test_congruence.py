@@ -147,8 +147,9 @@ class TestLangChain:
         if not case.by_id:
             pytest.skip("the store cannot look vectors up by document id")
         found = {case.row_of(d).id for d in case.own(store, QUERIES["query 1"], 10, **search_kwargs)}
-        others = [row for row in ROWS if row.id not in found][:30]
-        extra = Listed(documents=[Document(row.text, id=row.id, metadata=row.metadata) for row in others])
+        # The documents as the store has them, because some stores give ids of their own.
+        others = [d for d in case.own(store, QUERIES["query 1"], FETCH_K) if case.row_of(d).id not in found][:30]
+        extra = Listed(documents=others)
         retriever = SetSelectRetriever(
             vectorstore=store, search_kwargs={"k": 10, **search_kwargs}, fetch_k=10, extra_retrievers=extra, extra_k=30
         )
@@ -156,8 +157,10 @@ class TestLangChain:
         told: list[Any] = []
         picked = retriever.invoke("query 1", config={"callbacks": [Listener(told)]})
         assert len(picked) == 10
-        ids = {row.id for row in others if not search_kwargs or row.metadata["colour"] == "red"}
-        asked = not search_kwargs or langchain_reader(store).passing is not None
+        reader = langchain_reader(store)
+        admitted = [d for d in others if not search_kwargs or case.row_of(d).metadata["colour"] == "red"]
+        ids = {reader.id_of(store, document) for document in admitted}
+        asked = not search_kwargs or reader.passing is not None
         (report,) = told[0]["extra_retrievers"]
         assert {*report["added"]} == (ids if asked else set())
         assert len(report["added"]) + len(report["left_out"]) == len(others)

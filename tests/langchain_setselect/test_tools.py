@@ -417,13 +417,13 @@ def test_wrong_models_and_names(embeddings: WordEmbeddings) -> None:
 
 
 def test_many_tools(embeddings: WordEmbeddings) -> None:
-    many = [make_tool(f"tool_{i}", f"does the work number w{i} of the kind k{i % 7}") for i in range(500)]
+    many = [make_tool(f"tool_{i}", f"does the work number w{i} of the kind k{i % 7}") for i in range(220)]
     rare = make_tool("rare", "reads the error E1234")
     tools = [*many, rare]
     chosen = names_of(select_tools("E1234", tools, 5, embeddings=embeddings, always=["tool_7"]))
     assert len(chosen) == 6
     assert {"tool_7", "rare"} <= {*chosen}
-    assert len(select_tools("E1234", tools, 300, embeddings=embeddings)) == 300
+    assert len(select_tools("E1234", tools, 105, embeddings=embeddings)) == 105
     runs, model = Runs(), Scripted(script=[AIMessage("Done.")])
     agent = create_agent(model, tools=tools, middleware=[SetSelectTools(embeddings, 5)])
     agent.invoke({"messages": "E1234 of the kind k3"}, {"callbacks": [runs]})

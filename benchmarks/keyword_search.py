@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import Block, facts, is_there, parser, publish, say, skip, table
 from benchmarks.models import MINILM, MPNET, PACKAGES, is_installed
-from benchmarks.regimes import Cell, by_regime, gain, interval, mean_gains, per_question
+from benchmarks.regimes import Cell, by_regime, gain, group_rows, interval, mean_gains, per_question
 from benchmarks.regimes_methods import (
     DEFAULT,
     FETCH_K,
@@ -122,12 +122,7 @@ def choice_table(cells: Sequence[Cell]) -> str:
 
 def group_table(cells: Sequence[Cell]) -> str:
     """Points over similarity by kind of corpus and question: docs/keyword-search.md shows this table."""
-    gains = {method: mean_gains(cells, method) for method in SHOWN}
-    rows = []
-    for group, names in GROUPS.items():
-        there = [name for name in names if name in gains[DEFAULT]]
-        if there:
-            rows.append([group, *(f"{np.mean([gains[method][name] for name in there]):+.1f}" for method in SHOWN)])
+    rows = group_rows({method: mean_gains(cells, method) for method in SHOWN})
     return table(["points more than similarity", *SHOWN], rows)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -162,11 +162,7 @@ def mean_gains(cells: Sequence[Cell], method: str) -> dict[str, float]:
 def summary_table(cells: Sequence[Cell]) -> str:
     """Points over similarity by kind of corpus and question: the table that the README shows."""
     gains = {method: mean_gains(cells, method) for method in SHOWN}
-    rows = []
-    for group, names in GROUPS.items():
-        there = [name for name in names if name in gains[DEFAULT]]
-        if there:
-            rows.append([group, *(f"{np.mean([gains[method][name] for name in there]):+.1f}" for method in SHOWN)])
+    rows = group_rows(gains)
     rows.append(["**worst task**", *(f"**{min(gains[method].values()):+.1f}**" for method in SHOWN)])
     rows.append(["**mean of all tasks**", *(f"**{np.mean(list(gains[method].values())):+.1f}**" for method in SHOWN)])
     with_answers = [some for some in by_regime(cells).values() if not np.isnan(answer_gain(some, DEFAULT)).all()]
@@ -174,6 +170,16 @@ def summary_table(cells: Sequence[Cell]) -> str:
         means = {method: np.mean([np.nanmean(answer_gain(some, method)) for some in with_answers]) for method in SHOWN}
         rows.append([ANSWER, *(f"{means[method]:+.1f}" for method in SHOWN)])
     return table(["points more than similarity", *SHOWN], rows)
+
+
+def group_rows(gains: Mapping[str, Mapping[str, float]]) -> list[list[str]]:
+    """A row for each kind of corpus and question: the mean of each method's gains over its tasks."""
+    rows = []
+    for group, names in GROUPS.items():
+        there = [name for name in names if all(name in values for values in gains.values())]
+        if there:
+            rows.append([group, *(f"{np.mean([values[name] for name in there]):+.1f}" for values in gains.values())])
+    return rows
 
 
 def answer_gain(cells: Sequence[Cell], method: str) -> np.ndarray:

@@ -6,7 +6,18 @@ from collections import defaultdict
 from collections.abc import Container, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from .identifiers import CODE, FILE, NUMBER, SYMBOL, Citable, Citation, Identifier, count_levels, find_citations
+from .identifiers import (
+    CODE,
+    FILE,
+    LETTERED,
+    NUMBER,
+    SYMBOL,
+    Citable,
+    Citation,
+    Identifier,
+    count_levels,
+    find_citations,
+)
 from .words import Text, split_words
 
 # Identifiers that mean the same in every document.
@@ -62,7 +73,9 @@ class _Bearers:
     ) -> None:
         self.sources = sources
         families = {family for called in identifiers for family, _ in called}
-        self.citable = Citable(bool(families.difference(_EVERYWHERE)), *(kind in families for kind in _EVERYWHERE))
+        numbers = [(family, path) for called in identifiers for family, path in called if family not in _EVERYWHERE]
+        letters = any(family in LETTERED or not path[0][0].isdigit() for family, path in numbers)
+        self.citable = Citable(bool(numbers), letters, *(kind in families for kind in _EVERYWHERE))
         # The rows and kinds of identifiers with these levels, and of those that have further levels.
         self.exact: dict[_Place, list[tuple[int, str]]] = defaultdict(list)
         self.parts: dict[_Place, list[tuple[int, str]]] = defaultdict(list)

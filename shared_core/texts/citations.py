@@ -50,7 +50,8 @@ def find_cited(
 
     A number means a text of the same source. Another document has to be named beside it, by words of its source or of
     the title of one of its texts. The paragraphs of a section are its parts: if a citation leads to m parts, it leads
-    to each by 1/m. If the sources are not known, the m texts of one number may belong to m documents: again 1/m.
+    to each by 1/m, and so does one to a file in m pieces. If the sources are not known, the m texts of one number may
+    belong to m documents: again 1/m.
     """
     if not any(identifiers):
         return
@@ -75,7 +76,8 @@ class _Bearers:
         families = {family for called in identifiers for family, _ in called}
         numbers = [(family, path) for called in identifiers for family, path in called if family not in _EVERYWHERE]
         letters = any(family in LETTERED or not path[0][0].isdigit() for family, path in numbers)
-        self.citable = Citable(bool(numbers), letters, *(kind in families for kind in _EVERYWHERE))
+        symbols = frozenset(path[0] for called in identifiers for family, path in called if family == SYMBOL)
+        self.citable = Citable(bool(numbers), letters, CODE in families, FILE in families, symbols)
         # The rows and kinds of identifiers with these levels, and of those that have further levels.
         self.exact: dict[_Place, list[tuple[int, str]]] = defaultdict(list)
         self.parts: dict[_Place, list[tuple[int, str]]] = defaultdict(list)
@@ -96,7 +98,8 @@ class _Bearers:
         """The rows that a citation in the text at this row leads to, and how clearly."""
         family, path, name = citation
         if family in _EVERYWHERE:
-            yield self._find_everywhere(family, path), 1.0
+            if found := self._find_everywhere(family, path):
+                yield found, 1 / len(found) if family == FILE else 1.0
             return
         for source in self._find_documents(name) if name else [self.sources[row]]:
             whole = path

@@ -54,13 +54,16 @@ class Citation(NamedTuple):
 
 
 class Citable(NamedTuple):
-    """The kinds of identifiers that are looked for in a text; among the numbers also those that begin with letters."""
+    """What is looked for in a text: which kinds of identifiers, numbers that begin with letters, and which symbols.
+
+    None stands for every symbol.
+    """
 
     numbers: bool = True
     letters: bool = True
     codes: bool = True
     files: bool = True
-    symbols: bool = True
+    symbols: frozenset[str] | None = None
 
 
 EVERYTHING = Citable()
@@ -133,7 +136,7 @@ _CJK_KIND |= {"節": "section", "节": "section"}
 # Characters without a width, which PDFs leave before numbers.
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _BRACKETED = r"\([ ]?(?:\d{1,3}[a-z]?|[a-zA-Z]{1,2}|[ivx]{2,5})[ ]?\)"
-_LEVELS = rf"(?:\.(?:\d{{1,4}}[A-Za-z]?(?!\w)|[A-Z](?=[.\d]))){{0,11}}(?:\.?{_BRACKETED}|[ ]{_BRACKETED}){{0,6}}"
+_LEVELS = rf"(?:\.[A-Z]?\d{{1,4}}[A-Za-z]?(?!\w)){{0,11}}(?:\.?{_BRACKETED}|[ ]{_BRACKETED}){{0,6}}"
 # A number with its levels: "4.5.1(2)", "12a", "A4.6.21", "IV", "B". What stands before it makes it a citation.
 # Its first character stands alone before the lookbehinds: sre finds it far faster than a place that they suit.
 # Its first character stands alone before the lookbehinds: sre finds it far faster than a place that they suit.
@@ -187,7 +190,7 @@ _SUFFIXES = (
 )
 _SUFFIX = re.compile(rf"\.(?:{'|'.join(_SUFFIXES.split())})(?![\w/\\@-]|\.\w)")
 _OUTSIDE_OF_PATH = re.compile(r"[^\w.@/\\:-]+")
-_LONGEST_PATH = 200
+_LONGEST_PATH, _LONGEST_NAME = 200, 80
 # What follows a name in a call: "parse_header(x)". In "person(s)" the brackets hold the end of a word.
 _END_OF_WORD = ("s)", "es)", "n)", "en)", "r)", "in)", "innen)")
 _NAME = re.compile(r"[^\W\d]\w{1,79}")
@@ -204,6 +207,10 @@ _DEFINITION = re.compile(
     r"(?P<name>[^\W\d]\w{1,79})(?=[ \t]*(?:[(:{<\[;]|extends\b|implements\b))"
 )
 _LONGEST_INDENT = 120
+# What separates the number of a value from its title, and how such a number begins.
+_BEFORE_TITLE = re.compile(r"[\s:]+(?=[^\W\d])")
+_GLUED = re.compile(r"(?<=[A-Za-z]{3})(?=\d)")
+_FIRST_LEVEL = re.compile(r"[A-Za-z]{0,3}\d{1,4}[A-Za-z]?(?!\w)")
 _LEVEL = re.compile(r"([(]?)([^\W_]+)")
 # The beginning of a text: marks of Markdown, then its identifier.
 _MARKS = re.compile(r"[\s#*_>=\ufeff-]*")
@@ -253,13 +260,18 @@ def _find_defined(text: str) -> list[str]:
 def list_identifiers(
     given: Sequence[str | Iterable[str] | None] | None, texts: Sequence[str]
 ) -> list[list[Identifier]]:
-    """What each text is called: what is given for it, or else what it begins with; see :func:`find_references`."""
+    """What each text is called: what is given for it, or else what it begins with; see :func:`find_references`.
+
+    The file of a text comes last, and the text may have another identifier besides.
+    """
     called: list[list[Identifier]] = []
     for row, (value, text) in enumerate(zip(given or [None] * len(texts), texts, strict=True)):
         values = [value] if isinstance(value, str) else list(value or ())
         check_strings(values, f"the identifiers of row {row}")
-        parsed = list(dict.fromkeys(chain(*map(parse_identifier, values))))
-        called.append(parsed or read_identifiers(text))
+        parsed = dict.fromkeys(chain(*map(parse_identifier, values)))
+        files = [identifier for identifier in parsed if identifier.family == FILE]
+        others = [identifier for identifier in parsed if identifier.family != FILE]
+        called.append((others or read_identifiers(text)) + files)
     return called
 
 
@@ -280,15 +292,20 @@ def parse_identifier(value: str) -> tuple[Identifier, ...]:
     code = _CODE.fullmatch(text)
     if code is not None and (path := _path_of_code(code)):
         return (Identifier(CODE, path),)
-    # "Part 6.Chapter 1.70(1)"
-    if whole := [citation for _, end, citation in _find_numbers(text) if end == len(text)]:
+    # "APP4.A4.6"
+    cited = [*_find_numbers(_GLUED.sub(" ", text))]
+    # "Part 6.Chapter 1.70(1)", "§ 12 BGB"
+    if whole := [one for _, end, one in cited if end >= len(text)] or [one for start, _, one in cited if not start]:
         kind, path, _ = whole[-1]
         inner = [Identifier(NUMBER, path[1:])] if kind in ("chapter", "annex") and len(path) > 1 else []
         return (Identifier(kind, path), *inner)
-    if text[0].isdigit() or re.match(r"[A-Z]{1,2}\d", text):
-        return (Identifier(NUMBER, _split_value(text)),)
-    if re.fullmatch(r"[^\W\d]\w{1,79}(?:\(\))?", text):
-        return (Identifier(SYMBOL, (text.removesuffix("()"),)),)
+    # "4.5 Records", but not "3 ways"
+    number, *title = _BEFORE_TITLE.split(text, maxsplit=1)
+    if _FIRST_LEVEL.match(number) and ("." in number or not title):
+        return (Identifier(NUMBER, _split_value(number)),)
+    name = re.split("[.:]", text.removesuffix("()"))[-1] if text.endswith("()") else text
+    if _NAME.fullmatch(name) and (name != text or "_" in name or not (name.istitle() or name.islower())):
+        return (Identifier(SYMBOL, (name,)),)
     return ()
 
 
@@ -309,8 +326,8 @@ def find_citations(text: str, kinds: Citable = EVERYTHING) -> list[Citation]:
         found += [Citation(CODE, (number,)) for number in _find_counted(text)]
     if kinds.files:
         found += [Citation(FILE, path) for path in _find_files(text)]
-    if kinds.symbols:
-        found += [Citation(SYMBOL, (name,)) for name in _find_symbols(text)]
+    if kinds.symbols is None or kinds.symbols:
+        found += [Citation(SYMBOL, (name,)) for name in _find_symbols(text, kinds.symbols)]
     return list(dict.fromkeys(found))
 
 
@@ -541,16 +558,16 @@ def _find_files(text: str) -> Iterator[tuple[str, ...]]:
             yield _path_of_file(path.rpartition(":")[2])
 
 
-def _find_symbols(text: str) -> Iterator[str]:
-    """The names of what is called, or stands between backticks."""
-    pieces = text.split("(")
-    for piece, after in pairwise(pieces):
-        name = _OUTSIDE_OF_NAME.split(piece[-80:])[-1]
-        if _NAME.fullmatch(name) and not after.startswith(_END_OF_WORD) and name not in _WORDS_OF_CODE:
+def _find_symbols(text: str, known: frozenset[str] | None) -> Iterator[str]:
+    """The names of what is called, or stands between backticks; only those that are ``known``, if they are given."""
+    for piece, after in pairwise(text.split("(")):
+        name = _OUTSIDE_OF_NAME.split(piece[-_LONGEST_NAME:])[-1]
+        is_name = _NAME.fullmatch(name) if known is None else name in known
+        if is_name and not after.startswith(_END_OF_WORD) and name not in _WORDS_OF_CODE:
             yield name
     for match in _QUOTED.finditer(text) if "`" in text else ():
         name = re.split("[.:]", match["name"])[-1]
-        if name and name not in _WORDS_OF_CODE:
+        if name and name not in _WORDS_OF_CODE and (known is None or name in known):
             yield name
 
 

@@ -192,9 +192,17 @@ def find_split_references(
 
 def _add_citations(strength: NDArray[np.float32], kinds: NDArray[np.int8], cited: Iterable[Cited]) -> None:
     """Write the citations into the matrices, where they lead more clearly than names do."""
+    clearest: dict[tuple[int, int], float] = {}
     for row, targets, clearness in cited:
-        clearer = [target for target in targets if target != row and strength[row, target] < clearness]
-        strength[row, clearer], kinds[row, clearer] = clearness, _CITATION
+        for target in targets:
+            if target != row and clearness > clearest.get((row, target), 0.0):
+                clearest[row, target] = clearness
+    if clearest:
+        rows, targets_of = np.array([*clearest], np.int64).T
+        values = np.array([*clearest.values()], np.float32)
+        clearer = values > strength[rows, targets_of]
+        at = rows[clearer], targets_of[clearer]
+        strength[at], kinds[at] = values[clearer], _CITATION
 
 
 def weigh(m: NDArray[Any], others: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -98,12 +98,13 @@ def read_identifiers(
         if fractions and not warned:
             warned = True
             warn(
-                f"the number of {describe_item(item, row)} is a float, {fractions[0]!r}: 3.10 has become 3.1. Store the "
+                f"the number of {describe_item(item, row)} is a float, {fractions[0]!r}: 3.10 became 3.1. Store the "
                 "numbers of sections as strings"
             )
-        identifiers.append([form.format(text) if text[0].isdigit() or "(" in form else text for form, text in numbers])
-        path = next((metadata[key] for key in _PATHS if isinstance(metadata.get(key), str)), None)
-        identifiers[-1] += [] if path is None else [path]
+        path = next(([metadata[key]] for key in _PATHS if isinstance(metadata.get(key), str)), [])
+        identifiers.append(
+            [form.format(text) if text[0].isdigit() or "(" in form else text for form, text in numbers] + path
+        )
     return identifiers
 
 
@@ -116,15 +117,22 @@ def _as_number(value: Any) -> str | None:
     return None
 
 
-def read_sources(items: Sequence[Any], given: ItemName | None, view: Callable[[Any], Any] = itself) -> list[Hashable]:
-    """The document that each item is a part of, by the setting ``source`` or the usual keys; None if unknown."""
+def read_sources(items: Sequence[Any], given: ItemName | None, view: Callable[[Any], Any] = itself) -> list[str | None]:
+    """The document that each item is a part of, by the setting ``source`` or the usual keys; None if unknown.
+
+    LlamaIndex's ids are the default of the setting, and say less than the keys: a reader makes a document of each page.
+    """
     if given is None or isinstance(given, str):
         values = [item.metadata.get(given) for item in items]
     elif isinstance(given, Mapping):
         values = [given.get(item_id(item)) for item in items]
     else:
         values = read_values(items, given, "source", view)
-    return [_read_source(item) if is_missing(value) else value for item, value in zip(items, values, strict=True)]
+    ids = [(None, item_id(item), getattr(getattr(item, "node", item), "ref_doc_id", None)) for item in items]
+    return [
+        _read_source(item) if is_missing(value) or value in own else _as_text(value)
+        for item, value, own in zip(items, values, ids, strict=True)
+    ]
 
 
 def _read_source(item: Any) -> str | None:

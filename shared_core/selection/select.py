@@ -17,6 +17,7 @@ from ..selectors.ending import DEFAULT_MIN_K, check_min_gain
 from ..selectors.registry import DEFAULT_SELECTOR, Selector, SelectorName, resolve_selector
 from ..selectors.selection import Selection
 from ..texts import Texts
+from ..texts.identifiers import check_identifiers
 from ..texts.words import as_questions, check_strings
 from .effects import refuse_unknown_parameters, warn_of_no_effect
 from .route import Limits, select_set
@@ -197,8 +198,7 @@ def select(
             titles = titles if isinstance(titles, str) else as_optional(titles)
             check_strings(titles, "titles", (str, NoneType))
         if identifiers is not None:
-            identifiers = identifiers if isinstance(identifiers, str) else as_optional(identifiers)
-            check_strings(identifiers, "identifiers", (str, Iterable, NoneType))
+            identifiers = check_identifiers(identifiers)
         split = Texts(texts, titles, identifiers=identifiers, sources=candidates.sources)
     return select_set(
         candidates,

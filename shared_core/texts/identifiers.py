@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from .._validation import as_optional, quoted
+from ..errors import InvalidInputError
 from .words import check_strings, normalise
 
 # Families of identifiers that are not numbers of a document.
@@ -257,17 +259,26 @@ def _find_defined(text: str) -> list[str]:
     return [name for name in dict.fromkeys(names) if name not in _WORDS_OF_CODE]
 
 
-def list_identifiers(
-    given: Sequence[str | Iterable[str] | None] | None, texts: Sequence[str]
-) -> list[list[Identifier]]:
+def check_identifiers(given: Sequence[Any]) -> list[tuple[str, ...]]:
+    """The identifiers that are given for each row, checked; none for a missing value."""
+    check_strings(given, "identifiers", (object,))
+    rows = []
+    for row, value in enumerate(as_optional(given)):
+        values = [value] if isinstance(value, str) else value
+        if not isinstance(values, Iterable | None):
+            raise InvalidInputError(f"identifiers: row {row} is {quoted(value)}; pass a string, or a list of strings")
+        rows.append(tuple(values or ()))
+        check_strings(rows[-1], f"identifiers: row {row}")
+    return rows
+
+
+def list_identifiers(given: Sequence[Iterable[str]] | None, texts: Sequence[str]) -> list[list[Identifier]]:
     """What each text is called: what is given for it, or else what it begins with; see :func:`find_references`.
 
     The file of a text comes last, and the text may have another identifier besides.
     """
     called: list[list[Identifier]] = []
-    for row, (value, text) in enumerate(zip(given or [None] * len(texts), texts, strict=True)):
-        values = [value] if isinstance(value, str) else list(value or ())
-        check_strings(values, f"the identifiers of row {row}")
+    for values, text in zip([()] * len(texts) if given is None else given, texts, strict=True):
         parsed = dict.fromkeys(chain(*map(parse_identifier, values)))
         files = [identifier for identifier in parsed if identifier.family == FILE]
         others = [identifier for identifier in parsed if identifier.family != FILE]
@@ -357,7 +368,8 @@ def _find_numbers(text: str, *, letters: bool = True) -> Iterator[tuple[int, int
 class _Series:
     """Numbers that share a kind: "Sections 4, 5(2) and 7 to 9"."""
 
-    def __init__(self, start: int, family: str, *, plural: bool, document: str) -> None:
+    def __init__(self, start: int, family: str, *, plural: bool, document: str | None = "") -> None:
+        # The document that is named before the series; None: none is named, since all words are in capitals.
         self.start, self.family, self.plural, self.document = start, family, plural, document
         self.paths: list[tuple[str, ...]] = []
         self.end, self.has_digits = start, False
@@ -393,9 +405,9 @@ class _Series:
 
     def read_citations(self, text: str) -> Iterator[tuple[int, int, Citation]]:
         """Each number with its kind, and the document that is named beside the series."""
-        document = self.document
-        beside = _BESIDE.match(text, self.end)
-        if not document and beside is not None:
+        document = self.document or ""
+        beside = _BESIDE.match(text, self.end) if self.document == "" else None
+        if beside is not None:
             document = _NO_NAME.split(beside["long"] or beside["short"], maxsplit=1)[0]
         for path in self.paths:
             if self.family != "paragraph" or count_levels(path) > 1:
@@ -417,8 +429,9 @@ def _begin_series(text: str, match: re.Match[str]) -> _Series | None:
     if not any(map(str.isdigit, number)) and (family not in LETTERED or not written[0].isupper()):
         return None
     start = match.start() - len(written)
-    named = None if written.rstrip(" .:").isupper() else _BEFORE_KIND.search(before[: -len(written)])
-    series = _Series(start, family, plural=word in _PLURAL, document=named["name"] if named else "")
+    named = _BEFORE_KIND.search(before[: -len(written)])
+    document = None if written.rstrip(" .:").isupper() else named["name"] if named else ""
+    series = _Series(start, family, plural=word in _PLURAL, document=document)
     series.add(text, match)
     return series
 
@@ -434,7 +447,7 @@ def _lead_to(text: str, match: re.Match[str], word: str, before: str) -> _Series
     is_address = levels == 4 and any(len(level) > 2 for level in path)
     if levels < 3 or _is_date(path) or "0" in path or is_address:
         return None
-    series = _Series(match.start(), NUMBER, plural=True, document="")
+    series = _Series(match.start(), NUMBER, plural=True)
     series.add(text, match)
     return series
 

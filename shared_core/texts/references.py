@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_identifiers, as_optional
+from .._validation import as_identifiers, as_names, as_optional
 from ..candidates import REFERENCE_KINDS, References
 from ..errors import InvalidInputError
 from .citations import Cited, find_cited, number_sections
-from .identifiers import Identifier, list_identifiers
+from .identifiers import Identifier, check_identifiers, list_identifiers
 from .names import list_names
 from .titles import Key, as_key, clean_title, is_joining, is_proper, key_of_words
 from .words import Text, bare_word, check_strings
@@ -119,8 +119,8 @@ def find_references(
     for what, column in columns.items():
         if column is not None and len(column) != len(texts):
             raise InvalidInputError(f"{what} must have {len(texts)} rows, one for each candidate, got {len(column)}")
-    called = list_identifiers(identifiers, texts)
-    known = None if sources is None else as_optional(sources)
+    called = list_identifiers(None if identifiers is None else check_identifiers(identifiers), texts)
+    known = None if sources is None else as_optional(as_names(sources, len(texts), "sources"))
     return find_split_references(list(map(Text, texts)), list_names(titles, texts), titles, links, keys, called, known)
 
 

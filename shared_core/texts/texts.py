@@ -39,7 +39,7 @@ class Texts:
         bodies: Sequence[str] | None = None,
         links: Sequence[Iterable[Hashable] | None] | None = None,
         keys: Sequence[Iterable[Hashable]] | None = None,
-        identifiers: Sequence[str | Iterable[str] | None] | None = None,
+        identifiers: Sequence[Iterable[str]] | None = None,
         sources: Sequence[Hashable | None] | None = None,
         refer: bool = True,
     ) -> None:

@@ -189,9 +189,17 @@ CITING = f"{START}: subject to Rule 4.5.1(2) and error E1042."
                 {"rule": "4.5.1"},
                 {"clause": "4.5.1(2)(a)"},
                 {"code": "E1042"},
-                {"text": "4.5.1 A person must keep records."},
-                {"text": "E1042: no space left"},
             )
+        ),
+        # Where the metadata say none, the text begins with it. The number of each row is in its metadata.
+        *(
+            (
+                {"source": "a.pdf"},
+                {"source": "a.pdf", "text": text},
+                {"source": "source", "identifier": lambda item: None},
+                LAST,
+            )
+            for text in ("4.5.1 A person must keep records.", "E1042: no space left")
         ),
         # Without a source of any text, and with another one.
         ({}, {"section": "4.5.1"}, {"source": lambda item: None}, LAST),

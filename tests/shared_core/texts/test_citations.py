@@ -65,7 +65,12 @@ def test_a_section_brings_one_bonus_though_all_texts_have_one_title() -> None:
 
 @pytest.mark.parametrize(
     ("identifiers", "sources", "message"),
-    [("ab", None, "identifiers"), (["a", 5], None, "row 1.*5"), (["a", [5]], None, "row 1"), (["a"], None, "2 rows.*got 1")],
+    [
+        ("ab", None, "identifiers"),
+        (["a", 5], None, "row 1.*5"),
+        (["a", [5]], None, "row 1"),
+        (["a"], None, "2 rows.*got 1"),
+    ],
 )
 def test_identifiers_that_are_refused(identifiers: Any, sources: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):

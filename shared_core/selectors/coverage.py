@@ -189,7 +189,8 @@ class Coverage:
             return None
         worth = log_relevance(*standard_relevance(block), temperature_of(block))
         nothing, no_rows = np.empty(0), np.empty(0, np.int64)
-        terms = _Terms(*worth, np.zeros((n, 0)), nothing, 0, nothing, *_NO_BONUS, no_rows)
+        r, kinds, documents, omega = _NO_BONUS
+        terms = _Terms(*worth, np.zeros((n, 0)), nothing, 0, nothing, r, kinds, documents, omega, no_rows)
         found = self._run_compiled(block, terms, k)
         return None if found is None else make_selections(block, *found, found[1].sum(axis=1))
 

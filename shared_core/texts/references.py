@@ -185,7 +185,7 @@ def find_split_references(
         _add_citations(strength, kinds, find_cited(texts, identifiers, known, own_titles, linked))
         documents_of[_CITATION] = number_sections(identifiers, known)
     references = References(strength, documents_of, kinds)
-    for array in references:
+    for array in (strength, documents_of, kinds):
         array.flags.writeable = False
     return references
 

@@ -206,7 +206,7 @@ def fused_relevance(search: Search, h: float, reliable: float = 1.0) -> np.ndarr
 
 
 def objective(
-    w: float = COVERED, h: float = WORDS_IN_RELEVANCE, b: float = REFERRED, t: float = AUTO_TEMPERATURE,
+    w: float = COVERED, h: float = WORDS_IN_RELEVANCE, b: float = REFERRED[0], t: float = AUTO_TEMPERATURE,
     in_relevance: float = 1.0, in_coverage: float = 0.0, gate: float = 0.0, most: int | None = None,
 ) -> Method:  # fmt: skip
     """The greedy maximum of Coverage's objective, whose constants are no parameters of the selector.
@@ -222,7 +222,7 @@ def objective(
         bonus = b / (1 + np.exp(-gate * (relevance + 0.5))) if gate else b
         relevance /= t
         kernel = search.between + DEFAULT_RIDGE * np.eye(len(search.rows))
-        references, names = search.references.strength, search.references.documents
+        references, names = search.references.strength, search.references.documents[0]
         covered = np.zeros(len(weights))
         picks: list[int] = []
         left = k if most is None else most

@@ -184,14 +184,14 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         ------
         InvalidParameterError
             The selector is not a registered one with plain parameters (a kernel is not plain), or ``costs``, ``cover``,
-            ``links``, ``prefer``, ``quality``, ``queries``, ``relevance``, ``source``, ``title`` or ``perspective`` is
-            a function or an extractor.
+            ``identifier``, ``links``, ``prefer``, ``quality``, ``queries``, ``relevance``, ``source``, ``title`` or
+            ``perspective`` is a function or an extractor.
         """
         kernel = {} if self.kernel is None else {"kernel": self.kernel}
         name, parameters = _as_name_and_parameters(
             self.selector or DEFAULT_SELECTOR, {**self.selector_kwargs, **kernel}
         )
-        names = "costs", "cover", "links", "prefer", "quality", "relevance", "source", "title"
+        names = "costs", "cover", "identifier", "links", "prefer", "quality", "relevance", "source", "title"
         remedies = dict.fromkeys(names, "use a metadata key") | {
             "perspective": "use a text or a vector, or leave it out and pass it to from_dict",
             "queries": "leave it out and pass it to from_dict",

@@ -647,8 +647,9 @@ Parts = tuple[ArrayLike, ArrayLike]
 """How well each candidate covers each part (n, m), and the weight of each part (m,)."""
 
 
-Names = tuple[ArrayLike, Sequence[int]] | ArrayLike
-"""How clearly each candidate names each other (n, n), and a number for the name of each; alone: all names differ."""
+Names = tuple[Any, ...] | ArrayLike
+"""How clearly each candidate refers to each other (n, n); numbers for what belongs together, of each kind or of all
+kinds; the kind of each reference (n, n). Alone: nothing belongs together, and all references are names."""
 
 
 def bm25_words(question: Sequence[str], texts: Sequence[Sequence[str]]) -> tuple[Floats, Floats]:
@@ -875,13 +876,23 @@ def coverage(
 
 
 def clearness(i: int, before: Sequence[int], references: Names) -> float:
-    """How clearly the earlier texts name candidate i; 0 if one of them bears its name."""
-    is_pair = isinstance(references, tuple)
-    named, names = references[:2] if is_pair else (references, range(len(np.asarray(references))))
-    if any(names[j] == names[i] for j in before):
+    """How clearly the earlier texts refer to candidate i, times the weight of the kind of reference.
+
+    A reference does not count if an earlier text belongs together with candidate i by its kind.
+    """
+    return max((clearness_of(j, i, before, references) for j in before), default=0.0)
+
+
+def clearness_of(j: int, i: int, before: Sequence[int], references: Names) -> float:
+    """:func:`clearness` of the one earlier text j."""
+    named, names, kinds = (*references, None)[:3] if isinstance(references, tuple) else (references, None, None)
+    kind = 0 if kinds is None else int(np.asarray(kinds)[j, i])
+    names = np.arange(len(np.asarray(named))) if names is None else np.asarray(names)
+    together = names if names.ndim == 1 else names[kind]
+    if any(together[other] == together[i] for other in before):
         return 0.0
-    # The package keeps them in float32.
-    return max((float(np.float32(np.asarray(named)[j, i])) for j in before), default=0.0)
+    # The package keeps them in float32. A citation counts three quarters of what names and links do.
+    return float(np.float32(np.asarray(named)[j, i])) * (0.75 if kind == 2 else 1.0)
 
 
 def assert_referred_by(
@@ -892,8 +903,7 @@ def assert_referred_by(
     for position, (pick, name) in enumerate(zip(picks, actual.tolist(), strict=True)):
         before = [*shown, *picks[:position]]
         most = clearness(pick, before, references)
-        named = np.asarray(references[0] if isinstance(references, tuple) else references)
-        first = next(j for j in before if np.float32(named[j, pick]) == np.float32(most)) if most > 0 else -1
+        first = next(j for j in before if clearness_of(j, pick, before, references) == most) if most > 0 else -1
         assert name == first, (position, pick, name, first)
 
 

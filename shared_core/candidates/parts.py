@@ -13,7 +13,7 @@ from .._validation import as_float64, as_numeric, as_plain, is_missing, quoted, 
 from ..errors import InvalidInputError
 
 # How one text leads to another.
-REFERENCE_KINDS = ("name", "link")
+REFERENCE_KINDS = ("name", "link", "citation")
 
 
 class Parts(NamedTuple):
@@ -43,10 +43,12 @@ class References(NamedTuple):
     ----------
     strength : ndarray, shape (n, n), in [0, 1]
         How clearly the text of candidate i refers to candidate j. The diagonal counts as 0.
-    documents : ndarray, shape (n,), integers
-        Candidates with the same number have the same name: the passages of one document, for example.
+    documents : ndarray, shape (n,) or (len(REFERENCE_KINDS), n), integers
+        Candidates with the same number belong together: the passages of one document, for example. References lead to
+        one of them at a time. Row j is about references of kind j; a single row is about all of them.
     kinds : ndarray, shape (n, n), integers, optional
-        The kind of each reference, as an index of ``REFERENCE_KINDS``: by name, or by a link. None: it is not known.
+        The kind of each reference, as an index of ``REFERENCE_KINDS``: by name, by a link, or by a number or code.
+        None: it is not known, and counts as a name.
     """
 
     strength: NDArray[np.float32]
@@ -57,7 +59,7 @@ class References(NamedTuple):
         """The references among the candidates at these rows."""
         among = np.ix_(rows, rows)
         kinds = None if self.kinds is None else read_only(self.kinds[among])
-        return References(read_only(self.strength[among]), read_only(self.documents[rows]), kinds)
+        return References(read_only(self.strength[among]), read_only(self.documents[..., rows]), kinds)
 
 
 def as_parts(given: Any, n: int, what: str, name: Callable[[int], str] = "row {}".format) -> Parts:
@@ -136,7 +138,8 @@ def as_references(references: References | ArrayLike, n: int) -> References:
     strength = as_numeric(matrix, "references", kinds="fiub")
     documents = as_numeric(numbers, "the documents of references", kinds="iu")
     kinds = None if given_kinds is None else as_numeric(given_kinds, "the kinds of references", kinds="iu")
-    if strength.shape != (n, n) or documents.shape != (n,) or (kinds is not None and kinds.shape != (n, n)):
+    of_documents = documents.shape in ((n,), (len(REFERENCE_KINDS), n))
+    if strength.shape != (n, n) or not of_documents or (kinds is not None and kinds.shape != (n, n)):
         raise InvalidInputError(
             f"references must have shape ({n}, {n}), a row and a column for each candidate, got {strength.shape}"
             + (f", with {n} documents, got {documents.shape}" if isinstance(references, References) else "")
@@ -152,6 +155,6 @@ def as_references(references: References | ArrayLike, n: int) -> References:
     return References(
         # In this order of memory the compiled loop knows it.
         read_only(strength.astype(np.float32, order="C")),
-        read_only(documents.astype(np.int64)),
-        None if kinds is None else read_only(kinds.astype(np.int8)),
+        read_only(documents.astype(np.int64, order="C")),
+        None if kinds is None else read_only(kinds.astype(np.int8, order="C")),
     )

@@ -12,14 +12,26 @@ import numpy as np
 
 from .._parsing import parse_json
 from .._validation import is_missing, quoted
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, warn
 from ..texts.headings import split_heading
 from ..texts.references import as_address
 from ..texts.titles import as_key, clean_title, is_title, replace_titles_of_many
-from .values import ItemName, describe_item, item_id, itself, read_some
+from .values import ItemName, describe_item, item_id, itself, read_some, read_values
 
 # The settings that only the bonus for references uses.
-OF_REFERENCES = ("title", "links", "follow")
+OF_REFERENCES = ("title", "identifier", "links", "follow")
+# Where a number or a code stands in metadata, with the word that says what it is, and the path of a file.
+_IDENTIFIERS = {
+    "section": "{}",
+    "clause": "Clause {}",
+    "article": "Article {}",
+    "rule": "Rule {}",
+    "number": "{}",
+    "key": "{}",
+    "code": "{}",
+    "symbol": "{}()",
+}
+_PATHS = ("file_path", "path", "source", "file_name", "filename")
 # The suffix of a file, and what shows that a source is a file or a URL.
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 _FILE = re.compile(r"[/\\]|\.[A-Za-z0-9]{1,5}$")
@@ -50,6 +62,77 @@ def read_titles(
     return replace_titles_of_many(
         titles, lambda row: _read_source(items[row]), lambda row: split_heading(body(items[row]))[0]
     )
+
+
+def read_identifiers(
+    items: Sequence[Any], given: ItemName | None, view: Callable[[Any], Any] = itself
+) -> list[list[str]]:
+    """The numbers and codes of each item, by the setting ``identifier`` or else by the usual keys; and its file.
+
+    One warning says that a section is a float with a fraction: 3.10 has become 3.1.
+    """
+    values = None if given is None else read_some(items, given, "identifier", view)
+    identifiers: list[list[str]] = []
+    warned = False
+    for row, item in enumerate(items):
+        metadata = item.metadata
+        if values is None:
+            found = [(form, metadata.get(key)) for key, form in _IDENTIFIERS.items() if key in metadata]
+        else:
+            found = [("{}", values[row])]
+        own = [
+            (form, one)
+            for form, value in found
+            for one in (value if isinstance(value, (list, tuple, set, frozenset)) else [value])
+            if not is_missing(one)
+        ]
+        texts = [_as_number(one) for _, one in own]
+        if values is not None and None in texts:
+            wrong = own[texts.index(None)][1]
+            raise InvalidInputError(
+                f"identifier of {describe_item(item, row)} is {quoted(wrong)}: a number or code is a string or an "
+                "integer, or a list of them"
+            )
+        numbers = [(form, text) for (form, _), text in zip(own, texts, strict=True) if text]
+        fractions = [one for _, one in own if isinstance(one, (float, np.floating)) and not float(one).is_integer()]
+        if fractions and not warned:
+            warned = True
+            warn(
+                f"the number of {describe_item(item, row)} is a float, {fractions[0]!r}: 3.10 became 3.1. Store the "
+                "numbers of sections as strings"
+            )
+        path = next(([metadata[key]] for key in _PATHS if isinstance(metadata.get(key), str)), [])
+        identifiers.append(
+            [form.format(text) if text[0].isdigit() or "(" in form else text for form, text in numbers] + path
+        )
+    return identifiers
+
+
+def _as_number(value: Any) -> str | None:
+    """A number or code as it is written; None for what is none. 12.0 is an integer beside a missing value."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        value = int(value)
+    if isinstance(value, (str, int, float, np.integer, np.floating)) and not isinstance(value, bool):
+        return _as_text(value).strip()
+    return None
+
+
+def read_sources(items: Sequence[Any], given: ItemName | None, view: Callable[[Any], Any] = itself) -> list[str | None]:
+    """The document that each item is a part of, by the setting ``source`` or the usual keys; None if unknown.
+
+    LlamaIndex's ids are the default of the setting, and say less than the keys: a reader makes a document of each page.
+    """
+    if given is None or isinstance(given, str):
+        values = [item.metadata.get(given) for item in items]
+    elif isinstance(given, Mapping):
+        values = [given.get(item_id(item)) for item in items]
+    else:
+        values = read_values(items, given, "source", view)
+    ids = [(None, item_id(item), getattr(getattr(item, "node", item), "ref_doc_id", None)) for item in items]
+    return [
+        _read_source(item) if is_missing(value) or value in own else _as_text(value)
+        for item, value, own in zip(items, values, ids, strict=True)
+    ]
 
 
 def _read_source(item: Any) -> str | None:

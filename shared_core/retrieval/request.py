@@ -17,7 +17,7 @@ from ..selectors.registry import capabilities_of, make_selector
 from ..selectors.selection import Selection
 from ..texts import Texts
 from .memory import is_name_of_text, name_of_text
-from .names import OF_REFERENCES, read_keys, read_links, read_titles
+from .names import OF_REFERENCES, read_identifiers, read_keys, read_links, read_sources, read_titles
 from .pool import ItemSelection, Pool
 from .question import EmbeddedQuery
 from .values import describe_item, read_numbers, read_parts, read_ranks, read_some
@@ -193,6 +193,8 @@ class Request:
             bodies=None if texts == bodies else bodies,
             links=None if links is None else read_links(items, links, view, titles or ()),
             keys=None if links is None else list(map(read_keys, items)),
+            identifiers=read_identifiers(items, settings.identifier, view) if refers else None,
+            sources=read_sources(items, settings.source, view) if refers else None,
             refer=refers,
         )
 

@@ -111,8 +111,8 @@ class Settings(BaseModel):
 
     reference_weight: NotNegative | None = None
     """For ``"coverage"``, at least 0: the weight of the bonus for a document to which an earlier pick refers, 1 by
-    default; 0 switches it off. Example selectors look for references only if this, ``title``, ``links`` or ``follow``
-    is set."""
+    default; 0 switches it off. Example selectors look for references only if this, ``title``, ``identifier``, ``links``
+    or ``follow`` is set."""
 
     title: Name = None
     """The name under which other documents mention a document: a metadata key, a function, or names by id. By default
@@ -122,6 +122,13 @@ class Settings(BaseModel):
     not count. The name of a document without a title, or with one that says nothing ("untitled"), is its heading, or
     the name with which its text begins (see :func:`read_name`). Documents with the same title count as parts of one
     document, and never refer to each other."""
+
+    identifier: Values = None
+    """The number or code under which other documents cite a document, or a list of several: a metadata key, a function,
+    or values by id. By default the metadata ``"section"``, ``"clause"``, ``"article"``, ``"rule"``, ``"number"``,
+    ``"key"``, ``"code"`` or ``"symbol"``, and the path of its file. A document without one is called by the number or
+    code with which its text begins ("4.5.1 A person must", "§ 12", "E1042:"), or by what its code defines. A number
+    ("Rule 4.5.1") means a document of the same ``source``, unless another one is named beside it."""
 
     links: Values = None
     """Which other documents a document links to: a metadata key, a function, or values by id. A value is an id, a
@@ -203,9 +210,9 @@ class Settings(BaseModel):
     """The most documents of one ``source``, ``shown`` ones included."""
 
     source: Name = None
-    """Where a document comes from, for ``max_per_source``: a metadata key, a function, or names by id. By default
-    LangChain's ``"source"``, and in LlamaIndex the document that contains the node. A document without a source is a
-    source of its own."""
+    """Where a document comes from, for ``max_per_source`` and for citations by number: a metadata key, a function, or
+    names by id. By default LangChain's ``"source"``, and in LlamaIndex the document that contains the node. For
+    ``max_per_source``, a document without a source is a source of its own."""
 
     drop_duplicates: bool = True
     """Documents with the same text count once: the one that ``prefer`` says, else the one with the highest

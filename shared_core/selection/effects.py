@@ -18,7 +18,7 @@ NEEDS = {
     "reference_weight": ("references", "texts"),
     "relevance_scale": ("relevance", "relevance_column"),
     "costs": ("budget",),
-    "sources": ("max_per_source",),
+    "sources": ("max_per_source", "texts"),
     "min_k": ("min_gain",),
     "extra_k": ("extra_retrievers", "keyword_search"),
     "prefer": ("drop_near_duplicates", "drop_duplicates"),
@@ -28,7 +28,7 @@ NEEDS = {
 NEEDS_CAPABILITY = {
     "quality": "quality",
     **dict.fromkeys(("question", "words", "texts", "cover"), "words"),
-    **dict.fromkeys(("references", "titles", "title", "links", "follow"), "references"),
+    **dict.fromkeys(("references", "titles", "title", "identifiers", "identifier", "links", "follow"), "references"),
 }
 # The selector that a warning advises for a capability, where there is one to name.
 _ADVICE = {"quality": "mmr", "words": "coverage", "references": "coverage"}

@@ -17,6 +17,7 @@ from ..selectors.ending import DEFAULT_MIN_K, check_min_gain
 from ..selectors.registry import DEFAULT_SELECTOR, Selector, SelectorName, resolve_selector
 from ..selectors.selection import Selection
 from ..texts import Texts
+from ..texts.identifiers import check_identifiers
 from ..texts.words import as_questions, check_strings
 from .effects import refuse_unknown_parameters, warn_of_no_effect
 from .route import Limits, select_set
@@ -31,6 +32,7 @@ def select(
     question: str | Sequence[str] | None = None,
     texts: Sequence[str] | None = None,
     titles: Sequence[str | None] | None = None,
+    identifiers: Sequence[str | Iterable[str] | None] | None = None,
     references: References | ArrayLike | None = None,
     cover: ArrayLike | Iterable[Any] | None = None,
     relevance: ArrayLike | None = None,
@@ -69,6 +71,10 @@ def select(
     titles : sequence of n str or None, optional
         The names by which the texts refer to each other. If one is missing (None, NaN, NaT, NA, blank), the name is
         read from the beginning of the text. They need ``texts``.
+    identifiers : sequence of n str, iterables of str, or None, optional
+        The numbers or codes by which the texts cite each other ("4.5.1", "E1042", ``src/io.py``); if one is missing, it
+        is read from the beginning of the text. A number means a text of the same one of the ``sources``. They need
+        ``texts``; see :func:`find_references`.
     references : References, or array-like, shape (n, n), in [0, 1], optional
         How clearly candidate i refers to candidate j, for :class:`Coverage`. They replace the references in ``texts``.
     cover : array of shape (n, m) in [0, 1], or n values, optional
@@ -86,7 +92,8 @@ def select(
     costs : array-like, shape (n,), optional
         What each candidate takes from the ``budget``.
     sources : iterable of n hashables, optional
-        Where each candidate comes from, for ``max_per_source``. One without a source is a source of its own.
+        Where each candidate comes from, for ``max_per_source``, and for citations by number, with ``texts``. For
+        ``max_per_source``, one without a source is a source of its own.
     prefer : iterable of n numbers or dates, optional
         Which one of near-duplicates may be picked, for ``drop_near_duplicates``: the one with the highest value. See
         :class:`Candidates`.
@@ -148,11 +155,13 @@ def select(
     if (question is None) != (texts is None):
         missing = "texts" if texts is None else "question"
         raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
-    if titles is not None and texts is None:
-        raise InvalidInputError("texts is missing: titles are the names by which the texts refer to each other")
-    if titles is not None and references is not None:
-        warn("titles has no effect with references, which are used as given")
-    values = {"question": question, "texts": texts, "titles": titles, "references": references, "cover": cover}
+    called = {"titles": titles, "identifiers": identifiers}
+    for name, column in called.items():
+        if column is not None and texts is None:
+            raise InvalidInputError(f"texts is missing: {name} are the names by which the texts refer to each other")
+        if column is not None and references is not None:
+            warn(f"{name} has no effect with references, which are used as given")
+    values = {"question": question, "texts": texts, **called, "references": references, "cover": cover}
     values |= {"relevance": relevance, "quality": quality, "costs": costs, "sources": sources, "prefer": prefer}
     values |= {"budget": budget, "min_gain": min_gain, **constraints, **parameters}
     given = [name for name, value in values.items() if value is not None]
@@ -181,14 +190,16 @@ def select(
             raise InvalidInputError(
                 f"question has {len(questions)} strings and query has {rows} rows: pass a string for each row"
             )
-        for name, column in (("texts", texts), ("titles", titles)):
+        for name, column in (("texts", texts), *called.items()):
             if column is not None and len(column) != len(candidates):
                 raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {len(column)}")
         check_strings(texts, "texts")
         if titles is not None:
             titles = titles if isinstance(titles, str) else as_optional(titles)
             check_strings(titles, "titles", (str, NoneType))
-        split = Texts(texts, titles)
+        if identifiers is not None:
+            identifiers = check_identifiers(identifiers)
+        split = Texts(texts, titles, identifiers=identifiers, sources=candidates.sources)
     return select_set(
         candidates,
         resolved,

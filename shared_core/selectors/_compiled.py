@@ -286,28 +286,36 @@ def ndpp(
 
 @_compile()
 def update_bonus(
-    i: int, r: FloatArray, documents: Indices, omega: float, fresh: NDArray[np.bool_], bonus: Matrix, bound: Matrix
-) -> None:
-    """Raise the bonus and the bound of what ``i`` refers to. Candidates with its name get no bonus any more."""
-    for v in range(len(documents)):
-        if documents[v] == documents[i]:
-            fresh[v], bonus[v] = False, 0.0
-        elif fresh[v] and omega * r[i, v] > bonus[v]:
-            bound[v] += omega * r[i, v] - bonus[v]
-            bonus[v] = omega * r[i, v]
+    i: int, r: FloatArray, kinds: NDArray[np.int8], documents: NDArray[np.int64], omega: Matrix,
+    fresh: NDArray[np.bool_], of_kind: Matrix, bonus: Matrix, bound: Matrix,
+) -> None:  # fmt: skip
+    """Raise the bonus and the bound of what ``i`` refers to. What belongs together with it gets none of that kind."""
+    for v in range(documents.shape[1]):
+        for kind in range(len(omega)):
+            if documents[kind, v] == documents[kind, i]:
+                fresh[kind, v], of_kind[kind, v] = False, 0.0
+        kind = kinds[i, v]
+        if fresh[kind, v]:
+            of_kind[kind, v] = max(of_kind[kind, v], omega[kind] * r[i, v])
+        highest = 0.0
+        for kind in range(len(omega)):
+            highest = max(highest, of_kind[kind, v])
+        bound[v] += max(highest - bonus[v], 0.0)
+        bonus[v] = highest
 
 
 @_compile()
 def coverage(
     rows: FloatArray, relevance: Matrix, noises: Matrix, alpha: float, a: Matrix, w: Matrix, first_weighed: int,
-    covered_before: Matrix, r: FloatArray, documents: Indices, omega: float, shown: Indices, steps: int,
-    ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
+    covered_before: Matrix, r: FloatArray, kinds: NDArray[np.int8], documents: NDArray[np.int64], omega: Matrix,
+    shown: Indices, steps: int, ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
 ) -> None:  # fmt: skip
     """Coverage for each query of a batch, into ``picks`` and ``gains``.
 
     ``step`` numbers the picks, s and t the steps of the LU, j the parts, v the candidates. ``left`` holds the first
     ``steps`` steps, those of the ``shown`` candidates, and room for k more; ``ratios`` is d after these steps. All
-    queries of a batch have the same parts and references (``r`` and ``documents``), which are empty if there are none.
+    queries of a batch have the same parts and references (``r``, ``kinds`` and ``documents``), which are empty if there
+    are none.
     """
     # Without its bonus, the gain of a candidate only falls as the set grows. So the last computed gain, plus what the
     # bonus has risen by since, is an upper bound, and a candidate whose bound is below the best gain is skipped. d[v]
@@ -316,7 +324,7 @@ def coverage(
     n, width = rows.shape[1:]
     m = len(w)
     d, bound, seen, covered, weights = np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(m), np.empty(m)
-    bonus, fresh = np.empty(n), np.empty(n, np.bool_)
+    bonus, of_kind, fresh = np.empty(n), np.empty((len(omega), n)), np.empty((len(omega), n), np.bool_)
     for query in range(len(picks)):
         own = query if len(rows) > 1 else 0
         worth, noise = relevance[query], noises[query]
@@ -335,9 +343,9 @@ def coverage(
             seen[v], bound[v] = -1, worth[v] + np.log(1.0 + 1e-5 + alpha) + weights.sum()
             if len(shown):
                 seen[v], d[v] = steps, ratios[v]
-        fresh[:], bonus[:] = True, 0.0
+        fresh[:], of_kind[:], bonus[:] = True, 0.0, 0.0
         for i in shown:
-            update_bonus(i, r, documents, omega, fresh, bonus, bound)
+            update_bonus(i, r, kinds, documents, omega, fresh, of_kind, bonus, bound)
         for i in shown:
             bound[i] = -np.inf
         for step in range(k):
@@ -370,7 +378,7 @@ def coverage(
             bound[i] = -np.inf
             if step == k - 1:
                 break
-            update_bonus(i, r, documents, omega, fresh, bonus, bound)
+            update_bonus(i, r, kinds, documents, omega, fresh, of_kind, bonus, bound)
             for j in range(m):
                 covered[j] = max(covered[j], a[i, j])
             row, root = rows[own, i], np.sqrt(d[i])

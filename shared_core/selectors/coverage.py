@@ -17,6 +17,7 @@ from ..candidates import (
     CandidateBlock,
     Candidates,
     Parts,
+    References,
     cosines_with_queries,
     count_repeats,
     standardise,
@@ -41,7 +42,9 @@ Matrix = NDArray[np.float64]
 # where the parameters are 1. They were chosen by benchmarks/constants.py.
 WORDS_IN_RELEVANCE = 0.4
 COVERED = 8.0
-REFERRED = 4.0
+# The weight of each kind of reference, in the order of REFERENCE_KINDS. That of citations was chosen by
+# benchmarks/citations.py.
+REFERRED = (4.0, 4.0, 3.0)
 # Two candidates always lie on a line, so with fewer than this many a correlation says nothing.
 FEWEST_TO_CORRELATE = 3
 # A word of which at most this share counts does not count: the share may be rounding error.
@@ -55,6 +58,10 @@ MOST_WEIGHT = 1e6
 LEAST_RIDGE = 1e-4
 _NONE, _NO_ROWS = read_only(np.empty(0)), read_only(np.empty(0, np.int64))
 _NO_REFERENCES = read_only(np.empty((0, 0), np.float32))
+_NO_KINDS, _NO_DOCUMENTS = read_only(np.empty((0, 0), np.int8)), read_only(np.empty((len(REFERRED), 0), np.int64))
+# The last terms of _Terms but one: R, its kinds, the documents, and the weights.
+_Bonus = tuple[FloatArray, NDArray[np.int8], NDArray[np.int64], Matrix]
+_NO_BONUS: _Bonus = _NO_REFERENCES, _NO_KINDS, _NO_DOCUMENTS, read_only(np.zeros(len(REFERRED)))
 
 
 class _Terms(NamedTuple):
@@ -70,8 +77,9 @@ class _Terms(NamedTuple):
     first: int
     covered: Matrix  # (m,): how well the shown candidates cover each part
     r: FloatArray  # R (n, n); empty if there is no bonus
-    documents: NDArray[np.int64]
-    omega: float  # ω, the weight of the bonus; 0 if there is none
+    kinds: NDArray[np.int8]  # (n, n)
+    documents: NDArray[np.int64]  # (kinds, n)
+    omega: Matrix  # (kinds,): the weight of the bonus by the kind of the reference; 0 if there is none
     shown: NDArray[np.int64]
 
 
@@ -104,10 +112,12 @@ class Coverage:
     is F: the gain F(S + i) − F(S) of a candidate never rises as the set grows.
 
     With references, a candidate to which an earlier pick or a ``shown`` text refers gets a bonus. Its gain is
-    F(S + i) − F(S) + ω max_{j∈S} R_ji, where R_ji in [0, 1] says how clearly text j refers to text i. The bonus is 0
-    if S has a text with the name of i, so several passages of one document bring one bonus. The objective is the sum
-    of the gains, and depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive
-    correlation between items, which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
+    F(S + i) − F(S) + max_{j∈S} ω_κ R_ji, where R_ji in [0, 1] says how clearly text j refers to text i, and κ is the
+    kind of this reference: a name, a link, or a citation by number or code. A reference does not count if S has a text
+    that belongs together with i by its kind, so several passages of one document, or of one section that is cited,
+    bring one bonus. The objective is the sum of the gains, and depends on the order of the picks. The paper on
+    nonsymmetric DPPs calls this a positive correlation between items, which a symmetric kernel cannot express (Gartrell
+    et al. 2021, section 1).
 
     Cost: O(nkd + nkm) for m parts. Memory: O(kd + nm), and O(n²) with references.
 
@@ -118,7 +128,7 @@ class Coverage:
     cover_weight : float in [0, 1e6]
         Scales w for the parts of ``cover``: how much it counts that the set covers them.
     reference_weight : float in [0, 1e6]
-        Scales ω: how much it counts that an earlier pick refers to a candidate.
+        Scales each ω_κ: how much it counts that an earlier pick refers to a candidate.
     ridge : float >= 0.0001
         α. It limits the penalty for a repetition, as in :class:`NDPP`.
 
@@ -169,7 +179,7 @@ class Coverage:
             state.picks, gains = found[0][0].tolist(), found[1][0].tolist()
         else:
             gains = self._greedy(candidates, state, lu or IncrementalLU(factors, [], state.target), terms)
-        referred_by = _referred_by(terms, state.picks) if terms.omega else None
+        referred_by = _referred_by(terms, state.picks) if terms.omega.any() else None
         return make_selection(candidates, state.picks, gains, referred_by=referred_by)
 
     def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
@@ -179,7 +189,8 @@ class Coverage:
             return None
         worth = log_relevance(*standard_relevance(block), temperature_of(block))
         nothing, no_rows = np.empty(0), np.empty(0, np.int64)
-        terms = _Terms(*worth, np.zeros((n, 0)), nothing, 0, nothing, _NO_REFERENCES, _NO_ROWS, 0.0, no_rows)
+        r, kinds, documents, omega = _NO_BONUS
+        terms = _Terms(*worth, np.zeros((n, 0)), nothing, 0, nothing, r, kinds, documents, omega, no_rows)
         found = self._run_compiled(block, terms, k)
         return None if found is None else make_selections(block, *found, found[1].sum(axis=1))
 
@@ -208,12 +219,12 @@ class Coverage:
         # One kind of parts is not copied.
         a = columns[0] if len(columns) == 1 else np.hstack([np.zeros((len(candidates), 0)), *columns])
         w = np.concatenate([_NONE, *weights])
-        r, documents, omega = _NO_REFERENCES, _NO_ROWS, 0.0
+        bonus = _NO_BONUS
         if candidates.references is not None and self.reference_weight:
-            (r, documents, _), omega = candidates.references, REFERRED * self.reference_weight
-        noise = noise * (1 + w[first:].sum()) + FLOAT64_TIE * (w.sum() + omega)
+            bonus = _weigh_references(candidates.references, self.reference_weight)
+        noise = noise * (1 + w[first:].sum()) + FLOAT64_TIE * (w.sum() + bonus[-1].max())
         covered = a[shown].max(axis=0, initial=0.0)
-        return _Terms(log_weight, noise, a, w, first, covered, r, documents, omega, np.array(shown, np.int64))
+        return _Terms(log_weight, noise, a, w, first, covered, *bonus, np.array(shown, np.int64))
 
     def _greedy(self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, terms: _Terms) -> list[float]:
         """The greedy method; returns the gain of each pick."""
@@ -222,10 +233,13 @@ class Coverage:
         w = terms.w.copy()
         w[first:] *= (a[:, first:] * np.exp(log_weight)[:, None]).max(axis=0, initial=0.0)
         state.close(log_weight)  # -inf for a closed candidate
-        gains, bonus = [], np.zeros(len(candidates))
-        fresh = np.ones(len(candidates), np.bool_)  # whether S has no text of the candidate's name
-        for i in state.shown if terms.omega else ():
-            _update_bonus(i, terms, fresh, bonus)
+        gains, n = [], len(candidates)
+        bonus = np.zeros(n)
+        of_kind = np.zeros((len(terms.omega), n))
+        fresh = np.ones(of_kind.shape, np.bool_)  # whether S has no text that belongs together with the candidate
+        refers = terms.omega.any()
+        for i in state.shown if refers else ():
+            bonus = _update_bonus(i, terms, fresh, of_kind)
         while state.more():
             new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
             marginal = log_weight + lu.log_ratios() + new + bonus
@@ -234,8 +248,8 @@ class Coverage:
             lu.add(i)
             gains.append(float(log_weight[i] + math.log(lu.d[i]) + new[i] + bonus[i]))
             covered = np.maximum(covered, a[i])
-            if terms.omega:
-                _update_bonus(i, terms, fresh, bonus)
+            if refers:
+                bonus = _update_bonus(i, terms, fresh, of_kind)
             state.take(i, log_weight)
             if state.more():
                 lu.subtract()
@@ -286,11 +300,22 @@ def _served(candidates: Candidates) -> Matrix:
     return np.ascontiguousarray(np.exp((z - z.max(axis=1, keepdims=True)) / SERVED).T)
 
 
-def _update_bonus(i: int, terms: _Terms, fresh: NDArray[np.bool_], bonus: Matrix) -> None:
-    """Raise the bonus of what ``i`` refers to. Candidates with the name of ``i`` get no bonus any more."""
-    fresh &= terms.documents != terms.documents[i]
-    np.maximum(bonus, terms.omega * terms.r[i].astype(np.float64), out=bonus)
-    bonus[~fresh] = 0.0
+def _weigh_references(references: References, weight: float) -> _Bonus:
+    """R, its kinds, the documents of each kind, and the weights of the kinds."""
+    r, documents, kinds = references
+    each = documents if documents.ndim == 2 else np.tile(documents, (len(REFERRED), 1))
+    return r, np.zeros(r.shape, np.int8) if kinds is None else kinds, each, np.array(REFERRED) * weight
+
+
+def _update_bonus(i: int, terms: _Terms, fresh: NDArray[np.bool_], of_kind: Matrix) -> Matrix:
+    """The bonus of each candidate after pick ``i``. What belongs together with ``i`` gets none of that kind."""
+    fresh &= terms.documents != terms.documents[:, [i]]
+    kinds = terms.kinds[i].astype(np.intp)
+    at = kinds, np.arange(len(kinds))
+    of_kind[at] = np.maximum(of_kind[at], terms.omega[kinds] * terms.r[i].astype(np.float64))
+    of_kind[~fresh] = 0.0
+    highest: Matrix = of_kind.max(axis=0)
+    return highest
 
 
 def _referred_by(terms: _Terms, picks: list[int]) -> NDArray[np.int64]:
@@ -299,6 +324,9 @@ def _referred_by(terms: _Terms, picks: list[int]) -> NDArray[np.int64]:
     row = np.append(terms.shown, picks)
     # (texts, picks): whether the text is earlier than the pick
     earlier = np.tri(len(picks), len(row), shown - 1, np.bool_).T
-    strength = terms.r[row][:, picks] * earlier
-    is_new = ~((documents[row, None] == documents[picks]) & earlier).any(axis=0)
-    return np.where(is_new & strength.any(axis=0), row[strength.argmax(axis=0)], -1)
+    # (kinds, picks): whether no earlier text belongs together with the pick
+    is_new = ~((documents[:, row, None] == documents[:, None, picks]) & earlier).any(axis=1)
+    kinds = terms.kinds[row][:, picks].astype(np.intp)
+    counts = earlier & is_new[kinds, np.arange(len(picks))]
+    bonus = terms.omega[kinds] * terms.r[row][:, picks].astype(np.float64) * counts
+    return np.where(bonus.any(axis=0), row[bonus.argmax(axis=0)], -1)

@@ -1,4 +1,4 @@
-"""Which candidates refer to each other: by their titles, by the names with which their texts begin, or by links.
+"""Which candidates refer to each other: by their names, by links, or by numbers and codes.
 
 A question of two steps needs two texts, and the second one does not resemble the question. Often the first
 one refers to it.
@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_identifiers
+from .._validation import as_identifiers, as_names, as_optional
 from ..candidates import REFERENCE_KINDS, References
 from ..errors import InvalidInputError
+from .citations import Cited, find_cited, number_sections
+from .identifiers import Identifier, check_identifiers, list_identifiers
 from .names import list_names
 from .titles import Key, as_key, clean_title, is_joining, is_proper, key_of_words
 from .words import Text, bare_word, check_strings
@@ -28,6 +30,7 @@ from .words import Text, bare_word, check_strings
 # Which letters of a word are capitals.
 Capitals = tuple[int, ...]
 
+_CITATION = REFERENCE_KINDS.index("citation")
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/?#]*)([^#]*)")
 
 
@@ -37,6 +40,8 @@ def find_references(
     *,
     links: Sequence[Iterable[Hashable] | None] | None = None,
     keys: Sequence[Iterable[Hashable]] | None = None,
+    identifiers: Sequence[str | Iterable[str] | None] | None = None,
+    sources: Sequence[Hashable | None] | None = None,
 ) -> References:
     """How clearly the text of each candidate refers to each other candidate; for :class:`Candidates`.
 
@@ -55,6 +60,12 @@ def find_references(
     name. Then it weighs log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1. The weight is 1 for a name
     that stands in one text, and 0 for a name that stands in all n' texts.
 
+    A text also refers to what it cites by a number ("Rule 4.5.1", "§ 12 Abs. 2", "第5条"), a code ("RFC 7231", "error
+    E1042"), a file (``utils/io.py``) or a symbol (``parse_header()``). A number means a text of the same source, unless
+    another document is named beside it ("Art. 6 GDPR"). By itself it is no citation: it needs its kind ("Rule"), or
+    three levels and a word such as "see". A citation that leads to m parts of a section leads to each by 1/m, and so
+    does one to m texts of the same number whose sources are not known.
+
     Parameters
     ----------
     texts : sequence of n str
@@ -69,13 +80,20 @@ def find_references(
         not searched for names. None: the text has no such list.
     keys : sequence of n iterables, optional
         What else links may call each candidate: its id, its URL.
+    identifiers : sequence of n str, iterables of str, or None, optional
+        The number or code of each candidate, or several: "4.5.1(2)", "Art. 6", "E1042", "src/io.py". If a row has none,
+        its identifier is the number or code with which its text begins ("4.5.1 A person must"), or what its code
+        defines.
+    sources : sequence of n hashables or None, optional
+        The document that each candidate is a part of. Missing values are not known.
 
     Returns
     -------
     References
         ``strength``, float32, shape (n, n), in [0, 1]: row i says how clearly text i refers to each candidate. The
-        diagonal is 0. ``documents``, int64, shape (n,): candidates with the same name have the same number. ``kinds``,
-        int8, shape (n, n): the indices of ``REFERENCE_KINDS``.
+        diagonal is 0. ``documents``, int64, shape (m, n) for the m kinds of references: candidates with the same name,
+        or for citations of the same section, have the same number. ``kinds``, int8, shape (n, n): the indices of
+        ``REFERENCE_KINDS``.
 
     Raises
     ------
@@ -97,10 +115,13 @@ def find_references(
     check_strings(texts, "texts")
     if titles is not None:
         check_strings(titles, "titles", (str, NoneType))
-    for what, column in (("titles", titles), ("links", links), ("keys", keys)):
+    columns = {"titles": titles, "links": links, "keys": keys, "identifiers": identifiers, "sources": sources}
+    for what, column in columns.items():
         if column is not None and len(column) != len(texts):
             raise InvalidInputError(f"{what} must have {len(texts)} rows, one for each candidate, got {len(column)}")
-    return find_split_references(list(map(Text, texts)), list_names(titles, texts), titles, links, keys)
+    called = list_identifiers(None if identifiers is None else check_identifiers(identifiers), texts)
+    known = None if sources is None else as_optional(as_names(sources, len(texts), "sources"))
+    return find_split_references(list(map(Text, texts)), list_names(titles, texts), titles, links, keys, called, known)
 
 
 def find_split_references(
@@ -109,8 +130,13 @@ def find_split_references(
     titles: Sequence[str | None] | None,
     links: Sequence[Iterable[Hashable] | None] | None,
     keys: Sequence[Iterable[Hashable]] | None,
+    identifiers: Sequence[Sequence[Identifier]] = (),
+    sources: Sequence[Hashable | None] | None = None,
 ) -> References:
-    """:func:`find_references` for texts that are split, and named by :func:`list_names`; the arrays are read-only."""
+    """:func:`find_references` for texts that are split, and named by :func:`list_names`; the arrays are read-only.
+
+    ``identifiers`` are those of :func:`list_identifiers`; by default no citations are read.
+    """
     n = len(texts)
     name_keys = [list(map(key_of_words, forms)) for forms in names]
     documents: dict[Key, list[int]] = defaultdict(list)
@@ -145,10 +171,38 @@ def find_split_references(
     strength *= weigh(strength.sum(axis=0), others).astype(np.float32)
     numbers: dict[Hashable, int] = {}
     document_of = [numbers.setdefault(key or row, len(numbers)) for row, (key, *_) in enumerate(name_keys)]
-    references = References(strength, np.array(document_of, np.int64), kinds)
-    for array in (references.strength, references.documents, kinds):
+    documents_of = np.tile(np.array(document_of, np.int64), (len(REFERENCE_KINDS), 1))
+    if any(identifiers):
+        known = [None] * n if sources is None else list(sources)
+        own_titles = [title or "" for title in titles or [None] * n]
+        if None in known:
+            # Texts that share a title are parts of one document.
+            shared = {title for title, number in Counter(own_titles).items() if title and number > 1}
+            known = [
+                title if source is None and title in shared else source
+                for source, title in zip(known, own_titles, strict=True)
+            ]
+        _add_citations(strength, kinds, find_cited(texts, identifiers, known, own_titles, linked))
+        documents_of[_CITATION] = number_sections(identifiers, known)
+    references = References(strength, documents_of, kinds)
+    for array in (strength, documents_of, kinds):
         array.flags.writeable = False
     return references
+
+
+def _add_citations(strength: NDArray[np.float32], kinds: NDArray[np.int8], cited: Iterable[Cited]) -> None:
+    """Write the citations into the matrices, where they lead more clearly than names do."""
+    clearest: dict[tuple[int, int], float] = {}
+    for row, targets, clearness in cited:
+        for target in targets:
+            if target != row and clearness > clearest.get((row, target), 0.0):
+                clearest[row, target] = clearness
+    if clearest:
+        rows, targets_of = np.array([*clearest], np.int64).T
+        values = np.array([*clearest.values()], np.float32)
+        clearer = values > strength[rows, targets_of]
+        at = rows[clearer], targets_of[clearer]
+        strength[at], kinds[at] = values[clearer], _CITATION
 
 
 def weigh(m: NDArray[Any], others: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..candidates import REFERENCE_KINDS, Parts, References
+from .identifiers import Identifier, list_identifiers
 from .names import list_names
 from .references import find_split_references
 from .titles import as_key, is_proper
@@ -14,11 +15,12 @@ from .words import Text, match_split_words
 
 
 class NameCounts(NamedTuple):
-    """How many candidates have a name, are named by another one, and are linked to."""
+    """How many candidates have a name, are named by another one, are linked to, and are cited by number or code."""
 
     with_name: int
     named: int
     linked: int
+    cited: int
 
 
 class Texts:
@@ -37,12 +39,15 @@ class Texts:
         bodies: Sequence[str] | None = None,
         links: Sequence[Iterable[Hashable] | None] | None = None,
         keys: Sequence[Iterable[Hashable]] | None = None,
+        identifiers: Sequence[Iterable[str]] | None = None,
+        sources: Sequence[Hashable | None] | None = None,
         refer: bool = True,
     ) -> None:
         self.bodies = texts if bodies is None else bodies
         self._texts = list(map(Text, texts))
         self._bodies = self._texts if bodies is None else list(map(Text, bodies))
-        self._columns: dict[str, Any] = {"titles": titles, "links": links, "keys": keys}
+        self._columns: dict[str, Any] = {"titles": titles, "links": links, "keys": keys, "sources": sources}
+        self._identifiers = identifiers
         self._refer = refer
         self._matches: dict[tuple[str, ...], Parts] = {}
         self._taken: dict[tuple[int, ...], Texts] = {}
@@ -59,6 +64,11 @@ class Texts:
         """The full name of each text, which may be empty, and its short forms."""
         return list_names(self._columns["titles"], self.bodies)
 
+    @cached_property
+    def identifiers(self) -> list[list[Identifier]]:
+        """What each text is called by number or code."""
+        return list_identifiers(self._identifiers, self.bodies)
+
     def find_title(self, row: int) -> str:
         """The title of a text as it is, or else its name; empty if it has none."""
         titles = self._columns["titles"]
@@ -69,7 +79,7 @@ class Texts:
         """Which texts refer to which others; None if they are not to be read, or if there is no text."""
         if not self._refer or not any(self.bodies):
             return None
-        return find_split_references(self._bodies, self.names, **self._columns)
+        return find_split_references(self._bodies, self.names, identifiers=self.identifiers, **self._columns)
 
     @cached_property
     def name_counts(self) -> NameCounts | None:
@@ -95,5 +105,6 @@ class Texts:
             if self._refer:
                 # What a site puts around its titles is seen best among all of them.
                 taken.names = [self.names[row] for row in key]
+                taken.identifiers = [self.identifiers[row] for row in key]
             self._taken[key] = taken
         return self._taken[key]

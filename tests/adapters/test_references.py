@@ -174,6 +174,76 @@ def test_names_and_links(
     assert kinds == {"doc-0": None, "doc-1": None, f"doc-{third}": kind}
 
 
+CITING = f"{START}: subject to Rule 4.5.1(2) and error E1042."
+
+
+@OVER_READERS
+@pytest.mark.parametrize(
+    ("first", "last", "settings", "third"),
+    [
+        *(
+            ({"source": "a.pdf"}, {"source": "a.pdf", **last}, {"source": "source"}, LAST)
+            for last in (
+                {"section": "4.5.1"},
+                {"section": "4.5.1.(2)"},
+                {"rule": "4.5.1"},
+                {"clause": "4.5.1(2)(a)"},
+                {"code": "E1042"},
+            )
+        ),
+        # Where the metadata say none, the text begins with it. The number of each row is in its metadata.
+        *(
+            (
+                {"source": "a.pdf"},
+                {"source": "a.pdf", "text": text},
+                {"source": "source", "identifier": lambda item: None},
+                LAST,
+            )
+            for text in ("4.5.1 A person must keep records.", "E1042: no space left")
+        ),
+        # Without a source of any text, and with another one.
+        ({}, {"section": "4.5.1"}, {"source": lambda item: None}, LAST),
+        ({"source": "a.pdf"}, {"source": "b.pdf", "section": "4.5.1"}, {"source": "source"}, 2),
+        ({"source": "a.pdf"}, {"source": "b.pdf", "section": "E1042"}, {"source": "source"}, LAST),
+        (
+            {"source": "a.pdf", "text": f"{CITING} Rule 4.5.1 of AML"},
+            {"source": "AML.pdf", "section": "4.5.1"},
+            {},
+            LAST,
+        ),
+        # Another key, a function, values by id, and a number that another one begins with.
+        ({}, {"code_of": "E1042"}, {"identifier": "code_of"}, LAST),
+        ({}, {"code_of": "E1042"}, {"identifier": lambda item: [metadata(item).get("code_of"), None]}, LAST),
+        ({}, {}, {"identifier": {"doc-19": "E1042"}}, LAST),
+        ({}, {"section": "E104"}, {}, 2),
+        ({"source": "a.pdf"}, {"source": "a.pdf", "section": "4.5.10"}, {"source": "source"}, 2),
+        ({}, {"section": "E1042"}, {"reference_weight": 0}, 2),
+    ],
+    ids=name_of,
+)
+def test_citations(
+    subject: Subject, first: dict[str, Any], last: dict[str, Any], settings: dict[str, Any], third: int
+) -> None:
+    told: list[Any] = []
+    rows = replaced(replaced(story(), 0, **{"text": CITING, **first}), LAST, **{"title": None, **last})
+    picked = found(subject, rows, told, **settings)
+    assert {*picked} == {0, 1, third}
+    if "reference_weight" not in settings:
+        kinds = dict(zip(told[0]["ids"], told[0]["reference_kinds"], strict=True))
+        assert kinds[f"doc-{third}"] == (None if third == 2 else "citation")
+        assert told[0]["cited"] == (third == LAST)
+
+
+@OVER_READERS
+def test_a_section_that_is_a_float_is_warned_of_and_a_wrong_identifier_is_refused(subject: Subject) -> None:
+    with pytest.warns(SetSelectWarning, match=r"item 19 .*doc-19.* 3\.1.*3\.10"):
+        found(subject, replaced(story(), LAST, section=3.1))
+    # A column of integers with missing values becomes one of floats.
+    found(subject, replaced(replaced(story(), LAST, section=3.0), 5, section=float("nan")))
+    with pytest.raises(InvalidInputError, match=r"identifier of item 0 .*doc-0.*True"):
+        found(subject, replaced(story(), 0, name=True), identifier="name")
+
+
 @OVER_READERS
 def test_a_key_that_no_candidate_has_is_warned_of_and_a_wrong_link_is_refused(subject: Subject) -> None:
     for name in ("title", "links"):

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import ArrayLike, NDArray
 
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, NothingLeftError, Parts, Selection, TopK
-from shared_core.candidates import References
+from shared_core.candidates import REFERENCE_KINDS, References
 from shared_core.selectors.coverage import COVERED, REFERRED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 from tests import oracles
@@ -171,7 +171,11 @@ def parts_of(vectors: ArrayLike) -> dict[str, Any]:
     places = quality_of(vectors)
     # A candidate names few others, and itself. Some candidates have one name.
     named = np.round(np.clip(8 * np.cos(np.add.outer(31 * places, 17 * places)) - 6, 0, 1), 2)
-    references = References(np.float32(named), np.floor(20 * places).astype(np.int64))
+    # References of each kind. Each kind has other candidates that belong together.
+    kinds = np.arange(len(REFERENCE_KINDS))
+    documents = np.floor(np.multiply.outer(20 + 7 * kinds, places)).astype(np.int64)
+    of_kind = np.floor(1000 * np.abs(np.subtract.outer(places, 2 * places))).astype(np.int64) % len(kinds)
+    references = References(np.float32(named), documents, of_kind)
     words = Parts(covered, np.array([0.7, 1.9, 0.0, 1.2, 0.4]))
     return {"words": words, "cover": labels, "references": references}
 
@@ -277,7 +281,7 @@ COVERAGE = Pair("Coverage", Coverage(), _coverage)
 COVERAGE_PARTS = Pair(
     "Coverage of words, values and names",
     Coverage(word_weight=0.5, cover_weight=0.2, reference_weight=0.5),
-    functools.partial(_coverage, word_weight=0.5, cover_weight=0.2, bridge=0.5 * REFERRED),
+    functools.partial(_coverage, word_weight=0.5, cover_weight=0.2, bridge=0.5 * REFERRED[0]),
     with_parts=True,
 )
 

@@ -73,10 +73,11 @@ SELECT = Interface(
     lambda **given: select(QUERY, VECTORS, 2, **given),
     {
         **WEIGHTS, **WORDS, "relevance_scale": "rank", "relevance": NUMBERS, "quality": NUMBERS, "cover": TEXTS,
-        "references": np.eye(11), "titles": TEXTS, "costs": NUMBERS, "budget": 99, "sources": TEXTS,
+        "references": np.eye(11), "titles": TEXTS, "identifiers": TEXTS,
+        "costs": NUMBERS, "budget": 99, "sources": TEXTS,
         "max_per_source": 9, "prefer": NUMBERS, "drop_near_duplicates": 0.9, "min_k": 3, "min_gain": 0.5,
     },
-    {"question": WORDS, "texts": WORDS, "titles": WORDS},
+    {"question": WORDS, "texts": WORDS, "titles": WORDS, "identifiers": WORDS},
 )  # fmt: skip
 MANY = Interface(
     lambda **given: select_many([QUERY], VECTORS, 2, **given),
@@ -95,7 +96,8 @@ TABLE = Interface(
 SETTINGS = {
     **WEIGHTS, "relevance_scale": "rank", "relevance": "number", "quality": "number", "cover": "topic",
     "costs": "number", "prefer": "number", "drop_near_duplicates": 0.9, "drop_duplicates": True, "min_k": 3,
-    "min_gain": 0.5, "title": "topic", "links": "topic", "follow": True, "perspective": str.upper,
+    "min_gain": 0.5, "title": "topic", "identifier": "topic", "links": "topic",
+    "follow": True, "perspective": str.upper,
     "perspective_vector": "difference", "direction": "emphasize", "corpus": True, "extra_k": 20, "keyword_search": True,
 }  # fmt: skip
 ADAPTERS = [Interface(make_adapter(place), SETTINGS, silent=("costs",)) for place in (0, 1)]

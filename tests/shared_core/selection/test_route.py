@@ -77,7 +77,8 @@ def of_rows(column: Any, rows: Sequence[int]) -> Any:
         return Parts(column.covered[rows], column.weights)
     if isinstance(column, References):
         assert column.kinds is not None
-        return References(*(array[np.ix_(rows, rows)] if array.ndim > 1 else array[rows] for array in column))  # type: ignore[union-attr]
+        among = np.ix_(rows, rows)
+        return References(column.strength[among], column.documents[..., rows], column.kinds[among])
     if isinstance(column, np.ndarray) and column.ndim == 2:
         return column[np.ix_(rows, rows)]
     return [column[row] for row in rows] if isinstance(column, list) else column

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, Coverage, InvalidParameterError, Parts, Selection, select
-from shared_core.candidates import References
+from shared_core.candidates import REFERENCE_KINDS, References
 from shared_core.selectors.coverage import COVERED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import DEFAULT_RIDGE
 from tests import oracles
@@ -270,9 +270,10 @@ def test_a_query_that_nothing_answers_takes_no_more_than_its_place() -> None:
 
 
 def random_references(rng: np.random.Generator, n: int) -> References:
-    """Candidates of which some share a name."""
+    """Candidates of which some share a name or a section, with references of every kind."""
     named = np.round(rng.random((n, n)) * (rng.random((n, n)) < 0.3), 2)
-    return References(np.float32(named), rng.integers(0, n, size=n))
+    kinds = rng.integers(0, len(REFERENCE_KINDS), size=(n, n))
+    return References(np.float32(named), rng.integers(0, n, size=(len(REFERENCE_KINDS), n)), kinds)
 
 
 def test_a_candidate_that_an_earlier_text_names_is_preferred_and_says_by_which() -> None:

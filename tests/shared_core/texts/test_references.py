@@ -243,7 +243,7 @@ def test_parts_of_one_document_do_not_name_each_other() -> None:
     references = refer(texts, ["Ann Lee", "ANN LEE (director)", "Perth", "Rome", None])
     assert np.argwhere(references).tolist() == [[2, 0], [2, 1]]
     assert references[2, 0] == references[2, 1] == 1
-    numbers = find_references(texts, ["Ann Lee", "ANN LEE (director)", "Perth", None, None]).documents
+    numbers = find_references(texts, ["Ann Lee", "ANN LEE (director)", "Perth", None, None]).documents[0]
     assert numbers[0] == numbers[1]
     assert len(set(numbers.tolist())) == 4
 

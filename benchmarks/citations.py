@@ -1,0 +1,158 @@
+"""Citations by number: questions that need a passage of a rule book and the passage that it cites ("Rule 4.5.1").
+
+The default selects from the 50 nearest of all 12,988 passages of 40 rule books, with and without citations. The cost is
+the time of the processor that 50 texts take until their words and references are known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.common import Block, facts, holds, parser, publish, records, require, table, with_interval
+from benchmarks.models import MINILM, embed
+from benchmarks.regimes_tasks import SEED
+from shared_core import Candidates, Coverage, References, TopK, find_references, match_words
+from shared_core.selectors import coverage
+from shared_core.texts import Texts
+
+PAGE = "citations.md"
+FILES = ("obliqa/docs.jsonl", "obliqa_crossref/queries.jsonl")
+KS = (5, 10)
+FETCH_K = 50
+# What is asked of the other half, in points above the default without citations.
+ASKED = (8, 4)
+WEIGHTS = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0)
+SIMILARITY, WITHOUT, WITH = "similarity", "default without citations", "default"
+# The corpora of which 50 texts are read, and how often.
+READ, TURNS = ("obliqa", "anthropic_docs", "anthropic_code", "privacy_qa", "chunking"), 30
+
+
+class Question(NamedTuple):
+    """A question with its candidates, and the rows among them of the passages that it needs; None: one is missing."""
+
+    candidates: Candidates
+    references: References
+    without: References
+    gold: frozenset[int] | None
+
+    def is_complete(self, method: str) -> list[float]:
+        """For each k whether the picks have all passages."""
+        if self.gold is None:
+            return [0.0] * len(KS)
+        selector = TopK() if method == SIMILARITY else Coverage()
+        references = None if method == SIMILARITY else self.references if method == WITH else self.without
+        candidates = self.candidates if references is None else self.candidates.with_checked(references=references)
+        return [100.0 * (self.gold <= {*selector.select(candidates, k).indices.tolist()}) for k in KS]
+
+
+def is_development(text: str) -> bool:
+    """Whether a question chooses. All of them are in the half of regimes_tasks.is_development that does."""
+    return hashlib.sha256(text.encode()).digest()[1] % 2 == 0
+
+
+def read_questions() -> tuple[list[Question], np.ndarray]:
+    """The questions, and for each whether it chooses."""
+    documents, asked = records(FILES[0]), records(FILES[1])
+    vectors = embed([one["text"] for one in documents], MINILM)
+    queries = embed([one["text"] for one in asked], MINILM, query=True)
+    questions = []
+    for question, query in zip(asked, queries, strict=True):
+        rows = np.argsort(-(vectors @ query), kind="stable")[:FETCH_K].tolist()
+        near = [documents[row] for row in rows]
+        texts = [one["text"] for one in near]
+        place = {one["id"]: number for number, one in enumerate(near)}
+        gold = frozenset(place[name] for name in question["gold"] if name in place)
+        called = {"identifiers": [one["section"] for one in near], "sources": [one["source"] for one in near]}
+        without = Texts(texts)
+        without.__dict__["identifiers"] = []
+        assert without.references is not None
+        questions.append(
+            Question(
+                Candidates(query, vectors[rows], words=match_words(question["text"], texts)),
+                find_references(texts, **called),
+                without.references,
+                gold if len(gold) == len(question["gold"]) else None,
+            )
+        )
+    return questions, np.array([is_development(one["text"]) for one in asked])
+
+
+def measure(questions: list[Question], method: str) -> np.ndarray:
+    """(questions, KS)"""
+    return np.array([question.is_complete(method) for question in questions])
+
+
+def both(values: np.ndarray) -> str:
+    return " / ".join(f"{mean:.1f}" for mean in values.mean(axis=0))
+
+
+def cost_table() -> str:
+    rows = []
+    for name in READ:
+        documents = records(f"{name}/docs.jsonl")
+        some = [documents[i] for i in np.random.default_rng(SEED).choice(len(documents), 50, replace=False)]
+        texts = [one["text"] for one in some]
+        called = [(one["section"],) if "section" in one else () for one in some]
+        columns: dict[str, Any] = {"identifiers": called, "sources": [one.get("source") for one in some]}
+        took: dict[bool, list[float]] = {False: [], True: []}
+        for _ in range(TURNS):
+            for reads in took:
+                split = Texts(texts, **(columns if reads else {}))
+                if not reads:
+                    split.__dict__["identifiers"] = []
+                start = time.process_time()
+                split.match_words("What must a person do when the rule is not met?")
+                _ = split.references
+                took[reads].append(1000 * (time.process_time() - start))
+        off, on = min(took[False]), min(took[True])
+        rows.append([name, f"{off:.1f}", f"{on:.1f}", f"{100 * (on / off - 1):+.0f} %"])
+    return table(["milliseconds for 50 texts", "without identifiers", "with identifiers", "more"], rows)
+
+
+def blocks() -> Iterator[Block]:
+    questions, development = read_questions()
+    found = {method: measure(questions, method) for method in (SIMILARITY, WITHOUT, WITH)}
+    yield facts(FILES, ["numpy", "sentence-transformers", "torch"], SEED)
+    rows = [
+        [method, both(values), both(values[development]), both(values[~development])]
+        for method, values in found.items()
+    ]
+    counts = [
+        f"{name}, {number}"
+        for name, number in (("choosing half", development.sum()), ("other half", (~development).sum()))
+    ]
+    yield table(["everything found among 5 / 10 texts, percent", f"all {len(questions)}", *counts], rows)
+    gains = (found[WITH] - found[WITHOUT])[~development]
+    verdicts = [
+        f"- {holds(gains[:, place].mean() >= asked)}: k = {k}, at least +{asked}. "
+        f"Found: {with_interval(gains[:, place], 1)}."
+        for place, (k, asked) in enumerate(zip(KS, ASKED, strict=True))
+    ]
+    yield ". Found: ", "\n".join(verdicts) + "\n"
+    weighed = []
+    for weight in WEIGHTS:
+        with mock.patch.object(coverage, "REFERRED", (*coverage.REFERRED[:2], weight)):
+            half = [one for one, chooses in zip(questions, development, strict=True) if chooses]
+            weighed.append([f"{weight:g}", both(measure(half, WITH))])
+    yield table(["weight of citations", "choosing half, everything found among 5 / 10"], weighed)
+    yield cost_table()
+
+
+def main() -> None:
+    options = parser(__doc__, PAGE).parse_args()
+    require(*FILES, *(f"{name}/docs.jsonl" for name in READ))
+    publish(PAGE, blocks(), options.write)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Which texts cite which others by number or code: "Rule 4.5.1", "§ 12(2)", "RFC 7231", ``parse_header()``."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Hashable, Iterator, Sequence
+from typing import NamedTuple
+
+from .identifiers import (
+    CODE,
+    FILE,
+    LETTERED,
+    NUMBER,
+    SYMBOL,
+    Citable,
+    Citation,
+    Identifier,
+    count_levels,
+    find_citations,
+)
+from .words import Text, split_words
+
+# Identifiers that mean the same in every document.
+_EVERYWHERE = (CODE, FILE, SYMBOL)
+# Words that name no document: a text about a contract calls it "the Agreement".
+_NO_NAMES = frozenset(
+    split_words("the of and act law rules rulebook agreement contract policy gesetz vertrag loi contrat")
+)
+
+# A document, and the levels of a number in it; or a kind of identifiers, and one of them.
+_Place = tuple[Hashable, tuple[str, ...]]
+
+
+class Cited(NamedTuple):
+    """The rows that a citation in the text at ``row`` leads to, and how clearly it leads to each."""
+
+    row: int
+    targets: list[int]
+    strength: float
+
+
+def find_cited(
+    texts: Sequence[Text],
+    identifiers: Sequence[Sequence[Identifier]],
+    sources: Sequence[Hashable | None],
+    titles: Sequence[str],
+    skipped: Container[int] = (),
+) -> Iterator[Cited]:
+    """What each text, those at the ``skipped`` rows aside, cites of the texts that have these identifiers.
+
+    A number means a text of the same source. Another document has to be named beside it, by words of its source or of
+    the title of one of its texts. The paragraphs of a section are its parts: if a citation leads to m parts, it leads
+    to each by 1/m, and so does one to a file in m pieces. If the sources are not known, the m texts of one number may
+    belong to m documents: again 1/m.
+    """
+    if not any(identifiers):
+        return
+    bearers = _Bearers(identifiers, sources, titles)
+    for row, text in enumerate(texts):
+        if row not in skipped:
+            for citation in find_citations(text.text, bearers.citable):
+                for targets, strength in bearers.find(citation, row):
+                    yield Cited(row, targets, strength)
+
+
+class _Bearers:
+    """The rows of texts by their identifiers."""
+
+    def __init__(
+        self,
+        identifiers: Sequence[Sequence[Identifier]],
+        sources: Sequence[Hashable | None],
+        titles: Sequence[str],
+    ) -> None:
+        self.sources = sources
+        families = {family for called in identifiers for family, _ in called}
+        numbers = [(family, path) for called in identifiers for family, path in called if family not in _EVERYWHERE]
+        letters = any(family in LETTERED or not path[0][0].isdigit() for family, path in numbers)
+        symbols = frozenset(path[0] for called in identifiers for family, path in called if family == SYMBOL)
+        self.citable = Citable(bool(numbers), letters, CODE in families, FILE in families, symbols)
+        # The rows and kinds of identifiers with these levels, and of those that have further levels.
+        self.exact: dict[_Place, list[tuple[int, str]]] = defaultdict(list)
+        self.parts: dict[_Place, list[tuple[int, str]]] = defaultdict(list)
+        for row, called in enumerate(identifiers):
+            for family, path in called:
+                document = family if family in _EVERYWHERE else sources[row]
+                self.exact[document, path].append((row, family))
+                # A file is called by the end of its path, and a number is a part of what it begins with.
+                for place in range(1, len(path)):
+                    self.parts[document, path[place:] if family == FILE else path[:place]].append((row, family))
+        self._documents = {
+            (source, title): {*split_words(str(source)), *split_words(title)}
+            for source, title in dict.fromkeys(zip(sources, titles, strict=True))
+        }
+        self._by_name: dict[str, list[Hashable]] = {}
+
+    def find(self, citation: Citation, row: int) -> Iterator[tuple[list[int], float]]:
+        """The rows that a citation in the text at this row leads to, and how clearly."""
+        family, path, name = citation
+        if family in _EVERYWHERE:
+            if found := self._find_everywhere(family, path):
+                yield found, 1 / len(found) if family == FILE else 1.0
+            return
+        for source in self._find_documents(name) if name else [self.sources[row]]:
+            whole = path
+            # A paragraph that has no text of its own is in the text of its section.
+            while not (exact := self._agreeing(self.exact, source, family, whole)) and whole[-1][0] == "(":
+                whole = whole[:-1]
+            if exact:
+                yield exact, 1.0 if source is not None else 1 / len(exact)
+            parts = [part for part in self._agreeing(self.parts, source, family, path) if part != row]
+            if parts:
+                yield parts, 1 / len(parts)
+
+    def _find_everywhere(self, family: str, path: tuple[str, ...]) -> list[int]:
+        found = self.exact.get((family, path), []) + (self.parts.get((family, path), []) if family == FILE else [])
+        while not found and family == FILE and len(path) > 1:
+            path = path[1:]
+            found = self.exact.get((family, path), [])
+        return [row for row, _ in found]
+
+    def _agreeing(
+        self, index: dict[_Place, list[tuple[int, str]]], source: Hashable, family: str, path: tuple[str, ...]
+    ) -> list[int]:
+        """The rows in the index whose kind is not another one. Numbers of several levels are those of one sequence."""
+        return [
+            row
+            for row, other in index.get((source, path), ())
+            if other in (family, NUMBER)
+            or family == NUMBER
+            or (count_levels(path) > 1 and "annex" not in (other, family))
+        ]
+
+    def _find_documents(self, name: str) -> list[Hashable]:
+        """The sources that have the words of a name in them, or in the title of one of their texts."""
+        if name not in self._by_name:
+            words = {word for word in split_words(name) if word not in _NO_NAMES}
+            found = (source for (source, _), own in self._documents.items() if words and words <= own)
+            self._by_name[name] = list(dict.fromkeys(found))
+        return self._by_name[name]
+
+
+def number_sections(identifiers: Sequence[Sequence[Identifier]], sources: Sequence[Hashable | None]) -> list[int]:
+    """The same number for texts that belong to one section of one document, or that have one code; else different ones.
+
+    >>> from .identifiers import parse_identifier
+    >>> number_sections([*map(parse_identifier, ["4.5.1(1)", "4.5.1(2)", "4.5.2", "E10", ""])], [None] * 5)
+    [0, 0, 1, 2, 3]
+    """
+    numbers: dict[Hashable, int] = {}
+    sections: list[int] = []
+    for row, called in enumerate(identifiers):
+        place: Hashable = row
+        if called:
+            family, path = called[0]
+            section = path if family in _EVERYWHERE else path[: count_levels(path)]
+            place = (family if family in _EVERYWHERE else "", sources[row], section)
+        sections.append(numbers.setdefault(place, len(numbers)))
+    return sections

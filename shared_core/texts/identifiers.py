@@ -1,0 +1,599 @@
+"""What a text is called by number or code, and which identifiers it cites: "4.5.1", "§ 12(2)", "E1042", ``io.py``.
+
+An identifier is a number of a document ("Rule 4.5.1", local to its document), a code ("RFC 7231"), a file or a symbol
+of code. A number by itself is no citation: it needs its kind ("Rule", "§", "Kapitel") or a word such as "see".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
+
+from .._validation import as_optional, quoted
+from ..errors import InvalidInputError
+from .words import check_strings, normalise
+
+# Families of identifiers that are not numbers of a document.
+CODE, FILE, SYMBOL = "code", "file", "symbol"
+# A number whose kind is not known.
+NUMBER = ""
+# What is found at most in one range ("Sections 4 to 6") and in the beginning of a text.
+_LONGEST_RANGE = 100
+# How many characters stand between two numbers of one series, and how many levels a number has at most.
+_MOST_BETWEEN, _MOST_LEVELS = 12, 12
+_HEAD, _OPENING = 200, 40
+
+
+class Identifier(NamedTuple):
+    """What a text is called: the kind of the identifier, and its levels, outermost first.
+
+    The kind is "section", "article", "chapter", "annex", "paragraph", "" (a number of any kind), "code", "file" or
+    "symbol". The levels of "4.5.1(2)(b)" are "4", "5", "1", "(2", "(b".
+    """
+
+    family: str
+    path: tuple[str, ...]
+
+    def __str__(self) -> str:
+        text = "/".join(self.path)
+        if self.family not in (CODE, FILE, SYMBOL):
+            text = "".join(f"{level})" if level[0] == "(" else f".{level}" for level in self.path).lstrip(".")
+        return f"{self.family} {text}".strip()
+
+
+class Citation(NamedTuple):
+    """An identifier that a text cites, and the name of the document that stands beside it, as it is written."""
+
+    family: str
+    path: tuple[str, ...]
+    document: str = ""
+
+    def __str__(self) -> str:
+        return f"{Identifier(*self[:2])}{' of ' if self.document else ''}{self.document}"
+
+
+class Citable(NamedTuple):
+    """What is looked for in a text: which kinds of identifiers, numbers that begin with letters, and which symbols.
+
+    None stands for every symbol.
+    """
+
+    numbers: bool = True
+    letters: bool = True
+    codes: bool = True
+    files: bool = True
+    symbols: frozenset[str] | None = None
+
+
+EVERYTHING = Citable()
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# The kinds of numbers. The words of a language that also stand before other numbers ("number 5", "page 7") are none.
+# In "Section 4 and 12 others" a second number belongs to the first only if the word is a plural or used as one.
+_KINDS: dict[str, frozenset[str]] = {
+    "section": _words(
+        "section sections sec secs sect § §§ rule rules clause clauses cl regulation regulations reg regs "
+        "abschnitt abschnitte abschnitts abschnitten klausel klauseln règle règles clauses "
+        "sección secciones cláusula cláusulas regla reglas sezione sezioni clausola clausole regola regole "
+        "seção seções sectie paragraaf раздел раздела разделе разделы"
+    ),
+    "article": _words(
+        "article articles art arts artikel artikels artikeln artículo artículos articolo articoli artigo artigos "
+        "статья статьи статье статьей ст"
+    ),
+    "chapter": _words(
+        "chapter chapters chap chaps kapitel kapitels kapiteln chapitre chapitres capítulo capítulos capitolo capitoli "
+        "hoofdstuk part parts teil teile teils partie parties parte partes parti глава главы главе "
+        "titel título titolo titre"
+    ),
+    "annex": _words(
+        "annex annexes appendix appendices app apps schedule schedules sch exhibit exhibits anhang anhangs anlage "
+        "anlagen annexe anexo anexos allegato allegati bijlage приложение приложения приложении"
+    ),
+    # Most of these count the parts of one section, so only numbers with several levels are citations.
+    "paragraph": _words(
+        "paragraph paragraphs para paras item step ziffer ziffern ziff punkt punkte nr nummer point points paragraphe "
+        "paragraphes párrafo párrafos apartado apartados punto puntos punti paragrafo paragrafi пункт пункта пункте п"
+    ),
+}
+_FAMILY = {word: family for family, words in _KINDS.items() for word in words}
+_PLURAL = _words(
+    "sections secs §§ § rules clauses regulations regs abschnitte abschnitten klauseln règles secciones cláusulas "
+    "reglas sezioni clausole regole seções разделы articles art arts artikel artikeln artículos articoli artigos "
+    "статьи ст chapters chaps kapitel kapiteln chapitres capítulos capitoli parts teile parties partes annexes "
+    "appendices apps schedules exhibits anlagen anexos allegati paragraphs paras ziffern punkte points paragraphes "
+    "párrafos apartados puntos punti paragrafi"
+)
+# Words after which a number of three levels is a citation without its kind.
+_LEADING = _words(
+    "see under per cf pursuant siehe s gemäß gemäss nach laut vgl voir selon cf véase según ver vedi secondo conforme "
+    "zie volgens см согласно"
+)
+_LEADING_PAIRS = frozenset(
+    (("subject", "to"), ("pursuant", "to"), ("according", "to"), ("refer", "to"), ("accordance", "with"))
+)
+_NUMBER_SIGN = _words("no nr n number num nummer nos número numéro numero")
+# Before the number of an error or a ticket.
+_COUNTED = _words(
+    "error errors ticket tickets issue issues bug incident case code status fehler fehlercode fehlernummer störung "
+    "erreur código errore errorcode ошибка ошибки"
+)
+# Letters before digits that make an amount or a year.
+_NO_CODES = _words("FY CY HY EUR USD GBP CHF JPY CNY INR AUD CAD AED RMB")
+# Kinds that are counted by letters or Roman numbers too: "Annex B", "Part IV".
+LETTERED = ("chapter", "annex", "article")
+_ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
+_HAN = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
+_HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
+_CJK_KIND = {"条": "article", "條": "article", "章": "chapter", "編": "chapter", "编": "chapter", "部分": "chapter"}
+_CJK_KIND |= {"節": "section", "节": "section"}
+
+# Characters without a width, which PDFs leave before numbers.
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_BRACKETED = r"\([ ]?(?:\d{1,3}[a-z]?|[a-zA-Z]{1,2}|[ivx]{2,5})[ ]?\)"
+_LEVELS = rf"(?:\.[A-Z]?\d{{1,4}}[A-Za-z]?(?!\w)){{0,11}}(?:\.?{_BRACKETED}|[ ]{_BRACKETED}){{0,6}}"
+# A number with its levels: "4.5.1(2)", "12a", "A4.6.21", "IV", "B". What stands before it makes it a citation.
+# Its first character stands alone before the lookbehinds: sre finds it far faster than a place that they suit.
+# Its first character stands alone before the lookbehinds: sre finds it far faster than a place that they suit.
+_FIRST = r"(?<![\w,:/$€£¥+#~=^-]{0})(?<!\d\.{0})"
+_END = r"(?![%€$£°]|[.,:/]\d|[-–]?\d|\s?[%€°])"
+_DIGITS = rf"\d{{0,3}}[A-Za-z]?(?!\w){_LEVELS}"
+_NUMBER = re.compile(rf"(?P<number>[0-9]{_FIRST.format('[0-9]')}{_DIGITS}){_END}")
+_NUMBER_OR_LETTER = re.compile(
+    rf"(?P<number>[0-9A-Z]{_FIRST.format('[0-9A-Z]')}(?:(?<=\d){_DIGITS}|(?<=[A-Z])[A-Z]?\d{_DIGITS}"
+    rf"|(?<=[IVXLC])[IVXLC]{{0,5}}(?!\w)|(?<=[A-Z])(?!\w))){_END}"
+)
+# How many characters before a number are looked at.
+_BACK = 40
+# Further levels of the number before: "Abs. 1", "lit. f".
+_SUB = re.compile(
+    r"[ \u00a0]*,?[ \u00a0]*(?:(?:Abs|Absatz|Satz|Unterabs|lit|Buchst|Buchstabe|Nr|Nummer|Ziff|Ziffer|al|alinéa|apdo|"
+    r"apartado|letra|comma|co|lett|lettera|lid|onder|paragraphe?|para|point|ч|часть|п|пункт)\b\.?"
+    r"[ \u00a0]*)(?P<level>\d{1,3}[a-z]?|[a-z]{1,2})\)?(?!\w)"
+)
+# Further brackets after those of the number: "(1)(a) and (b)".
+_AND_BRACKET = re.compile(r"\s*(?:,|and|or|und|oder|et|ou|y|e|o)\s*\((?P<level>\d{1,3}|[a-z]{1,3})\)")
+_JOIN = re.compile(r"\s*(?:,|;|&|、|,?\s*\b(?:and|or|und|oder|sowie|et|ou|y|o|e|en|of|и)\b)\s*§*\s*\Z")
+_TO = re.compile(r"\s*(?:[-–—]|\b(?:to|through|bis|à|a|al|tot|по)\b)\s*§*\s*\Z")
+# The name of a document beside a number: after "of", or an abbreviation ("DSGVO").
+_WORD_OF_NAME = r"(?:[A-ZÄÖÜÉÀÈÁ][\w&’'.-]{0,40}\w|[A-Z])"
+_BESIDE = re.compile(
+    rf"[ \u00a0]*,?[ \u00a0](?:(?:(?:of|in|under|to|des|der|du|de|del|della|dell|do|da|van)[ \u00a0]+)"
+    rf"(?:(?:the|la|las|los|el|l|het|de)[ ’'])?"
+    rf"(?P<long>{_WORD_OF_NAME}(?:[ ](?:(?:of|and|the|on|for|des|der|de)[ ]){{0,2}}{_WORD_OF_NAME}){{0,7}})"
+    r"|(?P<short>(?=\w*[A-Z]\w*[A-Z])[A-ZÄÖÜ][\w-]{1,12}))(?!\w)"
+)
+_BEFORE_KIND = re.compile(r"(?:\A|[\s(])(?P<name>[A-Z]{2,8})\s*\Z")
+_NO_NAME = re.compile(
+    r"\A(?:Rule|Section|Article|Chapter|Part|Schedule|Annex|Appendix|Clause|Art|App|Abs|Regulation)s?\b"
+)
+_CJK = re.compile(
+    r"第\s*(?P<n>\d{1,4}|[〇零一二两三四五六七八九十百千]{1,9})\s*(?P<kind>条|條|章|節|节|編|编|部分|項|项|款|号|號)"
+)
+# They may stand apart from their number: "RFC 7231".
+_STANDARDS = _words(
+    "RFC ISO IEC ISO/IEC DIN EN PEP JEP IEEE NIST ITU ASTM ANSI JIS GB BIP EIP ERC KB IFRS IAS NFPA VDE GOST ГОСТ"
+)
+_CODE = re.compile(
+    r"[A-ZГ](?<![\w./-][A-ZГ])(?P<letters>(?<=[A-ZГ])[A-ZОСТ0-9]{0,9}(?:/[A-Z]{2,5})?)"
+    r"(?P<mark>[ \u00a0-]?)(?P<digits>\d{1,10}(?:-\d{1,8}){0,5})(?![\w%]|-\w|\.\d)"
+)
+_COUNTED_CODE = re.compile(r"[ #№](?P<n>0x[0-9A-Fa-f]{1,16}|\d{1,8})(?![\w%]|[.,:/]\d)")
+_SUFFIXES = (
+    "py pyi ipynb js jsx mjs ts tsx vue java kt scala go rs rb php c h cc cpp hpp cs swift m sql sh bash ps1 lua r jl "
+    "pl html css scss json yaml yml toml ini cfg conf xml md mdx rst txt proto tf gradle ex exs erl hs clj dart"
+)
+_SUFFIX = re.compile(rf"\.(?:{'|'.join(_SUFFIXES.split())})(?![\w/\\@-]|\.\w)")
+_OUTSIDE_OF_PATH = re.compile(r"[^\w.@/\\:-]+")
+_LONGEST_PATH, _LONGEST_NAME = 200, 80
+# What follows a name in a call: "parse_header(x)". In "person(s)" the brackets hold the end of a word.
+_END_OF_WORD = ("s)", "es)", "n)", "en)", "r)", "in)", "innen)")
+_NAME = re.compile(r"[^\W\d]\w{1,79}")
+_OUTSIDE_OF_NAME = re.compile(r"\W+")
+_QUOTED = re.compile(r"`(?P<name>[^\W\d][\w.:]{1,159})(?:\(\))?`")
+_WORDS_OF_CODE = _words(
+    "def class function fn func if for while switch return and or not in print len str int float list dict set super "
+    "catch sizeof typeof await assert range isinstance self"
+)
+_DEFINING = ("def ", "class ", "function ", "fn ", "func ", "interface ", "struct ", "enum ", "trait ")
+_DEFINITION = re.compile(
+    r"[ \t]*(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|inline|virtual)[ \t]+){0,4}"
+    r"(?:def|class|function|fn|func|interface|struct|enum|trait)[ \t]+(?:\([^()\n]{0,80}\)[ \t]*)?"
+    r"(?P<name>[^\W\d]\w{1,79})(?=[ \t]*(?:[(:{<\[;]|extends\b|implements\b))"
+)
+_LONGEST_INDENT = 120
+# What separates the number of a value from its title, and how such a number begins.
+_BEFORE_TITLE = re.compile(r"[\s:]+(?=[^\W\d])")
+_GLUED = re.compile(r"(?<=[A-Za-z]{3})(?=\d)")
+_FIRST_LEVEL = re.compile(r"[A-Za-z]{0,3}\d{1,4}[A-Za-z]?(?!\w)")
+_LEVEL = re.compile(r"([(]?)([^\W_]+)")
+# The beginning of a text: marks of Markdown, then its identifier.
+_MARKS = re.compile(r"[\s#*_>=\ufeff-]*")
+_FIRST_WORD = re.compile(r"(?P<word>[^\W\d_]*)")
+_OWN_NUMBER = re.compile(rf"(?P<number>\d{{1,4}}[A-Za-z]?(?!\w){_LEVELS})\.?[ \t\u00a0*_:–—-]+(?P<next>[^\W\d_]\S*)")
+_UNITS = _words("Million Millionen Milliarden Milliarde Billion Mio Mrd Euro Prozent Liter Meter Percent Dollar Uhr")
+
+
+def read_identifiers(text: str) -> list[Identifier]:
+    """What a text is called by the number or code with which it begins, or by what it defines, if it is code.
+
+    >>> [*map(str, read_identifiers("4.5.1 A Relevant Person must"))], [*map(str, read_identifiers("§ 12 Fristen"))]
+    (['4.5.1'], ['section 12'])
+    >>> [*map(str, read_identifiers("E1042: no space left"))], [*map(str, read_identifiers("class Foo:"))]
+    (['code E1042'], ['symbol Foo'])
+    """
+    head = text[_MARKS.match(text, 0, _HEAD).end() :][:_HEAD].partition("\n")[0]  # type: ignore[union-attr]
+    head = clean(head).lstrip()
+    first = head[:1]
+    if first.isdigit():
+        own = _OWN_NUMBER.match(head)
+        path = _split_number(own["number"]) if own is not None else ()
+        levels = count_levels(path)
+        is_heading = own is not None and (levels > 2 or (own["next"][0].isupper() and own["next"] not in _UNITS))
+        return [Identifier(NUMBER, path)] if levels > 1 and is_heading and not _is_date(path) else []
+    if first and (first in "§第" or _FIRST_WORD.match(head)["word"].casefold() in _FAMILY):  # type: ignore[index]
+        citation = next((citation for start, _, citation in _find_numbers(head) if start == 0), None)
+        return [Identifier(*citation[:2])] if citation is not None and not citation.document else []
+    code = _CODE.match(head) if first.isupper() else None
+    if code is not None and (path := _path_of_code(code)):
+        return [Identifier(CODE, path)]
+    return [Identifier(SYMBOL, (name,)) for name in _find_defined(text)]
+
+
+def _find_defined(text: str) -> list[str]:
+    """The names of the functions and classes that a text defines, each once."""
+    starts: set[int] = set()
+    for word in _DEFINING:
+        place = text.find(word)
+        while place >= 0:
+            starts.add(max(text.rfind("\n", max(place - _LONGEST_INDENT, 0), place) + 1, place - _LONGEST_INDENT))
+            place = text.find(word, place + len(word))
+    names = (match["name"] for start in sorted(starts) if (match := _DEFINITION.match(text, start)))
+    return [name for name in dict.fromkeys(names) if name not in _WORDS_OF_CODE]
+
+
+def check_identifiers(given: Sequence[Any]) -> list[tuple[str, ...]]:
+    """The identifiers that are given for each row, checked; none for a missing value."""
+    check_strings(given, "identifiers", (object,))
+    rows = []
+    for row, value in enumerate(as_optional(given)):
+        values = [value] if isinstance(value, str) else value
+        if not isinstance(values, Iterable | None):
+            raise InvalidInputError(f"identifiers: row {row} is {quoted(value)}; pass a string, or a list of strings")
+        rows.append(tuple(values or ()))
+        check_strings(rows[-1], f"identifiers: row {row}")
+    return rows
+
+
+def list_identifiers(given: Sequence[Iterable[str]] | None, texts: Sequence[str]) -> list[list[Identifier]]:
+    """What each text is called: what is given for it, or else what it begins with; see :func:`find_references`.
+
+    The file of a text comes last, and the text may have another identifier besides.
+    """
+    called: list[list[Identifier]] = []
+    for values, text in zip([()] * len(texts) if given is None else given, texts, strict=True):
+        parsed = dict.fromkeys(chain(*map(parse_identifier, values)))
+        files = [identifier for identifier in parsed if identifier.family == FILE]
+        others = [identifier for identifier in parsed if identifier.family != FILE]
+        called.append((others or read_identifiers(text)) + files)
+    return called
+
+
+@lru_cache(maxsize=2**14)
+def parse_identifier(value: str) -> tuple[Identifier, ...]:
+    """The identifiers in a value that a user or a loader gives a text: a number, a code, a path or a symbol.
+
+    >>> [*map(str, parse_identifier("4.5.1.(1)"))], [*map(str, parse_identifier("Art. 6"))]
+    (['4.5.1(1)'], ['article 6'])
+    >>> [*map(str, parse_identifier("src/io.py"))], [*map(str, parse_identifier("Part 8.92"))]
+    (['file src/io.py'], ['chapter 8.92', '92'])
+    """
+    text = clean(value[:_HEAD]).strip(" \t\n.:#*")
+    if not text:
+        return ()
+    if len(files := [*_find_files(text)]) == 1 and " " not in text:
+        return (Identifier(FILE, files[0]),)
+    code = _CODE.fullmatch(text)
+    if code is not None and (path := _path_of_code(code)):
+        return (Identifier(CODE, path),)
+    # "APP4.A4.6"
+    cited = [*_find_numbers(_GLUED.sub(" ", text))]
+    # "Part 6.Chapter 1.70(1)", "§ 12 BGB"
+    if whole := [one for _, end, one in cited if end >= len(text)] or [one for start, _, one in cited if not start]:
+        kind, path, _ = whole[-1]
+        inner = [Identifier(NUMBER, path[1:])] if kind in ("chapter", "annex") and len(path) > 1 else []
+        return (Identifier(kind, path), *inner)
+    # "4.5 Records", but not "3 ways"
+    number, *title = _BEFORE_TITLE.split(text, maxsplit=1)
+    if _FIRST_LEVEL.match(number) and ("." in number or not title):
+        return (Identifier(NUMBER, _split_value(number)),)
+    name = re.split("[.:]", text.removesuffix("()"))[-1] if text.endswith("()") else text
+    if _NAME.fullmatch(name) and (name != text or "_" in name or not (name.istitle() or name.islower())):
+        return (Identifier(SYMBOL, (name,)),)
+    return ()
+
+
+def find_citations(text: str, kinds: Citable = EVERYTHING) -> list[Citation]:
+    """The identifiers that a text cites, each once; only of some ``kinds``, which saves time.
+
+    >>> [*map(str, find_citations("Subject to Rules 4.5.1 and 4.5.2(1), see RFC 7231 and `utils/io.py`."))]
+    ['section 4.5.1', 'section 4.5.2(1)', 'code RFC7231', 'file utils/io.py']
+    >>> [*map(str, find_citations("Art. 6 Abs. 1 lit. f DSGVO, version 4.5.1 of 12.03.2024, 3.5 km"))]
+    ['article 6(1)(f) of DSGVO']
+    """
+    text = clean(text)
+    found: list[Citation] = []
+    if kinds.numbers:
+        found += [citation for _, _, citation in _find_numbers(text, letters=kinds.letters)]
+    if kinds.codes:
+        found += [Citation(CODE, path) for match in _CODE.finditer(text) if (path := _path_of_code(match))]
+        found += [Citation(CODE, (number,)) for number in _find_counted(text)]
+    if kinds.files:
+        found += [Citation(FILE, path) for path in _find_files(text)]
+    if kinds.symbols is None or kinds.symbols:
+        found += [Citation(SYMBOL, (name,)) for name in _find_symbols(text, kinds.symbols)]
+    return list(dict.fromkeys(found))
+
+
+def clean(text: str) -> str:
+    """The text without invisible characters, in one form of each character."""
+    return text if text.isascii() else normalise(_INVISIBLE.sub("", text))
+
+
+def _find_numbers(text: str, *, letters: bool = True) -> Iterator[tuple[int, int, Citation]]:
+    """The numbers of documents that a text cites, with the places where their series begins and ends."""
+    if "第" in text:
+        yield from _find_chinese(text)
+    series: _Series | None = None
+    for match in (_NUMBER_OR_LETTER if letters else _NUMBER).finditer(text):
+        start = match.start()
+        if series is not None:
+            if start < series.end:
+                continue
+            if series.goes_on(text, match):
+                continue
+            yield from series.read_citations(text)
+        series = _begin_series(text, match)
+    if series is not None:
+        yield from series.read_citations(text)
+
+
+class _Series:
+    """Numbers that share a kind: "Sections 4, 5(2) and 7 to 9"."""
+
+    def __init__(self, start: int, family: str, *, plural: bool, document: str | None = "") -> None:
+        # The document that is named before the series; None: none is named, since all words are in capitals.
+        self.start, self.family, self.plural, self.document = start, family, plural, document
+        self.paths: list[tuple[str, ...]] = []
+        self.end, self.has_digits = start, False
+
+    def add(self, text: str, match: re.Match[str]) -> None:
+        """Add a number, with the further levels that stand behind it."""
+        path, self.end = _split_number(match["number"], self.family), match.end("number")
+        self.has_digits = any(map(str.isdigit, match["number"]))
+        while (sub := _SUB.match(text, self.end)) and len(path) < _MOST_LEVELS:
+            path, self.end = (*path, f"({sub['level'].casefold()}"), sub.end()
+        self.paths.append(path)
+        while path[-1][0] == "(" and (bracket := _AND_BRACKET.match(text, self.end)):
+            self.paths.append((*path[:-1], f"({bracket['level'].casefold()}"))
+            self.end = bracket.end()
+
+    def goes_on(self, text: str, match: re.Match[str]) -> bool:
+        """Add the number, if it belongs to the series."""
+        start = match.start()
+        if start - self.end > _MOST_BETWEEN or not (self.plural or "." in match["number"]):
+            return False
+        between = text[self.end : start]
+        is_range = bool(_TO.match(between))
+        if not (is_range or _JOIN.match(between)):
+            return False
+        first = self.paths[-1]
+        # "Sections 4 and A to Z": a letter goes on a series of letters only.
+        if not any(map(str.isdigit, match["number"])) and self.has_digits:
+            return False
+        self.add(text, match)
+        if is_range:
+            self.paths[-1:-1] = _list_between(first, self.paths[-1])
+        return True
+
+    def read_citations(self, text: str) -> Iterator[tuple[int, int, Citation]]:
+        """Each number with its kind, and the document that is named beside the series."""
+        document = self.document or ""
+        beside = _BESIDE.match(text, self.end) if self.document == "" else None
+        if beside is not None:
+            document = _NO_NAME.split(beside["long"] or beside["short"], maxsplit=1)[0]
+        for path in self.paths:
+            if self.family != "paragraph" or count_levels(path) > 1:
+                yield self.start, self.end, Citation(self.family, path, document)
+
+
+def _begin_series(text: str, match: re.Match[str]) -> _Series | None:
+    """The series that a number begins; None if the words before it do not make it a citation."""
+    before = text[max(0, match.start() - _BACK) : match.start()]
+    word = _last_word(before)
+    if word in _NUMBER_SIGN:
+        # "Article No. 5"
+        kind = _last_word(before.rstrip(" .:°º")[: -len(word)])
+        word = kind if kind in _FAMILY else word
+    family, number = _FAMILY.get(word), match["number"]
+    if family is None:
+        return _lead_to(text, match, word, before)
+    written = before[before.casefold().rfind(word) :]
+    if not any(map(str.isdigit, number)) and (family not in LETTERED or not written[0].isupper()):
+        return None
+    start = match.start() - len(written)
+    named = _BEFORE_KIND.search(before[: -len(written)])
+    document = None if written.rstrip(" .:").isupper() else named["name"] if named else ""
+    series = _Series(start, family, plural=word in _PLURAL, document=document)
+    series.add(text, match)
+    return series
+
+
+def _lead_to(text: str, match: re.Match[str], word: str, before: str) -> _Series | None:
+    """The series of a number without a kind: it has three levels and stands behind a word such as "see"."""
+    number = match["number"]
+    if number.count(".") < 2 or not (word in _LEADING or tuple(before.casefold().split()[-2:]) in _LEADING_PAIRS):
+        return None
+    path = _split_number(number)
+    levels = count_levels(path)
+    # A version or an address of the internet has more such levels.
+    is_address = levels == 4 and any(len(level) > 2 for level in path)
+    if levels < 3 or _is_date(path) or "0" in path or is_address:
+        return None
+    series = _Series(match.start(), NUMBER, plural=True)
+    series.add(text, match)
+    return series
+
+
+def _list_between(first: tuple[str, ...], last: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The numbers between two that differ in their last level, as far as they are counted."""
+    low, high = first[-1].lstrip("("), last[-1].lstrip("(")
+    if len(first) != len(last) or first[:-1] != last[:-1] or not (low.isdecimal() and high.isdecimal()):
+        return []
+    mark = "(" if first[-1][0] == "(" else ""
+    numbers = range(int(low) + 1, int(high))
+    return [(*first[:-1], f"{mark}{number}") for number in numbers] if len(numbers) <= _LONGEST_RANGE else []
+
+
+def _find_chinese(text: str) -> Iterator[tuple[int, int, Citation]]:
+    """ "第5条第2項", "第三章": the number of an article or a chapter, with its paragraphs."""
+    path: tuple[str, ...] = ()
+    family, start, end = "", 0, -1
+    for match in _CJK.finditer(text):
+        kind, level = _CJK_KIND.get(match["kind"]), _read_han(match["n"])
+        if kind is None and match.start() == end and path:
+            path, end = (*path, f"({level}"), match.end()
+            continue
+        if path:
+            yield start, end, Citation(family, path)
+        path, family, start, end = (level,) if kind else (), kind or "", match.start(), match.end()
+    if path:
+        yield start, end, Citation(family, path)
+
+
+def _read_han(number: str) -> str:
+    """ "十二" as "12".
+
+    >>> [*map(_read_han, ["12", "十二", "二十", "一百零三", "五"])]
+    ['12', '12', '20', '103', '5']
+    """
+    if number.isdecimal():
+        return str(int(number))
+    total, digit = 0, 0
+    for c in number:
+        if c in _HAN_UNITS:
+            total, digit = total + (digit or 1) * _HAN_UNITS[c], 0
+        else:
+            digit = _HAN[c]
+    return str(total + digit)
+
+
+@lru_cache(maxsize=2**14)
+def _split_number(number: str, family: str = NUMBER) -> tuple[str, ...]:
+    """The levels of a number as it stands in a text: "4.5.1(2)" has "4", "5", "1" and "(2".
+
+    >>> _split_number("4.5.1 (2)(b)"), _split_number("IV", "chapter"), _split_number("C", "annex")
+    (('4', '5', '1', '(2', '(b'), ('4',), ('c',))
+    """
+    if family in ("chapter", "article") and (roman := _read_roman(number)):
+        return (roman,)
+    plain, *bracketed = number.replace(" ", "").casefold().replace(")", "").split("(")
+    return (*filter(None, plain.split(".")), *(f"({level}" for level in bracketed))
+
+
+def _split_value(value: str) -> tuple[str, ...]:
+    """The levels of a number in metadata. From a word on all levels are inner ones: "1.2.Guidance" has "(guidance"."""
+    path: list[str] = []
+    inner = False
+    for mark, level in _LEVEL.findall(value):
+        inner = inner or mark == "(" or (bool(path) and len(level) > 2 and level.isalpha())
+        path.append(f"({level.casefold()}" if inner and path else level.casefold())
+    return tuple(path[:_MOST_LEVELS])
+
+
+def _read_roman(number: str) -> str:
+    """ "XIV" as "14"; empty if it is no Roman number."""
+    digits = [_ROMAN.get(c, 0) for c in number.casefold()]
+    if not number.isupper() or 0 in digits:
+        return ""
+    return str(sum(-a if a < b else a for a, b in zip(digits, [*digits[1:], 0], strict=True)))
+
+
+def count_levels(path: tuple[str, ...]) -> int:
+    """How many levels stand before the brackets."""
+    return sum(level[0] != "(" for level in path)
+
+
+def _is_date(path: tuple[str, ...]) -> bool:
+    """Whether the levels of a number are those of a date: "12.03.2024"."""
+    return len(path) == 3 and (len(path[2]) == 4 or len(path[0]) == 4)
+
+
+def _path_of_code(match: re.Match[str]) -> tuple[str, ...]:
+    """A code without what may stand between its letters and digits; empty for an amount, a year or another number."""
+    letters, digits = match[0][: match.end("letters") - match.start()], match["digits"]
+    if letters in _STANDARDS:
+        return (f"{letters}{digits}",)
+    # "E1042" and "OPS-412", but neither "A4" nor "B 12".
+    if match["mark"] == "-":
+        is_code = len(letters) > 1
+    else:
+        code = letters + digits
+        letters = code.rstrip("0123456789-")
+        is_code = not match["mark"] and letters.isalpha() and "-" not in digits and len(code) - len(letters) > 2
+        digits = code[len(letters) :]
+    return (f"{letters}{digits}",) if is_code and letters not in _NO_CODES else ()
+
+
+def _find_counted(text: str) -> Iterator[str]:
+    """The numbers of errors and tickets."""
+    for match in _COUNTED_CODE.finditer(text):
+        before = text[max(0, match.start() - _BACK) : match.start()]
+        word = _last_word(before)
+        if word in _NUMBER_SIGN:
+            word = _last_word(before.rstrip(" .:")[: -len(word)])
+        if word in _COUNTED:
+            yield match["n"].upper()
+
+
+def _find_files(text: str) -> Iterator[tuple[str, ...]]:
+    """The paths of files, and the names of files, without addresses of the internet."""
+    for match in _SUFFIX.finditer(text):
+        path = _OUTSIDE_OF_PATH.split(text[max(0, match.start() - _LONGEST_PATH) : match.end()])[-1]
+        if "://" not in path and "@" not in path and path[0] != ".":
+            yield _path_of_file(path.rpartition(":")[2])
+
+
+def _find_symbols(text: str, known: frozenset[str] | None) -> Iterator[str]:
+    """The names of what is called, or stands between backticks; only those that are ``known``, if they are given."""
+    for piece, after in pairwise(text.split("(")):
+        name = _OUTSIDE_OF_NAME.split(piece[-_LONGEST_NAME:])[-1]
+        is_name = _NAME.fullmatch(name) if known is None else name in known
+        if is_name and not after.startswith(_END_OF_WORD) and name not in _WORDS_OF_CODE:
+            yield name
+    for match in _QUOTED.finditer(text) if "`" in text else ():
+        name = re.split("[.:]", match["name"])[-1]
+        if name and name not in _WORDS_OF_CODE and (known is None or name in known):
+            yield name
+
+
+def _last_word(text: str) -> str:
+    """The letters at the end of a text, case-folded, or the sign of a section; marks after them do not count."""
+    text = text.rstrip().rstrip(".:°º").rstrip()
+    if text.endswith("§"):
+        return "§§" if text.endswith("§§") else "§"
+    start = len(text)
+    while start and text[start - 1].isalpha():
+        start -= 1
+    return text[start:].casefold()
+
+
+def _path_of_file(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.replace("\\", "/").split("/") if part not in ("", ".", ".."))

@@ -27,7 +27,7 @@ from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
-from shared_core.retrieval.settings import Call, Fetching
+from shared_core.retrieval.settings import Call, Fetching, Joining
 from shared_core.retrieval.values import check_items
 from shared_core.retrieval.word_search import WordSearch
 
@@ -53,7 +53,7 @@ def _refuse_mmr_arguments(kwargs: dict[str, Any] | None) -> dict[str, Any] | Non
     return kwargs
 
 
-class RetrieverSettings(SelectionSettings, Fetching):
+class RetrieverSettings(SelectionSettings, Fetching, Joining):
     """The fields of :class:`SetSelectIndexRetriever`: settings, and arguments of LlamaIndex's own retriever."""
 
     if TYPE_CHECKING:
@@ -196,6 +196,8 @@ class SetSelectIndexRetriever(BaseRetriever):
         Where the nodes are searched; the vectors are those that its vector store keeps.
     keyword_search, extra_retrievers, extra_k
         A search by words, or further retrievers, whose nodes join the candidates; see :class:`Fetching`.
+    join_neighbours, neighbours
+        Return neighbours that are selected together as one node; see :class:`Joining`.
     top_n, fetch_k, **options
         See :class:`RetrieverSettings` and :class:`Settings`. They can be changed between calls:
         ``retriever.shown = [node.node_id for node in answer.source_nodes]``.

@@ -48,11 +48,11 @@ def read_titles(
             if not is_missing(value) and is_title(title := _as_text(value)):
                 titles[row] = title
     return replace_titles_of_many(
-        titles, lambda row: _read_source(items[row]), lambda row: split_heading(body(items[row]))[0]
+        titles, lambda row: read_source(items[row]), lambda row: split_heading(body(items[row]))[0]
     )
 
 
-def _read_source(item: Any) -> str | None:
+def read_source(item: Any) -> str | None:
     """The file, page or document that an item is a part of."""
     for key in ("file_path", "file_name", "filename", "source", "url"):
         value = item.metadata.get(key)

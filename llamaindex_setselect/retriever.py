@@ -53,8 +53,8 @@ def _refuse_mmr_arguments(kwargs: dict[str, Any] | None) -> dict[str, Any] | Non
     return kwargs
 
 
-class RetrieverSettings(SelectionSettings, Fetching, Joining):
-    """The fields of :class:`SetSelectIndexRetriever`: settings, and arguments of LlamaIndex's own retriever."""
+class IndexSettings(SelectionSettings, Fetching):
+    """The fields of the classes that search an index: settings, and arguments of LlamaIndex's own retriever."""
 
     if TYPE_CHECKING:
         # The core, which knows no framework, declares it.
@@ -130,6 +130,10 @@ class RetrieverSettings(SelectionSettings, Fetching, Joining):
         )
 
 
+class RetrieverSettings(IndexSettings, Joining):
+    """The fields of :class:`SetSelectIndexRetriever`."""
+
+
 def _size_of(retriever: Any) -> int | None:
     """The most nodes that a retriever returns; None if that is not known."""
     if isinstance(retriever, SetSelectIndexRetriever):
@@ -199,7 +203,7 @@ class SetSelectIndexRetriever(BaseRetriever):
     join_neighbours, neighbours
         Return neighbours that are selected together as one node; see :class:`Joining`.
     top_n, fetch_k, **options
-        See :class:`RetrieverSettings` and :class:`Settings`. They can be changed between calls:
+        See :class:`IndexSettings` and :class:`Settings`. They can be changed between calls:
         ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
     filters, node_ids, doc_ids, vector_store_kwargs, callback_manager, object_map, verbose, ...
         As for ``VectorIndexRetriever``; the last three are by default the index's.
@@ -224,7 +228,7 @@ class SetSelectIndexRetriever(BaseRetriever):
     """
 
     # The model of the options.
-    _fields: ClassVar[type[RetrieverSettings]] = RetrieverSettings
+    _fields: ClassVar[type[IndexSettings]] = RetrieverSettings
 
     @takes_fields_of(RetrieverSettings)
     def __init__(self, index: VectorStoreIndex, **options: Any) -> None:

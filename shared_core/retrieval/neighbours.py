@@ -116,11 +116,12 @@ def read_neighbours(
                 "neighbours gives numbers, but no candidate has a source, so it is not known which of them are of one "
                 "document: set source=, or give the ids of the previous and the next document as a pair"
             )
-    for row, text in enumerate(texts):
-        # It stands for more than its text, or says nothing.
-        if not text.strip():
-            stated[row], places[row] = (None, None), None
-    pairs = _pair_by_id(ids, stated, documents if given is None else [None] * n)
+    # An item without a text stands for more than its text.
+    blank = [row for row, text in enumerate(texts) if not text.strip()]
+    names = [*ids]
+    for row in blank:
+        names[row], stated[row], places[row] = None, (None, None), None
+    pairs = _pair_by_id(names, stated, documents if given is None else [None] * n)
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for row, (place, document) in enumerate(zip(places, documents, strict=True)):
         if place is not None and document is not None:

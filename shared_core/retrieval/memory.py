@@ -44,7 +44,7 @@ def name_items(
     >>> name_items(["a", None], ["", "B"], by_id=False)
     ['a', 'setselect-text:df7e70e5021544f4834bbee64a9e3789']
     """
-    names = []
+    names: list[str] = []
     for item_id, text, parts in zip(ids, texts, repeat(None) if joined is None else joined, strict=False):
         if parts is not None:
             names += parts

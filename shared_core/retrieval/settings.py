@@ -345,7 +345,7 @@ class Joining(BaseModel):
     """Which documents stand next to each other: a metadata key, a function, or values by id. A value is the number of
     the document among the parts of its ``source``, or a pair with the ids of the previous and the next document. By
     default it is what splitters and loaders write: a node's previous and next node in LlamaIndex, ``"start_index"``,
-    ``"chunk_index"``, ``"chunk"``, ``"seq_num"`` or the page; see the page on neighbours."""
+    ``"chunk_index"``, ``"chunk"``, ``"seq_num"`` or the page."""
 
     join_neighbours: bool = False
     """Return neighbours that are selected together as one document: their texts in reading order, with what two of them

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
 from .._validation import as_float, as_plain, is_missing, quoted
@@ -100,7 +100,8 @@ def read_neighbours(
     with the ids of the previous and the next item, either of which may be missing.
 
     A document is the file or URL in the metadata, else what ``source`` says. Where two different texts have the same
-    place, the items are of several documents with one source, or pages that were split: none of these has neighbours.
+    place, the items are of several documents with one source, and none of these has neighbours. Two texts of one page
+    show that pages were split, and then no item has neighbours by its page.
     """
     n, texts, documents = len(items), list(map(body, items)), _read_documents(items, source, view)
     stated: list[_Pair]
@@ -122,13 +123,15 @@ def read_neighbours(
     for row in blank:
         names[row], stated[row], places[row] = None, (None, None), None
     pairs = _pair_by_id(names, stated, documents if given is None else [None] * n)
-    groups: dict[Hashable, list[int]] = defaultdict(list)
+    groups: dict[Hashable, list[tuple[int, _Place]]] = defaultdict(list)
     for row, (place, document) in enumerate(zip(places, documents, strict=True)):
         if place is not None and document is not None:
-            groups[document, place.key, place.page if place.key == START else None].append(row)
-    for rows in groups.values():
-        of_group = [(row, place) for row in rows if (place := places[row]) is not None]
-        pairs += _pair_by_place(of_group, texts)
+            groups[document, place.key, place.page if place.key == START else None].append((row, place))
+    of_pages = [rows[0][1].key in PAGES for rows in groups.values()]
+    # Who splits the pages of one document splits those of all.
+    are_split = any(compress((_contradict(_rows_at(rows), texts) for rows in groups.values()), of_pages))
+    for rows, is_by_page in zip(groups.values(), of_pages, strict=True):
+        pairs += [] if is_by_page and are_split else _pair_by_place(rows, texts)
     before, after = ([list[int]() for _ in range(n)] for _ in range(2))
     for row, other in dict.fromkeys(pairs):
         after[row].append(other)
@@ -168,7 +171,8 @@ def _read_relations(item: Any) -> _Pair:
 
 def _read_place(metadata: Mapping[str, Any]) -> _Place | None:
     page = next((value for key in PAGES if not is_missing(value := as_plain(metadata.get(key)))), None)
-    page = None if page is None else str(page)
+    if page is not None:
+        page = str(page) if (number := read_place_number(page)) is None else number
     for key in (START, *NUMBERS, *PAGES):
         # LangChain's splitters write -1 for a chunk that they do not find in the document again.
         if (number := read_place_number(metadata.get(key))) is not None:
@@ -238,10 +242,8 @@ def _pair_by_place(rows: Sequence[tuple[int, _Place]], texts: Sequence[str]) -> 
         for row, place in rows:
             by_page[place.page].append((row, place._replace(page=None)))
         return [pair for some in by_page.values() for pair in _pair_by_place(some, texts)]
-    at: dict[int, list[int]] = defaultdict(list)
-    for row, place in rows:
-        at[place.number].append(row)
-    if any(texts[row] != texts[some[0]] for some in at.values() for row in some):
+    at = _rows_at(rows)
+    if _contradict(at, texts):
         return []
     pairs = []
     for number, following in pairwise(sorted(at)):
@@ -254,8 +256,21 @@ def _pair_by_place(rows: Sequence[tuple[int, _Place]], texts: Sequence[str]) -> 
     return pairs
 
 
+def _rows_at(rows: Sequence[tuple[int, _Place]]) -> dict[int, list[int]]:
+    """The rows at each number."""
+    at: dict[int, list[int]] = defaultdict(list)
+    for row, place in rows:
+        at[place.number].append(row)
+    return at
+
+
+def _contradict(at: Mapping[int, Sequence[int]], texts: Sequence[str]) -> bool:
+    """Whether different texts have one place."""
+    return any(texts[row] != texts[some[0]] for some in at.values() for row in some)
+
+
 def _restarts(places: Sequence[_Place]) -> bool:
     """Whether numbers begin anew on each page: a higher number stands on an earlier page, or one number on two."""
-    pages = [(place.number, page) for place in places if (page := read_place_number(place.page)) is not None]
+    pages = [(place.number, place.page) for place in places if isinstance(place.page, int)]
     return any(page > later or (number == other and page != later)
                for (number, page), (other, later) in pairwise(sorted(pages)))  # fmt: skip

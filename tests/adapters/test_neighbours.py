@@ -176,6 +176,13 @@ def test_copies_and_pickles_join_too(subject: Subject) -> None:
     assert list(map(body, pickle.loads(pickle.dumps(found)))) == wanted
 
 
+@OVER_READERS
+@pytest.mark.parametrize("wrong", [{"join_neighbours": "sometimes"}, {"neighbours": 3}], ids=str)
+def test_wrong_values_are_refused_by_name(subject: Subject, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
+        subject.make(subject.corpus(), **{"join_neighbours": True, **wrong})
+
+
 @over(EXAMPLES)
 def test_examples_are_not_joined(subject: Subject) -> None:
     with pytest.raises(InvalidParameterError, match="join_neighbours"):
@@ -193,7 +200,11 @@ def test_chunks_of_langchain_become_the_text_again() -> None:
     (found,) = retriever.invoke("harbour passage")
     assert found.page_content.split() == TEXT.split()
     assert len(found.metadata["selection_joined"]) == len(chunks) > 6
-    # Without the filter's part, the others stay apart.
+    assert retriever.invoke("harbour passage", k=2, join_neighbours=False)[0].metadata.keys() == {
+        "source",
+        "start_index",
+    }
+    # Chunks whose neighbours the filter leaves out stay apart.
     kept = [chunk.metadata["start_index"] for chunk in chunks[::3]]
     some = retriever.invoke("harbour passage", filter=lambda one: one.metadata["start_index"] in kept, k=2)
     assert all("selection_joined" not in one.metadata for one in some)

@@ -125,6 +125,10 @@ def test_pages_of_a_pdf_follow_each_other_until_they_are_split() -> None:
     )
     lengths = [sum(one.metadata["page"] == page for one in splits) for page in range(3)]
     assert pairs(splits) == in_order(lengths)
+    # Who splits the pages of one document splits those of all.
+    other = [Document(f"page {page}", metadata={"source": "b.pdf", "page": page}) for page in (1, 2)]
+    assert pairs([*other, *pages]) == [(0, 1), (2, 3), (3, 4)]
+    assert pairs([*other, *pages, Document("a half", metadata=pages[0].metadata)]) == []
     nodes = [TextNode(text=str(page), metadata={"file_name": "a.pdf", "page_label": str(page)}) for page in (3, 1, 2)]
     assert pairs(nodes) == [(1, 2), (2, 0)]
 

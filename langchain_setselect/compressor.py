@@ -20,11 +20,12 @@ from shared_core.retrieval.pool import ItemSelection, Pool, drop_ambiguous
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
 from shared_core.retrieval.search import select_among
+from shared_core.retrieval.settings import Joining
 from shared_core.retrieval.telling import describe, warn_of_ignored_scores, warn_of_unused_perspective
 from shared_core.retrieval.values import check_items, read_scores
 
 from ._settings import SelectionSettings
-from .retriever import EVENT, embed_queries, read_ids, text_of, with_scores
+from .retriever import EVENT, embed_queries, join_documents, read_ids, text_of, with_scores
 from .vectors import describe_embedding, fetch_or_embed, find_ids, reader_of
 
 # How the keys end under which rerankers leave their score. FlashrankRerank may put a prefix before it.
@@ -33,7 +34,7 @@ NO_SEARCH = "it does not search a store"
 REMEDY = "Let the retriever in front of SetSelectCompressor return more (its k)"
 
 
-class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
+class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
     """Selects the best *set* of ``k`` among the documents of any retriever: keyword, hybrid, ensemble, multi-query.
 
     Vectors come from ``vectorstore`` by the documents' ids. Documents that the store does not know are embedded. With
@@ -51,6 +52,8 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         The part of the store in which the retriever in front searches: the ``namespace`` of Pinecone, the
         ``partition_names`` of Milvus, the ``shard_key_selector`` of Qdrant, the ``index_name`` and ``vector_field`` of
         OpenSearch. Without it vectors are looked up where the store itself searches.
+    join_neighbours, neighbours
+        Return neighbours that are selected together as one document; see :class:`Joining`.
     search_type, search_kwargs, k, **settings
         See :class:`SelectionSettings` and :class:`Settings`. A compressor does not search, so it refuses ``fetch_k``
         and arguments of a store.
@@ -138,7 +141,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         )
         data = {"k": request.k, "vector_source": self.vector_source, **describe(request, selected)}
         yield Step(partial(send_event, callbacks, data), partial(asend_event, callbacks, data))
-        return arrange(request, selected, with_scores)
+        return arrange(request, selected, with_scores, join_documents)
 
     @override
     def _configure(self, kwargs: Mapping[str, Any], *, told: Sequence[str]) -> tuple[Request, dict[str, Any]]:

@@ -26,12 +26,13 @@ from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.extra import Extras, check_retrievers, name_retrievers
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.joining import Joined
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.results import arrange
 from shared_core.retrieval.search import Store, search_and_select
-from shared_core.retrieval.settings import Call, Fetching
+from shared_core.retrieval.settings import Call, Fetching, Joining
 from shared_core.retrieval.telling import describe
 from shared_core.retrieval.values import check_items
 from shared_core.selectors.registry import SelectorName
@@ -195,6 +196,11 @@ def with_scores(document: Document, relevance: float, scores: dict[str, Any]) ->
     return document.model_copy(update={"metadata": {**document.metadata, **scores}}) if scores else document
 
 
+def join_documents(documents: list[Document], joined: Joined) -> Document:
+    """One document of several neighbours."""
+    return Document(joined.text, id=joined.id, metadata=joined.metadata)
+
+
 class SearchSettings(SelectionSettings, Fetching):
     """The fields and the flow of the classes that search a store."""
 
@@ -298,7 +304,7 @@ class SearchSettings(SelectionSettings, Fetching):
         )
 
 
-class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
+class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
     """Fetches ``fetch_k`` candidates from a vector store and returns the best *set* of ``k`` documents.
 
     By default the documents are relevant, repeat little, together cover the words of the question, and lead to each
@@ -322,6 +328,8 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
         How many candidates to select from; see :class:`Fetching`.
     keyword_search, extra_retrievers, extra_k
         A search by words, or further retrievers, whose documents join the candidates; see :class:`Fetching`.
+    join_neighbours, neighbours
+        Return neighbours that are selected together as one document; see :class:`Joining`.
     tags : list of str, optional
         As for ``as_retriever``: by default the names of the classes of the store and of its embeddings.
     **settings
@@ -390,4 +398,4 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
                 partial(dispatch_custom_event, EVENT, data, config=config),
                 partial(adispatch_custom_event, EVENT, data, config=config),
             )
-        return arrange(request, selected, with_scores)
+        return arrange(request, selected, with_scores, join_documents)

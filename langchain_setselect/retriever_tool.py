@@ -13,6 +13,7 @@ from langchain_core.tools import InjectedToolArg, StructuredTool, ToolException
 from langchain_core.tools.retriever import RetrieverInput
 
 from shared_core import InvalidParameterError
+from shared_core.retrieval.joining import JOINED
 from shared_core.retrieval.memory import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, RecentSteps, name_items
 
 from .retriever import SetSelectRetriever, read_ids
@@ -173,4 +174,5 @@ def _name(retriever: SetSelectRetriever, documents: list[Document]) -> tuple[lis
     """The ids of documents, and the names by which ``shown`` recognises them."""
     ids = read_ids(retriever.vectorstore, reader_of(retriever.vectorstore), documents)
     texts = [document.page_content for document in documents]
-    return ids, name_items(ids, texts, by_id=not retriever._configured[0].settings.drop_duplicates)
+    joined = [document.metadata.get(JOINED) for document in documents]
+    return ids, name_items(ids, texts, by_id=not retriever._configured[0].settings.drop_duplicates, joined=joined)

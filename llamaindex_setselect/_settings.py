@@ -12,10 +12,19 @@ from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.event_handlers import NullEventHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, ObjectType, QueryBundle
+from llama_index.core.schema import (
+    BaseNode,
+    MetadataMode,
+    NodeRelationship,
+    NodeWithScore,
+    ObjectType,
+    QueryBundle,
+    TextNode,
+)
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow, together
+from shared_core.retrieval.joining import JOINED, Joined
 from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
@@ -176,7 +185,7 @@ def finish(settings: SelectionSettings, request: Request, selected: ItemSelectio
 
     It is called after the flow, because a flow may run in another thread, where handlers do not know the current span.
     """
-    nodes = arrange(request, selected, _with_scores)
+    nodes = arrange(request, selected, _with_scores, _join_nodes)
     if is_heard():
         data = {"top_n": request.k, "vector_source": settings._vectors.words, **describe(request, selected)}
         dispatcher.event(ReRankEndEvent(nodes=nodes, tags={EVENT: data}))
@@ -190,6 +199,30 @@ def is_heard() -> bool:
         sender = sender.parent
         handlers += sender.event_handlers
     return any(type(handler) is not NullEventHandler for handler in handlers)
+
+
+def _join_nodes(scored: list[NodeWithScore], joined: Joined) -> NodeWithScore:
+    """One node of several neighbours; its previous node is that of the first, and its next node that of the last."""
+    nodes: list[Any] = [one.node for one in scored]
+    first, last = nodes[0], nodes[-1]
+    relationships = {key: value for key, value in first.relationships.items() if key != NodeRelationship.NEXT}
+    if NodeRelationship.NEXT in last.relationships:
+        relationships[NodeRelationship.NEXT] = last.relationships[NodeRelationship.NEXT]
+    hidden = (
+        [*dict.fromkeys(key for node in nodes for key in getattr(node, name)), JOINED]
+        for name in ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys")
+    )
+    node = TextNode(
+        id_=str(joined.id),
+        text=joined.text,
+        metadata=joined.metadata,
+        relationships=relationships,
+        start_char_idx=getattr(first, "start_char_idx", None),
+        end_char_idx=getattr(last, "end_char_idx", None),
+        **dict(zip(("excluded_llm_metadata_keys", "excluded_embed_metadata_keys"), hidden, strict=True)),
+        **{name: getattr(first, name) for name in ("metadata_template", "metadata_separator", "text_template")},
+    )
+    return NodeWithScore(node=node)
 
 
 def _with_scores(scored: NodeWithScore, relevance: float, added: dict[str, Any]) -> NodeWithScore:

@@ -20,12 +20,12 @@ from shared_core.retrieval.telling import warn_of_foreign_examples
 from shared_core.retrieval.values import join_examples
 
 from ._settings import SelectionSettings
-from .retriever import P, RetrieverSettings, SetSelectIndexRetriever, takes_fields_of
+from .retriever import IndexSettings, P, SetSelectIndexRetriever, takes_fields_of
 
 T = TypeVar("T")
 
 
-class ExampleSettings(RetrieverSettings):
+class ExampleSettings(IndexSettings):
     """The fields of :class:`SetSelectExampleSelector`."""
 
     template: str

@@ -22,6 +22,7 @@ from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import select_among
+from shared_core.retrieval.settings import Joining
 from shared_core.retrieval.sub_questions import is_splitter
 from shared_core.retrieval.telling import warn_of_ignored_scores, warn_of_unused_perspective
 from shared_core.retrieval.values import check_items
@@ -34,7 +35,7 @@ NO_SEARCH = "it does not search a store"
 REMEDY = "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default)"
 
 
-class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
+class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     """Selects the best *set* of ``top_n`` nodes out of those that a retriever found.
 
     ``index.as_query_engine(similarity_top_k=50, node_postprocessors=[SetSelectPostprocessor(index=index)])``
@@ -50,6 +51,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     ----------
     top_n, index, vector_store, vector_store_kwargs, embed_model
         See :class:`SelectionSettings`.
+    join_neighbours, neighbours
+        Return neighbours that are selected together as one node; see :class:`Joining`.
     **settings
         All settings of :class:`Settings`. ``relevance="score"`` selects by the score that the retriever or the reranker
         in front gave to each node. Higher must be better: a score that is a distance, as ``FaissVectorStore`` gives
@@ -184,14 +187,26 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         ------
         InvalidParameterError
             The selector is not a registered one with plain parameters (a kernel is not plain), or ``costs``, ``cover``,
-            ``identifier``, ``links``, ``prefer``, ``quality``, ``queries``, ``relevance``, ``source``, ``title`` or
+            ``identifier``, ``links``, ``neighbours``, ``prefer``, ``quality``, ``queries``, ``relevance``, ``source``,
+            ``title`` or
             ``perspective`` is a function or an extractor.
         """
         kernel = {} if self.kernel is None else {"kernel": self.kernel}
         name, parameters = _as_name_and_parameters(
             self.selector or DEFAULT_SELECTOR, {**self.selector_kwargs, **kernel}
         )
-        names = "costs", "cover", "identifier", "links", "prefer", "quality", "relevance", "source", "title"
+        names = (
+            "costs",
+            "cover",
+            "identifier",
+            "links",
+            "neighbours",
+            "prefer",
+            "quality",
+            "relevance",
+            "source",
+            "title",
+        )
         remedies = dict.fromkeys(names, "use a metadata key") | {
             "perspective": "use a text or a vector, or leave it out and pass it to from_dict",
             "queries": "leave it out and pass it to from_dict",

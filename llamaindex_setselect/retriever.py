@@ -27,7 +27,7 @@ from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
-from shared_core.retrieval.settings import Call, Fetching
+from shared_core.retrieval.settings import Call, Fetching, Joining
 from shared_core.retrieval.values import check_items
 from shared_core.retrieval.word_search import WordSearch
 
@@ -53,8 +53,8 @@ def _refuse_mmr_arguments(kwargs: dict[str, Any] | None) -> dict[str, Any] | Non
     return kwargs
 
 
-class RetrieverSettings(SelectionSettings, Fetching):
-    """The fields of :class:`SetSelectIndexRetriever`: settings, and arguments of LlamaIndex's own retriever."""
+class IndexSettings(SelectionSettings, Fetching):
+    """The fields of the classes that search an index: settings, and arguments of LlamaIndex's own retriever."""
 
     if TYPE_CHECKING:
         # The core, which knows no framework, declares it.
@@ -130,6 +130,10 @@ class RetrieverSettings(SelectionSettings, Fetching):
         )
 
 
+class RetrieverSettings(IndexSettings, Joining):
+    """The fields of :class:`SetSelectIndexRetriever`."""
+
+
 def _size_of(retriever: Any) -> int | None:
     """The most nodes that a retriever returns; None if that is not known."""
     if isinstance(retriever, SetSelectIndexRetriever):
@@ -196,8 +200,10 @@ class SetSelectIndexRetriever(BaseRetriever):
         Where the nodes are searched; the vectors are those that its vector store keeps.
     keyword_search, extra_retrievers, extra_k
         A search by words, or further retrievers, whose nodes join the candidates; see :class:`Fetching`.
+    join_neighbours, neighbours
+        Return neighbours that are selected together as one node; see :class:`Joining`.
     top_n, fetch_k, **options
-        See :class:`RetrieverSettings` and :class:`Settings`. They can be changed between calls:
+        See :class:`IndexSettings` and :class:`Settings`. They can be changed between calls:
         ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
     filters, node_ids, doc_ids, vector_store_kwargs, callback_manager, object_map, verbose, ...
         As for ``VectorIndexRetriever``; the last three are by default the index's.
@@ -222,7 +228,7 @@ class SetSelectIndexRetriever(BaseRetriever):
     """
 
     # The model of the options.
-    _fields: ClassVar[type[RetrieverSettings]] = RetrieverSettings
+    _fields: ClassVar[type[IndexSettings]] = RetrieverSettings
 
     @takes_fields_of(RetrieverSettings)
     def __init__(self, index: VectorStoreIndex, **options: Any) -> None:

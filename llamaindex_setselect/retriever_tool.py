@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import run_flow_async
+from shared_core.retrieval.joining import JOINED
 from shared_core.retrieval.memory import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, name_items
 
 from ._settings import _body, finish, read_ids
@@ -129,5 +130,7 @@ class _Unseen(SetSelectIndexRetriever):
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         settings, request = self._settings, self._settings._request.with_shown(self._shown)
         nodes = finish(settings, request, await run_flow_async(self._flow(settings, request, query_bundle)))
-        self._names = name_items(read_ids(nodes), map(_body, nodes), by_id=not request.settings.drop_duplicates)
+        joined = [node.metadata.get(JOINED) for node in nodes]
+        by_id = not request.settings.drop_duplicates
+        self._names = name_items(read_ids(nodes), map(_body, nodes), by_id=by_id, joined=joined)
         return nodes

@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import repeat
 from weakref import WeakKeyDictionary
 
 # What a tool says in place of texts.
@@ -32,17 +33,22 @@ def is_name_of_text(name: Hashable) -> bool:
     return str(name).startswith(_TEXT)
 
 
-def name_items(ids: Iterable[Hashable], texts: Iterable[str], *, by_id: bool) -> list[str]:
+def name_items(
+    ids: Iterable[Hashable], texts: Iterable[str], *, by_id: bool, joined: Iterable[Sequence[str] | None] | None = None
+) -> list[str]:
     """The names by which ``shown`` recognises items: those of their texts, or with ``by_id`` their ids.
 
-    An item without a text has its id, and one without an id that of its text.
+    An item without a text has its id, and one without an id that of its text. An item that was ``joined`` has the names
+    of its parts.
 
     >>> name_items(["a", None], ["", "B"], by_id=False)
     ['a', 'setselect-text:df7e70e5021544f4834bbee64a9e3789']
     """
-    names = []
-    for item_id, text in zip(ids, texts, strict=True):
-        if text and (item_id is None or not by_id):
+    names: list[str] = []
+    for item_id, text, parts in zip(ids, texts, repeat(None) if joined is None else joined, strict=False):
+        if parts is not None:
+            names += parts
+        elif text and (item_id is None or not by_id):
             names.append(name_of_text(text))
         elif item_id is not None:
             names.append(str(item_id))

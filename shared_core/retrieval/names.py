@@ -60,7 +60,7 @@ def read_titles(
             if not is_missing(value) and is_title(title := _as_text(value)):
                 titles[row] = title
     return replace_titles_of_many(
-        titles, lambda row: _read_source(items[row]), lambda row: split_heading(body(items[row]))[0]
+        titles, lambda row: read_source(items[row]), lambda row: split_heading(body(items[row]))[0]
     )
 
 
@@ -130,12 +130,12 @@ def read_sources(items: Sequence[Any], given: ItemName | None, view: Callable[[A
         values = read_values(items, given, "source", view)
     ids = [(None, item_id(item), getattr(getattr(item, "node", item), "ref_doc_id", None)) for item in items]
     return [
-        _read_source(item) if is_missing(value) or value in own else _as_text(value)
+        read_source(item) if is_missing(value) or value in own else _as_text(value)
         for item, value, own in zip(items, values, ids, strict=True)
     ]
 
 
-def _read_source(item: Any) -> str | None:
+def read_source(item: Any) -> str | None:
     """The file, page or document that an item is a part of."""
     for key in ("file_path", "file_name", "filename", "source", "url"):
         value = item.metadata.get(key)

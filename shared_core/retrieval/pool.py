@@ -14,6 +14,7 @@ from ..errors import InvalidInputError, VectorSourceError, explain_lengths
 from ..selectors.selection import Selection
 from ..texts import Texts
 from ..texts.texts import NameCounts
+from .neighbours import Neighbours
 
 # The names of our searches among those that found an item.
 VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW = "vector search", "keyword search", "follow"
@@ -181,7 +182,7 @@ class ItemSelection(NamedTuple):
     of the question and its sub-questions, in the order of ``selection.serves``. ``question``: the embedding of the
     question. ``texts``: what was read of the candidates, None if nothing was. With ``shadow``, ``returned`` holds the
     items that the call returns, ``returned_ids`` their ids, and ``error`` says why the selection failed, if it did.
-    ``extras``: what happened to each extra retriever.
+    ``extras``: what happened to each extra retriever. ``neighbours``: those of the candidates, where they are joined.
     """
 
     items: list[Any]
@@ -195,6 +196,7 @@ class ItemSelection(NamedTuple):
     queries: Sequence[str] = ()
     question: NDArray[np.float64] | None = None
     texts: Texts | None = None
+    neighbours: Neighbours | None = None
     returned: list[Any] | None = None
     returned_ids: Sequence[Hashable] = ()
     error: str | None = None
@@ -217,6 +219,15 @@ class ItemSelection(NamedTuple):
             return None if self.texts is None else self.texts.name_counts
         rows = np.delete(np.arange(len(self.pool.items)), self.selection.left_out)
         return self.texts.take(rows.tolist()).name_counts
+
+    @property
+    def runs(self) -> list[list[int]]:
+        """The positions of the selected items, those of neighbours that are joined together and in reading order."""
+        rows = self.selection.indices.tolist()
+        if self.neighbours is None:
+            return [[position] for position in range(len(rows))]
+        position = {row: position for position, row in enumerate(rows)}
+        return [[position[row] for row in run] for run in self.neighbours.find_runs(rows)]
 
     @property
     def found_by(self) -> list[tuple[str, ...] | None]:

@@ -18,6 +18,7 @@ from ..selectors.selection import Selection
 from ..texts import Texts
 from .memory import is_name_of_text, name_of_text
 from .names import OF_REFERENCES, read_identifiers, read_keys, read_links, read_sources, read_titles
+from .neighbours import Neighbours, read_neighbours
 from .pool import ItemSelection, Pool
 from .question import EmbeddedQuery
 from .values import describe_item, read_numbers, read_parts, read_ranks, read_some
@@ -128,7 +129,12 @@ class Request:
             queries=asked,
             question=queries[0].vector,
             texts=texts,
+            neighbours=self._read_neighbours(distinct) if self.settings.join_neighbours else None,
         )
+
+    def _read_neighbours(self, pool: Pool) -> Neighbours:
+        given, source = self.settings.neighbours, self.settings.source
+        return read_neighbours(pool.items, pool.ids, given, source, self.view, pool.body)
 
     def _find_shown(self, pool: Pool) -> list[int]:
         """The rows of the items whose ids, or the names of whose texts, are shown."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from .joining import Joined, join
 from .pool import ItemSelection
 from .request import Request
 
@@ -51,22 +52,55 @@ def sort_items(items: Sequence[T], relevance: Sequence[float], order: str) -> li
     return ordered[::2] + ordered[1::2][::-1] if order == "long_context" else ordered
 
 
-def arrange(request: Request, selected: ItemSelection, make: Callable[[Any, float, dict[str, Any]], Any]) -> list[Any]:
+def arrange(
+    request: Request,
+    selected: ItemSelection,
+    make: Callable[[Any, float, dict[str, Any]], Any],
+    make_joined: Callable[[list[Any], Joined], Any] | None = None,
+) -> list[Any]:
     """``make(item, relevance, added)`` of each selected item, in the ``order`` of the settings.
 
-    ``added`` is what ``scores`` adds to its metadata. With ``shadow``, the items that were returned before.
+    ``added`` is what ``scores`` adds to its metadata. ``make_joined`` makes one item of neighbours. Its relevance is
+    the highest of theirs, and its gain the sum of theirs. With ``shadow``, the items that were returned before.
     """
     if selected.returned is not None:
         return selected.returned
-    relevance = selected.selection.relevance.tolist()
-    added: list[dict[str, Any]] = [{} for _ in relevance]
+    runs = selected.runs if make_joined is not None else [[at] for at in range(len(selected.items))]
+    items, ids = list(selected.items), selected.ids
+    if make_joined is not None:
+        items = [make_joined(*_join(selected, ids, run)) if len(run) > 1 else items[run[0]] for run in runs]
+    of_each: list[float] = selected.selection.relevance.tolist()
+    relevance = [max(of_each[at] for at in run) for run in runs]
+    added: list[dict[str, Any]] = [{} for _ in runs]
     if request.settings.scores:
         names = [None if row is None else _name(selected, row) for row in selected.referring]
-        gains = selected.selection.gains.tolist()
-        columns = selected.items, relevance, gains, names, selected.serving, selected.found_by
-        added = [new_scores(item.metadata, *row) for item, *row in zip(*columns, strict=True)]
-    made, order = list(map(make, selected.items, relevance, added)), request.settings.order
+        columns = selected.selection.gains.tolist(), names, selected.serving, selected.found_by
+        parts = [*zip(*columns, strict=True)]
+        added = [
+            new_scores(item.metadata, value, *_unite_scores([parts[at] for at in sorted(run)]))
+            for item, value, run in zip(items, relevance, runs, strict=True)
+        ]
+    made, order = list(map(make, items, relevance, added)), request.settings.order
     return made if order == "selection" else sort_items(made, relevance, order)
+
+
+def _join(selected: ItemSelection, ids: Sequence[Any], run: Sequence[int]) -> tuple[list[Any], Joined]:
+    """The items at these positions, and what becomes one item."""
+    items = [selected.items[at] for at in run]
+    starts = [None if selected.neighbours is None else selected.neighbours.starts[selected.selection.indices[at]]
+              for at in run]  # fmt: skip
+    texts, metadatas = list(map(selected.pool.body, items)), [item.metadata for item in items]
+    return items, join([ids[at] for at in run], texts, metadatas, starts)
+
+
+def _unite_scores(parts: Sequence[tuple[float, str | None, str | None, Sequence[str] | None]]) -> tuple[Any, ...]:
+    """The scores of an item with these parts, in the order in which they were selected.
+
+    The gain is the sum. The name is that of what refers to the first part to which something refers.
+    """
+    gains, names, serving, searches = zip(*parts, strict=True)
+    found_by = dict.fromkeys(search for part in searches for search in part or ())
+    return sum(gains), next((name for name in names if name is not None), None), serving[0], [*found_by] or None
 
 
 def _name(selected: ItemSelection, row: int) -> str | None:

@@ -345,7 +345,24 @@ class Fetching(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class Call(Settings, Fetching):
+class Joining(BaseModel):
+    """The settings of the classes that return documents: which of them stand next to each other, and what for."""
+
+    neighbours: Values = None
+    """Which documents stand next to each other: a metadata key, a function, or values by id. A value is the number of
+    the document among the parts of its ``source``, or a pair with the ids of the previous and the next document. By
+    default it is what splitters and loaders write: a node's previous and next node in LlamaIndex, ``"start_index"``,
+    ``"chunk_index"``, ``"chunk"``, ``"seq_num"`` or the page."""
+
+    join_neighbours: bool = False
+    """Return neighbours that are selected together as one document: their texts in reading order, with what two of them
+    share once, and their metadata merged. ``selection_joined`` in its metadata holds the ids of its parts, for
+    ``shown``. Its parts count for the number of documents and for the ``budget``."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Call(Settings, Fetching, Joining):
     """All settings of one call; :class:`Request` uses them."""
 
     k: Positive | None = None

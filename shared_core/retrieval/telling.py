@@ -66,6 +66,9 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
     ``shadow`` all of this is about what the selection would have returned, and ``returned`` holds the ids of what the
     call returned.
 
+    With ``join_neighbours``, ``joined`` holds, for each document that the call returns, the ids of its parts. All other
+    keys are about the parts.
+
     With ``extra_retrievers``, ``candidates_by`` counts what each search found, ``found_by`` holds the names of the
     searches that found each pick, and ``extra_retrievers`` says for each retriever which candidates it found, which of
     them only an extra retriever did (``added``), which were selected, which the filter left out, its error and its
@@ -98,6 +101,11 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
             for name, rows in selected.followed
         ],
         "milliseconds": selected.milliseconds,
+        **(
+            {}
+            if selected.neighbours is None
+            else {"joined": [[selected.ids[at] for at in run] for run in selected.runs]}
+        ),
         **(_describe_searches(selected) if selected.extras else {}),
         **({} if selected.returned is None else shadow),
     }

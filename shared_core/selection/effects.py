@@ -20,6 +20,7 @@ NEEDS = {
     "costs": ("budget",),
     "sources": ("max_per_source", "texts"),
     "min_k": ("min_gain",),
+    "neighbours": ("join_neighbours",),
     "extra_k": ("extra_retrievers", "keyword_search"),
     "prefer": ("drop_near_duplicates", "drop_duplicates"),
     **dict.fromkeys(("perspective_vector", "direction", "corpus"), ("perspective",)),

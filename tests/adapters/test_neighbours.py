@@ -1,0 +1,285 @@
+"""Neighbours that are joined, in each class of both adapters that returns documents."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import re
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import ToolMessage
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+from llama_index.core import Document as IndexDocument
+from llama_index.core import VectorStoreIndex
+from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
+from llama_index.core.postprocessor import MetadataReplacementPostProcessor
+from llama_index.core.schema import MetadataMode, NodeRelationship
+
+import langchain_setselect
+import llamaindex_setselect
+from langchain_setselect import SetSelectRetriever, register_vector_source
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from setselect import InvalidParameterError, SetSelectWarning
+from tests.adapters.bindings import (
+    EXAMPLES,
+    RERANKERS,
+    RETRIEVERS,
+    Row,
+    Subject,
+    falling,
+    metadata,
+    over,
+)
+from tests.langchain_setselect.agents import ScriptedModel, asked, results, texts
+from tests.langchain_setselect.conftest import WordEmbeddings
+from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
+
+
+class WithoutIds(InMemoryVectorStore):
+    """A store whose search returns documents without ids."""
+
+
+def _search(store: WithoutIds, query: list[float], fetch_k: int, **kwargs: Any) -> tuple[list[Document], list[Any]]:
+    hits = [store.store[one.id] for one in store.similarity_search_by_vector(query, fetch_k) if one.id]
+    return [Document(hit["text"], metadata=hit["metadata"]) for hit in hits], [hit["vector"] for hit in hits]
+
+
+register_vector_source(WithoutIds, _search)
+OVER_READERS = over(RETRIEVERS + RERANKERS)
+TEXT = "\n\n".join(" ".join(f"Passage {p}.{s} tells of harbour {s * p}." for s in range(5)) for p in range(4))
+JOINED = "alpha beta gamma delta epsilon zeta"
+
+
+def story() -> list[Row]:
+    """Ten rows whose cosine with the query falls; the third one stands before the first one in a document."""
+    rows = falling([f"passage {row}" for row in range(10)])
+    parts = {0: ("gamma delta epsilon zeta", 11), 2: ("alpha beta gamma delta epsilon", 0)}
+    for row, (text, start) in parts.items():
+        data = {"number": row, "source": "a.md", "start_index": start, "tokens": 5}
+        rows[row] = rows[row]._replace(text=text, metadata=data)
+    return rows
+
+
+def body(result: Any) -> str:
+    return str(result.page_content if isinstance(result, Document) else result.node.get_content(MetadataMode.NONE))
+
+
+def make(subject: Subject, rows: list[Row], **settings: Any) -> Any:
+    return subject.make(
+        subject.open(rows, subject.kinds[0]),
+        **{"k": 4, "selector": "similarity", "join_neighbours": True, "order": "selection", **settings},
+    )
+
+
+@OVER_READERS
+async def test_neighbours_are_one_text_and_count_as_their_parts(subject: Subject) -> None:
+    rows = story()
+    made = make(subject, rows)
+    told: list[Any] = []
+    found = subject.run(made, rows, told)
+    assert list(map(body, found)) == [JOINED, "passage 1", "passage 3"]
+    names = [row.id for row in rows]
+    assert metadata(found[0]) == {
+        "number": [2, 0], "source": "a.md", "start_index": 0, "tokens": 5, "selection_joined": [names[2], names[0]],
+    }  # fmt: skip
+    assert [metadata(one) for one in found[1:]] == [rows[1].metadata, rows[3].metadata]
+    event = told[0]
+    assert event["ids"] == names[:4]
+    assert event["joined"] == [[names[2], names[0]], [names[1]], [names[3]]]
+    assert list(map(body, await subject.arun(made, rows))) == list(map(body, found))
+    # What was stored is as it was.
+    assert [row.metadata for row in rows] == [row.metadata for row in story()]
+    apart = subject.run(make(subject, rows, join_neighbours=False), rows, told)
+    assert len(apart) == 4
+    assert "joined" not in told[-1]
+    assert all("selection_joined" not in metadata(one) for one in apart)
+
+
+@OVER_READERS
+@pytest.mark.parametrize("selector", ["similarity", "coverage", "mmr", "vrsd", "ndpp"])
+def test_parts_are_what_is_selected_without_joining(subject: Subject, selector: str) -> None:
+    rows, told = story(), list[Any]()
+    for joins in (False, True):
+        subject.run(make(subject, rows, selector=selector, join_neighbours=joins), rows, told)
+    assert told[0]["ids"] == told[1]["ids"]
+    assert sorted(name for run in told[1]["joined"] for name in run) == sorted(told[0]["ids"])
+
+
+@OVER_READERS
+def test_scores_are_those_of_the_parts(subject: Subject) -> None:
+    rows, told = story(), list[Any]()
+    found = subject.run(make(subject, rows, scores=True, selector="coverage"), rows, told)
+    whole = next(metadata(one) for one in found if "selection_joined" in metadata(one))
+    place = {name: at for at, name in enumerate(told[0]["ids"])}
+    parts = [place[name] for name in whole["selection_joined"]]
+    assert whole["selection_score"] == pytest.approx(sum(told[0]["gains"][at] for at in parts))
+    assert whole["relevance_score"] == max(told[0]["relevance"][at] for at in parts)
+
+
+@OVER_READERS
+def test_the_budget_is_of_the_parts(subject: Subject) -> None:
+    rows = [row._replace(metadata={"tokens": 5, **row.metadata}) for row in story()]
+    more = {"budget": 15, "costs": "tokens", "k": None}
+    assert list(map(body, subject.run(make(subject, rows, **more), rows))) == [JOINED, "passage 1"]
+
+
+@OVER_READERS
+def test_shown_takes_the_names_of_the_parts(subject: Subject) -> None:
+    rows = story()
+    first = subject.run(make(subject, rows), rows)
+    shown = [name for one in first for name in metadata(one).get("selection_joined", [])]
+    assert len(shown) == 2
+    again = subject.run(make(subject, rows, shown=shown), rows)
+    assert list(map(body, again)) == ["passage 1", "passage 3", "passage 4", "passage 5"]
+
+
+@OVER_READERS
+def test_the_order_is_by_the_most_relevant_part(subject: Subject) -> None:
+    rows = story()
+    found = subject.run(make(subject, rows, order="nearest_last"), rows)
+    assert list(map(body, found)) == ["passage 3", "passage 1", JOINED]
+
+
+@OVER_READERS
+def test_in_shadow_nothing_is_joined(subject: Subject) -> None:
+    rows = story()
+    found = subject.run(make(subject, rows, shadow=True), rows)
+    assert {"selection_joined"}.isdisjoint(key for one in found for key in metadata(one))
+    assert len(found) == (4 if subject.searches else 10)
+
+
+@OVER_READERS
+def test_the_setting_says_who_is_next(subject: Subject) -> None:
+    rows = story()
+    pairs = {rows[3].id: (rows[1].id, None)}
+    found = subject.run(make(subject, rows, neighbours=pairs), rows)
+    assert list(map(body, found)) == [
+        "gamma delta epsilon zeta",
+        "passage 1\n\npassage 3",
+        "alpha beta gamma delta epsilon",
+    ]
+    with pytest.warns(SetSelectWarning, match="join_neighbours"):
+        make(subject, rows, neighbours="number", join_neighbours=False)
+
+
+@OVER_READERS
+def test_copies_and_pickles_join_too(subject: Subject) -> None:
+    rows = story()
+    made = make(subject, rows, neighbours=None)
+    wanted = list(map(body, subject.run(made, rows)))
+    assert list(map(body, subject.run(copy.copy(made), rows))) == wanted
+    found = subject.run(made, rows)
+    assert list(map(body, pickle.loads(pickle.dumps(found)))) == wanted
+
+
+@OVER_READERS
+@pytest.mark.parametrize("wrong", [{"join_neighbours": "sometimes"}, {"neighbours": 3}], ids=str)
+def test_wrong_values_are_refused_by_name(subject: Subject, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
+        subject.make(subject.corpus(), **{"join_neighbours": True, **wrong})
+
+
+@over(EXAMPLES)
+def test_examples_are_not_joined(subject: Subject) -> None:
+    with pytest.raises(InvalidParameterError, match="join_neighbours"):
+        subject.make(subject.corpus(), join_neighbours=True)
+
+
+# Real splitters, from the text to the answer
+
+
+def test_chunks_of_langchain_become_the_text_again() -> None:
+    splitter = RecursiveCharacterTextSplitter(chunk_size=120, chunk_overlap=40, add_start_index=True)
+    chunks = splitter.split_documents([Document(TEXT, metadata={"source": "a.md"})])
+    store = InMemoryVectorStore.from_documents(chunks, WordEmbeddings())
+    retriever = SetSelectRetriever(vectorstore=store, k=len(chunks), fetch_k=50, join_neighbours=True, min_gain=0.0)
+    (found,) = retriever.invoke("harbour passage")
+    assert found.page_content.split() == TEXT.split()
+    assert len(found.metadata["selection_joined"]) == len(chunks) > 6
+    assert retriever.invoke("harbour passage", k=2, join_neighbours=False)[0].metadata.keys() == {
+        "source",
+        "start_index",
+    }
+    # Chunks whose neighbours the filter leaves out stay apart.
+    kept = [chunk.metadata["start_index"] for chunk in chunks[::3]]
+    some = retriever.invoke("harbour passage", filter=lambda one: one.metadata["start_index"] in kept, k=2)
+    assert all("selection_joined" not in one.metadata for one in some)
+    again = pickle.loads(pickle.dumps(SetSelectRetriever(vectorstore=store, k=3, join_neighbours=True)))
+    assert again.join_neighbours
+
+
+def test_nodes_of_llamaindex_become_the_text_again() -> None:
+    nodes = SentenceSplitter(chunk_size=60, chunk_overlap=20).get_nodes_from_documents(
+        [IndexDocument(text=TEXT, id_="file", metadata={"file_name": "a.md"})]
+    )
+    index = VectorStoreIndex(nodes, embed_model=CountingEmbedding())
+    (found,) = SetSelectIndexRetriever(index, top_n=len(nodes), fetch_k=50, join_neighbours=True).retrieve("harbour")
+    node: Any = found.node
+    assert node.text.split() == TEXT.split()
+    assert node.ref_doc_id == "file"
+    assert (node.start_char_idx, node.end_char_idx) == (0, len(TEXT))
+    assert node.metadata == {"file_name": "a.md", "selection_joined": [one.node_id for one in nodes]}
+    assert "selection_joined" not in node.get_content(MetadataMode.LLM) + node.get_content(MetadataMode.EMBED)
+    assert {NodeRelationship.PREVIOUS, NodeRelationship.NEXT}.isdisjoint(node.relationships)
+    two = SetSelectIndexRetriever(
+        index, top_n=2, fetch_k=3, join_neighbours=True, node_ids=[n.node_id for n in nodes[1:3]]
+    )
+    (found,) = two.retrieve("harbour")
+    relations: Any = found.node
+    assert (relations.prev_node.node_id, relations.next_node.node_id) == (nodes[0].node_id, nodes[3].node_id)
+    assert [one.metadata for one in nodes] == [{"file_name": "a.md"}] * len(nodes)
+
+
+def test_windows_of_sentences_are_replaced_after_joining() -> None:
+    nodes = SentenceWindowNodeParser(window_size=1).get_nodes_from_documents([IndexDocument(text=TEXT)])
+    index = VectorStoreIndex(nodes, embed_model=CountingEmbedding())
+    ids = [node.node_id for node in nodes[1:3]]
+    joined = SetSelectIndexRetriever(index, top_n=2, fetch_k=3, node_ids=ids, join_neighbours=True).retrieve("harbour")
+    (found,) = MetadataReplacementPostProcessor("window").postprocess_nodes(joined)
+    assert [found.node.get_content(MetadataMode.NONE).count(f"0.{s} ") for s in range(5)] == [1, 1, 1, 1, 0]
+
+
+def test_a_postprocessor_that_joins_is_written_and_read() -> None:
+    post = SetSelectPostprocessor(top_n=3, join_neighbours=True, neighbours={"a": 1}, embed_model=CountingEmbedding())
+    again = SetSelectPostprocessor.from_dict(json.loads(json.dumps(post.to_dict())))
+    assert (again.join_neighbours, again.neighbours) == (True, {"a": 1})
+    with pytest.raises(InvalidParameterError, match="neighbours"):
+        SetSelectPostprocessor(join_neighbours=True, neighbours=len).to_dict()
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_an_agents_tool_returns_no_part_twice(with_ids: bool) -> None:
+    from langchain.agents import create_agent
+
+    splitter = RecursiveCharacterTextSplitter(chunk_size=120, chunk_overlap=0, add_start_index=True)
+    chunks = splitter.split_documents([Document(TEXT, metadata={"source": "a.md"})])
+
+    store = (InMemoryVectorStore if with_ids else WithoutIds).from_documents(chunks, WordEmbeddings())
+    retriever = SetSelectRetriever(vectorstore=store, k=3, join_neighbours=True)
+    tool = langchain_setselect.create_setselect_tool(retriever, "passages", "Finds passages.")
+    state = create_agent(ScriptedModel(turns=[["harbour"]] * 3), tools=[tool]).invoke(asked())
+    assert all(isinstance(one, ToolMessage) for one in results(state))
+    assert_no_sentence_comes_twice(texts(state))
+
+
+async def test_a_tool_of_llamaindex_returns_no_part_twice() -> None:
+    from llama_index.core.agent.workflow import FunctionAgent
+
+    from tests.llamaindex_setselect.agents import scripted
+    from tests.llamaindex_setselect.agents import texts as texts_of
+
+    nodes = SentenceSplitter(chunk_size=60, chunk_overlap=0).get_nodes_from_documents([IndexDocument(text=TEXT)])
+    index = VectorStoreIndex(nodes, embed_model=CountingEmbedding())
+    retriever = SetSelectIndexRetriever(index, top_n=3, join_neighbours=True)
+    tool = llamaindex_setselect.create_setselect_tool(retriever, "passages", "Finds passages.")
+    found = texts_of(await FunctionAgent(tools=[tool], llm=scripted([["harbour"]] * 3)).run("hello"))
+    assert_no_sentence_comes_twice(found)
+
+
+def assert_no_sentence_comes_twice(texts: list[str]) -> None:
+    numbers = re.findall(r"Passage (\d\.\d)", " ".join(texts))
+    assert len(numbers) == len({*numbers}) > 9

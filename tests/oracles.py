@@ -891,8 +891,8 @@ def clearness_of(j: int, i: int, before: Sequence[int], references: Names) -> fl
     together = names if names.ndim == 1 else names[kind]
     if any(together[other] == together[i] for other in before):
         return 0.0
-    # The package keeps them in float32. A citation counts three quarters of what names and links do.
-    return float(np.float32(np.asarray(named)[j, i])) * (0.75 if kind == 2 else 1.0)
+    # The package keeps them in float32. Names and links count fully, citations and neighbours less.
+    return float(np.float32(np.asarray(named)[j, i])) * (1.0, 1.0, 0.75, 0.1875)[kind]
 
 
 def assert_referred_by(

@@ -13,7 +13,7 @@ from .._validation import as_float64, as_numeric, as_plain, is_missing, quoted, 
 from ..errors import InvalidInputError
 
 # How one text leads to another.
-REFERENCE_KINDS = ("name", "link", "citation")
+REFERENCE_KINDS = ("name", "link", "citation", "neighbour")
 
 
 class Parts(NamedTuple):
@@ -47,8 +47,8 @@ class References(NamedTuple):
         Candidates with the same number belong together: the passages of one document, for example. References lead to
         one of them at a time. Row j is about references of kind j; a single row is about all of them.
     kinds : ndarray, shape (n, n), integers, optional
-        The kind of each reference, as an index of ``REFERENCE_KINDS``: by name, by a link, or by a number or code.
-        None: it is not known, and counts as a name.
+        The kind of each reference, as an index of ``REFERENCE_KINDS``: by name, by a link, by a number or code, or to
+        the next or previous text of a document. None: it is not known, and counts as a name.
     """
 
     strength: NDArray[np.float32]

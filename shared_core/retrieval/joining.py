@@ -8,13 +8,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .._validation import as_finite, as_plain, is_missing
+from ..texts.neighbours import count_shared
 from .memory import name_of_text
 from .neighbours import START
 
 # The metadata key under which a joined item has the names of its parts, which ``shown`` recognises.
 JOINED = "selection_joined"
-# An overlap whose place is not known has at least this many characters, and at most so many are compared.
-LEAST_OVERLAP, MOST_OVERLAP = 10, 10_000
 # The keys of LlamaIndex's SentenceWindowNodeParser, whose values are texts.
 _TEXTS = ("window", "original_text")
 # How the keys end under which rerankers leave their score.
@@ -69,12 +68,8 @@ def _continue(text: str, following: str, offset: int | None) -> tuple[str, str]:
         # The characters between them are not known.
         if between >= 0:
             return ("", " ", "\n\n")[min(between, 2)], following
-    tail, head = text[-MOST_OVERLAP:], following[:LEAST_OVERLAP]
-    at = tail.find(head) if len(head) == LEAST_OVERLAP else -1
-    while at >= 0:
-        if following.startswith(tail[at:]):
-            return "", following[len(tail) - at :]
-        at = tail.find(head, at + 1)
+    if shared := count_shared(text, following):
+        return "", following[shared:]
     apart = text[-1:].isspace() or following[:1].isspace()
     return "" if apart else "\n\n", following
 

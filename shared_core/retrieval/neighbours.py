@@ -8,8 +8,9 @@ from contextlib import suppress
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
-from .._validation import as_float, as_plain, is_missing, quoted
+from .._validation import as_plain, is_missing, quoted
 from ..errors import InvalidInputError, warn
+from ..texts.neighbours import contradict, pair_successive, read_place
 from .names import read_source
 from .values import ItemName, describe_item, itself, read_some
 
@@ -129,7 +130,7 @@ def read_neighbours(
             groups[document, place.key, place.page if place.key == START else None].append((row, place))
     of_pages = [rows[0][1].key in PAGES for rows in groups.values()]
     # Who splits the pages of one document splits those of all.
-    are_split = any(compress((_contradict(_rows_at(rows), texts) for rows in groups.values()), of_pages))
+    are_split = any(compress((contradict(_rows_at(rows), texts) for rows in groups.values()), of_pages))
     for rows, is_by_page in zip(groups.values(), of_pages, strict=True):
         pairs += [] if is_by_page and are_split else _pair_by_place(rows, texts)
     before, after = ([list[int]() for _ in range(n)] for _ in range(2))
@@ -172,22 +173,12 @@ def _read_relations(item: Any) -> _Pair:
 def _read_place(metadata: Mapping[str, Any]) -> _Place | None:
     page = next((value for key in PAGES if not is_missing(value := as_plain(metadata.get(key)))), None)
     if page is not None:
-        page = str(page) if (number := read_place_number(page)) is None else number
+        page = str(page) if (number := read_place(page)) is None else number
     for key in (START, *NUMBERS, *PAGES):
         # LangChain's splitters write -1 for a chunk that they do not find in the document again.
-        if (number := read_place_number(metadata.get(key))) is not None:
+        if (number := read_place(metadata.get(key))) is not None:
             return _Place(key, page, number)
     return None
-
-
-def read_place_number(value: Any) -> int | None:
-    """A whole number of at least 0, also as a float or in a string; None for any other value.
-
-    >>> [read_place_number(value) for value in (3, 3.0, "3", -1, 3.5, True, None)]
-    [3, 3, 3, None, None, None, None]
-    """
-    number = as_float(as_plain(value))
-    return int(number) if number >= 0 and number.is_integer() else None
 
 
 def _read_pair(value: Any) -> _Pair | None:
@@ -200,7 +191,7 @@ def _read_pair(value: Any) -> _Pair | None:
 
 def _read_given(name: str, value: Any) -> _Place | None:
     """The place that the setting ``neighbours`` gives; None if the value is missing or a pair."""
-    number = read_place_number(value)
+    number = read_place(value)
     if number is None and not is_missing(value) and _read_pair(value) is None:
         raise InvalidInputError(
             f"neighbours of {name} is {quoted(value)}: it must be the number of the text in its document, a whole "
@@ -211,8 +202,8 @@ def _read_given(name: str, value: Any) -> _Place | None:
 
 def _read_start(item: Any) -> int | None:
     """Where the text of an item begins in its document or page, in characters."""
-    start = read_place_number(item.metadata.get(START))
-    return read_place_number(getattr(getattr(item, "node", item), "start_char_idx", None)) if start is None else start
+    start = read_place(item.metadata.get(START))
+    return read_place(getattr(getattr(item, "node", item), "start_char_idx", None)) if start is None else start
 
 
 def _pair_by_id(
@@ -243,16 +234,15 @@ def _pair_by_place(rows: Sequence[tuple[int, _Place]], texts: Sequence[str]) -> 
             by_page[place.page].append((row, place._replace(page=None)))
         return [pair for some in by_page.values() for pair in _pair_by_place(some, texts)]
     at = _rows_at(rows)
-    if _contradict(at, texts):
+    if key != START:
+        return pair_successive(at, texts)
+    if contradict(at, texts):
         return []
     pairs = []
-    for number, following in pairwise(sorted(at)):
-        beside = following == number + 1
-        if key == START:
-            end = number + len(texts[at[number][0]])
-            beside = following <= end + MOST_BETWEEN and following + len(texts[at[following][0]]) > end
-        if beside:
-            pairs += [(row, other) for row in at[number] for other in at[following]]
+    for start, following in pairwise(sorted(at)):
+        end = start + len(texts[at[start][0]])
+        if following <= end + MOST_BETWEEN and following + len(texts[at[following][0]]) > end:
+            pairs += [(row, other) for row in at[start] for other in at[following]]
     return pairs
 
 
@@ -262,11 +252,6 @@ def _rows_at(rows: Sequence[tuple[int, _Place]]) -> dict[int, list[int]]:
     for row, place in rows:
         at[place.number].append(row)
     return at
-
-
-def _contradict(at: Mapping[int, Sequence[int]], texts: Sequence[str]) -> bool:
-    """Whether different texts have one place."""
-    return any(texts[row] != texts[some[0]] for some in at.values() for row in some)
 
 
 def _restarts(places: Sequence[_Place]) -> bool:

@@ -72,6 +72,8 @@ class Request:
             getattr(settings, name) not in (None, False) for name in (*OF_REFERENCES, "reference_weight")
         )
         self.capabilities = capabilities_of(self.selector)
+        # Examples stand next to each other by accident.
+        self.reads_neighbours = refer_by_default and self.capabilities.neighbours
         self.is_constrained, self.has_relevance = settings.is_constrained, settings.has_relevance
         # Whether the texts are searched for references to other items.
         self.reads_references = asked and self.capabilities.references
@@ -104,7 +106,11 @@ class Request:
         candidates = searched = self._make_candidates(distinct, queries)
         if queries[0].pap is not None:
             candidates = queries[0].pap.apply(candidates)
-        texts = self._read_texts(distinct)
+        neighbours = None
+        if self.settings.join_neighbours or (self.reads_neighbours and self._is_within_limit(distinct)):
+            given, source = self.settings.neighbours, self.settings.source
+            neighbours = read_neighbours(distinct.items, distinct.ids, given, source, self.view, distinct.body)
+        texts = self._read_texts(distinct, neighbours if self.reads_neighbours else None)
         shown = self._find_shown(distinct)
         selection = select_set(
             candidates,
@@ -129,12 +135,12 @@ class Request:
             queries=asked,
             question=queries[0].vector,
             texts=texts,
-            neighbours=self._read_neighbours(distinct) if self.settings.join_neighbours else None,
+            neighbours=neighbours if self.settings.join_neighbours else None,
         )
 
-    def _read_neighbours(self, pool: Pool) -> Neighbours:
-        given, source = self.settings.neighbours, self.settings.source
-        return read_neighbours(pool.items, pool.ids, given, source, self.view, pool.body)
+    def _is_within_limit(self, pool: Pool) -> bool:
+        """Whether references among the items may be read."""
+        return (pool.fetch_k or 0) <= max(self.fetch_k, MOST_REFERRING)
 
     def _find_shown(self, pool: Pool) -> list[int]:
         """The rows of the items whose ids, or the names of whose texts, are shown."""
@@ -180,11 +186,11 @@ class Request:
                 )
         return np.array(pool.scores, np.float64)
 
-    def _read_texts(self, pool: Pool) -> Texts | None:
+    def _read_texts(self, pool: Pool, neighbours: Neighbours | None) -> Texts | None:
         """The texts by which copies are found, with what the selector reads in them."""
         items, settings, view = pool.items, self.settings, self.view
-        refers = self.reads_references and (pool.fetch_k or 0) <= max(self.fetch_k, MOST_REFERRING)
-        reads = self.capabilities.words or refers
+        refers = self.reads_references and self._is_within_limit(pool)
+        reads = self.capabilities.words or refers or neighbours is not None
         if not (reads or settings.drop_duplicates):
             return None
         bodies = list(map(pool.body, items))
@@ -201,6 +207,7 @@ class Request:
             keys=None if links is None else list(map(read_keys, items)),
             identifiers=read_identifiers(items, settings.identifier, view) if refers else None,
             sources=read_sources(items, settings.source, view) if refers else None,
+            following=None if neighbours is None else neighbours.after,
             refer=refers,
         )
 

@@ -114,6 +114,10 @@ class Settings(BaseModel):
     default; 0 switches it off. Example selectors look for references only if this, ``title``, ``identifier``, ``links``
     or ``follow`` is set."""
 
+    neighbour_weight: NotNegative | None = None
+    """For ``"coverage"``, at least 0: the weight of the bonus for a document that stands directly before or after an
+    earlier pick in its source (``neighbours``), 1 by default; 0 switches it off. Examples have no neighbours."""
+
     title: Name = None
     """The name under which other documents mention a document: a metadata key, a function, or names by id. By default
     the metadata ``"title"``, or what loaders and splitters write in place of it: ``"Title"``, ``"document_title"``,
@@ -349,10 +353,10 @@ class Joining(BaseModel):
     """The settings of the classes that return documents: which of them stand next to each other, and what for."""
 
     neighbours: Values = None
-    """Which documents stand next to each other: a metadata key, a function, or values by id. A value is the number of
-    the document among the parts of its ``source``, or a pair with the ids of the previous and the next document. By
-    default it is what splitters and loaders write: a node's previous and next node in LlamaIndex, ``"start_index"``,
-    ``"chunk_index"``, ``"chunk"``, ``"seq_num"`` or the page."""
+    """Which documents stand next to each other, for ``neighbour_weight`` and ``join_neighbours``: a metadata key, a
+    function, or values by id. A value is the number of the document among the parts of its ``source``, or a pair with
+    the ids of the previous and the next document. By default it is what splitters and loaders write: a node's previous
+    and next node in LlamaIndex, ``"start_index"``, ``"chunk_index"``, ``"chunk"``, ``"seq_num"`` or the page."""
 
     join_neighbours: bool = False
     """Return neighbours that are selected together as one document: their texts in reading order, with what two of them
@@ -415,6 +419,7 @@ class Call(Settings, Fetching, Joining):
         """A message for each setting that has no effect."""
         # A retriever may be made with costs and a source, and get the budget or the cap at call time.
         skipped = {"costs", "source", "drop_duplicates"} | (set() if self.has_relevance else {"relevance"})
+        skipped |= {"neighbours"} if self.join_neighbours else set()
         fields = type(self).model_fields
         given = [name for name, field in fields.items() if name not in skipped and getattr(self, name) != field.default]
         given += [*self.selector_kwargs, *(["drop_duplicates"] if self.drop_duplicates else [])]

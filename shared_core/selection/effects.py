@@ -15,12 +15,11 @@ NEEDS = {
     "lambda_b": ("quality",),
     "word_weight": ("words", "texts"),
     "cover_weight": ("cover",),
-    "reference_weight": ("references", "texts"),
+    **dict.fromkeys(("reference_weight", "neighbour_weight"), ("references", "texts")),
     "relevance_scale": ("relevance", "relevance_column"),
     "costs": ("budget",),
-    "sources": ("max_per_source", "texts"),
+    "sources": ("max_per_source", "texts", "neighbours"),
     "min_k": ("min_gain",),
-    "neighbours": ("join_neighbours",),
     "extra_k": ("extra_retrievers", "keyword_search"),
     "prefer": ("drop_near_duplicates", "drop_duplicates"),
     **dict.fromkeys(("perspective_vector", "direction", "corpus"), ("perspective",)),
@@ -30,9 +29,12 @@ NEEDS_CAPABILITY = {
     "quality": "quality",
     **dict.fromkeys(("question", "words", "texts", "cover"), "words"),
     **dict.fromkeys(("references", "titles", "title", "identifiers", "identifier", "links", "follow"), "references"),
+    "neighbours": "neighbours",
 }
 # The selector that a warning advises for a capability, where there is one to name.
-_ADVICE = {"quality": "mmr", "words": "coverage", "references": "coverage"}
+_ADVICE = {"quality": "mmr", "words": "coverage", "references": "coverage", "neighbours": "coverage"}
+# The parameter of a selector that uses words which switches a capability off.
+_SWITCHES = {"references": "reference_weight", "neighbours": "neighbour_weight"}
 
 
 def warn_of_no_effect(selector: Selector, given: Collection[str], known: Collection[str]) -> None:
@@ -51,8 +53,8 @@ def find_without_effect(selector: Selector, given: Collection[str], known: Colle
     for name in given:
         capability = NEEDS_CAPABILITY.get(name)
         if capability is not None and not getattr(capabilities, capability):
-            if capability == "references" and capabilities.words:
-                yield f"{argument_name(name)} has no effect without a reference_weight"
+            if capability in _SWITCHES and capabilities.words:
+                yield f"{argument_name(name)} has no effect without a {_SWITCHES[capability]}"
             else:
                 unused.setdefault(_ADVICE.get(capability, ""), []).append(argument_name(name))
     for advice, names in unused.items():

@@ -123,8 +123,8 @@ def _with_texts(candidates: Candidates, selector: Selector, question: str | Sequ
     read: dict[str, Any] = {}
     if capabilities.words and candidates.words is None and any(question):
         read["words"] = texts.match_words(question)
-    if capabilities.references and candidates.references is None:
-        read["references"] = texts.references
+    if (capabilities.references or capabilities.neighbours) and candidates.references is None:
+        read["references"] = texts.find_references(refer=capabilities.references, neighbours=capabilities.neighbours)
     return candidates.with_checked(**read) if read else candidates
 
 

@@ -18,6 +18,7 @@ from ..selectors.registry import DEFAULT_SELECTOR, Selector, SelectorName, resol
 from ..selectors.selection import Selection
 from ..texts import Texts
 from ..texts.identifiers import check_identifiers
+from ..texts.neighbours import check_neighbours
 from ..texts.words import as_questions, check_strings
 from .effects import refuse_unknown_parameters, warn_of_no_effect
 from .route import Limits, select_set
@@ -33,6 +34,7 @@ def select(
     texts: Sequence[str] | None = None,
     titles: Sequence[str | None] | None = None,
     identifiers: Sequence[str | Iterable[str] | None] | None = None,
+    neighbours: Sequence[int | None] | None = None,
     references: References | ArrayLike | None = None,
     cover: ArrayLike | Iterable[Any] | None = None,
     relevance: ArrayLike | None = None,
@@ -75,6 +77,9 @@ def select(
         The numbers or codes by which the texts cite each other ("4.5.1", "E1042", ``src/io.py``); if one is missing, it
         is read from the beginning of the text. A number means a text of the same one of the ``sources``. They need
         ``texts``; see :func:`find_references`.
+    neighbours : sequence of n int or None, optional
+        The number of each text in its source: texts of one of the ``sources`` with successive numbers lead to each
+        other. They need ``texts`` and ``sources``.
     references : References, or array-like, shape (n, n), in [0, 1], optional
         How clearly candidate i refers to candidate j, for :class:`Coverage`. They replace the references in ``texts``.
     cover : array of shape (n, m) in [0, 1], or n values, optional
@@ -111,9 +116,9 @@ def select(
         be empty: nothing new is worth enough.
     **parameters
         The constraints of :class:`Candidates` (``max_per_source``, ...), with which the set may have fewer than ``k``
-        members; and the selector's own: ``word_weight``, ``cover_weight``, ``reference_weight``, ``ridge`` (Coverage),
-        ``refine`` (VRSD), ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``, ``relevance_mapping``, ``temperature``,
-        ``ridge`` (NDPP).
+        members; and the selector's own: ``word_weight``, ``cover_weight``, ``reference_weight``, ``neighbour_weight``,
+        ``ridge`` (Coverage), ``refine`` (VRSD), ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``,
+        ``relevance_mapping``, ``temperature``, ``ridge`` (NDPP).
 
     Returns
     -------
@@ -155,10 +160,10 @@ def select(
     if (question is None) != (texts is None):
         missing = "texts" if texts is None else "question"
         raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
-    called = {"titles": titles, "identifiers": identifiers}
+    called = {"titles": titles, "identifiers": identifiers, "neighbours": neighbours}
     for name, column in called.items():
         if column is not None and texts is None:
-            raise InvalidInputError(f"texts is missing: {name} are the names by which the texts refer to each other")
+            raise InvalidInputError(f"texts is missing: {name} says how the texts lead to each other")
         if column is not None and references is not None:
             warn(f"{name} has no effect with references, which are used as given")
     values = {"question": question, "texts": texts, **called, "references": references, "cover": cover}
@@ -199,7 +204,8 @@ def select(
             check_strings(titles, "titles", (str, NoneType))
         if identifiers is not None:
             identifiers = check_identifiers(identifiers)
-        split = Texts(texts, titles, identifiers=identifiers, sources=candidates.sources)
+        following = None if neighbours is None else check_neighbours(neighbours, sources, texts)
+        split = Texts(texts, titles, identifiers=identifiers, sources=candidates.sources, following=following)
     return select_set(
         candidates,
         resolved,

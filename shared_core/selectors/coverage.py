@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .._validation import FloatArray, check_number, read_only
 from ..candidates import (
+    REFERENCE_KINDS,
     TIE_TOLERANCE,
     CandidateBlock,
     Candidates,
@@ -42,9 +43,9 @@ Matrix = NDArray[np.float64]
 # where the parameters are 1. They were chosen by benchmarks/constants.py.
 WORDS_IN_RELEVANCE = 0.4
 COVERED = 8.0
-# The weight of each kind of reference, in the order of REFERENCE_KINDS. That of citations was chosen by
-# benchmarks/citations.py.
-REFERRED = (4.0, 4.0, 3.0)
+# The weight of each kind of reference, in the order of REFERENCE_KINDS. The last two were chosen by
+# benchmarks/citations.py and benchmarks/neighbours.py.
+REFERRED = (4.0, 4.0, 3.0, 0.75)
 # Two candidates always lie on a line, so with fewer than this many a correlation says nothing.
 FEWEST_TO_CORRELATE = 3
 # A word of which at most this share counts does not count: the share may be rounding error.
@@ -113,11 +114,11 @@ class Coverage:
 
     With references, a candidate to which an earlier pick or a ``shown`` text refers gets a bonus. Its gain is
     F(S + i) − F(S) + max_{j∈S} ω_κ R_ji, where R_ji in [0, 1] says how clearly text j refers to text i, and κ is the
-    kind of this reference: a name, a link, or a citation by number or code. A reference does not count if S has a text
-    that belongs together with i by its kind, so several passages of one document, or of one section that is cited,
-    bring one bonus. The objective is the sum of the gains, and depends on the order of the picks. The paper on
-    nonsymmetric DPPs calls this a positive correlation between items, which a symmetric kernel cannot express (Gartrell
-    et al. 2021, section 1).
+    kind of this reference: a name, a link, a citation by number or code, or a place directly before or after text i in
+    its document. A reference does not count if S has a text that belongs together with i by its kind, so several
+    passages of one document, or of one section that is cited, bring one bonus. The objective is the sum of the gains,
+    and depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive correlation between
+    items, which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
 
     Cost: O(nkd + nkm) for m parts. Memory: O(kd + nm), and O(n²) with references.
 
@@ -128,7 +129,9 @@ class Coverage:
     cover_weight : float in [0, 1e6]
         Scales w for the parts of ``cover``: how much it counts that the set covers them.
     reference_weight : float in [0, 1e6]
-        Scales each ω_κ: how much it counts that an earlier pick refers to a candidate.
+        Scales each ω_κ but that of neighbours: how much it counts that an earlier pick refers to a candidate.
+    neighbour_weight : float in [0, 1e6]
+        Scales ω_κ of neighbours: how much it counts that a candidate stands next to an earlier pick.
     ridge : float >= 0.0001
         α. It limits the penalty for a repetition, as in :class:`NDPP`.
 
@@ -150,18 +153,21 @@ class Coverage:
     word_weight: float = 1.0
     cover_weight: float = 1.0
     reference_weight: float = 1.0
+    neighbour_weight: float = 1.0
     ridge: float = DEFAULT_RIDGE
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """It uses no quality, and no references with ``reference_weight=0``."""
-        return Capabilities(quality=False, words=True, references=self.reference_weight > 0, log_gains=True)
+        """It uses no quality, no references with ``reference_weight=0``, and no neighbours with the other weight 0."""
+        refers, continues = self.reference_weight > 0, self.neighbour_weight > 0
+        return Capabilities(quality=False, words=True, references=refers, neighbours=continues, log_gains=True)
 
     def __post_init__(self) -> None:
         for name, *bounds in (
             ("word_weight", 0.0, MOST_WEIGHT),
             ("cover_weight", 0.0, MOST_WEIGHT),
             ("reference_weight", 0.0, MOST_WEIGHT),
+            ("neighbour_weight", 0.0, MOST_WEIGHT),
             ("ridge", LEAST_RIDGE),
         ):
             object.__setattr__(self, name, check_number(getattr(self, name), name, *bounds))
@@ -220,8 +226,9 @@ class Coverage:
         a = columns[0] if len(columns) == 1 else np.hstack([np.zeros((len(candidates), 0)), *columns])
         w = np.concatenate([_NONE, *weights])
         bonus = _NO_BONUS
-        if candidates.references is not None and self.reference_weight:
-            bonus = _weigh_references(candidates.references, self.reference_weight)
+        references = candidates.references
+        if references is not None and (self.reference_weight or self.neighbour_weight):
+            bonus = _weigh_references(references, self.reference_weight, self.neighbour_weight)
         noise = noise * (1 + w[first:].sum()) + FLOAT64_TIE * (w.sum() + bonus[-1].max())
         covered = a[shown].max(axis=0, initial=0.0)
         return _Terms(log_weight, noise, a, w, first, covered, *bonus, np.array(shown, np.int64))
@@ -300,11 +307,13 @@ def _served(candidates: Candidates) -> Matrix:
     return np.ascontiguousarray(np.exp((z - z.max(axis=1, keepdims=True)) / SERVED).T)
 
 
-def _weigh_references(references: References, weight: float) -> _Bonus:
+def _weigh_references(references: References, weight: float, of_neighbours: float) -> _Bonus:
     """R, its kinds, the documents of each kind, and the weights of the kinds."""
+    omega = [omega * (of_neighbours if kind == "neighbour" else weight)
+             for kind, omega in zip(REFERENCE_KINDS, REFERRED, strict=True)]  # fmt: skip
     r, documents, kinds = references
     each = documents if documents.ndim == 2 else np.tile(documents, (len(REFERRED), 1))
-    return r, np.zeros(r.shape, np.int8) if kinds is None else kinds, each, np.array(REFERRED) * weight
+    return r, np.zeros(r.shape, np.int8) if kinds is None else kinds, each, np.array(omega)
 
 
 def _update_bonus(i: int, terms: _Terms, fresh: NDArray[np.bool_], of_kind: Matrix) -> Matrix:

@@ -38,7 +38,9 @@ class Capabilities:
     words : bool
         The words of the question, and the parts of ``cover``.
     references : bool
-        Which candidates refer to which others.
+        Which candidates refer to which others, by name, link, number or code.
+    neighbours : bool
+        Which candidates stand next to each other in a document; they come in the ``references``.
     log_gains : bool
         Whether a gain is a logarithm, for ``min_gain`` of :func:`select`.
 
@@ -54,6 +56,7 @@ class Capabilities:
     sub_questions: bool = True
     words: bool = False
     references: bool = False
+    neighbours: bool = False
     log_gains: bool = False
 
 

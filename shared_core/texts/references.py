@@ -24,6 +24,7 @@ from ..errors import InvalidInputError
 from .citations import Cited, find_cited, number_sections
 from .identifiers import Identifier, check_identifiers, list_identifiers
 from .names import list_names
+from .neighbours import add_neighbours, check_neighbours
 from .titles import Key, as_key, clean_title, is_joining, is_proper, key_of_words
 from .words import Text, bare_word, check_strings
 
@@ -42,6 +43,7 @@ def find_references(
     keys: Sequence[Iterable[Hashable]] | None = None,
     identifiers: Sequence[str | Iterable[str] | None] | None = None,
     sources: Sequence[Hashable | None] | None = None,
+    neighbours: Sequence[int | None] | None = None,
 ) -> References:
     """How clearly the text of each candidate refers to each other candidate; for :class:`Candidates`.
 
@@ -66,6 +68,9 @@ def find_references(
     three levels and a word such as "see". A citation that leads to m parts of a section leads to each by 1/m, and so
     does one to m texts of the same number whose sources are not known.
 
+    A text that does not refer to the next or previous text of its source in another way leads to it by s², where s is
+    the share of that text that does not overlap with its own.
+
     Parameters
     ----------
     texts : sequence of n str
@@ -86,6 +91,9 @@ def find_references(
         defines.
     sources : sequence of n hashables or None, optional
         The document that each candidate is a part of. Missing values are not known.
+    neighbours : sequence of n int or None, optional
+        The number of each text in its source, at least 0: texts with successive numbers are neighbours. They need
+        ``sources``.
 
     Returns
     -------
@@ -116,12 +124,14 @@ def find_references(
     if titles is not None:
         check_strings(titles, "titles", (str, NoneType))
     columns = {"titles": titles, "links": links, "keys": keys, "identifiers": identifiers, "sources": sources}
+    columns["neighbours"] = neighbours
     for what, column in columns.items():
         if column is not None and len(column) != len(texts):
             raise InvalidInputError(f"{what} must have {len(texts)} rows, one for each candidate, got {len(column)}")
     called = list_identifiers(None if identifiers is None else check_identifiers(identifiers), texts)
     known = None if sources is None else as_optional(as_names(sources, len(texts), "sources"))
-    return find_split_references(list(map(Text, texts)), list_names(titles, texts), titles, links, keys, called, known)
+    found = find_split_references(list(map(Text, texts)), list_names(titles, texts), titles, links, keys, called, known)
+    return found if neighbours is None else add_neighbours(found, texts, check_neighbours(neighbours, sources, texts))
 
 
 def find_split_references(

@@ -9,26 +9,29 @@ from typing import Any, NamedTuple
 from ..candidates import REFERENCE_KINDS, Parts, References
 from .identifiers import Identifier, list_identifiers
 from .names import list_names
+from .neighbours import add_neighbours
 from .references import find_split_references
 from .titles import as_key, is_proper
 from .words import Text, match_split_words
 
 
 class NameCounts(NamedTuple):
-    """How many candidates have a name, are named by another one, are linked to, and are cited by number or code."""
+    """How many candidates have a name, are named, linked to or cited by another one, and stand next to another one."""
 
     with_name: int
     named: int
     linked: int
     cited: int
+    next_to: int
 
 
 class Texts:
     """What the texts of n candidates say: their words, and which of them refer to which others.
 
     ``texts`` are what was embedded. ``bodies`` are the texts without what an index puts before them: they refer to each
-    other, and two equal ones are copies unless they are empty. By default they are ``texts``. With ``refer=False`` no
-    references are read. The other arguments are those of :func:`find_references`; they are checked already.
+    other, and two equal ones are copies unless they are empty. By default they are ``texts``. ``following`` has for
+    each text the rows of those directly after it in its document. With ``refer=False`` there are no other references.
+    The other arguments are those of :func:`find_references`; they are checked already.
     """
 
     def __init__(
@@ -41,15 +44,17 @@ class Texts:
         keys: Sequence[Iterable[Hashable]] | None = None,
         identifiers: Sequence[Iterable[str]] | None = None,
         sources: Sequence[Hashable | None] | None = None,
+        following: Sequence[Iterable[int]] | None = None,
         refer: bool = True,
     ) -> None:
         self.bodies = texts if bodies is None else bodies
         self._texts = list(map(Text, texts))
         self._bodies = self._texts if bodies is None else list(map(Text, bodies))
         self._columns: dict[str, Any] = {"titles": titles, "links": links, "keys": keys, "sources": sources}
-        self._identifiers = identifiers
+        self._identifiers, self._following = identifiers, following
         self._refer = refer
         self._matches: dict[tuple[str, ...], Parts] = {}
+        self._with_neighbours: dict[bool, References] = {}
         self._taken: dict[tuple[int, ...], Texts] = {}
 
     def match_words(self, question: str | Sequence[str]) -> Parts:
@@ -81,12 +86,22 @@ class Texts:
             return None
         return find_split_references(self._bodies, self.names, identifiers=self.identifiers, **self._columns)
 
+    def find_references(self, *, refer: bool = True, neighbours: bool = True) -> References | None:
+        """The ``references``, and the neighbours; None if there are none, or if there is no text."""
+        found = self.references if refer else None
+        if not neighbours or self._following is None or not any(self.bodies):
+            return found
+        if refer not in self._with_neighbours:
+            self._with_neighbours[refer] = add_neighbours(found, self.bodies, self._following)
+        return self._with_neighbours[refer]
+
     @cached_property
     def name_counts(self) -> NameCounts | None:
         """How many texts have a name or are referred to; None if no references are read."""
-        if self.references is None:
+        references = self.find_references()
+        if references is None:
             return None
-        strength, _, kinds = self.references
+        strength, _, kinds = references
         refers = strength > 0
         of_kind = [int((refers & (kinds == kind)).any(axis=0).sum()) for kind in range(len(REFERENCE_KINDS))]
         return NameCounts(sum(bool(as_key(name)) and is_proper(name) for name, *_ in self.names), *of_kind)
@@ -106,5 +121,8 @@ class Texts:
                 # What a site puts around its titles is seen best among all of them.
                 taken.names = [self.names[row] for row in key]
                 taken.identifiers = [self.identifiers[row] for row in key]
+            if self._following is not None:
+                new = {row: place for place, row in enumerate(key)}
+                taken._following = [[new[after] for after in self._following[row] if after in new] for row in key]
             self._taken[key] = taken
         return self._taken[key]

@@ -17,7 +17,7 @@ from tests.shared_core.cases import gaussian
 QUERY, VECTORS = gaussian(90, 11, 5)
 TEXTS = [f"Ann {letter}" for letter in "abcdefghijk"]
 NUMBERS = [float(row) for row in range(11)]
-WEIGHTS = dict.fromkeys(("lambda_b", "word_weight", "cover_weight", "reference_weight"), 0.5)
+WEIGHTS = dict.fromkeys(("lambda_b", "word_weight", "cover_weight", "reference_weight", "neighbour_weight"), 0.5)
 
 
 def texts_by_id(ids: Iterable[Any]) -> dict[Any, str]:
@@ -73,11 +73,14 @@ SELECT = Interface(
     lambda **given: select(QUERY, VECTORS, 2, **given),
     {
         **WEIGHTS, **WORDS, "relevance_scale": "rank", "relevance": NUMBERS, "quality": NUMBERS, "cover": TEXTS,
-        "references": np.eye(11), "titles": TEXTS, "identifiers": TEXTS,
+        "references": np.eye(11), "titles": TEXTS, "identifiers": TEXTS, "neighbours": [*range(11)],
         "costs": NUMBERS, "budget": 99, "sources": TEXTS,
         "max_per_source": 9, "prefer": NUMBERS, "drop_near_duplicates": 0.9, "min_k": 3, "min_gain": 0.5,
     },
-    {"question": WORDS, "texts": WORDS, "titles": WORDS, "identifiers": WORDS},
+    {
+        **dict.fromkeys(("question", "texts", "titles", "identifiers"), WORDS),
+        "neighbours": {**WORDS, "sources": TEXTS},
+    },
 )  # fmt: skip
 MANY = Interface(
     lambda **given: select_many([QUERY], VECTORS, 2, **given),
@@ -96,7 +99,7 @@ TABLE = Interface(
 SETTINGS = {
     **WEIGHTS, "relevance_scale": "rank", "relevance": "number", "quality": "number", "cover": "topic",
     "costs": "number", "prefer": "number", "drop_near_duplicates": 0.9, "drop_duplicates": True, "min_k": 3,
-    "min_gain": 0.5, "title": "topic", "identifier": "topic", "links": "topic",
+    "min_gain": 0.5, "title": "topic", "identifier": "topic", "links": "topic", "neighbours": "number",
     "follow": True, "perspective": str.upper,
     "perspective_vector": "difference", "direction": "emphasize", "corpus": True, "extra_k": 20, "keyword_search": True,
 }  # fmt: skip

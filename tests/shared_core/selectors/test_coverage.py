@@ -310,7 +310,7 @@ def test_what_names_nothing_changes_nothing(seed: int, n: int) -> None:
         nothing = Coverage().select(Candidates(**given_, references=without), n)
         assert_alike(nothing, expected)
         assert nothing.referred_by.tolist() == [-1] * n  # type: ignore[union-attr]
-    off = Coverage(reference_weight=0).select(bridged, n)
+    off = Coverage(reference_weight=0, neighbour_weight=0).select(bridged, n)
     assert_alike(off, expected)
     assert off.referred_by is None
     itself = references.strength.copy()
@@ -333,7 +333,11 @@ def test_only_the_ratios_of_weights_matter(scale: float) -> None:
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"word_weight": 1e6, "cover_weight": 1e6, "reference_weight": 1e6}, {"ridge": 1e-4}, {"ridge": 1e300}],
+    [
+        {"word_weight": 1e6, "cover_weight": 1e6, "reference_weight": 1e6, "neighbour_weight": 1e6},
+        {"ridge": 1e-4},
+        {"ridge": 1e300},
+    ],
 )
 def test_parameters_at_the_ends_of_their_range(parameters: dict[str, float]) -> None:
     for case in random_cases(71, 36):
@@ -347,7 +351,7 @@ def test_parameters_at_the_ends_of_their_range(parameters: dict[str, float]) -> 
         assert np.isfinite(found.gains).all()
 
 
-@pytest.mark.parametrize("name", ["word_weight", "cover_weight", "reference_weight", "ridge"])
+@pytest.mark.parametrize("name", ["word_weight", "cover_weight", "reference_weight", "neighbour_weight", "ridge"])
 @pytest.mark.parametrize("value", [-0.1, np.nan, np.inf, "1", True, None])
 def test_a_parameter_out_of_range_is_refused(name: str, value: Any) -> None:
     with pytest.raises(InvalidParameterError, match=name):

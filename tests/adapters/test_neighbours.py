@@ -162,7 +162,7 @@ def test_the_setting_says_who_is_next(subject: Subject) -> None:
         "passage 1\n\npassage 3",
         "alpha beta gamma delta epsilon",
     ]
-    with pytest.warns(SetSelectWarning, match="join_neighbours"):
+    with pytest.warns(SetSelectWarning, match="^neighbours .*coverage"):
         make(subject, rows, neighbours="number", join_neighbours=False)
 
 

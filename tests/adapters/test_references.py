@@ -235,6 +235,37 @@ def test_citations(
 
 
 @OVER_READERS
+@pytest.mark.parametrize(
+    ("first", "last", "settings", "third"),
+    [
+        ({"chunk_index": 4}, {"chunk_index": 5}, {}, LAST),
+        ({"page": 4}, {"page": 3}, {}, LAST),
+        ({"part": 4}, {"part": 5}, {"neighbours": "part"}, LAST),
+        ({}, {}, {"neighbours": {"doc-0": (None, "doc-19")}}, LAST),
+        # Not beside each other, not of one document, or switched off.
+        ({"chunk_index": 4}, {"chunk_index": 6}, {}, 2),
+        ({"chunk_index": 4}, {"chunk_index": 5, "source": "b.pdf"}, {}, 2),
+        ({"chunk_index": 4}, {"chunk_index": 5}, {"neighbour_weight": 0}, 2),
+        ({"chunk_index": 4}, {"chunk_index": 5}, {"selector": "ndpp", "neighbour_weight": None}, 2),
+        ({"chunk_index": 4}, {"chunk_index": 5}, {"reference_weight": 0}, LAST),
+    ],
+    ids=name_of,
+)
+def test_neighbours(
+    subject: Subject, first: dict[str, Any], last: dict[str, Any], settings: dict[str, Any], third: int
+) -> None:
+    told: list[Any] = []
+    rows = replaced(story(), 0, **{"text": "passage 0", "source": "a.pdf", **first})
+    rows = replaced(rows, LAST, **{"title": None, "source": "a.pdf", **last})
+    picked = found(subject, rows, told, **{"neighbour_weight": 20, **settings})
+    assert {*picked} == {0, 1, third}
+    kinds = dict(zip(told[0]["ids"], told[0]["reference_kinds"], strict=True))
+    assert kinds[f"doc-{third}"] == (None if third == 2 else "neighbour")
+    if third == LAST:
+        assert told[0]["next_to"] == 2
+
+
+@OVER_READERS
 def test_a_section_that_is_a_float_is_warned_of_and_a_wrong_identifier_is_refused(subject: Subject) -> None:
     with pytest.warns(SetSelectWarning, match=r"item 19 .*doc-19.* 3\.1.*3\.10"):
         found(subject, replaced(story(), LAST, section=3.1))

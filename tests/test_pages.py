@@ -77,6 +77,7 @@ def table(page: str, heading: str) -> list[list[str]]:
 
 
 REGIMES = "benchmarks/results/regimes.md"
+SEVERAL = "benchmarks/results/several_queries.md"
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/choosing.md"])
@@ -93,12 +94,7 @@ def test_the_summary_is_that_of_the_regimes(page: str) -> None:
         ("docs/start/few-shot.md", 3, REGIMES, "regime | similarity"),
         ("docs/start/migration.md", 5, REGIMES, "setselect minus"),
         ("docs/two-steps.md", 5, "benchmarks/results/references.md", "everything found among 5 / 10 texts"),
-        (
-            "docs/several-questions.md",
-            5,
-            "benchmarks/results/several_queries.md",
-            "everything found among 5 / 10 texts",
-        ),
+        ("docs/several-questions.md", 5, SEVERAL, "everything found among 5 / 10 texts"),
         ("docs/agents.md", 3, "benchmarks/results/tools.md", "method | complete"),
     ],
 )

@@ -95,7 +95,6 @@ def test_the_summary_is_that_of_the_regimes(page: str) -> None:
         ("docs/start/migration.md", 5, REGIMES, "setselect minus"),
         ("docs/two-steps.md", 5, "benchmarks/results/references.md", "everything found among 5 / 10 texts"),
         ("docs/several-questions.md", 5, SEVERAL, "everything found among 5 / 10 texts"),
-        ("docs/several-questions.md", 5, SEVERAL, "stored three times"),
         ("docs/agents.md", 3, "benchmarks/results/tools.md", "method | complete"),
     ],
 )

@@ -196,6 +196,19 @@ def test_the_pictures_of_a_reference_show_what_setselect_selects() -> None:
 
 
 @pytest.mark.usefixtures("demo")
+def test_the_pictures_of_a_citation_show_what_setselect_selects() -> None:
+    picture = importlib.import_module("_reference_picture")
+    nearest, best = shown = picture.citing_panels()
+    assert (sum(nearest.needed), sum(best.needed)) == (1, 2)
+    assert [(title, row) for title, row in zip(best.titles, best.referred_by, strict=True) if row is not None] == [
+        ("Rule 7.2", best.titles.index("Rule 3.1"))
+    ]
+    given = shown, picture.CITING, picture.CITED_NOTE, "cited by"
+    drawn = {picture.ASSETS / name: palette for name, palette in picture.CITED_FILES.items()}
+    check_drawn(drawn, lambda palette: picture.draw(given[0], palette, *given[1:]), {*best.titles, *nearest.titles})
+
+
+@pytest.mark.usefixtures("demo")
 def test_the_pictures_of_sub_questions_show_what_setselect_selects() -> None:
     picture = importlib.import_module("_queries_picture")
     if picture.MISSING:

@@ -617,9 +617,9 @@ def ndpp_greedy(
             exhausted.add(tuple(picked))
             return fill_in
         # A float32 cosine changes the weight by one rounding error. A float32 row changes the entries of L and so
-        # the ratio, and the change is larger if the picks are almost dependent.
+        # the ratio, and the change is larger if the picks are almost dependent; sums in float32 change it as much.
         amplified = largest * _amplification(L, before)
-        slack = generous**2 * (plain + FLOAT32_ROUNDING * amplified) - gain
+        slack = generous**2 * (plain + 2 * FLOAT32_ROUNDING * amplified) - gain
         singular = bool((FLOAT64_ROUNDING * amplified > 1e-10 * plain)[offers].any())
         return Step(np.where(offers, gain, -np.inf), gain, np.abs(slack), singular=singular)
 

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError, warn
 from shared_core.retrieval.extra import KnownItems
 from shared_core.retrieval.flow import Flow, Step, gather
-from shared_core.retrieval.lookup import find_registered
+from shared_core.retrieval.lookup import find_registered, refuse_unknown
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.signals.embedding_models import as_embedding, as_embeddings
 
 from .stores import READERS
 from .stores.reader import (
+    FILTER_NAMES,
     AsyncVectorFetch,
     AsyncVectorSearch,
     IdOf,
@@ -90,7 +91,7 @@ def register_vector_source(
     """
     if not isinstance(store_class, (type, str)):
         raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
-    _READERS[store_class] = VectorReader(search, asearch, fetch, afetch, id_of, scope=scope)
+    _READERS[store_class] = VectorReader(search, asearch, fetch, afetch, id_of, scope=scope, filters=None)
     find_reader.cache_clear()
 
 
@@ -103,6 +104,14 @@ def reader_of(store: VectorStore | None) -> VectorReader | None:
 def find_reader(store_class: type) -> VectorReader | None:
     """The vector reader registered for this class, or for the nearest of its base classes."""
     return find_registered(_READERS, store_class)
+
+
+def check_filters(store: VectorStore, kwargs: Collection[str]) -> None:
+    """Refuse a filter under a name that other stores give it; some stores would ignore it."""
+    reader = reader_of(store)
+    if reader is not None and reader.filters is not None:
+        foreign = [name for name in kwargs if name in FILTER_NAMES and name not in reader.filters]
+        refuse_unknown(type(store).__name__, foreign, reader.filters)
 
 
 def search_and_embed(

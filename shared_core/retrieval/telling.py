@@ -135,6 +135,15 @@ def warn_if_all_are_selected(request: Request, owner: Settings, candidates: int,
         warn(f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}")
 
 
+def warn_of_empty_store(owner: Settings, vector_source: str) -> None:
+    """Warn, once for each ``owner``, that a search without a filter found nothing."""
+    if is_first(owner, "_warned_of_nothing"):
+        warn(
+            f"the search found no documents ({vector_source}): the store is empty. Add documents, or check that the "
+            "store is over the collection that was filled"
+        )
+
+
 def warn_of_unused_perspective(request: Request) -> None:
     """For callers that do not search: warn if a perspective has no effect, because relevance is given."""
     settings = request.settings

@@ -162,19 +162,26 @@ def fetch_or_embed(
     unknown = [row for row, name in enumerate(ids) if name not in known]
     texts = [documents[row].page_content for row in unknown]
     nameless = sum(ids[row] is None for row in unknown)
+    remedy, reader = "Pass the store that holds them, call register_vector_source(..., fetch=...)", reader_of(store)
     if store is None:
         why = "there is no vectorstore="
-    elif nameless == len(unknown):
-        why = "they have no ids to look vectors up by, which the documents of the store have"
+    elif reader is None or not (reader.fetch or reader.afetch):
+        why = f"setselect cannot look vectors up by id in {type(store).__name__}"
+        remedy = "Call register_vector_source(..., fetch=...)"
+    elif nameless:
+        why = (
+            f"vectors are looked up by id, and {nameless} of them have no id of their own, as with many BM25Retrievers"
+        )
+        why += f"; {type(store).__name__} has no vector for the others" if nameless < len(unknown) else ""
+        remedy = "Give the documents of the retriever in front the ids that they have in the store"
     else:
         why = f"{type(store).__name__} has no vector for them"
-        why += f", and {nameless} of them have no ids to look vectors up by" if nameless else ""
     _warn_once(
         embeddings,
         texts,
         (warned, None if store is None else type(store)),
-        f"each query embeds the texts of its documents again ({len(texts)} this time): {why}. Pass the store "
-        "that holds them, call register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
+        f"each query embeds the texts of its documents again ({len(texts)} this time): {why}. {remedy}, or use "
+        "CacheBackedEmbeddings",
     )
     rest = iter((yield from embed_texts(embeddings, texts)))
     return [known[name] if name in known else next(rest) for name in ids]

@@ -164,7 +164,10 @@ def as_identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashab
         hint = "" if name is None else f": pass [item.{name} for item in {what}]"
         raise InvalidParameterError(f"{what} takes a collection of ids, got {quoted(values)}{hint}") from None
     if any(name is None for name in ids):
-        raise InvalidParameterError(f"{what} holds None: items without an id cannot be told apart; store them with ids")
+        raise InvalidParameterError(
+            f"{what} holds None: documents without an id cannot be told apart. Give all of them ids, in the store and "
+            "in each further retriever, such as one by words"
+        )
     return ids
 
 

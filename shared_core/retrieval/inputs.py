@@ -56,4 +56,5 @@ def check_instance(value: Any, kind: type | tuple[type, ...], what: str, remedy:
     """Refuse what is no object of this kind, or of one of these kinds; ``remedy`` is a sentence about the value."""
     if not isinstance(value, kind):
         names = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
-        raise InvalidParameterError(f"{what} must be of the class {names}, got {quoted(value)}{remedy}")
+        got = f"the class {value.__name__}" if isinstance(value, type) else f"an object of {type(value).__name__}"
+        raise InvalidParameterError(f"{what} must be an object of {names}, got {got}{remedy}")

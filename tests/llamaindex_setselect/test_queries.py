@@ -13,8 +13,8 @@ from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import QueryBundle, TextNode
 
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from setselect import Candidates, Coverage, InvalidInputError, match_words
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor, WordRetriever
+from setselect import Candidates, Coverage, InvalidInputError, SetSelectWarning, match_words
 from tests.llamaindex_setselect.nodes_and_indexes import (
     QUERY,
     TEXTS,
@@ -70,6 +70,22 @@ async def test_behind_a_fusion_no_score_is_called_ignored(index: VectorStoreInde
         texts, vectors = [node.text for node in front], [embedding(node.text) for node in front]
         candidates = Candidates(list(map(embedding, QUERIES)), vectors, words=match_words(" ".join(QUERIES), texts))
         assert found == [front[i].node_id for i in Coverage().select(candidates, 4).indices]
+
+
+@pytest.mark.parametrize("generated", [1, 3])
+async def test_fused_ranks_of_several_searches_need_no_setting(index: VectorStoreIndex, generated: int) -> None:
+    # Each node is in the lists of several searches.
+    each = [index.as_retriever(similarity_top_k=15), WordRetriever.from_store(index)]
+    mode, top = FUSION_MODES.RECIPROCAL_RANK, len(TEXTS)
+    fused = QueryFusionRetriever(
+        each, llm=Writer(), num_queries=generated, similarity_top_k=top, mode=mode, use_async=False
+    )
+    post = SetSelectPostprocessor(index=index, top_n=4)
+    assert len(post.postprocess_nodes(fused.retrieve(QUERY), query_str=QUERY)) == 4
+    # A score that is no sum of ranks is another matter.
+    front = [node.model_copy(update={"score": 0.01 + (node.score or 0) ** 2}) for node in fused.retrieve(QUERY)]
+    with pytest.warns(SetSelectWarning, match="score"):
+        post.postprocess_nodes(front[::-1], query_str=QUERY)
 
 
 def test_texts_of_the_querys_own_stay_one_query(index: VectorStoreIndex) -> None:

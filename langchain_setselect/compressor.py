@@ -41,6 +41,10 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
     Vectors come from ``vectorstore`` by the documents' ids. Documents that the store does not know are embedded. With
     LangChain's ``CacheBackedEmbeddings`` as ``embeddings``, each text is embedded once.
 
+    The compressor embeds the question too. A retriever in front that searches by vector has embedded it before, and its
+    embedding does not come with the documents. :class:`SetSelectRetriever` embeds the question once, and
+    ``CacheBackedEmbeddings`` with a ``query_embedding_cache`` does so for both.
+
     Parameters
     ----------
     embeddings : Embeddings, optional

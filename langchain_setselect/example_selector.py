@@ -14,7 +14,7 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import PrivateAttr
 from typing_extensions import override
 
-from shared_core import InvalidParameterError
+from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_instance, check_question
 from shared_core.retrieval.lookup import nearest_name
@@ -203,7 +203,11 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
             if _is_message(value) or (isinstance(value, (list, tuple)) and any(map(_is_message, value))):
                 check_question(value)
         if all(value is None for value in values):
-            check_question(None)
+            keys = ", ".join(input_variables) or "none"
+            raise InvalidInputError(
+                f"there is no text to select examples for; the keys of the input are {keys}. A prompt passes the "
+                "variables that its input_variables name"
+            )
         selected = yield from self._search(request, question, store_kwargs)
         found, reader = selected.pool.items, reader_of(self.vectorstore)
         warn_of_foreign_examples(self, map(text_of, found), self._texts, self.vectorstore)

@@ -78,11 +78,10 @@ class QueryChecks:
 
 
 def check_filters(filters: Any) -> Any:
-    """``filters``, which are LlamaIndex's own."""
-    if filters is not None and not isinstance(filters, MetadataFilters):
-        check_instance(
-            filters, MetadataFilters, "filters", ": MetadataFilters(filters=[MetadataFilter(key=..., value=...)])"
-        )
+    """``filters``, which have to be LlamaIndex's own."""
+    remedy = ": pass MetadataFilters(filters=[MetadataFilter(key=..., value=...)])"
+    if filters is not None:
+        check_instance(filters, MetadataFilters, "filters", remedy)
     return filters
 
 

@@ -51,6 +51,10 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     is all that a query engine needs. Vectors come from the store of ``index`` or ``vector_store``, else from the nodes.
     Texts are embedded again only if both have none, with an ``EmbeddingFallbackWarning``.
 
+    In sync code a ``VectorIndexRetriever`` leaves the embedding of the question in the ``QueryBundle``, and it is used
+    here. Behind another retriever that searches by vector, and in async code, the question is embedded twice.
+    :class:`SetSelectIndexRetriever` alone embeds it once.
+
     The ``score`` of a returned node is the relevance that was used, before it was scaled: the cosine with the query
     (which is projected if there is a perspective), or what ``relevance`` gave. With ``queries`` the nodes of a
     ``QueryFusionRetriever(mode="simple")`` become one set for the question and its sub-questions, and a node's cosine

@@ -154,7 +154,7 @@ def test_a_query_engine_answers_for_a_text_or_a_bundle() -> None:
         (HumanMessage("a"), r"\.text"),
         ([HumanMessage("a")], r"\[-1\]\.text"),
         (ChatPromptValue(messages=[HumanMessage("a")]), "its text"),
-        (None, "got None"),
+        (None, "no text.*text, history.*input_variables"),
     ],
 )
 async def test_the_input_of_an_example_selector_holds_a_text(value: Any, word: str) -> None:
@@ -165,6 +165,8 @@ async def test_the_input_of_an_example_selector_holds_a_text(value: Any, word: s
     with pytest.raises(InvalidInputError, match=word):
         await selector.aselect_examples(given)
     assert selector.select_examples({**given, "text": QUERY}), "only the input_keys count"
+    with pytest.raises(InvalidInputError, match=r"no text.*none.*input_variables"):
+        EXAMPLES[0].make(STORE, k=1).select_examples({})
     with pytest.raises(InvalidInputError, match=r"dict.*'a': pass \{'text': text\}"):
         selector.select_examples("a")
 

@@ -72,20 +72,23 @@ async def test_behind_a_fusion_no_score_is_called_ignored(index: VectorStoreInde
         assert found == [front[i].node_id for i in Coverage().select(candidates, 4).indices]
 
 
-@pytest.mark.parametrize("generated", [1, 3])
-async def test_fused_ranks_of_several_searches_need_no_setting(index: VectorStoreIndex, generated: int) -> None:
-    # Each node is in the lists of several searches.
-    each = [index.as_retriever(similarity_top_k=15), WordRetriever.from_store(index)]
-    mode, top = FUSION_MODES.RECIPROCAL_RANK, len(TEXTS)
+def test_fused_ranks_of_several_searches_need_no_setting(index: VectorStoreIndex) -> None:
+    # Most nodes are in the lists of several searches.
+    each = [index.as_retriever(similarity_top_k=30), WordRetriever.from_store(index, similarity_top_k=10)]
     fused = QueryFusionRetriever(
-        each, llm=Writer(), num_queries=generated, similarity_top_k=top, mode=mode, use_async=False
+        each,
+        llm=Writer(),
+        num_queries=3,
+        similarity_top_k=40,
+        mode=FUSION_MODES.RECIPROCAL_RANK,
+        use_async=False,
     )
-    post = SetSelectPostprocessor(index=index, top_n=4)
-    assert len(post.postprocess_nodes(fused.retrieve(QUERY), query_str=QUERY)) == 4
-    # A score that is no sum of ranks is another matter.
-    front = [node.model_copy(update={"score": 0.01 + (node.score or 0) ** 2}) for node in fused.retrieve(QUERY)]
-    with pytest.warns(SetSelectWarning, match="score"):
-        post.postprocess_nodes(front[::-1], query_str=QUERY)
+    post, front = SetSelectPostprocessor(index=index, top_n=4), fused.retrieve(QUERY)
+    assert len(post.postprocess_nodes(front, query_str=QUERY)) == 4
+    # Scores in the same order that are no sums of ranks are not of a fusion.
+    others = [node.model_copy(update={"score": (node.score or 0) ** 1.1}) for node in front]
+    with pytest.warns(SetSelectWarning, match="relevance='score'"):
+        post.postprocess_nodes(others, query_str=QUERY)
 
 
 def test_texts_of_the_querys_own_stay_one_query(index: VectorStoreIndex) -> None:

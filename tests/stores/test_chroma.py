@@ -40,9 +40,9 @@ def test_documents_of_a_search_by_words_without_ids_are_named_as_the_reason(tmp_
         by_words = WordRetriever.from_texts([row.text for row in ROWS[:10]], k=10)
         by_vector = of_store.as_retriever(search_kwargs={"k": 10})
         hybrid = EnsembleRetriever(retrievers=[by_words, by_vector], weights=[0.5, 0.5])
-        documents = hybrid.invoke("query 1 passage")
-        assert 0 < sum(document.id is None for document in documents) < len(documents)
+        documents = hybrid.invoke("query 1")
+        assert [document.page_content for document in documents if document.id is None] == ["passage 1"]
         compressor = SetSelectCompressor(vectorstore=of_store, k=2)
-        with pytest.warns(EmbeddingFallbackWarning, match=r"10 of them have no id.*retriever in front.*ids") as told:
+        with pytest.warns(EmbeddingFallbackWarning, match=r"1 of them have no id.*retriever in front.*ids") as told:
             compressor.compress_documents(documents, "query 1")
         assert "Chroma has no vector" not in str(told[0].message)

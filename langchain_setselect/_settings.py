@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
@@ -16,6 +18,22 @@ from shared_core.retrieval.lookup import nearest_name, refuse_unknown
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.settings import Call, Name, Positive, Settings, list_contents, parameter_names
 from shared_core.selectors.registry import DEFAULT_SELECTOR, SelectorName
+
+# How the question in a dict is passed on in a chain.
+OF_DICT = "pick it out in the chain, itemgetter({key!r}) | retriever"
+
+
+def say_place(value: Any) -> str:
+    """A sentence about where an object of LangChain goes; empty for another value."""
+    if isinstance(value, VectorStoreRetriever):
+        return ". This is a retriever: pass the store that it searches, its .vectorstore"
+    if isinstance(value, BaseRetriever):
+        return ". This is a retriever: pass the store that it searches. Further retrievers go into extra_retrievers="
+    if isinstance(value, VectorStore):
+        return ". This is a store: pass it as vectorstore="
+    if isinstance(value, Embeddings):
+        return ". This is an embedding model: pass it as embeddings="
+    return ". This is a class: pass an object of it" if isinstance(value, type) else ""
 
 
 class SelectionSettings(Settings):
@@ -35,6 +53,8 @@ class SelectionSettings(Settings):
     embeddings: Embeddings | None = None
     """The embedding model, for stores that have none."""
 
+    _say_place = staticmethod(say_place)
+
     @staticmethod
     def _view(document: Document) -> Any:
         """What a function that is the value of a setting gets."""
@@ -43,7 +63,8 @@ class SelectionSettings(Settings):
     # Type checkers read the arguments from the fields.
     if not TYPE_CHECKING:
 
-        def __init__(self, **settings: Any) -> None:
+        def __init__(self, *unnamed: Any, **settings: Any) -> None:
+            self._refuse_unnamed(unnamed)
             own = type(self).model_fields
             more = {name: settings.pop(name) for name in settings.keys() - own.keys()}
             refuse_unknown(type(self).__name__, more, [*own, *parameter_names()], self._remedies)

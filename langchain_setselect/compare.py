@@ -17,12 +17,14 @@ from shared_core.evaluation.corpus import Query
 from shared_core.evaluation.judging import SearchResult, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
+from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.names import read_titles
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.search import search_with_words
 from shared_core.selection.sizes import DEFAULT_EXTRA_K
 from shared_core.signals.embedding_models import as_embeddings, fingerprint
 
+from ._settings import say_place
 from .retriever import SetSelectRetriever
 from .words import can_index
 
@@ -81,6 +83,7 @@ def compare_store(
     >>> found.values[0, "recall"].mean in (0.0, 1.0), found.corpus.model
     (True, 'DeterministicFakeEmbedding')
     """
+    check_instance(store, VectorStore, "store", say_place(store))
     sizes, fetch_k = check_options(k, fetch_k)
     embedding = embeddings or store.embeddings
     if embedding is None:

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from shared_core import InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.inputs import check_question, refuse_swapped
 from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.retrieval.pool import ItemSelection, Pool, drop_ambiguous
 from shared_core.retrieval.request import Request
@@ -26,6 +27,7 @@ from shared_core.retrieval.values import check_items, read_scores
 
 from ._settings import SelectionSettings
 from .retriever import EVENT, embed_queries, join_documents, read_ids, text_of, with_scores
+from .stores.reader import FILTER_NAMES
 from .vectors import describe_embedding, fetch_or_embed, find_ids, reader_of
 
 # How the keys end under which rerankers leave their score. FlashrankRerank may put a prefix before it.
@@ -39,6 +41,10 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
 
     Vectors come from ``vectorstore`` by the documents' ids. Documents that the store does not know are embedded. With
     LangChain's ``CacheBackedEmbeddings`` as ``embeddings``, each text is embedded once.
+
+    The compressor embeds the question too. A retriever in front that searches by vector has embedded it before, and its
+    embedding does not come with the documents. :class:`SetSelectRetriever` embeds the question once, and
+    ``CacheBackedEmbeddings`` with a ``query_embedding_cache`` does so for both.
 
     Parameters
     ----------
@@ -88,7 +94,7 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
     _remedies = MappingProxyType(
         {
             "fetch_k": f"{NO_SEARCH}. {REMEDY}",
-            **dict.fromkeys(("follow", "keyword_search", "extra_retrievers", "extra_k"), NO_SEARCH),
+            **dict.fromkeys(("follow", "keyword_search", "extra_retrievers", "extra_k", *FILTER_NAMES), NO_SEARCH),
         }
     )
 
@@ -115,6 +121,8 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
 
     def _compress(self, documents: Sequence[Document], query: str, callbacks: Callbacks | None) -> Flow[list[Document]]:
         request, _ = self._configured
+        refuse_swapped(documents, query, "compress_documents(documents, query)")
+        query = check_question(query)
         documents = check_items(documents, Document, "Wrap a text as Document(page_content=text), and leave scores out")
         if not documents:
             return []

@@ -8,12 +8,15 @@ from typing import Any, Self
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors.base import BaseExampleSelector
+from langchain_core.messages import BaseMessage
+from langchain_core.prompt_values import PromptValue
 from langchain_core.vectorstores import VectorStore
 from pydantic import PrivateAttr
 from typing_extensions import override
 
-from shared_core import InvalidParameterError
+from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
+from shared_core.retrieval.inputs import check_instance, check_question
 from shared_core.retrieval.lookup import nearest_name
 from shared_core.retrieval.results import arrange
 from shared_core.retrieval.settings import parameter_names
@@ -22,6 +25,10 @@ from shared_core.retrieval.values import join_examples, join_values, read_some
 
 from .retriever import SearchSettings, text_of
 from .vectors import reader_of
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, (BaseMessage, PromptValue))
 
 
 class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
@@ -94,7 +101,7 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         InvalidInputError
             An example is no dict, or has no value to embed.
         """
-        own, rest, texts = cls._split_arguments(examples, k, input_keys, settings)
+        own, rest, texts = cls._split_arguments(examples, embeddings, vectorstore_cls, k, input_keys, settings)
         store = vectorstore_cls.from_texts(texts, embeddings, metadatas=[dict(e) for e in examples], **rest)
         return cls._over(store, embeddings, own)._remember(examples, texts)
 
@@ -109,15 +116,27 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         **settings: Any,
     ) -> Self:
         """The async version of :meth:`from_examples`."""
-        own, rest, texts = cls._split_arguments(examples, k, input_keys, settings)
+        own, rest, texts = cls._split_arguments(examples, embeddings, vectorstore_cls, k, input_keys, settings)
         store = await vectorstore_cls.afrom_texts(texts, embeddings, metadatas=[dict(e) for e in examples], **rest)
         return cls._over(store, embeddings, own)._remember(examples, texts)
 
     @classmethod
     def _split_arguments(
-        cls, examples: Sequence[dict[str, Any]], k: int | None, keys: list[str] | None, settings: dict[str, Any]
+        cls,
+        examples: Sequence[dict[str, Any]],
+        embeddings: Any,
+        store_class: Any,
+        k: int | None,
+        keys: list[str] | None,
+        settings: dict[str, Any],
     ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
         """The selector's settings, the arguments of the store's ``from_texts``, and the texts to embed."""
+        check_instance(embeddings, Embeddings, "embeddings")
+        if not isinstance(store_class, type):
+            raise InvalidParameterError(
+                f"vectorstore_cls must be the class of a store, got a {type(store_class).__name__}. To select from a "
+                f"store that holds examples: {cls.__name__}(vectorstore=...)"
+            )
         known = [*cls.model_fields, *parameter_names()]
         own = {name: value for name, value in settings.items() if name in known} | {"input_keys": keys}
         if k is not None:
@@ -178,7 +197,18 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
 
     def _examples(self, input_variables: dict[str, str]) -> Flow[list[dict[str, Any]]]:
         request, store_kwargs = self._configured
-        selected = yield from self._search(request, join_values(input_variables, self.input_keys), store_kwargs)
+        question = join_values(input_variables, self.input_keys)
+        values = [input_variables[name] for name in self.input_keys or input_variables]
+        for value in values:
+            if _is_message(value) or (isinstance(value, (list, tuple)) and any(map(_is_message, value))):
+                check_question(value)
+        if all(value is None for value in values):
+            keys = ", ".join(input_variables) or "none"
+            raise InvalidInputError(
+                f"there is no text to select examples for; the keys of the input are {keys}. A prompt passes the "
+                "variables that its input_variables name"
+            )
+        selected = yield from self._search(request, question, store_kwargs)
         found, reader = selected.pool.items, reader_of(self.vectorstore)
         warn_of_foreign_examples(self, map(text_of, found), self._texts, self.vectorstore)
         examples = [document.metadata for document in arrange(request, selected, lambda document, *_: document)]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from langchain_core.callbacks import (
@@ -26,6 +27,7 @@ from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.extra import Extras, check_retrievers, name_retrievers
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.inputs import check_question
 from shared_core.retrieval.joining import Joined
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
@@ -37,9 +39,10 @@ from shared_core.retrieval.telling import describe
 from shared_core.retrieval.values import check_items
 from shared_core.selectors.registry import SelectorName
 
-from ._settings import SelectionSettings
-from .stores.reader import VectorReader, document_id
+from ._settings import OF_DICT, SelectionSettings
+from .stores.reader import FILTER_NAMES, VectorReader, document_id
 from .vectors import (
+    check_filters,
     describe_embedding,
     embed_questions,
     embed_texts,
@@ -209,6 +212,10 @@ class SearchSettings(SelectionSettings, Fetching):
     vectorstore_kwargs: dict[str, Any] | None = None
     """Arguments of the store's search. They go to it unchanged, whatever their names are."""
 
+    _remedies = MappingProxyType(
+        dict.fromkeys(FILTER_NAMES, "pass the filter of the store in search_kwargs, under the store's own name for it")
+    )
+
     if TYPE_CHECKING:
         # The core, which knows no framework, declares it.
         extra_retrievers: Runnable[str, list[Document]] | Sequence[Runnable[str, list[Document]]] = ()
@@ -261,6 +268,7 @@ class SearchSettings(SelectionSettings, Fetching):
     ) -> Store:
         store, reader = self.vectorstore, reader_of(self.vectorstore)
         store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
+        check_filters(store, store_kwargs)
 
         # The selection in shadow reads it where an error is caught.
         def model() -> Any:
@@ -301,6 +309,7 @@ class SearchSettings(SelectionSettings, Fetching):
             )
             if retrievers
             else None,
+            bool(store_kwargs),
         )
 
 
@@ -387,6 +396,7 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
         run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun,
         kwargs: dict[str, Any],
     ) -> Flow[list[Document]]:
+        query = check_question(query, OF_DICT)
         request, store_kwargs = self._configured
         if kwargs:
             request, store_kwargs = self._configure(kwargs, told=request.without_effect)

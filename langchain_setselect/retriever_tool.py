@@ -13,6 +13,7 @@ from langchain_core.tools import InjectedToolArg, StructuredTool, ToolException
 from langchain_core.tools.retriever import RetrieverInput
 
 from shared_core import InvalidParameterError
+from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.joining import JOINED
 from shared_core.retrieval.memory import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, RecentSteps, name_items
 
@@ -75,8 +76,7 @@ def create_setselect_tool(
     >>> tool.invoke({"query": "one"})
     'one'
     """
-    if not isinstance(retriever, SetSelectRetriever):
-        raise InvalidParameterError(f"retriever must be a SetSelectRetriever, got a {type(retriever).__name__}")
+    check_instance(retriever, SetSelectRetriever, "retriever")
     if response_format != "content_and_artifact":
         raise InvalidParameterError(
             f"response_format must be 'content_and_artifact', got {response_format!r}: the tool reads what it "

@@ -10,13 +10,15 @@ from typing import Any
 from langchain_core.callbacks import CallbackManager
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.utils.pydantic import get_fields
 
-from shared_core import InvalidParameterError
+from shared_core import InvalidInputError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.inputs import check_instance, check_question
 from shared_core.retrieval.settings import Call
 from shared_core.retrieval.tools import (
     DEFAULT_MAX_TOOLS,
@@ -132,14 +134,22 @@ def _select(
     settings: Mapping[str, Any],
 ) -> Flow[list[Any]]:
     selector = ToolSelector("select_tools", TOOLS, as_model(embeddings), k, always, settings, Call)
-    turn = Turn([query]) if isinstance(query, str) else read_messages(convert_to_messages(query))
-    return select_and_tell(selector, check_tools(tools), turn)
+    return select_and_tell(selector, check_tools(tools), _read_query(query))
+
+
+def _read_query(query: Any) -> Turn:
+    """What a text, a list of messages or a prompt asks."""
+    if isinstance(query, (list, tuple, PromptValue)):
+        try:
+            return read_messages(convert_to_messages(query))
+        except (ValueError, NotImplementedError) as error:
+            raise InvalidInputError(f"query must be a text or a list of messages: {error}") from error
+    return Turn([check_question(query)])
 
 
 def as_model(embeddings: Any) -> EmbeddingModel:
     """The embedding model for the selection."""
-    if not isinstance(embeddings, Embeddings):
-        raise InvalidParameterError(f"embeddings must be a model of LangChain, got a {type(embeddings).__name__}")
+    check_instance(embeddings, Embeddings, "embeddings")
     return EmbeddingModel(
         embeddings,
         partial(embed_texts, embeddings),

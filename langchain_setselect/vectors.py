@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError, warn
 from shared_core.retrieval.extra import KnownItems
 from shared_core.retrieval.flow import Flow, Step, gather
-from shared_core.retrieval.lookup import find_registered
+from shared_core.retrieval.lookup import find_registered, refuse_unknown
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.signals.embedding_models import as_embedding, as_embeddings
 
 from .stores import READERS
 from .stores.reader import (
+    FILTER_NAMES,
     AsyncVectorFetch,
     AsyncVectorSearch,
     IdOf,
@@ -90,7 +91,7 @@ def register_vector_source(
     """
     if not isinstance(store_class, (type, str)):
         raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
-    _READERS[store_class] = VectorReader(search, asearch, fetch, afetch, id_of, scope=scope)
+    _READERS[store_class] = VectorReader(search, asearch, fetch, afetch, id_of, scope=scope, filters=None)
     find_reader.cache_clear()
 
 
@@ -103,6 +104,14 @@ def reader_of(store: VectorStore | None) -> VectorReader | None:
 def find_reader(store_class: type) -> VectorReader | None:
     """The vector reader registered for this class, or for the nearest of its base classes."""
     return find_registered(_READERS, store_class)
+
+
+def check_filters(store: VectorStore, kwargs: Collection[str]) -> None:
+    """Refuse a filter under a name that other stores give it; some stores would ignore it."""
+    reader = reader_of(store)
+    if reader is not None and reader.filters is not None:
+        foreign = [name for name in kwargs if name in FILTER_NAMES and name not in reader.filters]
+        refuse_unknown(type(store).__name__, foreign, reader.filters)
 
 
 def search_and_embed(
@@ -153,19 +162,26 @@ def fetch_or_embed(
     unknown = [row for row, name in enumerate(ids) if name not in known]
     texts = [documents[row].page_content for row in unknown]
     nameless = sum(ids[row] is None for row in unknown)
+    remedy, reader = "Pass the store that holds them, call register_vector_source(..., fetch=...)", reader_of(store)
     if store is None:
         why = "there is no vectorstore="
-    elif nameless == len(unknown):
-        why = "they have no ids to look vectors up by, which the documents of the store have"
+    elif reader is None or not (reader.fetch or reader.afetch):
+        why = f"setselect cannot look vectors up by id in {type(store).__name__}"
+        remedy = "Call register_vector_source(..., fetch=...)"
+    elif nameless:
+        why = (
+            f"vectors are looked up by id, and {nameless} of them have no id of their own, as with many BM25Retrievers"
+        )
+        why += f"; {type(store).__name__} has no vector for the others" if nameless < len(unknown) else ""
+        remedy = "Give the documents of the retriever in front the ids that they have in the store"
     else:
         why = f"{type(store).__name__} has no vector for them"
-        why += f", and {nameless} of them have no ids to look vectors up by" if nameless else ""
     _warn_once(
         embeddings,
         texts,
         (warned, None if store is None else type(store)),
-        f"each query embeds the texts of its documents again ({len(texts)} this time): {why}. Pass the store "
-        "that holds them, call register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
+        f"each query embeds the texts of its documents again ({len(texts)} this time): {why}. {remedy}, or use "
+        "CacheBackedEmbeddings",
     )
     rest = iter((yield from embed_texts(embeddings, texts)))
     return [known[name] if name in known else next(rest) for name in ids]

@@ -19,11 +19,13 @@ from pydantic import Field, InstanceOf
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.retrieval.inputs import check_instance, check_question
 from shared_core.retrieval.lookup import find_registered, refuse_unknown
 from shared_core.retrieval.values import check_items
 from shared_core.retrieval.word_search import ItemKind, Listing, WordSearch, check_integer, is_too_large, share_search
 from shared_core.texts.words import check_strings
 
+from ._settings import OF_DICT, say_place
 from .stores import LISTINGS
 from .stores.reader import StoreListing
 
@@ -187,6 +189,7 @@ class WordRetriever(BaseRetriever):
         >>> len(retriever.invoke("E1234"))
         1
         """
+        check_instance(store, VectorStore, "store", say_place(store))
         if not can_list(store):
             raise InvalidParameterError(
                 f"setselect cannot list the documents of {type(store).__name__}: pass them to "
@@ -251,8 +254,8 @@ class WordRetriever(BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun | None = None, **kwargs: Any
     ) -> list[Document]:
         refuse_unknown(f"{type(self).__name__}.invoke", kwargs, ["k", "filter"])
-        passes = _check_filter(kwargs.get("filter", self.filter))
-        return [document for document, _ in self.words.search(query, kwargs.get("k", self.k), passes)]
+        passes, question = _check_filter(kwargs.get("filter", self.filter)), check_question(query, OF_DICT)
+        return [document for document, _ in self.words.search(question, kwargs.get("k", self.k), passes)]
 
     @override
     async def _aget_relevant_documents(

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
@@ -19,11 +21,14 @@ from llama_index.core.schema import (
     NodeWithScore,
     ObjectType,
     QueryBundle,
+    QueryType,
     TextNode,
 )
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow, together
+from shared_core.retrieval.inputs import check_instance, check_question
 from shared_core.retrieval.joining import JOINED, Joined
 from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.retrieval.pool import ItemSelection, Pool
@@ -44,6 +49,50 @@ dispatcher = get_dispatcher(__name__)
 
 class _Call(Call):
     size_name = "top_n"
+
+
+def say_place(value: Any) -> str:
+    """A sentence about where an object of LlamaIndex goes; empty for another value."""
+    if isinstance(value, (BaseRetriever, BaseQueryEngine)):
+        return ". Pass the index that it searches"
+    if isinstance(value, BasePydanticVectorStore):
+        return ". This is a store: pass an index over it, VectorStoreIndex.from_vector_store(store, embed_model=...)"
+    if isinstance(value, VectorStoreIndex):
+        return ". This is an index: pass it as index="
+    if isinstance(value, BaseEmbedding):
+        return ". This is an embedding model: pass it as embed_model="
+    return ". This is a class: pass an object of it" if isinstance(value, type) else ""
+
+
+def check_query(query: Any) -> Any:
+    """``query``, which has to be a text or a QueryBundle."""
+    check_question(query.query_str if isinstance(query, QueryBundle) else query)
+    return query
+
+
+class QueryChecks:
+    """Checks the query of a retriever before LlamaIndex puts it into an event, whose error is of another kind.
+
+    It is no subclass of LlamaIndex's retriever, which would trace each of these methods once more.
+    """
+
+    def retrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
+        """The nodes for a query."""
+        nodes: list[NodeWithScore] = super().retrieve(check_query(str_or_query_bundle))  # type: ignore[misc]
+        return nodes
+
+    async def aretrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
+        """The async version of :meth:`retrieve`."""
+        nodes: list[NodeWithScore] = await super().aretrieve(check_query(str_or_query_bundle))  # type: ignore[misc]
+        return nodes
+
+
+def check_filters(filters: Any) -> Any:
+    """``filters``, which have to be LlamaIndex's own."""
+    remedy = ": pass MetadataFilters(filters=[MetadataFilter(key=..., value=...)])"
+    if filters is not None:
+        check_instance(filters, MetadataFilters, "filters", remedy)
+    return filters
 
 
 def _document_of(node: BaseNode) -> str:
@@ -72,7 +121,8 @@ class SelectionSettings(Settings):
     # Type checkers read the arguments from the fields.
     if not TYPE_CHECKING:
 
-        def __init__(self, **settings: Any) -> None:
+        def __init__(self, *unnamed: Any, **settings: Any) -> None:
+            self._refuse_unnamed(unnamed)
             own = type(self).model_fields
             more = {name: settings.pop(name) for name in settings.keys() - own.keys()}
             refuse_unknown(self._owner or type(self).__name__, more, [*own, *parameter_names()], self._remedies)
@@ -103,6 +153,8 @@ class SelectionSettings(Settings):
     def _check_searches(self, call: Call) -> list[str]:
         """Refuse wrong ``extra_retrievers``, and give messages about others; the classes that have none do nothing."""
         return []
+
+    _say_place = staticmethod(say_place)
 
     @staticmethod
     def _view(scored: NodeWithScore) -> Any:

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow
+from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.telling import warn_of_foreign_examples
@@ -134,6 +135,7 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
         """
         from llama_index.core import StorageContext
 
+        check_instance(embed_model, BaseEmbedding, "embed_model")
         # The options are checked before the examples are embedded and stored.
         fields = ExampleSettings(**options)
         if not fields.input_keys:

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError, Selector, make_selector, selector_names
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
+from shared_core.retrieval.inputs import refuse_swapped
 from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.question import EmbeddedQuery
@@ -28,7 +29,16 @@ from shared_core.retrieval.telling import warn_of_ignored_scores, warn_of_unused
 from shared_core.retrieval.values import check_items
 from shared_core.selectors.registry import DEFAULT_SELECTOR
 
-from ._settings import SelectionSettings, dispatcher, embed_queries, finish, is_heard, read_ids, read_vectors
+from ._settings import (
+    SelectionSettings,
+    check_query,
+    dispatcher,
+    embed_queries,
+    finish,
+    is_heard,
+    read_ids,
+    read_vectors,
+)
 from .vectors import NodeVectors
 
 NO_SEARCH = "it does not search a store"
@@ -41,6 +51,10 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     ``index.as_query_engine(similarity_top_k=50, node_postprocessors=[SetSelectPostprocessor(index=index)])``
     is all that a query engine needs. Vectors come from the store of ``index`` or ``vector_store``, else from the nodes.
     Texts are embedded again only if both have none, with an ``EmbeddingFallbackWarning``.
+
+    In sync code a ``VectorIndexRetriever`` leaves the embedding of the question in the ``QueryBundle``, and it is used
+    here. Behind another retriever that searches by vector, and in async code, the question is embedded twice.
+    :class:`SetSelectIndexRetriever` alone embeds it once.
 
     The ``score`` of a returned node is the relevance that was used, before it was scaled: the cosine with the query
     (which is projected if there is a perspective), or what ``relevance`` gave. With ``queries`` the nodes of a
@@ -149,7 +163,12 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         return finish(self, request, await run_flow_async(self._flow(request, nodes, query_bundle)))
 
     def _flow(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[ItemSelection]:
+        refuse_swapped(nodes, bundle, "postprocess_nodes(nodes, query_str=question)")
         nodes = check_items(nodes, NodeWithScore, "Wrap a node as NodeWithScore(node=node)")
+        if isinstance(bundle, str):
+            raise InvalidInputError("query_bundle must be a QueryBundle: pass a text as query_str=")
+        if bundle is not None:
+            check_query(bundle)
 
         def embed() -> Flow[list[EmbeddedQuery]]:
             if bundle is None:

@@ -15,13 +15,14 @@ from llama_index.core.indices.vector_store.retrievers import VectorIndexRetrieve
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQueryMode
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.errors import explain_lengths
 from shared_core.retrieval.extra import Extras, KnownItems, check_retrievers, name_retrievers
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.lookup import nearest_name
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery
@@ -31,7 +32,16 @@ from shared_core.retrieval.settings import Call, Fetching, Joining
 from shared_core.retrieval.values import check_items
 from shared_core.retrieval.word_search import WordSearch
 
-from ._settings import SelectionSettings, embed_queries, finish, read_ids, read_vectors
+from ._settings import (
+    QueryChecks,
+    SelectionSettings,
+    check_filters,
+    embed_queries,
+    finish,
+    read_ids,
+    read_vectors,
+    say_place,
+)
 from .stores.faiss import takes_node_ids
 from .vectors import NodeVectors
 from .words import as_function, can_list, share_words
@@ -60,7 +70,7 @@ class IndexSettings(SelectionSettings, Fetching):
         # The core, which knows no framework, declares it.
         extra_retrievers: BaseRetriever | Sequence[BaseRetriever] = ()
 
-    filters: MetadataFilters | None = None
+    filters: Annotated[MetadataFilters | None, BeforeValidator(check_filters)] = None
     """The store's own filter."""
 
     vector_store_query_mode: Annotated[VectorStoreQueryMode | str | None, AfterValidator(_refuse_mmr_mode)] = None
@@ -101,6 +111,7 @@ class IndexSettings(SelectionSettings, Fetching):
         return NodeVectors.of(self._index, None, self.embed_model, self.vector_store_kwargs)
 
     def _over(self, index: VectorStoreIndex) -> Self:
+        check_instance(index, VectorStoreIndex, "index", say_place(index))
         if self.keyword_search and not can_list(index):
             raise InvalidParameterError(
                 f"keyword_search: setselect cannot list the nodes of {type(index.vector_store).__name__}. Pass the "
@@ -181,7 +192,7 @@ def takes_fields_of(
     return lambda function: function
 
 
-class SetSelectIndexRetriever(BaseRetriever):
+class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
     """Fetches ``fetch_k`` nodes from a ``VectorStoreIndex`` and returns the best *set* of ``top_n``.
 
     The query is embedded once. The store is searched with this vector, or with its projection under a perspective, and
@@ -321,6 +332,7 @@ class SetSelectIndexRetriever(BaseRetriever):
             None if vectors.reader is None else vectors.reader.widest,
             lambda: vectors.words,
             extras if retrievers else None,
+            self._is_filtered,
         )
 
     def _look_up(
@@ -370,7 +382,7 @@ class SetSelectIndexRetriever(BaseRetriever):
         """The nodes with these ids; none if the search is filtered, because a look-up would ignore the filter."""
         nodes: Sequence[BaseNode] = []
         store, documents = self._index.vector_store, self._index.docstore
-        if self._settings.filters is None and not self._search_arguments():
+        if not self._is_filtered:
             get, aget = store.get_nodes, store.aget_nodes
             if not store.stores_text:
                 get = partial(documents.get_nodes, raise_error=False)
@@ -382,6 +394,10 @@ class SetSelectIndexRetriever(BaseRetriever):
         # A store may make a query of an id that it does not escape, and return other nodes too.
         nodes = [node for node in nodes if node.node_id in ids]
         return (yield from read_vectors(vectors, [NodeWithScore(node=node) for node in nodes], embed_unknown=False))
+
+    @property
+    def _is_filtered(self) -> bool:
+        return self._settings.filters is not None or bool(self._search_arguments())
 
     def _search_arguments(self) -> dict[str, Any]:
         given = {name: getattr(self._settings, name) for name in _SEARCH}

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import run_flow_async
+from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.joining import JOINED
 from shared_core.retrieval.memory import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, name_items
 
@@ -77,8 +78,7 @@ def create_setselect_tool(
     >>> tool.metadata.name, tool.requires_context
     ('numbers', True)
     """
-    if not isinstance(retriever, SetSelectIndexRetriever):
-        raise InvalidParameterError(f"retriever must be a SetSelectIndexRetriever, got a {type(retriever).__name__}")
+    check_instance(retriever, SetSelectIndexRetriever, "retriever")
     try:
         node_template.format(id="", text="")
     except (LookupError, ValueError) as error:

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from shared_core import InvalidParameterError
 from shared_core.retrieval.flow import run_flow, run_flow_async
+from shared_core.retrieval.inputs import check_question
 from shared_core.retrieval.tools import (
     DEFAULT_MAX_TOOLS,
     EmbeddingModel,
@@ -155,7 +156,8 @@ def _as_model(index: ObjectIndex[BaseTool] | None, embed_model: BaseEmbedding | 
 
 
 def _read_text(query: QueryType) -> str:
-    return query.query_str if isinstance(query, QueryBundle) else query
+    text: str = query.query_str if isinstance(query, QueryBundle) else query
+    return check_question(text)
 
 
 def _with_name(tools: Sequence[BaseTool], text: str) -> list[BaseTool]:

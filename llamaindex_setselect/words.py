@@ -21,10 +21,12 @@ from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
+from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.lookup import find_registered, refuse_unknown
 from shared_core.retrieval.values import check_items
 from shared_core.retrieval.word_search import ItemKind, Listing, WordSearch, check_integer, is_too_large, share_search
 
+from ._settings import QueryChecks, check_filters, say_place
 from .stores import LISTINGS
 from .stores.reader import StoreListing
 
@@ -45,7 +47,7 @@ def _text(node: BaseNode) -> str:
 _NODES: ItemKind[BaseNode] = ItemKind("setselect-nodes", _text, attrgetter("node_id"), _copy, doc_to_json, json_to_doc)
 
 
-class WordRetriever(BaseRetriever):
+class WordRetriever(QueryChecks, BaseRetriever):
     """Returns the nodes that fit the words of the question best, by BM25 (bm25s); scores are those of BM25.
 
     It is for questions with names, error codes and identifiers, which a search by vector may rank low. Its words are
@@ -99,7 +101,7 @@ class WordRetriever(BaseRetriever):
     ) -> None:
         self.words = words
         self.similarity_top_k = check_integer(similarity_top_k, "similarity_top_k", 1)
-        self.filters = filters
+        self.filters: MetadataFilters | None = check_filters(filters)
         super().__init__(callback_manager, object_map, objects, verbose)
 
     @classmethod
@@ -147,6 +149,7 @@ class WordRetriever(BaseRetriever):
         InvalidParameterError
             The nodes cannot be listed, or, at the first search, there are more than a million.
         """
+        check_instance(store, (VectorStoreIndex, BasePydanticVectorStore), "store", say_place(store))
         if not can_list(store):
             inside = store.vector_store if isinstance(store, VectorStoreIndex) else store
             remedy = "pass nodes= to WordRetriever.from_defaults" if inside.stores_text else "pass the index over it"

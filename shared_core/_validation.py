@@ -24,6 +24,8 @@ _Array = TypeVar("_Array", bound=NDArray[Any])
 
 # Names that other libraries, the papers or earlier versions give to arguments.
 _ELSEWHERE = {
+    "embed_model": ("embeddings",),
+    "embeddings": ("embed_model",),
     "k": ("top_n",),
     "lambda": ("lambda_mult",),
     "lambda_d": ("lambda_mult",),
@@ -33,6 +35,7 @@ _ELSEWHERE = {
     "mmr_threshold": ("lambda_mult",),
     "search_type": ("selector",),
     "similarity_top_k": ("top_n", "k"),
+    "store": ("vectorstore", "vector_store"),
     "threshold": ("score_threshold",),
     "top_k": ("top_n", "k"),
     "top_n": ("k",),
@@ -74,10 +77,14 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 
     >>> nearest_name("fetchk", ["k", "fetch_k"]), nearest_name("lambda_d", ["lambda_b", "lambda_mult"])
     ('fetch_k', 'lambda_mult')
+    >>> nearest_name("kk", ["k", "fetch_k"])
+    'k'
     """
     by_lower = {other.lower(): other for other in known}
     name = name.lower()
-    near = [other for other in _ELSEWHERE.get(name, ()) if other in by_lower]
+    # A letter that was typed twice is most of a short name.
+    names = name, re.sub(r"(.)\1+", r"\1", name)
+    near = [other for one in names for other in (one, *_ELSEWHERE.get(one, ())) if other in by_lower]
     near += difflib.get_close_matches(name, by_lower, n=1, cutoff=0.82)
     return by_lower[near[0]] if near else None
 
@@ -151,9 +158,16 @@ def as_identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashab
         ids = () if values is None else tuple(values)
         hash(ids)
     except TypeError:
-        raise InvalidParameterError(f"{what} takes a collection of ids, got {quoted(values)}") from None
+        # Documents and nodes cannot be hashed.
+        one = values[0] if isinstance(values, (list, tuple)) and values else values
+        name = next((name for name in ("node_id", "id") if hasattr(one, name)), None)
+        hint = "" if name is None else f": pass [item.{name} for item in {what}]"
+        raise InvalidParameterError(f"{what} takes a collection of ids, got {quoted(values)}{hint}") from None
     if any(name is None for name in ids):
-        raise InvalidParameterError(f"{what} holds None: items without an id cannot be told apart; store them with ids")
+        raise InvalidParameterError(
+            f"{what} holds None: documents without an id cannot be told apart. Give all of them ids, in the store and "
+            "in each further retriever, such as one by words"
+        )
     return ids
 
 

@@ -58,7 +58,7 @@ AZURE_SEARCH = read_with_client(
     lookup=_azure_lookup,
     id_of=_azure_id_of,
     added_keys=lambda store: [_azure_module(store).FIELDS_ID],
-)
+)._replace(filters=("filters",))
 
 
 def _chroma_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
@@ -80,6 +80,7 @@ CHROMA = read_with_client(
     lookup=lambda store, ids: {"ids": ids},
 )._replace(
     passing=lambda store, ids, *, filter=None, **more: chroma.filter_ids(store._collection, ids, filter, **more),
+    filters=("filter", "where"),
 )
 CHROMA_LISTING = StoreListing(
     lambda store: filter(None, _chroma_documents(chroma.list_rows(store._collection))),
@@ -232,7 +233,7 @@ MILVUS = read_with_client(
     id_of=_milvus_id_of,
     added_keys=lambda store: [] if store._metadata_field else [store._primary_field],
     scope=["partition_names"],
-)
+)._replace(filters=("expr",))
 
 
 def _pinecone_open_asyncio_client(store: Any) -> Any:
@@ -285,15 +286,16 @@ def _qdrant_id_of(store: Any, document: Document) -> str | None:
     return None if found is None else str(found)
 
 
+def _qdrant_request(store: Any, *, filter: Any = None, **more: Any) -> dict[str, Any]:
+    if isinstance(filter, Mapping):
+        raise InvalidParameterError(f"filter of QdrantVectorStore must be a qdrant_client.models.Filter, got {filter}")
+    return {"collection": store.collection_name, "name": store.vector_name, "query_filter": filter, **more}
+
+
 QDRANT = read_with_client(
     qdrant,
     attrgetter("client"),
-    lambda store, *, filter=None, **more: {
-        "collection": store.collection_name,
-        "name": store.vector_name,
-        "query_filter": filter,
-        **more,
-    },
+    _qdrant_request,
     _qdrant_hits,
     lookup=lambda store, ids, **where: {
         "collection": store.collection_name,

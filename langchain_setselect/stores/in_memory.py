@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 from numpy.typing import ArrayLike
 
-from shared_core.errors import InvalidInputError, explain_lengths
+from shared_core.errors import InvalidInputError, InvalidParameterError, explain_lengths
 from shared_core.retrieval.lookup import refuse_unknown
 
 from .reader import Hits, StoreListing, VectorReader
@@ -21,6 +21,11 @@ def _search(
     """The store's own top ``fetch_k`` with their vectors."""
     if unknown:
         refuse_unknown("InMemoryVectorStore", unknown, ["filter"])
+    if filter is not None and not callable(filter):
+        raise InvalidParameterError(
+            f"filter of InMemoryVectorStore must be a function of a document, got {filter!r}: for example "
+            "lambda document: document.metadata['topic'] == 'a'"
+        )
     first = next(iter(store.store.values()), None)
     if first is not None and len(first["vector"]) != len(query):
         raise InvalidInputError(

@@ -35,6 +35,10 @@ def document_id(store: Any, document: Document) -> str | None:
     return document.id
 
 
+# What stores call a filter of their search.
+FILTER_NAMES = "filter", "filters", "where", "expr", "pre_filter"
+
+
 class VectorReader(NamedTuple):
     """How a store searches and returns its vectors, looks vectors up by id, and keeps the ids of its documents."""
 
@@ -53,6 +57,8 @@ class VectorReader(NamedTuple):
     find_ids: FindIds | None = None
     # ``passing(store, ids, **kwargs)``: those of the ids that a search with these arguments may find.
     passing: Passing | None = None
+    # Those of the FILTER_NAMES that are arguments of the store; None if that is not known.
+    filters: Collection[str] | None = ("filter",)
 
 
 @dataclass(frozen=True)

@@ -47,4 +47,4 @@ def _documents(store: Any, objects: list[Any], more: dict[str, Any]) -> list[Doc
 
 
 # The documents have no id (return_uuids writes one into the metadata), so vectors cannot be looked up.
-READER = VectorReader(_search, _asearch, widest=WIDEST)
+READER = VectorReader(_search, _asearch, widest=WIDEST, filters=("filters",))

@@ -138,9 +138,17 @@ def _make_claims(
     def add(case: str, shown_in: Part | None, about: int | None, query: str | None = None, **more: object) -> None:
         claims.append(Claim(SENTENCES[case].format(**facts, **more), shown_in, about, query))
 
+    def explain_interval(about: int, p: float) -> None:
+        """Say what decides, if the interval and the p value seem to contradict each other."""
+        of = differences[about, key]
+        if of.low != of.high and (of.low > 0) != (p < CHANCE):
+            case = "interval" if others == 1 else "interval of one"
+            add(case, "differences", about, one=settings[about].label, count=others)
+
     if setting:
         add("take", "values", setting)
         add("lead", "differences", setting)
+        explain_interval(setting, decision.p_similarity)
         case = "none worse" if lead.worst_query is None else "many worse" if lead.worse >= MANY else "some worse"
         # For p-recall the worst query is the name of a root.
         add(case, "differences", setting, None if measure.needs == "perspectives" else lead.worst_query)
@@ -164,6 +172,8 @@ def _make_claims(
             rival_p=_tested(decision.p_rival, others),
             least=FEWEST if mine.queries < FEWEST else ENOUGH,
         )
+        if above and not setting:
+            explain_interval(rival, decision.p_rival)
     if fewer is not None:
         add(
             "fewer",

@@ -34,6 +34,10 @@ SENTENCES = {
     "({rival_p}). {over} show only large differences, if any: compare with {least} or more.",
     "rival chance": "The best of the others, {rival}, has {rival_mean}, which is {gap} more. That may be chance "
     "({rival_p}). A comparison with more queries can decide.",
+    "interval of one": "The interval is about {one} alone. The p value allows for the choice among {count} settings, "
+    "and decides.",
+    "interval": "Interval and p value are computed in different ways, which differ for few queries. The p value "
+    "decides.",
     "fewer": "{texts} of {fewer_label} {find} at least as much as {than} texts of similarity: {ours} against {theirs}, "
     "a difference of {difference}.",
     "change the lines": "The lines of code select as many texts as the tables: for fewer, change the number to {k}.",

@@ -21,12 +21,12 @@ from ..selectors.registry import (
     Capabilities,
     Selector,
     capabilities_of,
+    check_capability,
     make_selector,
     selector_names,
     selector_parameters,
 )
 from ..selectors.selection import Selection
-from ..selectors.vrsd import NO_RELEVANCE
 from .results import Setting
 
 Settings: TypeAlias = Sequence[tuple[Setting, Selector]]
@@ -65,8 +65,8 @@ class Adapted:
             check_number(self.budget, "budget")
         if self.score_threshold is not None:
             check_number(self.score_threshold, "score_threshold", *(() if self.by_scores else (-1, 1)))
-        if self.by_scores and not self.capabilities.relevance:
-            raise InvalidParameterError(NO_RELEVANCE)
+        if self.by_scores:
+            check_capability(self.selector, "relevance")
 
     @property
     def capabilities(self) -> Capabilities:

@@ -97,9 +97,10 @@ class Request:
             return ItemSelection.nothing(pool, asked)
         # Nodes have ids; documents may have none.
         if all(name is None for name in pool.ids) and not all(map(is_name_of_text, self.shown)):
+            origin = "the retriever in front" if pool.fetch_k is None else "the store"
             raise InvalidInputError(
-                "shown= compares the documents' ids, and no candidate has an id: store documents with ids, or pass "
-                "register_vector_source(..., id_of=...) if the ids are in the metadata"
+                f"shown= compares the documents' ids, and no candidate has an id: give {origin} documents with ids, or "
+                "pass register_vector_source(..., id_of=...) if the ids are in the metadata"
             )
         once = pool.with_ids_once()
         distinct = once.with_array()

@@ -22,7 +22,13 @@ from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, ItemSelect
 from .question import EmbeddedQuery
 from .request import Request
 from .shadow import in_shadow
-from .telling import timed, warn_if_all_are_selected, warn_of_unused_references, warn_of_unused_retrievers
+from .telling import (
+    timed,
+    warn_if_all_are_selected,
+    warn_of_empty_store,
+    warn_of_unused_references,
+    warn_of_unused_retrievers,
+)
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -54,6 +60,8 @@ class Store(NamedTuple):
     vector_source: Callable[[], str]
     # None if there are no extra retrievers.
     extras: Extras | None = None
+    # Whether the search has a filter, or another argument of the store.
+    filtered: bool = False
 
 
 def search_and_select(
@@ -127,6 +135,8 @@ def _search_and_select(
     if request.settings.follow and request.reads_references:
         selected = yield from _follow(request, selected, queries, store)
     selected = selected._replace(extras=reports)
+    if not selected.pool.items and not store.filtered:
+        warn_of_empty_store(owner, store.vector_source())
     warn_of_unused_references(request, owner, selected)
     warn_of_unused_retrievers(owner, selected)
     return timed(request, selected, started, store.vector_source)

@@ -25,12 +25,11 @@ from ..selectors.registry import (
     DEFAULT_SELECTOR,
     Selector,
     SelectorName,
-    capabilities_of,
+    check_capability,
     resolve_selector,
     selector_names,
     selector_parameters,
 )
-from ..selectors.vrsd import NO_RELEVANCE, SUB_QUESTIONS
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
 from .sub_questions import Queries, check_queries
 from .values import ItemName, ItemNumber, ItemOrdered
@@ -284,7 +283,19 @@ class Settings(BaseModel):
             try:
                 super().__init__(**values)
             except ValidationError as error:
-                raise _as_parameter_error(error, self.size_name) from None
+                raise _as_parameter_error(error, self.size_name, self._say_place) from None
+
+    @staticmethod
+    def _say_place(value: Any) -> str:
+        """A sentence about where an object of the framework goes; empty for another value."""
+        return ""
+
+    @classmethod
+    def _refuse_unnamed(cls, values: tuple[Any, ...]) -> None:
+        if values:
+            raise InvalidParameterError(
+                f"{cls.__name__} takes its arguments by name, got {quoted(values[0])}{cls._say_place(values[0])}"
+            )
 
     # A class keeps what it makes from its fields under "_made", until a field changes.
     def __setattr__(self, name: str, value: Any) -> None:
@@ -408,11 +419,10 @@ class Call(Settings, Fetching, Joining):
                 "there is no selector 'similarity_score_threshold': use 'similarity' and score_threshold="
             )
         selector = resolve_selector(DEFAULT_SELECTOR if self.selector is None else self.selector, parameters)
-        capabilities = capabilities_of(selector)
-        if self.has_relevance and not capabilities.relevance:
-            raise InvalidParameterError(NO_RELEVANCE)
-        if self.queries and not capabilities.sub_questions:
-            raise InvalidParameterError(f"queries cannot be used: {SUB_QUESTIONS}")
+        if self.has_relevance:
+            check_capability(selector, "relevance")
+        if self.queries:
+            check_capability(selector, "sub_questions")
         return selector
 
     def find_without_effect(self, selector: Selector) -> list[str]:
@@ -446,7 +456,7 @@ def list_contents(kwargs: Mapping[str, Any]) -> list[Any]:
     return contents
 
 
-def _as_parameter_error(error: ValidationError, size_name: str) -> Exception:
+def _as_parameter_error(error: ValidationError, size_name: str, say_place: Callable[[Any], str]) -> Exception:
     """The first mistake that pydantic found, as an error of setselect that names the setting."""
     first = error.errors()[0]
     own = first.get("ctx", {}).get("error")
@@ -456,4 +466,5 @@ def _as_parameter_error(error: ValidationError, size_name: str) -> Exception:
     got = "" if first["type"] == "missing" or not first["loc"] else f", got {quoted(first['input'])}"
     return InvalidParameterError(
         f"{size_name if name == 'k' else name}: {first['msg'].removeprefix('Value error, ')}{got}"
+        f"{say_place(first['input'])}"
     )

@@ -25,6 +25,8 @@ LOGGER = logging.getLogger("setselect")
 LOGGER.addHandler(logging.NullHandler())
 # After so many searches in which titles or links were of no use, there is a warning.
 SEARCHES = 20
+# How many of the lowest scores are tried as fused ranks, and up to which rank.
+_LOWEST, _DEEPEST = 8, 100
 # Searches of one object may run in several threads.
 _COUNTING = threading.Lock()
 
@@ -143,6 +145,15 @@ def warn_if_all_are_selected(request: Request, owner: Settings, candidates: int,
         warn(f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}")
 
 
+def warn_of_empty_store(owner: Settings, vector_source: str) -> None:
+    """Warn, once for each ``owner``, that a search without a filter found nothing."""
+    if is_first(owner, "_warned_of_nothing"):
+        warn(
+            f"the search found no documents ({vector_source}): the store is empty. Add documents, or check that the "
+            "store is over the collection that was filled"
+        )
+
+
 def warn_of_unused_perspective(request: Request) -> None:
     """For callers that do not search: warn if a perspective has no effect, because relevance is given."""
     settings = request.settings
@@ -161,7 +172,7 @@ def warn_of_ignored_scores(request: Request, owner: Settings, selected: ItemSele
     known = np.isfinite(scores)
     scores, cosines = scores[known], selected.cosines[known]
     # Who fuses rankings wants their candidates. The cosine selects better from these than the sum of their ranks does.
-    if "_checked_scores" in owner.__dict__ or _are_fused_ranks(scores) or not _orders_otherwise(scores, cosines):
+    if "_checked_scores" in owner.__dict__ or not _orders_otherwise(scores, cosines) or _are_fused_ranks(scores):
         return
     # The vectors are looked at once for each owner.
     is_first(owner, "_checked_scores")
@@ -296,13 +307,19 @@ def is_first(owner: object, flag: str) -> bool:
 def _are_fused_ranks(scores: NDArray[np.float64]) -> bool:
     """Whether scores are sums of 1 / (60 + rank), as reciprocal rank fusion gives.
 
-    A document that only one ranking holds has the score 1 / n with an integer n of at least 60. Two such scores tell,
-    if none is higher than 18 rankings could give.
+    Two of the lowest scores tell, if each is a sum for at most three rankings, and if none is higher than 18 rankings
+    could give. A rounded score is no such sum, even if it is 0.05.
     """
     if not len(scores) or scores.min() <= 0 or scores.max() > 0.3:
         return False
-    inverse = 1 / np.unique(scores)
-    return bool(((np.abs(inverse - np.rint(inverse)) < 1e-6) & (inverse > 59.5)).sum() > 1)
+    lowest = np.unique(scores)[:_LOWEST]
+    lowest = lowest[np.abs(lowest - lowest.round(6)) > 1e-12]
+    single = 1 / np.arange(60, 60 + _DEEPEST)
+    others = np.concatenate([[0.0], single, (single[:, None] + single).ravel()])
+    rest = lowest[:, None] - others
+    inverse = 1 / np.where(rest > 1e-6, rest, np.inf)
+    is_rank = (np.abs(inverse - np.rint(inverse)) < 1e-8) & (inverse > 59.5)
+    return bool(is_rank.any(axis=1).sum() > 1)
 
 
 def _are_of_search(scores: NDArray[np.float64], vectors: NDArray[Any], query: NDArray[np.float64]) -> bool:

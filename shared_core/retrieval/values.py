@@ -215,7 +215,8 @@ def join_values(values: Mapping[str, Any], keys: Sequence[str] | None, what: str
     '2 1 + 1'
     """
     if not isinstance(values, Mapping):
-        raise InvalidInputError(f"{what} must be a dict of keys and values, got {quoted(values)}")
+        hint = f": pass {{{(keys or ['question'])[0]!r}: text}}" if isinstance(values, str) else ""
+        raise InvalidInputError(f"{what} must be a dict of keys and values, got {quoted(values)}{hint}")
     # LangChain's own example selectors make the same text, so their stores can be used.
     names = sorted(keys or values)
     for name in names:

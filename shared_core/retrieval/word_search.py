@@ -92,8 +92,6 @@ class WordSearch(Generic[Item]):
         Messages call ``k`` by its ``name``.
         """
         k = check_integer(k, name, 1)
-        if not isinstance(question, str):
-            raise InvalidInputError(f"the question must be a string, got {quoted(question)}: pass its text")
         state = self._current()
         row_passes = None if passes is None else lambda row: passes(state.items[row])
         rows, scores = state.index.best_rows(question, k, row_passes)

@@ -14,7 +14,7 @@ from ..candidates import TIE_TOLERANCE, Candidates
 from ..errors import NothingLeftError, warn
 from ..scaling import Scale, rescale
 from ..selectors.ending import DEFAULT_MIN_K, count_worthwhile
-from ..selectors.registry import Selector, capabilities_of
+from ..selectors.registry import Selector, capabilities_of, check_usable
 from ..selectors.selection import Selection, at_rows
 from ..texts import Texts
 
@@ -57,6 +57,7 @@ def select_set(
     relevance is scaled for the selector, and reported as it was given. ``shown`` candidates may be below the threshold.
     Copies are left out before anything is measured on the candidates, so one more copy of a text changes nothing.
     """
+    check_usable(selector, candidates)
 
     def select_rows(rows: Rows | None) -> Selection:
         """The selection among these rows; None stands for all."""

@@ -63,10 +63,38 @@ class Capabilities:
 _DEFAULT_CAPABILITIES = Capabilities()
 
 
+# What is refused if a selector lacks the capability, and what to do.
+_REFUSED = {
+    "relevance": (
+        "cannot use a given relevance",
+        "use 'coverage', 'ndpp', 'mmr' or 'similarity' with it, or leave it out",
+    ),
+    "sub_questions": (
+        "cannot select for several queries",
+        "use 'coverage', 'ndpp', 'mmr' or 'similarity', or leave out the sub-questions",
+    ),
+}
+
+
 def capabilities_of(selector: Selector) -> Capabilities:
     """What a selector can use."""
     capabilities: Capabilities = getattr(selector, "capabilities", _DEFAULT_CAPABILITIES)
     return capabilities
+
+
+def check_capability(selector: Selector, capability: Literal["relevance", "sub_questions"]) -> None:
+    """Refuse what the selector cannot use."""
+    if not getattr(capabilities_of(selector), capability):
+        fault, remedy = _REFUSED[capability]
+        raise InvalidParameterError(f"{quoted(selector)} {fault}: {remedy}")
+
+
+def check_usable(selector: Selector, candidates: Candidates) -> None:
+    """Refuse candidates with a given relevance or several queries, if the selector cannot use it."""
+    if candidates.relevance_given:
+        check_capability(selector, "relevance")
+    if len(candidates.questions) > 1:
+        check_capability(selector, "sub_questions")
 
 
 @runtime_checkable

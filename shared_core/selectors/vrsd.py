@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from .._validation import FloatArray, check_bool
 from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates
-from ..errors import InvalidParameterError
 from ._greedy import GreedyState, lowest_of_best, run_compiled
-from .registry import Capabilities, register_selector
+from .registry import Capabilities, check_usable, register_selector
 from .selection import Selection, Selections, make_selection, make_selections
 
 MIN_IMPROVEMENT = 1e-9
@@ -23,15 +22,6 @@ MIN_IMPROVEMENT = 1e-9
 MAX_TIE = 64.0
 
 Vector = NDArray[np.float64]
-
-SUB_QUESTIONS = (
-    "VRSD brings the sum of the picks close to one query and cannot select for several: use 'coverage', 'ndpp' or "
-    "'mmr', or leave out the sub-questions"
-)
-NO_RELEVANCE = (
-    "VRSD selects by angles between vectors and cannot use a given relevance: use 'coverage', 'ndpp', 'mmr' or "
-    "'similarity' with it, or leave it out"
-)
 
 
 @register_selector("vrsd")
@@ -76,8 +66,7 @@ class VRSD:
     ) -> Selection:
         """Select greedily, then refine if ``refine`` is set; the sum starts from the ``shown`` candidates."""
         state = GreedyState(candidates, k, budget, shown)
-        if candidates.relevance_given:
-            raise InvalidParameterError(NO_RELEVANCE)
+        check_usable(self, candidates)
         s = _Sum(candidates, state.shown)
         before = s.cosine()
         cosines = None if state.constraints else _greedy_compiled(s, state)
@@ -113,8 +102,6 @@ class _Sum:
     """The sum s of the unit vectors of the shown and the picked candidates, in float64."""
 
     def __init__(self, candidates: Candidates, shown: Iterable[int]) -> None:
-        if len(candidates.questions) > 1:
-            raise InvalidParameterError(SUB_QUESTIONS)
         self.rows = candidates.vectors  # each v
         self.q = candidates.query.astype(np.float64)
         self.q /= math.sqrt(self.q.dot(self.q))

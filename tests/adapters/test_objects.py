@@ -120,6 +120,7 @@ def test_fewer_candidates_than_k_are_all_selected_with_one_warning_where_more_mi
         subject.run(subject.make(store, **sizes, **settings), GIVEN[:4])
 
 
+@pytest.mark.filterwarnings("ignore:the search found no documents:setselect.SetSelectWarning")
 @OVER_ALL_CLASSES
 async def test_nothing_is_selected_from_nothing(subject: Subject) -> None:
     for kind in subject.kinds:

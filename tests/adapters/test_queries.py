@@ -243,7 +243,7 @@ def test_scores_of_a_reranker_are_warned_of_and_those_of_a_fusion_are_not(subjec
 
 @over(SUBJECTS)
 def test_vrsd_takes_one_question(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match=r"queries.*VRSD.*'coverage'"):
+    with pytest.raises(InvalidParameterError, match=r"VRSD.*queries.*'coverage'"):
         subject.make(subject.corpus(), selector="vrsd", queries=PARTS)
     subject.make(subject.corpus(), selector="vrsd", queries=[])
 

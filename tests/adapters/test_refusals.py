@@ -7,7 +7,6 @@ the call that meets it, and the message names the item.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ P = InvalidParameterError
 # Settings under the names that both adapters share, the error, and a word of its message.
 SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"banana": 3}, P, "banana"),
+    ({"kk": 5}, P, "'(k|top_n)'"),
     ({"lambda_mul": 0.5}, P, "lambda_mult"),
     ({"lambda": 0.5}, P, "lambda_mult"),
     ({"max_per_sources": 1}, P, "max_per_source"),
@@ -70,6 +70,12 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"budget": float("nan"), "costs": "tokens"}, P, "budget"),
     ({"budget": 9}, BudgetError, "costs"),
     ({"shown": "doc-1"}, P, "doc-1"),
+    ({"shown": [None]}, P, "None.*ids"),
+    *(
+        ({"shown": shown}, P, rf"shown.*{word}")
+        for rows, word in zip(([s.item(ROWS[0])] for s in RERANKERS), (r"item\.id ", r"item\.node_id "), strict=True)
+        for shown in (rows, rows[0])
+    ),
     ({"order": "best"}, P, "long_context"),
     ({"direction": "away"}, P, "emphasize"),
     ({"perspective_vector": "root"}, P, "difference"),
@@ -179,41 +185,3 @@ def test_a_reranker_needs_a_model_and_says_how_to_give_one() -> None:
         compressor(k=3)
     with pytest.raises(VectorSourceError, match="embed_model="):
         postprocessor().postprocess_nodes([RERANKERS[1].item(row) for row in ROWS], query_str="a")
-
-
-# What people pass in place of documents and nodes, and a word of the message.
-NO_ITEMS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "a text": (lambda item: "a", "'a'"),
-    "texts": (lambda item: [item, "a"], "item 1.*'a'"),
-    "dicts": (lambda item: [{"page_content": "a", "text": "a"}], "item 0.*page_content"),
-    "a dict": (lambda item: {"documents": [item]}, "documents"),
-    "None": (lambda item: None, "None"),
-    "None among them": (lambda item: [item, item, None], "item 2.*None"),
-    "pairs with a score": (lambda item: [(item, 0.5)], r"item 0 is \("),
-    "one by itself": (lambda item: item, "got (Document|NodeWithScore)"),
-    "a number": (lambda item: 3, "got 3"),
-    "items of the other framework": (
-        lambda item: [other.item(ROWS[0]) for other in RERANKERS if type(other.item(ROWS[0])) is not type(item)],
-        "item 0",
-    ),
-}
-
-
-@over(RERANKERS)
-@pytest.mark.parametrize("form", NO_ITEMS)
-async def test_what_is_no_list_of_documents_or_nodes(subject: Subject, form: str) -> None:
-    made = subject.make(subject.corpus(), k=1)
-    make, word = NO_ITEMS[form]
-    given, needs = make(subject.item(ROWS[0])), "Document" if subject is RERANKERS[0] else "NodeWithScore"
-    call, acall = (getattr(made, name) for name in subject.methods)
-    arguments, more = subject.arguments(given, "a", [])
-    with pytest.raises(InvalidInputError, match=rf"{needs}.*{word}"):
-        call(*arguments, **more)
-    with pytest.raises(InvalidInputError, match=rf"{needs}.*{word}"):
-        await acall(*arguments, **more)
-
-
-def test_a_bare_node_says_how_to_wrap_it() -> None:
-    made = RERANKERS[1].make(RERANKERS[1].corpus(), k=1)
-    with pytest.raises(InvalidInputError, match=r"TextNode.*NodeWithScore\(node=node\)"):
-        made.postprocess_nodes([RERANKERS[1].item(ROWS[0]).node], query_str="a")

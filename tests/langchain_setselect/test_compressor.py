@@ -75,7 +75,7 @@ def test_documents_that_a_reranker_returned_without_ids_are_known_by_their_text(
     assert embeddings.documents == 0
     # The store does not have these texts.
     changed = [d.model_copy(update={"page_content": f"{d.page_content}!"}) for d in nameless]
-    with pytest.warns(EmbeddingFallbackWarning, match=r"30 .*no ids"):
+    with pytest.warns(EmbeddingFallbackWarning, match=r"30 .*30 of them have no id"):
         compressed(changed, vectorstore=store)
     assert embeddings.documents == 30
 

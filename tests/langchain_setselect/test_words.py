@@ -83,7 +83,7 @@ async def test_call_time_arguments() -> None:
         with pytest.raises(InvalidParameterError, match=words):
             retriever.invoke("red", **wrong)
     for question in (None, {"question": "red"}, 3, ["red"]):
-        with pytest.raises(InvalidInputError, match="must be a string"):
+        with pytest.raises(InvalidInputError, match="must be a text"):
             retriever.invoke(question)  # type: ignore[arg-type]
 
 

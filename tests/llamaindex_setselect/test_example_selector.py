@@ -13,7 +13,7 @@ from llama_index.core.prompts import ChatPromptTemplate, RichPromptTemplate
 from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters, SimpleVectorStore
 
 from llamaindex_setselect import SetSelectExampleSelector
-from setselect import InvalidInputError, InvalidParameterError
+from setselect import InvalidInputError, InvalidParameterError, SetSelectWarning
 from tests.adapters.bindings import QUERY, ROWS, expected, nearest, numbers
 from tests.llamaindex_setselect.nodes_and_indexes import STORES, CountingEmbedding, make_index, make_store
 
@@ -55,7 +55,9 @@ def test_examples_can_be_added(kind: str, model: CountingEmbedding) -> None:
 
 def test_no_examples_yet(model: CountingEmbedding) -> None:
     selector = SetSelectExampleSelector.from_examples([], model, input_keys=["question"], template=TEMPLATE)
-    assert (selector.select_examples(QUERY), selector(query_str=QUERY)) == ([], "")
+    with pytest.warns(SetSelectWarning, match="empty") as told:
+        assert (selector.select_examples(QUERY), selector(query_str=QUERY)) == ([], "")
+    assert len(told) == 1
     selector.add_examples(EXAMPLES[:1])
     assert selector.select_examples(QUERY) == EXAMPLES[:1]
 

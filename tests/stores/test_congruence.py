@@ -14,6 +14,7 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
+from langchain_setselect.stores.reader import FILTER_NAMES
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 from shared_core import InvalidParameterError
 from tests.adapters.bindings import Listener
@@ -198,6 +199,15 @@ class TestLangChain:
         if case.refused is not None:
             with pytest.raises(InvalidParameterError, match=f"'{case.refused}'"):
                 reader.search(store, QUERIES["query 1"], K, **{case.refused: {}})
+
+    @pytest.mark.parametrize("name", FILTER_NAMES)
+    def test_a_filter_has_the_stores_own_name(self, case: LangChainCase, store: VectorStore, name: str) -> None:
+        retriever = SetSelectRetriever(vectorstore=store, k=K, search_kwargs={name: {}})
+        if name not in langchain_reader(store).filters:
+            with pytest.raises(InvalidParameterError, match=f"'{name}'"):
+                retriever.invoke("query 1")
+        # A store that has filters has one of these names for them.
+        assert {*case.red} & {*langchain_reader(store).filters} or not case.filters
 
 
 class TestLlamaIndex:

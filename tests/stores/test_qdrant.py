@@ -16,7 +16,7 @@ from llama_index.core.schema import QueryBundle
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from langchain_setselect.stores.clients import QDRANT as READER
 from llamaindex_setselect import SetSelectIndexRetriever
-from shared_core import SetSelectWarning, VectorSourceError
+from shared_core import InvalidParameterError, SetSelectWarning, VectorSourceError
 from shared_core.stores.qdrant import search_with_vectors, vectors_by_id
 from tests.stores.cases.qdrant import Kind, langchain, llamaindex, row_of
 from tests.stores.harness import (
@@ -68,6 +68,11 @@ def point(row: Row, **more: Any) -> models.PointStruct:
 
 
 class TestLangChain:
+    def test_a_dict_is_no_filter(self, store: Any) -> None:
+        retriever = SetSelectRetriever(vectorstore=store, search_kwargs={"filter": {"colour": "red"}})
+        with pytest.raises(InvalidParameterError, match=r"qdrant_client\.models\.Filter.*'colour'"):
+            retriever.invoke("query 1")
+
     def test_payload_keys_of_the_user(self, tmp_path: Path) -> None:
         keys = {"content_payload_key": "text", "metadata_payload_key": "about"}
         with langchain(DOT, TableEmbeddings(), tmp_path, **keys) as store:

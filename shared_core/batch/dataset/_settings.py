@@ -18,8 +18,7 @@ from ...errors import InvalidInputError, InvalidParameterError
 from ...scaling import SCALES, Scale
 from ...selection.effects import warn_of_no_effect
 from ...selection.sizes import DEFAULT_K, default_fetch_k
-from ...selectors.registry import DEFAULT_SELECTOR, Selector, capabilities_of, resolve_selector
-from ...selectors.vrsd import NO_RELEVANCE
+from ...selectors.registry import DEFAULT_SELECTOR, Selector, capabilities_of, check_capability, resolve_selector
 from ...signals.embedding_models import DEFAULT_MODEL, fingerprint
 
 # search(vectors (n, d), k) -> for each vector its ids (m,) and their vectors (m, d), m <= k
@@ -76,8 +75,8 @@ class DatasetSettings:
             present = question_column if needed == "question_column" else getattr(self, needed)
             if getattr(self, setting) is not None and present is None:
                 raise InvalidParameterError(f"{name(setting)} {why}, so {name(needed)} must name {what}")
-        if self.relevance_column is not None and not capabilities_of(self.selector).relevance:
-            raise InvalidParameterError(NO_RELEVANCE)
+        if self.relevance_column is not None:
+            check_capability(self.selector, "relevance")
         if self.candidates_column is None and fetch_k < k:
             raise InvalidParameterError(f"{name('fetch_k')} must be at least {name('k')} = {k}, got {fetch_k}")
         if self.text_column is not None and self.vector_column is not None:

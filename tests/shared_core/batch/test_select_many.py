@@ -223,7 +223,7 @@ def test_references_may_be_an_array_and_other_selectors_serve_sub_questions() ->
         many = select_many(several, vectors, 5, selector)
         for i, query in enumerate(several):
             assert many[i].indices.tolist() == select(query, vectors[i], 5, selector).indices.tolist()
-    with pytest.raises(InvalidParameterError, match="query 1: VRSD "):
+    with pytest.raises(InvalidParameterError, match="query 1: VRSD"):
         select_many(several, vectors, 5, "vrsd")
     several[3] = several[3][:0]
     with pytest.raises(InvalidInputError, match="query 3: query "):

@@ -149,6 +149,20 @@ def test_one_lead_among_many_settings_is_not_more_than_chance() -> None:
     label, told = advise({"similarity": base, **coins})
     assert label == "similarity"
     assert all(fact in told.text for fact in (best, f"{coins[best].mean():.3f}", "14 comparisons", "30 queries", "50"))
+    # The interval of this one setting excludes 0.
+    assert f"about {best} alone" in told.text
+    assert "14 settings" in told.text
+    assert "interval is" not in alone[1].text
+
+
+def test_an_interval_that_contradicts_the_test_of_few_queries_is_explained() -> None:
+    label, told = advise({"similarity": [0.0] * 5, "ndpp": [1.0, 0.5, 1.0, 0.5, 1.0]})
+    assert (label, told.p_runner_up) == ("similarity", 0.0625)
+    assert "0.800 (95 % interval 0.6" in told.text
+    [explained] = [claim for claim in told.claims if claim.text.startswith("Interval and p value")]
+    assert (explained.shown_in, explained.setting) == ("differences", 1)
+    same = advise({"similarity": [0.0] * 5, "ndpp": [0.0, 0.5, 0.0, 0.5, -0.5]})[1]
+    assert not any(claim.text.startswith("Interval") for claim in same.claims)
 
 
 def test_a_recommendation_says_which_queries_it_makes_worse() -> None:

@@ -195,7 +195,7 @@ def test_a_line_of_text_is_what_the_label_says() -> None:
         ("coverage min_k=2", "min_k has no effect without min_gain"),
         ("coverage relevance=bge", "relevance must be 'cosine' or 'scores'"),
         ("ndpp kernel=nowhere.safetensors", "No such file .*nowhere"),
-        ("vrsd relevance=scores", "VRSD .* cannot use a given relevance"),
+        ("vrsd relevance=scores", "VRSD.* cannot use a given relevance"),
     ],
 )
 def test_a_line_that_is_wrong_is_refused(line: str, message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,10 @@ from setselect import (
     TopK,
     make_selector,
     register_selector,
+    select,
     selector_names,
 )  # fmt: skip
+from shared_core.evaluation.settings import Adapted
 
 KINDS = {"similarity": TopK, "vrsd": VRSD, "mmr": MMR, "ndpp": NDPP, "coverage": Coverage}
 
@@ -98,3 +101,25 @@ def test_a_temperature_without_an_effect_is_named_in_a_warning() -> None:
             NDPP(kernel, mapping, temperature=0.5)  # type: ignore[arg-type]
     # With an effect there is no warning, which would be an error here.
     assert NDPP(temperature=0.5) != NDPP(relevance_mapping="linear", temperature="auto")
+
+
+@dataclasses.dataclass(frozen=True)
+class Plain:
+    """A selector of a user that uses only the vectors of one query."""
+
+    capabilities = Capabilities(relevance=False, sub_questions=False)
+
+    def select(self, candidates: Any, k: int | None = None, *, budget: Any = None, shown: Any = ()) -> Any:
+        return TopK().select(candidates, k, budget=budget, shown=shown)
+
+
+@pytest.mark.parametrize("selector", [Plain(), VRSD(refine=True)])
+def test_what_a_selector_cannot_use_is_refused_by_its_name(selector: Any) -> None:
+    vectors = np.eye(3)
+    assert select(vectors[0], vectors, 2, selector).indices.tolist() == [0, 1]
+    with pytest.raises(InvalidParameterError, match=rf"^{re.escape(repr(selector))}.*relevance.*'mmr'"):
+        select(vectors[0], vectors, 2, selector, relevance=[1.0, 2.0, 3.0])
+    with pytest.raises(InvalidParameterError, match=rf"^{re.escape(repr(selector))}.*several queries.*'mmr'"):
+        select(vectors[:2], vectors, 2, selector)
+    with pytest.raises(InvalidParameterError, match=rf"^{re.escape(repr(selector))}.*relevance"):
+        Adapted(selector, by_scores=True)

@@ -82,6 +82,7 @@ LANGCHAIN = [
             {"metadata_field": "*"},
             {"search_type": "hybrid_search", "search_pipeline": "p", "query_text": "passage 7"},
         ),
+        refused="where",
         forget=_forget,
     )
     for version, space in ((OLD, "cosinesimil"), (NEW, "cosinesimil"), (NEW, "l2"), (OLD, "innerproduct"))

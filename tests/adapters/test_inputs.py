@@ -1,0 +1,383 @@
+"""What the entrances of both adapters refuse: each mistake with what to pass in its place.
+
+The first table holds what people pass for a question, the second for documents and nodes, and the third for a store, an
+index or a model. Wrong settings are in test_refusals.py, filters of the stores in tests/stores/test_congruence.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import HumanMessage
+from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
+from langchain_core.runnables import RunnablePassthrough
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core import VectorStoreIndex
+from llama_index.core.llms import ChatMessage
+from llama_index.core.llms.mock import MockLLM
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.schema import BaseNode, QueryBundle
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+import langchain_setselect
+import llamaindex_setselect
+from setselect import InvalidInputError, InvalidParameterError, SetSelectWarning
+from tests.adapters.bindings import EXAMPLES, QUERY, RERANKERS, RETRIEVERS, ROWS, SUBJECTS, Subject, over
+from tests.langchain_setselect.conftest import WordEmbeddings
+from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
+
+STORE, INDEX = RETRIEVERS[0].corpus(), RETRIEVERS[1].corpus()
+DOCUMENTS, NODES = ([subject.item(row) for row in ROWS[:5]] for subject in RERANKERS)
+Calls = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+
+
+def weather(city: str) -> str:
+    """The weather in a city."""
+    return city
+
+
+def convert(amount: float) -> str:
+    """Convert an amount of money."""
+    return str(amount)
+
+
+TOOLS = [weather, convert]
+
+
+def _asks(subject: Subject) -> Calls:
+    """The sync and the async call of a class with a question."""
+    made, items = subject.make(subject.corpus(), k=1), [subject.item(row) for row in ROWS[:5]]
+
+    def call(method: str, question: Any) -> Any:
+        arguments, more = subject.arguments(items, question, [])
+        return getattr(made, method)(*arguments, **more)
+
+    return lambda question: call(subject.methods[0], question), lambda question: call(subject.methods[1], question)
+
+
+def _tools_asks() -> Calls:
+    select, aselect = langchain_setselect.select_tools, langchain_setselect.aselect_tools
+    return (
+        lambda question: select(question, TOOLS, 1, embeddings=WordEmbeddings()),
+        lambda question: aselect(question, TOOLS, 1, embeddings=WordEmbeddings()),
+    )
+
+
+# Whatever takes a question, but for LangChain's example selector, which takes a dict.
+ENTRANCES: dict[str, Callable[[], Calls]] = {
+    **{subject.name: lambda subject=subject: _asks(subject) for subject in SUBJECTS if subject is not EXAMPLES[0]},
+    "LangChain's search by words": lambda: (
+        langchain_setselect.WordRetriever.from_documents(DOCUMENTS).invoke,
+        langchain_setselect.WordRetriever.from_documents(DOCUMENTS).ainvoke,
+    ),
+    "LlamaIndex's search by words": lambda: (
+        llamaindex_setselect.WordRetriever.from_defaults(nodes=[one.node for one in NODES]).retrieve,
+        llamaindex_setselect.WordRetriever.from_defaults(nodes=[one.node for one in NODES]).aretrieve,
+    ),
+    "LangChain's tools": _tools_asks,
+    "LlamaIndex's tools": lambda: (
+        llamaindex_setselect.SetSelectToolRetriever(TOOLS, CountingEmbedding(), 1).retrieve,
+        llamaindex_setselect.SetSelectToolRetriever(TOOLS, CountingEmbedding(), 1).aretrieve,
+    ),
+}
+# What people pass in place of a question, and a word of the message.
+QUESTIONS: dict[str, tuple[Any, str]] = {
+    "a dict": ({"context": 3, "question": "a"}, "'question'"),
+    "a dict without a text": ({"numbers": [1]}, "none of the keys.*'numbers'"),
+    "None": (None, "None"),
+    "a number": (3, "got 3"),
+    "bytes": (b"a", "b'a'"),
+    "a list of texts": (["a"], "queries="),
+    "an empty list": ([], "one text"),
+    "a message": (HumanMessage("a"), r"its text, \.text"),
+    "messages": ([HumanMessage("a"), HumanMessage("b")], r"\[-1\]\.text"),
+    "a message of LlamaIndex": (ChatMessage("a"), r"\.content"),
+    "a prompt": (StringPromptValue(text="a"), r"\.text"),
+    "a document": (Document("a"), r"\.page_content"),
+    "a node": (NODES[0], r"\.text"),
+}
+# The list of messages and the prompt are what an agent has.
+ALLOWED = {("LangChain's tools", form) for form in ("a list of texts", "an empty list", "messages", "a prompt")}
+
+
+@pytest.mark.parametrize("form", QUESTIONS)
+@pytest.mark.parametrize("entrance", ENTRANCES)
+async def test_what_is_no_question(entrance: str, form: str) -> None:
+    if (entrance, form) in ALLOWED | {("LlamaIndex's postprocessor", "None")}:
+        pytest.skip("it is one here, or has a message of its own")
+    question, word = QUESTIONS[form]
+    call, acall = ENTRANCES[entrance]()
+    with pytest.raises(InvalidInputError, match=f"question.*{word}"):
+        call(question)
+    with pytest.raises(InvalidInputError, match=f"question.*{word}"):
+        await acall(question)
+
+
+@pytest.mark.parametrize("entrance", [entrance for entrance in ENTRANCES if "LlamaIndex" in entrance])
+@pytest.mark.parametrize("text", [{"question": "a"}, None, 3])
+async def test_a_query_bundle_holds_a_text(entrance: str, text: Any) -> None:
+    if entrance == "LlamaIndex's postprocessor":
+        post = RERANKERS[1].make(INDEX, k=1)
+        call, acall = partial(post.postprocess_nodes, NODES), partial(post.apostprocess_nodes, NODES)
+    else:
+        call, acall = ENTRANCES[entrance]()
+    with pytest.raises(InvalidInputError, match="question must be a text"):
+        call(QueryBundle(text))
+    with pytest.raises(InvalidInputError, match="question must be a text"):
+        await acall(QueryBundle(text))
+
+
+def test_a_chain_takes_the_question_out_of_a_dict() -> None:
+    retriever = RETRIEVERS[0].make(STORE, k=2)
+    asked: Any = RunnablePassthrough()
+    with pytest.raises(InvalidInputError, match=r"itemgetter\('question'\) \| retriever"):
+        (asked | retriever).invoke({"question": QUERY})
+    assert (asked | itemgetter("question") | retriever).invoke({"question": QUERY}) == retriever.invoke(QUERY)
+
+
+def test_a_query_engine_answers_for_a_text_or_a_bundle() -> None:
+    engine = RetrieverQueryEngine.from_args(RETRIEVERS[1].make(INDEX, k=2), llm=MockLLM())
+    of_text, of_bundle = (engine.query(query).source_nodes for query in (QUERY, QueryBundle(QUERY)))
+    assert [node.node_id for node in of_text] == [node.node_id for node in of_bundle]
+    assert len(of_text) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [
+        (HumanMessage("a"), r"\.text"),
+        ([HumanMessage("a")], r"\[-1\]\.text"),
+        (ChatPromptValue(messages=[HumanMessage("a")]), "its text"),
+        (None, "no text.*text, history.*input_variables"),
+    ],
+)
+async def test_the_input_of_an_example_selector_holds_a_text(value: Any, word: str) -> None:
+    selector = EXAMPLES[0].make(STORE, k=1, input_keys=["text"])
+    given = {"text": value, "history": [HumanMessage("b")]}
+    with pytest.raises(InvalidInputError, match=word):
+        selector.select_examples(given)
+    with pytest.raises(InvalidInputError, match=word):
+        await selector.aselect_examples(given)
+    assert selector.select_examples({**given, "text": QUERY}), "only the input_keys count"
+    with pytest.raises(InvalidInputError, match=r"no text.*none.*input_variables"):
+        EXAMPLES[0].make(STORE, k=1).select_examples({})
+    with pytest.raises(InvalidInputError, match=r"dict.*'a': pass \{'text': text\}"):
+        selector.select_examples("a")
+
+
+# What people pass in place of documents and nodes, and a word of the message.
+NO_ITEMS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "a text": (lambda item: "a", "'a'"),
+    "texts": (lambda item: [item, "a"], "item 1.*'a'"),
+    "dicts": (lambda item: [{"page_content": "a", "text": "a"}], "item 0.*page_content"),
+    "a dict": (lambda item: {"documents": [item]}, "documents"),
+    "None": (lambda item: None, "None"),
+    "None among them": (lambda item: [item, item, None], "item 2.*None"),
+    "pairs with a score": (lambda item: [(item, 0.5)], r"item 0 is \("),
+    "one by itself": (lambda item: item, "got (Document|NodeWithScore)"),
+    "a number": (lambda item: 3, "got 3"),
+    "items of the other framework": (
+        lambda item: [other.item(ROWS[0]) for other in RERANKERS if type(other.item(ROWS[0])) is not type(item)],
+        "item 0",
+    ),
+}
+
+
+@over(RERANKERS)
+@pytest.mark.parametrize("form", NO_ITEMS)
+async def test_what_is_no_list_of_documents_or_nodes(subject: Subject, form: str) -> None:
+    made = subject.make(subject.corpus(), k=1)
+    make, word = NO_ITEMS[form]
+    given, needs = make(subject.item(ROWS[0])), "Document" if subject is RERANKERS[0] else "NodeWithScore"
+    call, acall = (getattr(made, name) for name in subject.methods)
+    arguments, more = subject.arguments(given, "a", [])
+    with pytest.raises(InvalidInputError, match=rf"{needs}.*{word}"):
+        call(*arguments, **more)
+    with pytest.raises(InvalidInputError, match=rf"{needs}.*{word}"):
+        await acall(*arguments, **more)
+
+
+def test_a_bare_node_says_how_to_wrap_it() -> None:
+    made = RERANKERS[1].make(INDEX, k=1)
+    with pytest.raises(InvalidInputError, match=r"TextNode.*NodeWithScore\(node=node\)"):
+        made.postprocess_nodes([NODES[0].node], query_str="a")
+
+
+async def test_the_two_arguments_of_a_reranker_swapped() -> None:
+    compressor, postprocessor = (subject.make(subject.corpus(), k=1) for subject in RERANKERS)
+    with pytest.raises(InvalidInputError, match=r"swapped.*compress_documents\(documents, query\)"):
+        compressor.compress_documents("a", DOCUMENTS)
+    with pytest.raises(InvalidInputError, match=r"swapped.*compress_documents\(documents, query\)"):
+        await compressor.acompress_documents("a", DOCUMENTS)
+    for query in ("a", QueryBundle("a")):
+        with pytest.raises(InvalidInputError, match=r"swapped.*postprocess_nodes\(nodes, query_str="):
+            postprocessor.postprocess_nodes(query, NODES)
+    with pytest.raises(InvalidInputError, match=r"query_str="):
+        postprocessor.postprocess_nodes(NODES, "a")
+
+
+EXAMPLE = [{"text": "a", "label": "b"}]
+LC, LI = langchain_setselect, llamaindex_setselect
+RETRIEVER, ENGINE = STORE.as_retriever(), INDEX.as_query_engine(llm=MockLLM())
+# What people pass for LangChain's vectorstore= and LlamaIndex's index=.
+STORES: dict[str, tuple[Any, str]] = {
+    "a retriever": (RETRIEVER, r"vectorstore.*its \.vectorstore"),
+    "another retriever": (LC.WordRetriever.from_documents(DOCUMENTS), "vectorstore.*extra_retrievers="),
+    "a class": (InMemoryVectorStore, "vectorstore.*object of it"),
+    "a model": (WordEmbeddings(), "vectorstore.*embeddings="),
+    "documents": (DOCUMENTS, "vectorstore.*VectorStore.*Document"),
+    "a text": ("a", "vectorstore.*VectorStore.*'a'"),
+    "an index of LlamaIndex": (INDEX, "vectorstore.*VectorStore"),
+}
+INDEXES: dict[str, tuple[Any, str]] = {
+    "a store": (INDEX.vector_store, r"index.*VectorStoreIndex\.from_vector_store"),
+    "a retriever": (INDEX.as_retriever(), "index.*the index that it searches"),
+    "a query engine": (ENGINE, "index.*the index that it searches"),
+    "a class": (VectorStoreIndex, "index.*object of it"),
+    "a model": (CountingEmbedding(), "index.*embed_model="),
+    "nodes": (NODES, "index.*VectorStoreIndex"),
+    "a text": ("a", "index.*VectorStoreIndex"),
+    "a store of LangChain": (STORE, "index.*VectorStoreIndex"),
+}
+
+
+@over([subject for subject in SUBJECTS if subject.size == "k"])
+@pytest.mark.parametrize("form", STORES)
+def test_what_is_no_store(subject: Subject, form: str) -> None:
+    value, word = STORES[form]
+    with pytest.raises(InvalidParameterError, match=word):
+        subject.make(value)
+
+
+@over([subject for subject in SUBJECTS if subject.size == "top_n"])
+@pytest.mark.parametrize("form", INDEXES)
+def test_what_is_no_index(subject: Subject, form: str) -> None:
+    value, word = INDEXES[form]
+    with pytest.raises(InvalidParameterError, match=word):
+        subject.make(value)
+
+
+@over(SUBJECTS)
+def test_a_store_or_an_index_in_the_position_of_another_argument(subject: Subject) -> None:
+    if subject.size == "top_n":
+        with pytest.raises(InvalidParameterError, match=r"embed_model.*pass it as index="):
+            subject.make(INDEX, embed_model=INDEX)
+        return
+    with pytest.raises(InvalidParameterError, match=f"{subject.cls.__name__}.*pass it as vectorstore="):
+        subject.cls(STORE)
+    with pytest.raises(InvalidParameterError, match=r"embeddings.*pass it as vectorstore="):
+        subject.make(STORE, embeddings=STORE)
+    with pytest.raises(InvalidParameterError, match=r"'store'.*'vectorstore'"):
+        subject.cls(store=STORE)
+
+
+# A call with something in the place of another thing, and a word of the message.
+OBJECTS: dict[str, tuple[Callable[[], Any], str]] = {
+    "a postprocessor: an index without a name": (lambda: LI.SetSelectPostprocessor(INDEX), "Postprocessor.*index="),
+    "a postprocessor: an index as the store": (
+        lambda: LI.SetSelectPostprocessor(vector_store=INDEX),
+        "vector_store.*index=",
+    ),
+    "compare_store: a retriever": (lambda: LC.compare_store(RETRIEVER, ["a"]), r"store.*\.vectorstore"),
+    "compare_index: a store": (lambda: LI.compare_index(INDEX.vector_store, ["a"]), "from_vector_store"),
+    "from_store: a retriever": (lambda: LC.WordRetriever.from_store(RETRIEVER), r"store.*\.vectorstore"),
+    "from_store: an engine": (lambda: LI.WordRetriever.from_store(ENGINE), "the index that it searches"),
+    "from_examples: the model and the class swapped": (
+        lambda: LC.SetSelectExampleSelector.from_examples(EXAMPLE, InMemoryVectorStore, WordEmbeddings()),
+        "embeddings must be.*Embeddings",
+    ),
+    "from_examples: a store": (
+        lambda: LC.SetSelectExampleSelector.from_examples(EXAMPLE, WordEmbeddings(), STORE),
+        "class of a store.*InMemoryVectorStore.*vectorstore=",
+    ),
+    "from_examples: an index": (
+        lambda: LI.SetSelectExampleSelector.from_examples(EXAMPLE, INDEX, input_keys=["text"], template=""),
+        "embed_model must be.*BaseEmbedding",
+    ),
+    "select_tools: a store": (lambda: LC.select_tools("a", TOOLS, embeddings=STORE), "embeddings must be.*Embeddings"),
+    "middleware: tools": (lambda: LC.SetSelectTools(TOOLS), "embeddings must be.*Embeddings"),
+    "a tool of a store": (lambda: LC.create_setselect_tool(STORE, "a", "b"), "SetSelectRetriever.*InMemory"),
+    "a tool of an index": (
+        lambda: LI.create_setselect_tool(INDEX, "a", "b"),
+        "SetSelectIndexRetriever.*VectorStoreIndex",
+    ),
+    "LlamaIndex's filters: a dict": (
+        lambda: LI.SetSelectIndexRetriever(INDEX, filters={"topic": "a"}),
+        r"filters.*dict.*MetadataFilter\(key=",
+    ),
+    "LlamaIndex's filters: a list": (
+        lambda: LI.SetSelectIndexRetriever(INDEX, filters=[MetadataFilter(key="topic", value="a")]),
+        r"filters.*MetadataFilters\(",
+    ),
+    "LlamaIndex's filters by words: a dict": (
+        lambda: LI.WordRetriever.from_store(INDEX, filters={"topic": "a"}),
+        r"filters.*dict.*MetadataFilter\(key=",
+    ),
+    "LangChain's filter as an argument": (
+        lambda: LC.SetSelectRetriever(vectorstore=STORE, filter=bool),
+        "search_kwargs",
+    ),
+    "LangChain's filter of a compressor": (
+        lambda: LC.SetSelectCompressor(vectorstore=STORE, filters=bool),
+        "'filters'.*not search",
+    ),
+    "a dict for the filter of a store in memory": (
+        lambda: LC.SetSelectRetriever(vectorstore=STORE).invoke("a", filter={"topic": "a"}),
+        "filter.*function.*'topic'",
+    ),
+    "kk= in search_kwargs": (lambda: LC.SetSelectRetriever(vectorstore=STORE, search_kwargs={"kk": 5}), "'kk'.*'k'"),
+    "kk= in a call": (lambda: LC.SetSelectRetriever(vectorstore=STORE).invoke("a", kk=5), "'kk'.*'k'"),
+}
+
+
+@pytest.mark.parametrize("case", OBJECTS)
+def test_an_object_in_the_place_of_another_one(case: str) -> None:
+    call, word = OBJECTS[case]
+    with pytest.raises(InvalidParameterError, match=word):
+        call()
+
+
+async def test_tools_take_messages_and_prompts() -> None:
+    select, aselect = _tools_asks()
+    for query in ([HumanMessage("the weather in a city")], ChatPromptValue(messages=[HumanMessage("the weather")])):
+        assert select(query) == await aselect(query) == [weather]
+    with pytest.raises(InvalidInputError, match=r"query.*list of messages"):
+        select(TOOLS)
+    with pytest.raises(InvalidInputError, match="the question must be a text"):
+        select({"messages": [HumanMessage("the weather")]})
+
+
+@over(RETRIEVERS + EXAMPLES)
+async def test_an_empty_store_gives_one_warning(subject: Subject) -> None:
+    empty = subject.open([], subject.kinds[0])
+    made = subject.make(empty, k=1)
+    with pytest.warns(SetSelectWarning, match="no documents.*(InMemory|Simple)VectorStore.*empty") as caught:
+        assert subject.run(made) == await subject.arun(made) == []
+    assert len(caught) == 1
+
+
+def test_an_empty_answer_to_a_filter_gives_no_warning() -> None:
+    assert RETRIEVERS[0].run(RETRIEVERS[0].make(STORE, search_kwargs={"filter": lambda document: False})) == []
+    nothing = MetadataFilters(filters=[MetadataFilter(key="topic", value="none of them")])
+    assert RETRIEVERS[1].run(RETRIEVERS[1].make(INDEX, filters=nothing)) == []
+
+
+def test_a_class_of_the_users_own_is_a_store_and_an_index() -> None:
+    class Mine(InMemoryVectorStore):
+        pass
+
+    class MyIndex(VectorStoreIndex):
+        pass
+
+    retriever = LC.SetSelectRetriever(vectorstore=Mine(WordEmbeddings()))
+    assert isinstance(retriever.vectorstore, Mine)
+    assert isinstance(INDEX.vector_store, BasePydanticVectorStore)
+    nodes: list[BaseNode] = [NODES[0].node]
+    found = LI.SetSelectIndexRetriever(MyIndex(nodes, embed_model=CountingEmbedding()), fetch_k=5).retrieve("a")
+    assert [one.node_id for one in found] == [nodes[0].node_id]

@@ -26,6 +26,7 @@ from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.extra import Extras, check_retrievers, name_retrievers
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.following import Where
 from shared_core.retrieval.joining import Joined
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
@@ -38,6 +39,7 @@ from shared_core.retrieval.values import check_items
 from shared_core.selectors.registry import SelectorName
 
 from ._settings import SelectionSettings
+from .stores.filters import can_narrow, narrow
 from .stores.reader import VectorReader, document_id
 from .vectors import (
     describe_embedding,
@@ -274,6 +276,9 @@ class SearchSettings(SelectionSettings, Fetching):
             )
             return documents
 
+        def find(query: EmbeddedQuery, where: Where, k: int) -> Flow[Pool]:
+            return search_store(store, reader, model(), narrow(store, store_kwargs, where), query, k)
+
         settings, config = request.settings, {"callbacks": callbacks}
         words = share_words(store) if settings.keyword_search else None
         retrievers = name_retrievers(
@@ -301,6 +306,7 @@ class SearchSettings(SelectionSettings, Fetching):
             )
             if retrievers
             else None,
+            find if reader is not None and can_narrow(store) else None,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from .identifiers import (
@@ -63,6 +64,30 @@ def find_cited(
                     yield Cited(row, targets, strength)
 
 
+def find_uncited(
+    rows: Sequence[int],
+    texts: Sequence[str],
+    identifiers: Sequence[Sequence[Identifier]],
+    sources: Sequence[Hashable | None],
+    titles: Sequence[str],
+    most: int,
+) -> Iterator[list[tuple[Citation, Hashable | None]]]:
+    """For each of the ``rows`` the ``most`` first numbers and codes that its text cites and no text is called.
+
+    With each comes the source that it belongs to. A code has the source of the text that cites it.
+    """
+    bearers = _Bearers(identifiers, sources, titles)
+    citable = bearers.citable._replace(files=False, symbols=frozenset())
+    for row in rows:
+        uncited = (
+            (citation, source)
+            for citation in find_citations(texts[row], citable)
+            if next(bearers.find(citation, row), None) is None
+            for source in bearers.find_documents(citation.document, row)
+        )
+        yield [*islice(uncited, most)]
+
+
 class _Bearers:
     """The rows of texts by their identifiers."""
 
@@ -101,7 +126,7 @@ class _Bearers:
             if found := self._find_everywhere(family, path):
                 yield found, 1 / len(found) if family == FILE else 1.0
             return
-        for source in self._find_documents(name) if name else [self.sources[row]]:
+        for source in self.find_documents(name, row):
             whole = path
             # A paragraph that has no text of its own is in the text of its section.
             while not (exact := self._agreeing(self.exact, source, family, whole)) and whole[-1][0] == "(":
@@ -131,8 +156,13 @@ class _Bearers:
             or (count_levels(path) > 1 and "annex" not in (other, family))
         ]
 
-    def _find_documents(self, name: str) -> list[Hashable]:
-        """The sources that have the words of a name in them, or in the title of one of their texts."""
+    def find_documents(self, name: str, row: int) -> list[Hashable]:
+        """The sources that have the words of a name in them, or in the title of one of their texts.
+
+        Without a name it is that of the text at this row.
+        """
+        if not name:
+            return [self.sources[row]]
         if name not in self._by_name:
             words = {word for word in split_words(name) if word not in _NO_NAMES}
             found = (source for (source, _), own in self._documents.items() if words and words <= own)

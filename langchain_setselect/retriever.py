@@ -277,6 +277,9 @@ class SearchSettings(SelectionSettings, Fetching):
             return documents
 
         def find(query: EmbeddedQuery, where: Where, k: int) -> Flow[Pool]:
+            if reader is not None and reader.find is not None:
+                finding = reader._replace(search=reader.find, asearch=None)
+                return search_store(store, finding, model(), {**store_kwargs, "where": where}, query, k)
             return search_store(store, reader, model(), narrow(store, store_kwargs, where), query, k)
 
         settings, config = request.settings, {"callbacks": callbacks}
@@ -306,7 +309,7 @@ class SearchSettings(SelectionSettings, Fetching):
             )
             if retrievers
             else None,
-            find if reader is not None and can_narrow(store) else None,
+            find if reader is not None and (reader.find is not None or can_narrow(store)) else None,
         )
 
 

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from shared_core.retrieval.following import Where, admits
+from shared_core.retrieval.following import Where
 from shared_core.retrieval.lookup import find_registered
 
 # Arguments of a search that lets in what the filter does, as far as it has these values.
 Narrow = Callable[[Any, Any, Where], dict[str, Any]]
-
-
-class _Metadata:
-    """Metadata as an item, of which nothing else is known."""
-
-    def __init__(self, metadata: Mapping[str, Any]) -> None:
-        self.metadata = metadata
-
-
-def _in_memory(store: Any, own: Any, where: Where) -> dict[str, Any]:
-    return {"filter": lambda document: admits(where, document) and (own is None or own(document))}
-
-
-def _faiss(store: Any, own: Any, where: Where) -> dict[str, Any]:
-    passes = (lambda metadata: True) if own is None else store._create_filter_func(own)
-    return {"filter": lambda metadata: admits(where, _Metadata(metadata)) and passes(metadata)}
 
 
 def _operators(store: Any, own: Any, where: Where) -> dict[str, Any]:
@@ -74,9 +58,7 @@ def _as_literal(value: Any) -> str:
 
 # The keys are full names of classes, so that no store's package has to be imported.
 FILTERS: dict[type | str, Narrow] = {
-    "langchain_core.vectorstores.in_memory.InMemoryVectorStore": _in_memory,
     "langchain_chroma.vectorstores.Chroma": _operators,
-    "langchain_community.vectorstores.faiss.FAISS": _faiss,
     "langchain_community.vectorstores.lancedb.LanceDB": _lancedb,
     "langchain_pinecone.vectorstores.PineconeVectorStore": _operators,
     "langchain_postgres.vectorstores.PGVector": _operators,

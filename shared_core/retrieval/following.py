@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, zip_longest
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from ..texts.identifiers import CODE, FILE, SYMBOL, Citation, count_levels, pars
 from ..texts.names import find_names
 from ..texts.references import as_address
 from ..texts.titles import as_key
-from .names import IDENTIFIERS, find_source_key, read_key, read_keys, read_links, read_sources, read_titles, with_kind
+from .names import IDENTIFIERS, find_source_key, read_keys, read_links, read_sources, read_titles, with_kind
 from .neighbours import find_missing, read_neighbours
 from .pool import ItemSelection, Pool, unite
 from .request import Request
@@ -43,13 +43,14 @@ class LookUp(NamedTuple):
     where: Where = MappingProxyType({})
 
 
-def admits(where: Where, item: Any) -> bool:
-    """Whether the metadata of an item have the values. A store may make a query of a value that it does not escape."""
+def suits(where: Where, get: Callable[[str], Any]) -> bool:
+    """Whether metadata, of which ``get`` gives the value of a key, have the values."""
     for key, values in where.items():
-        value = read_key(item, key)
+        value = get(key)
+        # A number in an array is compared element by element.
         if not isinstance(value, (str, int, float)):
             return False
-        if isinstance(values, range):
+        if type(values) is range:
             if isinstance(value, str) or not values.start <= value < values.stop:
                 return False
         elif value not in values:

@@ -21,12 +21,13 @@ from .following import (
     FOLLOWED,
     LookUp,
     Where,
-    admits,
     find_citations,
     find_neighbours,
     find_unknown,
     keep_neighbours,
+    suits,
 )
+from .names import read_key
 from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Followed, ItemSelection, Pool, unite
 from .question import EmbeddedQuery
 from .request import Request
@@ -41,7 +42,6 @@ from .telling import (
 
 if TYPE_CHECKING:
     from .settings import Settings
-
 
 # The items nearest to a query, and how many.
 Search = Callable[[EmbeddedQuery, int], Flow[Pool]]
@@ -275,4 +275,6 @@ def _look_up(store: Store, query: EmbeddedQuery, look_up: LookUp) -> Flow[Pool]:
     except Exception:
         log_failed_look_up(look_up.kind)
         return (yield from _find_nothing())
-    return pool.take([row for row, item in enumerate(pool.items) if admits(look_up.where, item)])
+    # A store may make a query of a value that it does not escape, and return other items too.
+    rows = [row for row, item in enumerate(pool.items) if suits(look_up.where, partial(read_key, item))]
+    return pool.take(rows)

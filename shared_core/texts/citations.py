@@ -82,8 +82,7 @@ def find_uncited(
         uncited = (
             (citation, source)
             for citation in find_citations(texts[row], citable)
-            if next(bearers.find(citation, row), None) is None
-            for source in bearers.find_documents(citation.document, row)
+            for source in bearers.find_lacking(citation, row)
         )
         yield [*islice(uncited, most)]
 
@@ -103,6 +102,8 @@ class _Bearers:
         letters = any(family in LETTERED or not path[0][0].isdigit() for family, path in numbers)
         symbols = frozenset(path[0] for called in identifiers for family, path in called if family == SYMBOL)
         self.citable = Citable(bool(numbers), letters, CODE in families, FILE in families, symbols)
+        # Whether paragraphs of a section are texts of their own.
+        self.has_paragraphs = any(path[-1][0] == "(" for _, path in numbers)
         # The rows and kinds of identifiers with these levels, and of those that have further levels.
         self.exact: dict[_Place, list[tuple[int, str]]] = defaultdict(list)
         self.parts: dict[_Place, list[tuple[int, str]]] = defaultdict(list)
@@ -136,6 +137,19 @@ class _Bearers:
             parts = [part for part in self._agreeing(self.parts, source, family, path) if part != row]
             if parts:
                 yield parts, 1 / len(parts)
+
+    def find_lacking(self, citation: Citation, row: int) -> Iterator[Hashable]:
+        """The sources that a citation in the text at this row means, and that have no text of the same identifier."""
+        family, path, name = citation
+        if family in _EVERYWHERE:
+            if not self._find_everywhere(family, path):
+                yield self.sources[row]
+            return
+        if not self.has_paragraphs:
+            path = path[: count_levels(path)]
+        for source in self.find_documents(name, row):
+            if not self._agreeing(self.exact, source, family, path):
+                yield source
 
     def _find_everywhere(self, family: str, path: tuple[str, ...]) -> list[int]:
         found = self.exact.get((family, path), []) + (self.parts.get((family, path), []) if family == FILE else [])

@@ -54,8 +54,8 @@ class VectorReader(NamedTuple):
     find_ids: FindIds | None = None
     # ``passing(store, ids, **kwargs)``: those of the ids that a search with these arguments may find.
     passing: Passing | None = None
-    # ``find(store, query_vector, k, where=, **kwargs)``: a search among the documents with some metadata, which does not
-    # rank all others before.
+    # ``find(store, query_vector, k, where=, **kwargs)``: a search among the documents with some metadata, where it is
+    # faster than one with a filter.
     find: VectorSearch | None = None
 
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..texts.citations import find_uncited
-from ..texts.identifiers import CODE, FILE, SYMBOL, Citation, count_levels, parse_identifier
+from ..texts.identifiers import CODE, FILE, SYMBOL, Citation, count_levels, find_citations, parse_identifier
 from ..texts.names import find_names
 from ..texts.references import as_address
 from ..texts.titles import as_key
@@ -22,8 +22,8 @@ from .request import Request
 
 # The most searches of ``follow``, and for the neighbours of how many items it searches.
 FOLLOWED, MOST_BESIDE = 20, 10
-# How many items a search for a name or a citation returns, and one for the neighbours of an item.
-FOLLOW_K, BESIDE_K = 2, 6
+# How many items a search for a name returns, one for a citation, and one for the neighbours of an item.
+FOLLOW_K, CITED_K, BESIDE_K = 2, 4, 6
 # How many ways of writing a number are tried, how many ends of other numbers, and how much of a number is read.
 _MOST_FORMS, _MOST_ENDS, _LONGEST = 60, 24, 100
 # What may stand between the letters and the digits of a code.
@@ -72,7 +72,11 @@ def find_unknown(request: Request, selected: ItemSelection) -> tuple[list[str], 
     unknown = [link for link in targets if as_address(link) not in keys and as_key(link) not in known_keys]
     # A document with links refers to what they lead to, and to nothing else.
     searched = [pool.body(item) for item, row in zip(selected.items, links, strict=True) if row is None]
-    return unknown[:FOLLOWED], find_names(searched, [*known, *targets], FOLLOWED)
+    names = find_names(searched, [*known, *targets], FOLLOWED)
+    if any(selected.texts.identifiers):
+        # "Rule 4.5.1" is looked up as a number. Its vector says little.
+        names = [name for name in names if not find_citations(name)]
+    return unknown[:FOLLOWED], names
 
 
 def _read_own_links(request: Request, selected: ItemSelection, titles: Sequence[str]) -> list[tuple[str, ...] | None]:
@@ -83,7 +87,7 @@ def _read_own_links(request: Request, selected: ItemSelection, titles: Sequence[
     return [every[row] for row in selected.selection.indices.tolist()]
 
 
-def find_citations(request: Request, selected: ItemSelection) -> list[LookUp]:
+def find_cited(request: Request, selected: ItemSelection) -> list[LookUp]:
     """What the selected texts cite by number or code and no candidate is, as the candidates' metadata write it."""
     settings, items = request.settings, selected.pool.items
     keys = IDENTIFIERS if settings.identifier is None else {settings.identifier: "{}"}
@@ -230,6 +234,8 @@ def _write_number(path: Sequence[str], styles: Sequence[_Style]) -> list[str]:
 def find_neighbours(request: Request, selected: ItemSelection) -> list[LookUp]:
     """The neighbours of the first selected items that are no candidates."""
     settings, pool = request.settings, selected.pool
+    if not getattr(request, "reads_neighbours", True):
+        return []
     rows = selected.selection.indices.tolist()[:MOST_BESIDE]
     missing = find_missing(pool.items, pool.ids, rows, settings.neighbours, settings.source, request.view, pool.body)
     return [LookUp("neighbour", str(pool.ids[one.row]), one.ids, one.where) for one in missing]

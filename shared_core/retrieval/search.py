@@ -17,11 +17,12 @@ from .extra import Extras, ask, read_answers
 from .flow import Flow, Step, together
 from .following import (
     BESIDE_K,
+    CITED_K,
     FOLLOW_K,
     FOLLOWED,
     LookUp,
     Where,
-    find_citations,
+    find_cited,
     find_neighbours,
     find_unknown,
     keep_neighbours,
@@ -225,7 +226,7 @@ def _follow(
     ``FOLLOWED`` searches, whatever the texts say.
     """
     links, names = find_unknown(request, selected)
-    look_ups = find_citations(request, selected) + find_neighbours(request, selected)
+    look_ups = find_cited(request, selected) + find_neighbours(request, selected)
     look_ups = [one for one in look_ups if one.ids or store.find is not None][: FOLLOWED - len(links)]
     if not links and not names and not look_ups:
         return selected
@@ -270,7 +271,7 @@ def _look_up(store: Store, query: EmbeddedQuery, look_up: LookUp) -> Flow[Pool]:
         return (yield from store.fetch([*look_up.ids]))
     assert store.find is not None
     try:
-        pool = yield from store.find(query, look_up.where, FOLLOW_K if look_up.kind == "citation" else BESIDE_K)
+        pool = yield from store.find(query, look_up.where, CITED_K if look_up.kind == "citation" else BESIDE_K)
     # Many stores raise errors of their own for nested filters, and for keys or types of values that they do not know.
     except Exception:
         log_failed_look_up(look_up.kind)

@@ -385,7 +385,9 @@ async def test_the_next_chunk_of_a_pick_is_looked_up(
 @pytest.mark.parametrize("kind", [0, 1])
 def test_neighbours_are_looked_up_by_id(kind: int) -> None:
     rows = falling([f"passage {number}" for number in range(COUNT)])
-    pairs = {row.id: None for row in rows} | {"doc-0": ("doc-24", "doc-25"), "doc-25": ("doc-0", None)}
+    pairs: dict[str, Any] = {row.id: None for row in rows} | {"doc-0": ("doc-24", "doc-25"), "doc-25": ("doc-0", None)}
+    # What says that another one follows it is none.
+    pairs["doc-24"] = (None, "doc-3")
     told: list[Any] = []
     follow(LANGCHAIN, LANGCHAIN.open(rows, LANGCHAIN.kinds[kind]), told, neighbours=pairs, join_neighbours=True)
     nodes = [_node(row) for row in rows]

@@ -384,7 +384,8 @@ async def test_the_next_chunk_of_a_pick_is_looked_up(
 
 @pytest.mark.parametrize("kind", [0, 1])
 def test_neighbours_are_looked_up_by_id(kind: int) -> None:
-    rows = falling([f"passage {number}" for number in range(COUNT)])
+    # Without a file, LlamaIndex's node is a document of its own.
+    rows = with_metadata(falling([f"passage {number}" for number in range(COUNT)]), {}, source="a.txt")
     pairs: dict[str, Any] = {row.id: None for row in rows} | {"doc-0": ("doc-24", "doc-25"), "doc-25": ("doc-0", None)}
     # What says that another one follows it is none.
     pairs["doc-24"] = (None, "doc-3")

@@ -18,9 +18,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from langchain_community.vectorstores import FAISS
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.embeddings import Embeddings
+
 from benchmarks.common import Block, facts, holds, parser, publish, records, require, table, with_interval
 from benchmarks.models import MINILM, embed
 from benchmarks.regimes_tasks import SEED
+from langchain_setselect import SetSelectRetriever
 from shared_core import Candidates, Coverage, References, TopK, find_references, match_words
 from shared_core.selectors import coverage
 from shared_core.texts import Texts
@@ -32,7 +37,7 @@ FETCH_K = 50
 # What is asked of the other half, in points above the default without citations.
 ASKED = (8, 4)
 WEIGHTS = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0)
-SIMILARITY, WITHOUT, WITH = "similarity", "default without citations", "default"
+SIMILARITY, WITHOUT, WITH, FOLLOWING = "similarity", "default without citations", "default", "default, `follow=True`"
 # The corpora of which 50 texts are read, and how often.
 READ, TURNS = ("obliqa", "anthropic_docs", "anthropic_code", "privacy_qa", "chunking"), 30
 
@@ -92,6 +97,41 @@ def measure(questions: list[Question], method: str) -> np.ndarray:
     return np.array([question.is_complete(method) for question in questions])
 
 
+class Queries(Embeddings):
+    """The vectors of the questions, and of the names that are followed."""
+
+    def __init__(self, texts: list[str], vectors: np.ndarray) -> None:
+        self.vectors = dict(zip(texts, vectors.tolist(), strict=True))
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.vectors[text]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return embed(texts, MINILM).tolist()
+
+
+def measure_following() -> tuple[np.ndarray, float, float]:
+    """(questions, KS), through LangChain's FAISS store; and the mean number of more searches, all and by number."""
+    documents, asked = records(FILES[0]), records(FILES[1])
+    texts, questions = [one["text"] for one in documents], [one["text"] for one in asked]
+    model = Queries(questions, embed(questions, MINILM, query=True))
+    pairs = zip(texts, embed(texts, MINILM).tolist(), strict=True)
+    metadata = [{"source": one["source"], "section": one["section"]} for one in documents]
+    store = FAISS.from_embeddings(pairs, model, metadata, [one["id"] for one in documents])
+    found, told = np.zeros((len(asked), len(KS))), list[list[str]]()
+
+    class Events(BaseCallbackHandler):
+        def on_custom_event(self, name: str, data: Any, **more: Any) -> None:
+            told.append([one["kind"] for one in data["followed"]])
+
+    for place, k in enumerate(KS):
+        retriever = SetSelectRetriever(vectorstore=store, k=k, fetch_k=FETCH_K, follow=True)
+        for row, question in enumerate(asked):
+            picks = retriever.invoke(question["text"], {"callbacks": [Events()]})
+            found[row, place] = 100.0 * ({*question["gold"]} <= {one.id for one in picks})
+    return found, float(np.mean([*map(len, told)])), float(np.mean([kinds.count("citation") for kinds in told]))
+
+
 def both(values: np.ndarray) -> str:
     return " / ".join(f"{mean:.1f}" for mean in values.mean(axis=0))
 
@@ -122,7 +162,8 @@ def cost_table() -> str:
 def blocks() -> Iterator[Block]:
     questions, development = read_questions()
     found = {method: measure(questions, method) for method in (SIMILARITY, WITHOUT, WITH)}
-    yield facts(FILES, ["numpy", "sentence-transformers", "torch"], SEED)
+    found[FOLLOWING], searches, cited = measure_following()
+    yield facts(FILES, ["langchain-core", "faiss-cpu", "numpy", "sentence-transformers", "torch"], SEED)
     rows = [
         [method, both(values), both(values[development]), both(values[~development])]
         for method, values in found.items()
@@ -139,6 +180,7 @@ def blocks() -> Iterator[Block]:
         for place, (k, asked) in enumerate(zip(KS, ASKED, strict=True))
     ]
     yield ". Found: ", "\n".join(verdicts) + "\n"
+    yield f"With `follow=True` a question has {searches:.1f} further searches on average, {cited:.1f} for citations.\n"
     weighed = []
     for weight in WEIGHTS:
         with mock.patch.object(coverage, "REFERRED", (*coverage.REFERRED[:2], weight)):

@@ -27,6 +27,7 @@ from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.extra import Extras, check_retrievers, name_retrievers
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.following import Where
 from shared_core.retrieval.inputs import check_question
 from shared_core.retrieval.joining import Joined
 from shared_core.retrieval.pool import ItemSelection, Pool
@@ -40,6 +41,7 @@ from shared_core.retrieval.values import check_items
 from shared_core.selectors.registry import SelectorName
 
 from ._settings import OF_DICT, SelectionSettings
+from .stores.filters import can_narrow, narrow
 from .stores.reader import FILTER_NAMES, VectorReader, document_id
 from .vectors import (
     check_filters,
@@ -282,6 +284,12 @@ class SearchSettings(SelectionSettings, Fetching):
             )
             return documents
 
+        def find(query: EmbeddedQuery, where: Where, k: int) -> Flow[Pool]:
+            if reader is not None and reader.find is not None:
+                finding = reader._replace(search=reader.find, asearch=None)
+                return search_store(store, finding, model(), {**store_kwargs, "where": where}, query, k)
+            return search_store(store, reader, model(), narrow(store, store_kwargs, where), query, k)
+
         settings, config = request.settings, {"callbacks": callbacks}
         words = share_words(store) if settings.keyword_search else None
         retrievers = name_retrievers(
@@ -310,6 +318,7 @@ class SearchSettings(SelectionSettings, Fetching):
             if retrievers
             else None,
             bool(store_kwargs),
+            find if reader is not None and (reader.find is not None or can_narrow(store)) else None,
         )
 
 

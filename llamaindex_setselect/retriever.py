@@ -22,6 +22,7 @@ from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.errors import explain_lengths
 from shared_core.retrieval.extra import Extras, KnownItems, check_retrievers, name_retrievers
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.following import Where
 from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.lookup import nearest_name
 from shared_core.retrieval.pool import ItemSelection, Pool
@@ -43,6 +44,7 @@ from ._settings import (
     say_place,
 )
 from .stores.faiss import takes_node_ids
+from .stores.filters import narrow
 from .vectors import NodeVectors
 from .words import as_function, can_list, share_words
 
@@ -296,7 +298,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         return search_and_select(request, settings, bundle.query_str, embed(), self._store(settings, bundle))
 
     def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
-        vectors, retriever = settings._vectors, cache(self._retriever)
+        vectors, retriever, store = settings._vectors, cache(self._retriever), self._index.vector_store
         call = settings._request.settings
         words = share_words(self._index) if call.keyword_search else None
         retrievers = name_retrievers(
@@ -318,13 +320,21 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
             )
             return nodes
 
-        def search(query: EmbeddedQuery, fetch_k: int) -> Flow[Pool]:
-            bundle, searching = QueryBundle(query.text, embedding=query.search_vector), retriever(fetch_k)
+        def search_with(searching: VectorIndexRetriever, query: EmbeddedQuery, fetch_k: int) -> Flow[Pool]:
+            bundle = QueryBundle(query.text, embedding=query.search_vector)
             nodes = yield Step(partial(searching._retrieve, bundle), partial(searching._aretrieve, bundle))
             return (yield from read_vectors(vectors, nodes, embed_unknown=False, fetch_k=fetch_k))
 
+        def find(query: EmbeddedQuery, where: Where, k: int) -> Flow[Pool]:
+            filters = narrow(store, self._settings.filters, where)
+            if filters is None:
+                return ItemSelection.nothing().pool
+            pool = yield from search_with(self._retriever(k, filters), query, k)
+            # A hybrid search returns as many as its hybrid_top_k says.
+            return pool.take(range(len(pool.items))[:k])
+
         return Store(
-            search,
+            lambda query, fetch_k: search_with(retriever(fetch_k), query, fetch_k),
             before,
             read_ids,
             partial(vectors.embed, purpose="the names to follow"),
@@ -333,6 +343,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
             lambda: vectors.words,
             extras if retrievers else None,
             self._is_filtered,
+            find if vectors.reader is not None and takes_node_ids(store) else None,
         )
 
     def _look_up(
@@ -403,7 +414,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         given = {name: getattr(self._settings, name) for name in _SEARCH}
         return {name: value for name, value in given.items() if value is not None}
 
-    def _retriever(self, fetch_k: int) -> VectorIndexRetriever:
+    def _retriever(self, fetch_k: int, filters: MetadataFilters | None = None) -> VectorIndexRetriever:
         # A VectorIndexRetriever reads the ids of the index's nodes when it is created, so each search needs a new one.
         given = self._search_arguments()
         takes = "node_ids" not in given and takes_node_ids(self._index.vector_store)
@@ -411,7 +422,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         return VectorIndexRetriever(
             self._index,
             similarity_top_k=fetch_k,
-            filters=self._settings.filters,
+            filters=filters or self._settings.filters,
             callback_manager=self.callback_manager,
             **{"node_ids": own_nodes, **given},
         )

@@ -9,10 +9,11 @@ import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
+from shared_core.retrieval.following import Where, suits
 from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores.faiss import labels_by_id, search_with_vectors, vectors_by_label
 
-from .reader import Hits, StoreListing, VectorReader
+from .reader import Hits, StoreListing, VectorReader, nearest_of
 
 
 def _search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
@@ -84,6 +85,14 @@ def _passing(store: Any, ids: Sequence[str], *, filter: Any = None) -> list[str]
     return [name for name, document in known if isinstance(document, Document) and passes(document.metadata)]
 
 
+def _find(store: Any, query: list[float], k: int, *, where: Where, **more: Any) -> Hits:
+    documents = getattr(store.docstore, "_dict", {}).copy()
+    names = [name for name, document in documents.items() if suits(where, document.metadata.get)]
+    vectors = _fetch(store, _passing(store, names, **more))
+    found = nearest_of(names, vectors, query, k)
+    return [documents[name] for name in found], [vectors[name] for name in found], found
+
+
 def _list(store: Any) -> list[Document]:
     names = list(store.index_to_docstore_id.values())
     documents = zip(names, map(store.docstore.search, names), strict=True)
@@ -95,5 +104,5 @@ def _list(store: Any) -> list[Document]:
     ]
 
 
-READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing)
+READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing, find=_find)
 LISTING = StoreListing(_list, lambda store: len(store.index_to_docstore_id))

@@ -10,9 +10,10 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidInputError, InvalidParameterError, explain_lengths
+from shared_core.retrieval.following import Where, suits
 from shared_core.retrieval.lookup import refuse_unknown
 
-from .reader import Hits, StoreListing, VectorReader
+from .reader import Hits, StoreListing, VectorReader, nearest_of
 
 
 def _search(
@@ -53,10 +54,19 @@ def _passing(store: InMemoryVectorStore, ids: Sequence[str], *, filter: Any = No
     return [name for name, document in known if filter is None or filter(document)]
 
 
+def _find(store: InMemoryVectorStore, query: list[float], k: int, *, where: Where, **more: Any) -> Hits:
+    entries = store.store.copy()
+    names = [name for name, entry in entries.items() if suits(where, entry["metadata"].get)]
+    passing = _passing(store, names, **more)
+    found = nearest_of(passing, _fetch(store, passing), query, k)
+    documents = [Document(entries[name]["text"], id=name, metadata=entries[name]["metadata"]) for name in found]
+    return documents, [entries[name]["vector"] for name in found]
+
+
 def _list(store: InMemoryVectorStore) -> list[Document]:
     entries = list(store.store.values())
     return [Document(id=entry["id"], page_content=entry["text"], metadata=entry["metadata"]) for entry in entries]
 
 
-READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing)
+READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing, find=_find)
 LISTING = StoreListing(_list, lambda store: len(store.store))

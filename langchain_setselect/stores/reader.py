@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
@@ -59,6 +60,17 @@ class VectorReader(NamedTuple):
     passing: Passing | None = None
     # Those of the FILTER_NAMES that are arguments of the store; None if that is not known.
     filters: Collection[str] | None = ("filter",)
+    # ``find(store, query_vector, k, where=, **kwargs)``: a search among the documents with some metadata, where it is
+    # faster than one with a filter.
+    find: VectorSearch | None = None
+
+
+def nearest_of(ids: Sequence[str], vectors: Mapping[str, ArrayLike], query: list[float], k: int) -> list[str]:
+    """The ``k`` ids whose vectors have the highest cosine with the query, of those that have one."""
+    known = [name for name in ids if name in vectors]
+    rows = np.array([vectors[name] for name in known], np.float64).reshape(len(known), -1)
+    cosines = rows @ np.asarray(query) / np.maximum(np.linalg.norm(rows, axis=1), 1e-300) if known else np.zeros(0)
+    return [known[row] for row in np.argsort(-cosines, kind="stable")[:k].tolist()]
 
 
 @dataclass(frozen=True)

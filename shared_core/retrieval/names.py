@@ -21,7 +21,7 @@ from .values import ItemName, describe_item, item_id, itself, read_some, read_va
 # The settings that only the bonus for references uses.
 OF_REFERENCES = ("title", "identifier", "links", "follow")
 # Where a number or a code stands in metadata, with the word that says what it is, and the path of a file.
-_IDENTIFIERS = {
+IDENTIFIERS = {
     "section": "{}",
     "clause": "Clause {}",
     "article": "Article {}",
@@ -32,6 +32,10 @@ _IDENTIFIERS = {
     "symbol": "{}()",
 }
 _PATHS = ("file_path", "path", "source", "file_name", "filename")
+# Where the document of an item stands in metadata.
+_SOURCES = ("file_path", "file_name", "filename", "source", "url")
+# LlamaIndex's word for the id of the document of a node, which its stores keep with the metadata.
+DOCUMENT_ID = "ref_doc_id"
 # The suffix of a file, and what shows that a source is a file or a URL.
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 _FILE = re.compile(r"[/\\]|\.[A-Za-z0-9]{1,5}$")
@@ -77,7 +81,7 @@ def read_identifiers(
     for row, item in enumerate(items):
         metadata = item.metadata
         if values is None:
-            found = [(form, metadata.get(key)) for key, form in _IDENTIFIERS.items() if key in metadata]
+            found = [(form, metadata.get(key)) for key, form in IDENTIFIERS.items() if key in metadata]
         else:
             found = [("{}", values[row])]
         own = [
@@ -102,10 +106,17 @@ def read_identifiers(
                 "numbers of sections as strings"
             )
         path = next(([metadata[key]] for key in _PATHS if isinstance(metadata.get(key), str)), [])
-        identifiers.append(
-            [form.format(text) if text[0].isdigit() or "(" in form else text for form, text in numbers] + path
-        )
+        identifiers.append([with_kind(form, text) for form, text in numbers] + path)
     return identifiers
+
+
+def with_kind(form: str, number: str) -> str:
+    """A number or code with the word that says what it is, unless it says so itself.
+
+    >>> with_kind("Article {}", "6"), with_kind("Article {}", "Art. 6")
+    ('Article 6', 'Art. 6')
+    """
+    return form.format(number) if number[:1].isdigit() or "(" in form else number
 
 
 def _as_number(value: Any) -> str | None:
@@ -137,12 +148,32 @@ def read_sources(items: Sequence[Any], given: ItemName | None, view: Callable[[A
 
 def read_source(item: Any) -> str | None:
     """The file, page or document that an item is a part of."""
-    for key in ("file_path", "file_name", "filename", "source", "url"):
+    for key in _SOURCES:
         value = item.metadata.get(key)
         if isinstance(value, str) and value.strip():
             return value.partition("#")[0]
-    source = getattr(getattr(item, "node", item), "ref_doc_id", None)
+    source = read_key(item, DOCUMENT_ID)
     return None if source is None else str(source)
+
+
+def read_key(item: Any, key: str) -> Any:
+    """What an item has under a key of its metadata, or as the id of LlamaIndex's document; None if it has nothing."""
+    value = item.metadata.get(key)
+    return getattr(getattr(item, "node", item), key, None) if value is None and key == DOCUMENT_ID else value
+
+
+def find_source_key(item: Any, given: ItemName | None) -> tuple[str, str | int] | None:
+    """The key that holds the document of an item, and what it holds; None if no key holds it as it is.
+
+    The part of a page behind "#" belongs to the item, so its address is not that of the document.
+    """
+    own = given if isinstance(given, str) else None
+    source = read_source(item) if own is None or is_missing(item.metadata.get(own)) else _as_text(item.metadata[own])
+    for key in (*(() if own is None else (own,)), *_SOURCES, DOCUMENT_ID):
+        value = read_key(item, key)
+        if isinstance(value, (str, int)) and _as_text(value) == source:
+            return key, value
+    return None
 
 
 def read_title(metadata: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from .._validation import as_plain, is_missing, quoted
 from ..errors import InvalidInputError, warn
 from ..texts.neighbours import contradict, pair_successive, read_place
-from .names import read_source
+from .names import find_source_key, read_source
 from .values import ItemName, describe_item, itself, read_some
 
 # The key under which LangChain's splitters write where a chunk begins, in characters.
@@ -105,19 +105,12 @@ def read_neighbours(
     show that pages were split, and then no item has neighbours by its page.
     """
     n, texts, documents = len(items), list(map(body, items)), _read_documents(items, source, view)
-    stated: list[_Pair]
-    if given is None:
-        stated = list(map(_read_relations, items))
-        places = [None if any(pair) else _read_place(item.metadata) for item, pair in zip(items, stated, strict=True)]
-    else:
-        values = [as_plain(value) for value in read_some(items, given, _GIVEN, view)]
-        stated = [_read_pair(value) or (None, None) for value in values]
-        places = [_read_given(describe_item(items[row], row), value) for row, value in enumerate(values)]
-        if any(places) and all(document is None for document in documents):
-            warn(
-                "neighbours gives numbers, but no candidate has a source, so it is not known which of them are of one "
-                "document: set source=, or give the ids of the previous and the next document as a pair"
-            )
+    stated, places = _read_claims(items, given, view)
+    if given is not None and any(places) and all(document is None for document in documents):
+        warn(
+            "neighbours gives numbers, but no candidate has a source, so it is not known which of them are of one "
+            "document: set source=, or give the ids of the previous and the next document as a pair"
+        )
     # An item without a text stands for more than its text.
     blank = [row for row, text in enumerate(texts) if not text.strip()]
     names = [*ids]
@@ -138,6 +131,20 @@ def read_neighbours(
         after[row].append(other)
         before[other].append(row)
     return Neighbours(before, after, list(map(_read_start, items)))
+
+
+def _read_claims(
+    items: Sequence[Any], given: ItemName | None, view: Callable[[Any], Any]
+) -> tuple[list[_Pair], list[_Place | None]]:
+    """For each item the ids of the previous and the next one, and its place; either may be missing."""
+    if given is None:
+        stated = list(map(_read_relations, items))
+        return stated, [
+            None if any(pair) else _read_place(item.metadata) for item, pair in zip(items, stated, strict=True)
+        ]
+    values = [as_plain(value) for value in read_some(items, given, _GIVEN, view)]
+    stated = [_read_pair(value) or (None, None) for value in values]
+    return stated, [_read_given(describe_item(items[row], row), value) for row, value in enumerate(values)]
 
 
 def _read_documents(items: Sequence[Any], source: ItemName | None, view: Callable[[Any], Any]) -> list[Hashable]:
@@ -259,3 +266,62 @@ def _restarts(places: Sequence[_Place]) -> bool:
     pages = [(place.number, place.page) for place in places if isinstance(place.page, int)]
     return any(page > later or (number == other and page != later)
                for (number, page), (other, later) in pairwise(sorted(pages)))  # fmt: skip
+
+
+class Beside(NamedTuple):
+    """Which items stand next to the item at this row: their ids, or the values that their metadata have under keys."""
+
+    row: int
+    ids: Sequence[str]
+    where: Mapping[str, Sequence[Any]]
+
+
+def find_missing(
+    items: Sequence[Any],
+    ids: Sequence[Hashable],
+    rows: Sequence[int],
+    given: ItemName | None = None,
+    source: ItemName | None = None,
+    view: Callable[[Any], Any] = itself,
+    body: Callable[[Any], str] = str,
+) -> Iterator[Beside]:
+    """What leads to those neighbours of the items at these ``rows`` that are no items; see :func:`read_neighbours`."""
+    known = read_neighbours(items, ids, given, source, view, body)
+    (stated, places), names = _read_claims(items, given, view), set(map(str, ids))
+    texts = list(map(body, items))
+    longest = max(map(len, texts), default=0)
+    pages = {(place, read_source(item)): text for place, item, text in zip(places, items, texts, strict=True)}
+    are_split = any(
+        place is not None and place.key in PAGES and pages[place, read_source(item)] != text
+        for place, item, text in zip(places, items, texts, strict=True)
+    )
+    for row in rows:
+        item, place, before, after = items[row], places[row], known.before[row], known.after[row]
+        claimed = [name for name in stated[row] if name is not None and name not in names]
+        if not texts[row].strip():
+            continue
+        if claimed:
+            yield Beside(row, claimed, {})
+        if place is None or (before and after) or (place.key in PAGES and are_split):
+            continue
+        key = given if place.key == _GIVEN else place.key
+        document = find_source_key(item, source)
+        if document is None or not isinstance(key, str):
+            continue
+        where: dict[str, Sequence[Any]] = {document[0]: (document[1],)}
+        if key == START:
+            # A range. The text before begins no further away than the longest text is long.
+            low = place.number + 1 if before else max(place.number - longest - MOST_BETWEEN, 0)
+            high = place.number if after else place.number + len(texts[row]) + MOST_BETWEEN + 1
+            if place.page is not None:
+                page = next(page for page in PAGES if not is_missing(as_plain(item.metadata.get(page))))
+                where[page] = (as_plain(item.metadata[page]),)
+            where[key] = range(low, high)
+        else:
+            numbers = [
+                number for number, others in ((place.number - 1, before), (place.number + 1, after)) if not others
+            ]
+            kind = str if isinstance(item.metadata.get(key), str) else int
+            where[key] = tuple(kind(number) for number in numbers if number >= 0)
+        if where[key]:
+            yield Beside(row, (), where)

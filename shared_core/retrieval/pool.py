@@ -160,6 +160,17 @@ def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:
     return pool._replace(items=items, ids=ids, vectors=vectors, scores=kept, searches=found_by), added
 
 
+class Followed(NamedTuple):
+    """What was followed: a ``"name"``, ``"link"``, ``"citation"`` or ``"neighbour"``, and the rows that it added.
+
+    The name of a neighbour is the id of the item next to which it stands.
+    """
+
+    kind: str
+    name: str
+    rows: list[int]
+
+
 class ExtraSearch(NamedTuple):
     """The search of an extra retriever; what it found is in ``Pool.searches``.
 
@@ -178,7 +189,7 @@ class ItemSelection(NamedTuple):
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     ``cosines``: those of the candidates with the question, where a selector did not get another relevance.
     ``milliseconds``: the time that the selection took, with the embedding of the query and the search. ``followed``:
-    the names and links that were followed, each with the rows that it added to the candidates. ``queries``: the texts
+    what was followed, with the rows that it added to the candidates. ``queries``: the texts
     of the question and its sub-questions, in the order of ``selection.serves``. ``question``: the embedding of the
     question. ``texts``: what was read of the candidates, None if nothing was. With ``shadow``, ``returned`` holds the
     items that the call returns, ``returned_ids`` their ids, and ``error`` says why the selection failed, if it did.
@@ -191,7 +202,7 @@ class ItemSelection(NamedTuple):
     cut_short: bool = False
     cosines: NDArray[Any] | None = None
     milliseconds: float = 0.0
-    followed: Sequence[tuple[str, list[int]]] = ()
+    followed: Sequence[Followed] = ()
     extras: Sequence[ExtraSearch] = ()
     queries: Sequence[str] = ()
     question: NDArray[np.float64] | None = None

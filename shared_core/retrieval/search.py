@@ -12,17 +12,29 @@ import numpy as np
 from .._parsing import is_text
 from ..errors import warn
 from ..selection.sizes import DEFAULT_K, share_fetch_k
-from ..texts.names import find_names
-from ..texts.references import as_address
-from ..texts.titles import HEAD, as_key
+from ..texts.titles import HEAD
 from .extra import Extras, ask, read_answers
 from .flow import Flow, Step, together
-from .names import read_keys, read_links, read_titles
-from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, ItemSelection, Pool, unite
+from .following import (
+    BESIDE_K,
+    CITED_K,
+    FOLLOW_K,
+    FOLLOWED,
+    LookUp,
+    Where,
+    find_cited,
+    find_neighbours,
+    find_unknown,
+    keep_neighbours,
+    suits,
+)
+from .names import read_key
+from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Followed, ItemSelection, Pool, unite
 from .question import EmbeddedQuery
 from .request import Request
 from .shadow import in_shadow
 from .telling import (
+    log_failed_look_up,
     timed,
     warn_if_all_are_selected,
     warn_of_empty_store,
@@ -32,11 +44,6 @@ from .telling import (
 
 if TYPE_CHECKING:
     from .settings import Settings
-
-
-# The most names and links that ``follow`` follows, and how many items each search for a name returns.
-FOLLOWED, FOLLOW_K = 20, 2
-
 
 # The items nearest to a query, and how many.
 Search = Callable[[EmbeddedQuery, int], Flow[Pool]]
@@ -62,6 +69,9 @@ class Store(NamedTuple):
     extras: Extras | None = None
     # Whether the search has a filter, or another argument of the store.
     filtered: bool = False
+    # The items nearest to a query of those whose metadata have these values, and that the filter of the search lets in.
+    # None if the store cannot be asked for them.
+    find: Callable[[EmbeddedQuery, Where, int], Flow[Pool]] | None = None
 
 
 def search_and_select(
@@ -132,7 +142,7 @@ def _search_and_select(
             pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
         selected: ItemSelection = yield Step(partial(request.select, pool, queries))
         fetch_k = _wider(selected, store.widest) if selected.cut_short else None
-    if request.settings.follow and request.reads_references:
+    if request.settings.follow and (request.reads_references or request.reads_neighbours):
         selected = yield from _follow(request, selected, queries, store)
     selected = selected._replace(extras=reports)
     if not selected.pool.items and not store.filtered:
@@ -215,50 +225,65 @@ def _wider(selected: ItemSelection, widest: int | None) -> int | None:
 def _follow(
     request: Request, selected: ItemSelection, queries: Sequence[EmbeddedQuery], store: Store
 ) -> Flow[ItemSelection]:
-    """The set that is selected when the documents that names and links lead to are candidates too.
+    """The set that is selected when the documents to which the selected ones lead are candidates too.
 
-    It is ``selected`` if the selected texts have no such names and links. There is one round, with one batch of
-    embeddings and at most ``FOLLOWED`` searches, whatever the texts say.
+    It is ``selected`` if they lead to no others. There is one round, with one batch of embeddings and at most
+    ``FOLLOWED`` searches, whatever the texts say.
     """
-    links, names = _find_unknown(request, selected)
-    if not links and not names:
+    links, names = find_unknown(request, selected)
+    look_ups = find_cited(request, selected) + find_neighbours(request, selected)
+    look_ups = [one for one in look_ups if one.ids or store.find is not None][: FOLLOWED - len(links)]
+    if any(one.kind == "citation" for one in look_ups):
+        # Texts that cite by number are full of capitalised terms, and what these bring takes the place of what is cited.
+        names = []
+    if not links and not names and not look_ups:
         return selected
-    fetched = [(yield from store.fetch(links))] if links else []
-    ids = [str(name) for pool in fetched for name in pool.ids]
+    linked, *looked_up = yield from together(
+        [store.fetch(links) if links else _find_nothing(), *(_look_up(store, queries[0], one) for one in look_ups)]
+    )
+    cited = sum(one.kind == "citation" for one in look_ups)
+    looked_up[cited:] = keep_neighbours(request, selected, looked_up[cited:])
+    ids = list(map(str, linked.ids))
     # An address is no name, nor is a long text. A model may fail on what UTF-8 cannot hold.
     new = [link for link in links if link not in ids and "://" not in link and len(link) <= HEAD and is_text(link)]
     # A link may lead to several items.
-    names = (new + names)[: max(FOLLOWED - len(ids), 0)]
+    names = (new + names)[: max(FOLLOWED - len(ids) - len(look_ups), 0)]
     vectors = np.asarray((yield from store.embed(names)), np.float64) if names else np.zeros((0, 0))
     # A model of words gives a vector of zeros for a name that it does not know.
     searched = [EmbeddedQuery(v, None, v.tolist(), name) for v, name in zip(vectors, names, strict=True) if v.any()]
     named = yield from together([store.search(query, FOLLOW_K) for query in searched])
     # A hybrid search of LlamaIndex returns as many as its hybrid_top_k says.
     named = [pool.take(range(len(pool.items))[:FOLLOW_K]) for pool in named]
-    united, added = unite(selected.pool, [pool.found_by(FOLLOW) for pool in (*fetched, *named)])
+    united, added = unite(selected.pool, [pool.found_by(FOLLOW) for pool in (linked, *looked_up, *named)])
     if any(added):
         selected = yield Step(partial(request.select, united, queries))
-    reached = [(link, [row for row in added[0] if str(united.ids[row]) == link]) for link in links if link in ids]
-    reached += [(query.text, rows) for query, rows in zip(searched, added[len(fetched) :], strict=True)]
-    return selected._replace(followed=reached)
+    followed = [
+        Followed("link", link, [row for row in added[0] if str(united.ids[row]) == link])
+        for link in links
+        if link in ids
+    ]
+    reached = [(one.kind, one.name) for one in look_ups]
+    reached += [("link" if query.text in new else "name", query.text) for query in searched]
+    followed += [Followed(*one, rows) for one, rows in zip(reached, added[1:], strict=True)]
+    return selected._replace(followed=followed)
 
 
-def _find_unknown(request: Request, selected: ItemSelection) -> tuple[list[str], list[str]]:
-    """Links of the selected items that lead to no candidate, and names in their texts that no candidate has."""
-    settings, pool, view = request.settings, selected.pool, request.view
-    if selected.texts is None:
-        return [], []
-    titles = read_titles(pool.items, settings.title, view, pool.body)
-    known = {*titles, *(name for name, *_ in selected.texts.names)}
-    links: list[tuple[str, ...] | None] = [None] * len(selected.items)
-    if settings.links is not None:
-        every = read_links(pool.items, settings.links, view, titles)
-        links = [every[row] for row in selected.selection.indices.tolist()]
-    targets = dict.fromkeys(link for row in links for link in row or ())
-    keys = {as_address(key) for item in pool.items for key in read_keys(item)} | known
-    known_keys = set(map(as_key, known)) - {()}
-    unknown = [link for link in targets if as_address(link) not in keys and as_key(link) not in known_keys]
-    unknown = unknown[:FOLLOWED]
-    # A document with links refers to what they lead to, and to nothing else.
-    searched = [pool.body(item) for item, row in zip(selected.items, links, strict=True) if row is None]
-    return unknown, find_names(searched, [*known, *targets], FOLLOWED)
+def _find_nothing() -> Flow[Pool]:
+    yield from ()
+    return ItemSelection.nothing().pool
+
+
+def _look_up(store: Store, query: EmbeddedQuery, look_up: LookUp) -> Flow[Pool]:
+    """What the ids or the metadata lead to. If the store fails, it is nothing, and the log says why."""
+    if look_up.ids:
+        return (yield from store.fetch([*look_up.ids]))
+    assert store.find is not None
+    try:
+        pool = yield from store.find(query, look_up.where, CITED_K if look_up.kind == "citation" else BESIDE_K)
+    # Many stores raise errors of their own for nested filters, and for keys or types of values that they do not know.
+    except Exception:
+        log_failed_look_up(look_up.kind)
+        return (yield from _find_nothing())
+    # A store may make a query of a value that it does not escape, and return other items too.
+    rows = [row for row, item in enumerate(pool.items) if suits(look_up.where, partial(read_key, item))]
+    return pool.take(rows)

@@ -319,15 +319,29 @@ class Fetching(BaseModel):
     fetch_k / q candidates, and at least as many as are selected and ``shown``."""
 
     follow: bool = False
-    """For ``"coverage"``: search for the names that stand in the selected documents and that no candidate has, add the
-    documents that are found to the candidates, and select again. With ``links``, the documents that they lead to are
-    looked up by id first. Links without a document of this id are searched as names, except for URLs. If the search has
-    a filter, or another argument of the store, links are not looked up, because a look-up would ignore the filter.
+    """For ``"coverage"``: search for what the selected documents lead to and no candidate is, add what is found to the
+    candidates, and select again:
 
-    It costs one more batch of embeddings and at most 20 searches for names and links, of two documents each, which
-    async code runs at the same time. Where no vector reader is registered for the store, each of these searches also
-    embeds the texts that it finds. What is found is not followed in turn. With a perspective, the vectors of names are
-    not projected."""
+    - names that stand in their texts, by their vectors;
+    - with ``links``, the documents that they lead to, by id. Links without a document of this id are searched as names,
+      except for URLs;
+    - numbers and codes that their texts cite ("Rule 4.5.1"), by metadata: the ``source`` of the document, and the key
+      of ``identifier`` under which the candidates have such numbers, written as they write them. Files and symbols of
+      code are not searched, nor numbers if a function or a mapping is the ``identifier``;
+    - the neighbours of the first ten selected documents, by id where ``neighbours`` or LlamaIndex's nodes say it, else
+      by the metadata that give a document its place.
+
+    A search by metadata goes through the store's filter, together with the filter of the search. It is known for the
+    stores in memory, FAISS, Chroma, Qdrant, Pinecone, PGVector and LangChain's older LanceDB store, and in LlamaIndex
+    for all stores but FAISS. With another store, or if the two filters cannot be combined, nothing is found; an error
+    of the store goes to the log ``"setselect"``. In LlamaIndex, a value with a quotation mark or a backslash is only
+    searched in stores that pass it on as it is. If the search has a filter or another argument of the store, nothing is
+    looked up by id, because that would ignore the filter.
+
+    It costs one more batch of embeddings, for the names, and at most 20 searches, which async code runs at the same
+    time. A search returns at most two documents for a name, four for a citation and six for neighbours. Where no vector
+    reader is registered for the store, each search for a name also embeds the texts that it finds. What is found is not
+    followed in turn. With a perspective, the vectors of names are not projected."""
 
     extra_retrievers: Annotated[Any, PlainValidator(_as_retrievers), AsItIs] = ()
     """Retrievers of the framework, a list or a single one, such as a search by words (BM25) or over a second store. The

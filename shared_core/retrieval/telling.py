@@ -60,11 +60,12 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
     """What the adapters' events say about a selection, in the order of the picks.
 
     ``referred_by`` holds, for each pick, the id of the earlier pick (or ``shown`` item) whose text refers to it, or
-    None, and ``reference_kinds`` how it does. ``followed`` holds each name that was searched for, the ids of the
-    candidates that it added, and those of them that were selected. ``queries`` holds the question and its
-    sub-questions, and ``serves`` for each pick the one that it serves best, or None if there is only the question.
-    ``with_name``, ``named`` and ``linked`` count the candidates that have a name, whose name stands in the text of
-    another one, and to which a link of another one leads, without copies; None if no references are read. With
+    None, and ``reference_kinds`` how it does. ``followed`` holds what was searched for: its kind (``"name"``,
+    ``"link"``, ``"citation"`` or ``"neighbour"``), its name (for a neighbour the id of the pick that it stands next
+    to), the ids of the candidates that it added, and those of them that were selected. ``queries`` holds the question
+    and its sub-questions, and ``serves`` for each pick the one that it serves best, or None if there is only the
+    question. ``with_name``, ``named`` and ``linked`` count the candidates that have a name, whose name stands in the
+    text of another one, and to which a link of another one leads, without copies; None if no references are read. With
     ``shadow`` all of this is about what the selection would have returned, and ``returned`` holds the ids of what the
     call returned.
 
@@ -96,11 +97,12 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
         "filled_from": selection.filled_from,
         "followed": [
             {
+                "kind": kind,
                 "name": name,
                 "found": [ids[row] for row in rows],
                 "selected": [ids[row] for row in rows if row in picked],
             }
-            for name, rows in selected.followed
+            for kind, name, rows in selected.followed
         ],
         "milliseconds": selected.milliseconds,
         **(
@@ -216,6 +218,13 @@ def warn_of_unused_references(request: Request, owner: Settings, selected: ItemS
 def log_failure(retriever: str) -> None:
     """Write the exception that an extra retriever raised to the log."""
     LOGGER.warning("the extra retriever %s failed; the set is selected without it", retriever, exc_info=True)
+
+
+def log_failed_look_up(kind: str) -> None:
+    """Write the exception of a store that failed to look up what the picks refer to to the log."""
+    LOGGER.warning(
+        "follow: the look-up of a %s by metadata failed; the set is selected without it", kind, exc_info=True
+    )
 
 
 def warn_of_failure(owner: Settings, retriever: str, error: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from .identifiers import (
@@ -63,6 +64,29 @@ def find_cited(
                     yield Cited(row, targets, strength)
 
 
+def find_uncited(
+    rows: Sequence[int],
+    texts: Sequence[str],
+    identifiers: Sequence[Sequence[Identifier]],
+    sources: Sequence[Hashable | None],
+    titles: Sequence[str],
+    most: int,
+) -> Iterator[list[tuple[Citation, Hashable | None]]]:
+    """For each of the ``rows`` the ``most`` first numbers and codes that its text cites and no text is called.
+
+    With each comes the source that it belongs to. A code has the source of the text that cites it.
+    """
+    bearers = _Bearers(identifiers, sources, titles)
+    citable = bearers.citable._replace(files=False, symbols=frozenset())
+    for row in rows:
+        uncited = (
+            (citation, source)
+            for citation in find_citations(texts[row], citable)
+            for source in bearers.find_lacking(citation, row)
+        )
+        yield [*islice(uncited, most)]
+
+
 class _Bearers:
     """The rows of texts by their identifiers."""
 
@@ -78,6 +102,8 @@ class _Bearers:
         letters = any(family in LETTERED or not path[0][0].isdigit() for family, path in numbers)
         symbols = frozenset(path[0] for called in identifiers for family, path in called if family == SYMBOL)
         self.citable = Citable(bool(numbers), letters, CODE in families, FILE in families, symbols)
+        # Whether paragraphs of a section are texts of their own.
+        self.has_paragraphs = any(path[-1][0] == "(" for _, path in numbers)
         # The rows and kinds of identifiers with these levels, and of those that have further levels.
         self.exact: dict[_Place, list[tuple[int, str]]] = defaultdict(list)
         self.parts: dict[_Place, list[tuple[int, str]]] = defaultdict(list)
@@ -101,7 +127,7 @@ class _Bearers:
             if found := self._find_everywhere(family, path):
                 yield found, 1 / len(found) if family == FILE else 1.0
             return
-        for source in self._find_documents(name) if name else [self.sources[row]]:
+        for source in self.find_documents(name, row):
             whole = path
             # A paragraph that has no text of its own is in the text of its section.
             while not (exact := self._agreeing(self.exact, source, family, whole)) and whole[-1][0] == "(":
@@ -111,6 +137,19 @@ class _Bearers:
             parts = [part for part in self._agreeing(self.parts, source, family, path) if part != row]
             if parts:
                 yield parts, 1 / len(parts)
+
+    def find_lacking(self, citation: Citation, row: int) -> Iterator[Hashable]:
+        """The sources that a citation in the text at this row means, and that have no text of the same identifier."""
+        family, path, name = citation
+        if family in _EVERYWHERE:
+            if not self._find_everywhere(family, path):
+                yield self.sources[row]
+            return
+        if not self.has_paragraphs:
+            path = path[: count_levels(path)]
+        for source in self.find_documents(name, row):
+            if not self._agreeing(self.exact, source, family, path):
+                yield source
 
     def _find_everywhere(self, family: str, path: tuple[str, ...]) -> list[int]:
         found = self.exact.get((family, path), []) + (self.parts.get((family, path), []) if family == FILE else [])
@@ -131,8 +170,13 @@ class _Bearers:
             or (count_levels(path) > 1 and "annex" not in (other, family))
         ]
 
-    def _find_documents(self, name: str) -> list[Hashable]:
-        """The sources that have the words of a name in them, or in the title of one of their texts."""
+    def find_documents(self, name: str, row: int) -> list[Hashable]:
+        """The sources that have the words of a name in them, or in the title of one of their texts.
+
+        Without a name it is that of the text at this row.
+        """
+        if not name:
+            return [self.sources[row]]
         if name not in self._by_name:
             words = {word for word in split_words(name) if word not in _NO_NAMES}
             found = (source for (source, _), own in self._documents.items() if words and words <= own)

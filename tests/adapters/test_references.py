@@ -443,7 +443,7 @@ async def test_a_name_that_no_candidate_bears_is_searched_once(
     assert {*picked} == {0, 1, HIDDEN}
     searches, batches = calls.forget()
     assert (searches, batches) == (2 if kind == 0 else 0, [1])
-    assert told[0]["followed"] == [{"name": "Ann Lee", "found": ["doc-24"], "selected": ["doc-24"]}]
+    assert told[0]["followed"] == [{"kind": "name", "name": "Ann Lee", "found": ["doc-24"], "selected": ["doc-24"]}]
     assert (told[0]["fetch_k"], told[0]["candidates"]) == (20, 21)
     assert told[0]["referred_by"][picked.index(HIDDEN)] == "doc-0"
     plain = subject.make(store, k=3, fetch_k=20)
@@ -502,8 +502,8 @@ def test_what_is_followed_is_filtered_like_the_search(subject: Subject) -> None:
 @pytest.mark.parametrize(
     ("link", "followed"),
     [
-        ("doc-24", [{"name": "doc-24", "found": ["doc-24"], "selected": ["doc-24"]}]),
-        ("Ann Lee", [{"name": "Ann Lee", "found": ["doc-24"], "selected": ["doc-24"]}]),
+        ("doc-24", [{"kind": "link", "name": "doc-24", "found": ["doc-24"], "selected": ["doc-24"]}]),
+        ("Ann Lee", [{"kind": "link", "name": "Ann Lee", "found": ["doc-24"], "selected": ["doc-24"]}]),
         ("https://example.org/24", []),
         ("doc-3", []),
     ],
@@ -579,7 +579,7 @@ async def test_documents_without_ids_are_united_by_their_texts() -> None:
     retriever, told = SetSelectRetriever(vectorstore=store, k=3, fetch_k=20, follow=True, scores=True), list[Any]()
     picked = RETRIEVERS[0].run(retriever, told=told)
     assert {*numbers(picked)} == {0, 1, HIDDEN}
-    assert told[0]["followed"] == [{"name": "Ann Lee", "found": [None], "selected": [None]}]
+    assert told[0]["followed"] == [{"kind": "name", "name": "Ann Lee", "found": [None], "selected": [None]}]
     assert told[0]["candidates"] == 21
 
 
@@ -626,7 +626,7 @@ def test_a_llamaindex_store_that_holds_texts_looks_links_up_by_id() -> None:
     index = VectorStoreIndex(nodes, embed_model=CountingEmbedding(), storage_context=storage)
     retriever, told = SetSelectIndexRetriever(index, top_n=3, fetch_k=20, follow=True, links="links"), list[Any]()
     assert HIDDEN in numbers(RETRIEVERS[1].run(retriever, told=told))
-    assert told[0]["followed"] == [{"name": "doc-24", "found": ["doc-24"], "selected": ["doc-24"]}]
+    assert told[0]["followed"] == [{"kind": "link", "name": "doc-24", "found": ["doc-24"], "selected": ["doc-24"]}]
 
 
 class Careless(InMemoryVectorStore):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from .identifiers import (
     CODE,
     FILE,
-    LETTERED,
     NUMBER,
     SYMBOL,
     Citable,
@@ -58,7 +59,7 @@ def find_cited(
     bearers = _Bearers(identifiers, sources, titles)
     for row, text in enumerate(texts):
         if row not in skipped:
-            for citation in find_citations(text.text, bearers.citable):
+            for citation in find_citations(text, bearers.citable):
                 for targets, strength in bearers.find(citation, row):
                     yield Cited(row, targets, strength)
 
@@ -72,12 +73,8 @@ class _Bearers:
         sources: Sequence[Hashable | None],
         titles: Sequence[str],
     ) -> None:
-        self.sources = sources
-        families = {family for called in identifiers for family, _ in called}
-        numbers = [(family, path) for called in identifiers for family, path in called if family not in _EVERYWHERE]
-        letters = any(family in LETTERED or not path[0][0].isdigit() for family, path in numbers)
-        symbols = frozenset(path[0] for called in identifiers for family, path in called if family == SYMBOL)
-        self.citable = Citable(bool(numbers), letters, CODE in families, FILE in families, symbols)
+        self.sources, self._titles = sources, titles
+        self.citable = Citable.of(chain(*identifiers))
         # The rows and kinds of identifiers with these levels, and of those that have further levels.
         self.exact: dict[_Place, list[tuple[int, str]]] = defaultdict(list)
         self.parts: dict[_Place, list[tuple[int, str]]] = defaultdict(list)
@@ -88,11 +85,15 @@ class _Bearers:
                 # A file is called by the end of its path, and a number is a part of what it begins with.
                 for place in range(1, len(path)):
                     self.parts[document, path[place:] if family == FILE else path[:place]].append((row, family))
-        self._documents = {
-            (source, title): {*split_words(str(source)), *split_words(title)}
-            for source, title in dict.fromkeys(zip(sources, titles, strict=True))
-        }
         self._by_name: dict[str, list[Hashable]] = {}
+
+    @cached_property
+    def _documents(self) -> dict[tuple[Hashable, str], set[str]]:
+        """The words of each source with each title of one of its texts."""
+        return {
+            (source, title): {*split_words(str(source)), *split_words(title)}
+            for source, title in dict.fromkeys(zip(self.sources, self._titles, strict=True))
+        }
 
     def find(self, citation: Citation, row: int) -> Iterator[tuple[list[int], float]]:
         """The rows that a citation in the text at this row leads to, and how clearly."""

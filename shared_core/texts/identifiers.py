@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
+from string import digits
 from typing import Any, NamedTuple
 
 from .._validation import as_optional, quoted
 from ..errors import InvalidInputError
-from .words import check_strings, normalise
+from .words import Text, check_strings, normalise
 
 # Families of identifiers that are not numbers of a document.
 CODE, FILE, SYMBOL = "code", "file", "symbol"
@@ -66,6 +67,21 @@ class Citable(NamedTuple):
     codes: bool = True
     files: bool = True
     symbols: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, identifiers: Iterable[Identifier]) -> Citable:
+        """What citations of these identifiers may look like."""
+        families: dict[str, list[tuple[str, ...]]] = {}
+        for family, path in identifiers:
+            families.setdefault(family, []).append(path)
+        # What is read without markup may lack the underscores at the ends of a symbol.
+        symbols = [path[0] for path in families.pop(SYMBOL, [])]
+        forms = frozenset(f for s in symbols for f in (s, s.strip("_"), s.lstrip("_"), s.rstrip("_")))
+        codes, files = families.pop(CODE, []), families.pop(FILE, [])
+        letters = any(
+            family in LETTERED or not all(path[0][0].isdigit() for path in paths) for family, paths in families.items()
+        )
+        return cls(bool(families), letters, bool(codes), bool(files), forms)
 
 
 EVERYTHING = Citable()
@@ -129,6 +145,10 @@ _COUNTED = _words(
 _NO_CODES = _words("FY CY HY EUR USD GBP CHF JPY CNY INR AUD CAD AED RMB")
 # Kinds that are counted by letters or Roman numbers too: "Annex B", "Part IV".
 LETTERED = ("chapter", "annex", "article")
+# A text without any of these words has no citation by number or by letter, if it has none of the signs either.
+_BEFORE_NUMBER = frozenset(_FAMILY) | _LEADING | {first for first, _ in _LEADING_PAIRS}
+_BEFORE_LETTER = frozenset(word for word, family in _FAMILY.items() if family in LETTERED)
+_SIGNS = ("§", "第")
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 _HAN = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
@@ -141,13 +161,13 @@ _BRACKETED = r"\([ ]?(?:\d{1,3}[a-z]?|[a-zA-Z]{1,2}|[ivx]{2,5})[ ]?\)"
 _LEVELS = rf"(?:\.[A-Z]?\d{{1,4}}[A-Za-z]?(?!\w)){{0,11}}(?:\.?{_BRACKETED}|[ ]{_BRACKETED}){{0,6}}"
 # A number with its levels: "4.5.1(2)", "12a", "A4.6.21", "IV", "B". What stands before it makes it a citation.
 # Its first character stands alone before the lookbehinds: sre finds it far faster than a place that they suit.
-# Its first character stands alone before the lookbehinds: sre finds it far faster than a place that they suit.
 _FIRST = r"(?<![\w,:/$€£¥+#~=^-]{0})(?<!\d\.{0})"
 _END = r"(?![%€$£°]|[.,:/]\d|[-–]?\d|\s?[%€°])"
 _DIGITS = rf"\d{{0,3}}[A-Za-z]?(?!\w){_LEVELS}"
 _NUMBER = re.compile(rf"(?P<number>[0-9]{_FIRST.format('[0-9]')}{_DIGITS}){_END}")
+# Most capitals begin a word: the next letter is the cheapest test.
 _NUMBER_OR_LETTER = re.compile(
-    rf"(?P<number>[0-9A-Z]{_FIRST.format('[0-9A-Z]')}(?:(?<=\d){_DIGITS}|(?<=[A-Z])[A-Z]?\d{_DIGITS}"
+    rf"(?P<number>[0-9A-Z](?![a-z](?<=[A-Z].)){_FIRST.format('[0-9A-Z]')}(?:(?<=\d){_DIGITS}|(?<=[A-Z])[A-Z]?\d{_DIGITS}"
     rf"|(?<=[IVXLC])[IVXLC]{{0,5}}(?!\w)|(?<=[A-Z])(?!\w))){_END}"
 )
 # How many characters before a number are looked at.
@@ -202,7 +222,7 @@ _WORDS_OF_CODE = _words(
     "def class function fn func if for while switch return and or not in print len str int float list dict set super "
     "catch sizeof typeof await assert range isinstance self"
 )
-_DEFINING = ("def ", "class ", "function ", "fn ", "func ", "interface ", "struct ", "enum ", "trait ")
+_DEFINING = _words("def class function fn func interface struct enum trait")
 _DEFINITION = re.compile(
     r"[ \t]*(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|inline|virtual)[ \t]+){0,4}"
     r"(?:def|class|function|fn|func|interface|struct|enum|trait)[ \t]+(?:\([^()\n]{0,80}\)[ \t]*)?"
@@ -221,16 +241,16 @@ _OWN_NUMBER = re.compile(rf"(?P<number>\d{{1,4}}[A-Za-z]?(?!\w){_LEVELS})\.?[ \t
 _UNITS = _words("Million Millionen Milliarden Milliarde Billion Mio Mrd Euro Prozent Liter Meter Percent Dollar Uhr")
 
 
-def read_identifiers(text: str) -> list[Identifier]:
+def read_identifiers(text: Text) -> list[Identifier]:
     """What a text is called by the number or code with which it begins, or by what it defines, if it is code.
 
-    >>> [*map(str, read_identifiers("4.5.1 A Relevant Person must"))], [*map(str, read_identifiers("§ 12 Fristen"))]
-    (['4.5.1'], ['section 12'])
-    >>> [*map(str, read_identifiers("E1042: no space left"))], [*map(str, read_identifiers("class Foo:"))]
-    (['code E1042'], ['symbol Foo'])
+    >>> [*map(str, read_identifiers(Text("4.5.1 A Person must"))), *map(str, read_identifiers(Text("§ 12 Fristen")))]
+    ['4.5.1', 'section 12']
+    >>> [*map(str, read_identifiers(Text("E1042: no space left"))), *map(str, read_identifiers(Text("class Foo:")))]
+    ['code E1042', 'symbol Foo']
     """
-    head = text[_MARKS.match(text, 0, _HEAD).end() :][:_HEAD].partition("\n")[0]  # type: ignore[union-attr]
-    head = clean(head).lstrip()
+    start = _MARKS.match(text.text, 0, _HEAD).end()  # type: ignore[union-attr]
+    head = clean(text.text[start : start + _HEAD].partition("\n")[0]).lstrip()
     first = head[:1]
     if first.isdigit():
         own = _OWN_NUMBER.match(head)
@@ -247,15 +267,16 @@ def read_identifiers(text: str) -> list[Identifier]:
     return [Identifier(SYMBOL, (name,)) for name in _find_defined(text)]
 
 
-def _find_defined(text: str) -> list[str]:
+def _find_defined(text: Text) -> list[str]:
     """The names of the functions and classes that a text defines, each once."""
     starts: set[int] = set()
-    for word in _DEFINING:
-        place = text.find(word)
+    code = text.text
+    for word in _DEFINING.intersection(text.words):
+        place = code.find(f"{word} ")
         while place >= 0:
-            starts.add(max(text.rfind("\n", max(place - _LONGEST_INDENT, 0), place) + 1, place - _LONGEST_INDENT))
-            place = text.find(word, place + len(word))
-    names = (match["name"] for start in sorted(starts) if (match := _DEFINITION.match(text, start)))
+            starts.add(max(code.rfind("\n", max(place - _LONGEST_INDENT, 0), place) + 1, place - _LONGEST_INDENT))
+            place = code.find(f"{word} ", place + len(word))
+    names = (match["name"] for start in sorted(starts) if (match := _DEFINITION.match(code, start)))
     return [name for name in dict.fromkeys(names) if name not in _WORDS_OF_CODE]
 
 
@@ -272,7 +293,7 @@ def check_identifiers(given: Sequence[Any]) -> list[tuple[str, ...]]:
     return rows
 
 
-def list_identifiers(given: Sequence[Iterable[str]] | None, texts: Sequence[str]) -> list[list[Identifier]]:
+def list_identifiers(given: Sequence[Iterable[str]] | None, texts: Sequence[Text]) -> list[list[Identifier]]:
     """What each text is called: what is given for it, or else what it begins with; see :func:`find_references`.
 
     The file of a text comes last, and the text may have another identifier besides.
@@ -320,25 +341,36 @@ def parse_identifier(value: str) -> tuple[Identifier, ...]:
     return ()
 
 
-def find_citations(text: str, kinds: Citable = EVERYTHING) -> list[Citation]:
+def find_citations(text: Text, kinds: Citable = EVERYTHING) -> list[Citation]:
     """The identifiers that a text cites, each once; only of some ``kinds``, which saves time.
 
-    >>> [*map(str, find_citations("Subject to Rules 4.5.1 and 4.5.2(1), see RFC 7231 and `utils/io.py`."))]
+    The words of the text, which are known already, tell whether a search is worth its time.
+
+    >>> [*map(str, find_citations(Text("Subject to Rules 4.5.1 and 4.5.2(1), see RFC 7231 and `utils/io.py`.")))]
     ['section 4.5.1', 'section 4.5.2(1)', 'code RFC7231', 'file utils/io.py']
-    >>> [*map(str, find_citations("Art. 6 Abs. 1 lit. f DSGVO, version 4.5.1 of 12.03.2024, 3.5 km"))]
+    >>> [*map(str, find_citations(Text("Art. 6 Abs. 1 lit. f DSGVO, version 4.5.1 of 12.03.2024, 3.5 km")))]
     ['article 6(1)(f) of DSGVO']
     """
-    text = clean(text)
+    symbols = kinds.symbols is None or not kinds.symbols.isdisjoint(text.written)
+    numbers = kinds.numbers and (
+        any(map(text.text.__contains__, _SIGNS)) or not _BEFORE_NUMBER.isdisjoint(text.words)
+    )
+    if not (numbers or kinds.codes or kinds.files or symbols):
+        return []
+    plain = clean(text.text)
+    has_digits = any(map(plain.__contains__, digits))
     found: list[Citation] = []
-    if kinds.numbers:
-        found += [citation for _, _, citation in _find_numbers(text, letters=kinds.letters)]
-    if kinds.codes:
-        found += [Citation(CODE, path) for match in _CODE.finditer(text) if (path := _path_of_code(match))]
-        found += [Citation(CODE, (number,)) for number in _find_counted(text)]
+    if numbers:
+        letters = kinds.letters and not _BEFORE_LETTER.isdisjoint(text.words)
+        if has_digits or letters or "第" in plain:
+            found += [citation for _, _, citation in _find_numbers(plain, letters=kinds.letters)]
+    if kinds.codes and has_digits:
+        found += [Citation(CODE, path) for match in _CODE.finditer(plain) if (path := _path_of_code(match))]
+        found += [Citation(CODE, (number,)) for number in _find_counted(plain)]
     if kinds.files:
-        found += [Citation(FILE, path) for path in _find_files(text)]
-    if kinds.symbols is None or kinds.symbols:
-        found += [Citation(SYMBOL, (name,)) for name in _find_symbols(text, kinds.symbols)]
+        found += [Citation(FILE, path) for path in _find_files(plain)]
+    if symbols:
+        found += [Citation(SYMBOL, (name,)) for name in _find_symbols(plain, kinds.symbols)]
     return list(dict.fromkeys(found))
 
 

@@ -90,10 +90,8 @@ class _Bearers:
     @cached_property
     def _documents(self) -> dict[tuple[Hashable, str], set[str]]:
         """The words of each source with each title of one of its texts."""
-        return {
-            (source, title): {*split_words(str(source)), *split_words(title)}
-            for source, title in dict.fromkeys(zip(self.sources, self._titles, strict=True))
-        }
+        pairs = dict.fromkeys(zip(self.sources, self._titles, strict=True))
+        return {pair: set(split_words("{} {}".format(*pair))) for pair in pairs}
 
     def find(self, citation: Citation, row: int) -> Iterator[tuple[list[int], float]]:
         """The rows that a citation in the text at this row leads to, and how clearly."""

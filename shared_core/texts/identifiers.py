@@ -59,7 +59,7 @@ class Citation(NamedTuple):
 class Citable(NamedTuple):
     """What is looked for in a text: which kinds of identifiers, numbers that begin with letters, and which symbols.
 
-    None stands for every symbol.
+    The symbols are case-folded as the words of a text are. None stands for every symbol.
     """
 
     numbers: bool = True
@@ -74,14 +74,14 @@ class Citable(NamedTuple):
         families: dict[str, list[tuple[str, ...]]] = {}
         for family, path in identifiers:
             families.setdefault(family, []).append(path)
-        # What is read without markup may lack the underscores at the ends of a symbol.
-        symbols = [path[0] for path in families.pop(SYMBOL, [])]
-        forms = frozenset(f for s in symbols for f in (s, s.strip("_"), s.lstrip("_"), s.rstrip("_")))
+        names = [path[0].casefold() for path in families.pop(SYMBOL, [])]
+        # The underscores at the ends of a word may be markup.
+        symbols = frozenset(chain(*((name, name.strip("_"), name.lstrip("_"), name.rstrip("_")) for name in names)))
         codes, files = families.pop(CODE, []), families.pop(FILE, [])
         letters = any(
             family in LETTERED or not all(path[0][0].isdigit() for path in paths) for family, paths in families.items()
         )
-        return cls(bool(families), letters, bool(codes), bool(files), forms)
+        return cls(bool(families), letters, bool(codes), bool(files), symbols)
 
 
 EVERYTHING = Citable()
@@ -148,7 +148,6 @@ LETTERED = ("chapter", "annex", "article")
 # A text without any of these words has no citation by number or by letter, if it has none of the signs either.
 _BEFORE_NUMBER = frozenset(_FAMILY) | _LEADING | {first for first, _ in _LEADING_PAIRS}
 _BEFORE_LETTER = frozenset(word for word, family in _FAMILY.items() if family in LETTERED)
-_SIGNS = ("§", "第")
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 _HAN = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
@@ -190,7 +189,7 @@ _BESIDE = re.compile(
     rf"(?P<long>{_WORD_OF_NAME}(?:[ ](?:(?:of|and|the|on|for|des|der|de)[ ]){{0,2}}{_WORD_OF_NAME}){{0,7}})"
     r"|(?P<short>(?=\w*[A-Z]\w*[A-Z])[A-ZÄÖÜ][\w-]{1,12}))(?!\w)"
 )
-_BEFORE_KIND = re.compile(r"(?:\A|[\s(])(?P<name>[A-Z]{2,8})\s*\Z")
+_BEFORE_KIND = re.compile(r"(?:\A|[\s(])(?P<name>[A-Z]{2,8})\Z")
 _NO_NAME = re.compile(
     r"\A(?:Rule|Section|Article|Chapter|Part|Schedule|Annex|Appendix|Clause|Art|App|Abs|Regulation)s?\b"
 )
@@ -300,11 +299,13 @@ def list_identifiers(given: Sequence[Iterable[str]] | None, texts: Sequence[Text
     """
     called: list[list[Identifier]] = []
     for values, text in zip([()] * len(texts) if given is None else given, texts, strict=True):
-        parsed = dict.fromkeys(chain(*map(parse_identifier, values)))
-        files = [identifier for identifier in parsed if identifier.family == FILE]
-        others = [identifier for identifier in parsed if identifier.family != FILE]
-        called.append((others or read_identifiers(text)) + files)
+        parsed = sorted(dict.fromkeys(chain(*map(parse_identifier, values))), key=_is_file)
+        called.append(parsed if parsed and not _is_file(parsed[0]) else read_identifiers(text) + parsed)
     return called
+
+
+def _is_file(identifier: Identifier) -> bool:
+    return identifier.family == FILE
 
 
 @lru_cache(maxsize=2**14)
@@ -351,9 +352,10 @@ def find_citations(text: Text, kinds: Citable = EVERYTHING) -> list[Citation]:
     >>> [*map(str, find_citations(Text("Art. 6 Abs. 1 lit. f DSGVO, version 4.5.1 of 12.03.2024, 3.5 km")))]
     ['article 6(1)(f) of DSGVO']
     """
-    symbols = kinds.symbols is None or not kinds.symbols.isdisjoint(text.written)
+    words = text.words
+    symbols = kinds.symbols != frozenset() and (kinds.symbols is None or not kinds.symbols.isdisjoint(words))
     numbers = kinds.numbers and (
-        any(map(text.text.__contains__, _SIGNS)) or not _BEFORE_NUMBER.isdisjoint(text.words)
+        not _BEFORE_NUMBER.isdisjoint(words) or "§" in text.text or "第" in text.text
     )
     if not (numbers or kinds.codes or kinds.files or symbols):
         return []
@@ -361,12 +363,13 @@ def find_citations(text: Text, kinds: Citable = EVERYTHING) -> list[Citation]:
     has_digits = any(map(plain.__contains__, digits))
     found: list[Citation] = []
     if numbers:
-        letters = kinds.letters and not _BEFORE_LETTER.isdisjoint(text.words)
+        letters = kinds.letters and not _BEFORE_LETTER.isdisjoint(words)
         if has_digits or letters or "第" in plain:
             found += [citation for _, _, citation in _find_numbers(plain, letters=kinds.letters)]
     if kinds.codes and has_digits:
         found += [Citation(CODE, path) for match in _CODE.finditer(plain) if (path := _path_of_code(match))]
-        found += [Citation(CODE, (number,)) for number in _find_counted(plain)]
+        if not _COUNTED.isdisjoint(words):
+            found += [Citation(CODE, (number,)) for number in _find_counted(plain)]
     if kinds.files:
         found += [Citation(FILE, path) for path in _find_files(plain)]
     if symbols:
@@ -457,11 +460,14 @@ def _begin_series(text: str, match: re.Match[str]) -> _Series | None:
     family, number = _FAMILY.get(word), match["number"]
     if family is None:
         return _lead_to(text, match, word, before)
-    written = before[before.casefold().rfind(word) :]
+    # Counted from the end: "ß" is longer when it is case-folded.
+    folded = before.casefold()
+    written = before[folded.rfind(word) - len(folded) :]
     if not any(map(str.isdigit, number)) and (family not in LETTERED or not written[0].isupper()):
         return None
     start = match.start() - len(written)
-    named = _BEFORE_KIND.search(before[: -len(written)])
+    rest = before[: -len(written)].rstrip()
+    named = _BEFORE_KIND.search(rest) if rest[-1:].isupper() else None
     document = None if written.rstrip(" .:").isupper() else named["name"] if named else ""
     series = _Series(start, family, plural=word in _PLURAL, document=document)
     series.add(text, match)
@@ -607,12 +613,12 @@ def _find_symbols(text: str, known: frozenset[str] | None) -> Iterator[str]:
     """The names of what is called, or stands between backticks; only those that are ``known``, if they are given."""
     for piece, after in pairwise(text.split("(")):
         name = _OUTSIDE_OF_NAME.split(piece[-_LONGEST_NAME:])[-1]
-        is_name = _NAME.fullmatch(name) if known is None else name in known
+        is_name = _NAME.fullmatch(name) if known is None else name.casefold() in known
         if is_name and not after.startswith(_END_OF_WORD) and name not in _WORDS_OF_CODE:
             yield name
     for match in _QUOTED.finditer(text) if "`" in text else ():
         name = re.split("[.:]", match["name"])[-1]
-        if name and name not in _WORDS_OF_CODE and (known is None or name in known):
+        if name and name not in _WORDS_OF_CODE and (known is None or name.casefold() in known):
             yield name
 
 
@@ -621,6 +627,8 @@ def _last_word(text: str) -> str:
     text = text.rstrip().rstrip(".:°º").rstrip()
     if text.endswith("§"):
         return "§§" if text.endswith("§§") else "§"
+    if (last := text[text.rfind(" ") + 1 :]).isalpha():
+        return last.casefold()
     start = len(text)
     while start and text[start - 1].isalpha():
         start -= 1

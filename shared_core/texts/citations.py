@@ -59,7 +59,7 @@ def find_cited(
     bearers = _Bearers(identifiers, sources, titles)
     for row, text in enumerate(texts):
         if row not in skipped:
-            for citation in find_citations(text, bearers.citable):
+            for citation in find_citations(text, bearers.citable, bearers.find_symbols(text, row)):
                 for targets, strength in bearers.find(citation, row):
                     yield Cited(row, targets, strength)
 
@@ -85,6 +85,13 @@ class _Bearers:
                 # A file is called by the end of its path, and a number is a part of what it begins with.
                 for place in range(1, len(path)):
                     self.parts[document, path[place:] if family == FILE else path[:place]].append((row, family))
+        # The only row that defines a symbol, or None. The underscores at the ends of a word may be markup.
+        self._symbols: dict[str, int | None] = {}
+        for (family, path), rows in self.exact.items():
+            if family == SYMBOL:
+                name = path[0].casefold()
+                for form in {name, name.strip("_"), name.lstrip("_"), name.rstrip("_")}:
+                    self._symbols[form] = None if form in self._symbols or len(rows) > 1 else rows[0][0]
         self._by_name: dict[str, list[Hashable]] = {}
 
     @cached_property
@@ -92,6 +99,10 @@ class _Bearers:
         """The words of each source with each title of one of its texts."""
         pairs = dict.fromkeys(zip(self.sources, self._titles, strict=True))
         return {pair: set(split_words("{} {}".format(*pair))) for pair in pairs}
+
+    def find_symbols(self, text: Text, row: int) -> set[str]:
+        """The symbols, case-folded, that may stand in the text at this row, but for those that only it defines."""
+        return {word for word in filter(self._symbols.__contains__, text.words) if self._symbols[word] != row}
 
     def find(self, citation: Citation, row: int) -> Iterator[tuple[list[int], float]]:
         """The rows that a citation in the text at this row leads to, and how clearly."""
@@ -122,12 +133,13 @@ class _Bearers:
         self, index: dict[_Place, list[tuple[int, str]]], source: Hashable, family: str, path: tuple[str, ...]
     ) -> list[int]:
         """The rows in the index whose kind is not another one. Numbers of several levels are those of one sequence."""
+        if not (rows := index.get((source, path))):
+            return []
+        several = count_levels(path) > 1
         return [
             row
-            for row, other in index.get((source, path), ())
-            if other in (family, NUMBER)
-            or family == NUMBER
-            or (count_levels(path) > 1 and "annex" not in (other, family))
+            for row, other in rows
+            if other in (family, NUMBER) or family == NUMBER or (several and "annex" not in (other, family))
         ]
 
     def _find_documents(self, name: str) -> list[Hashable]:

@@ -7,7 +7,7 @@ of code. A number by itself is no citation: it needs its kind ("Rule", "§", "Ka
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
 from string import digits
@@ -57,31 +57,23 @@ class Citation(NamedTuple):
 
 
 class Citable(NamedTuple):
-    """What is looked for in a text: which kinds of identifiers, numbers that begin with letters, and which symbols.
-
-    The symbols are case-folded as the words of a text are. None stands for every symbol.
-    """
+    """What is looked for in a text: numbers, those that begin with letters or are letters, codes, and files."""
 
     numbers: bool = True
     letters: bool = True
     codes: bool = True
     files: bool = True
-    symbols: frozenset[str] | None = None
 
     @classmethod
     def of(cls, identifiers: Iterable[Identifier]) -> Citable:
         """What citations of these identifiers may look like."""
-        families: dict[str, list[tuple[str, ...]]] = {}
+        firsts: dict[str, set[str]] = {}
         for family, path in identifiers:
-            families.setdefault(family, []).append(path)
-        names = [path[0].casefold() for path in families.pop(SYMBOL, [])]
-        # The underscores at the ends of a word may be markup.
-        symbols = frozenset(chain(*((name, name.strip("_"), name.lstrip("_"), name.rstrip("_")) for name in names)))
-        codes, files = families.pop(CODE, []), families.pop(FILE, [])
-        letters = any(
-            family in LETTERED or not all(path[0][0].isdigit() for path in paths) for family, paths in families.items()
-        )
-        return cls(bool(families), letters, bool(codes), bool(files), symbols)
+            firsts.setdefault(family, set()).add(path[0][0])
+        codes, files = firsts.pop(CODE, None) is not None, firsts.pop(FILE, None) is not None
+        firsts.pop(SYMBOL, None)
+        letters = any(family in LETTERED for family in firsts) or not all(map(str.isdigit, chain(*firsts.values())))
+        return cls(bool(firsts), letters, codes, files)
 
 
 EVERYTHING = Citable()
@@ -342,10 +334,13 @@ def parse_identifier(value: str) -> tuple[Identifier, ...]:
     return ()
 
 
-def find_citations(text: Text, kinds: Citable = EVERYTHING) -> list[Citation]:
-    """The identifiers that a text cites, each once; only of some ``kinds``, which saves time.
+def find_citations(
+    text: Text, kinds: Citable = EVERYTHING, symbols: Collection[str] | None = None
+) -> list[Citation]:
+    """The identifiers that a text cites, each once; only of some ``kinds`` and ``symbols``, which saves time.
 
-    The words of the text, which are known already, tell whether a search is worth its time.
+    The symbols are case-folded; None stands for every one. The words of the text, which are known already, tell whether
+    a search is worth its time.
 
     >>> [*map(str, find_citations(Text("Subject to Rules 4.5.1 and 4.5.2(1), see RFC 7231 and `utils/io.py`.")))]
     ['section 4.5.1', 'section 4.5.2(1)', 'code RFC7231', 'file utils/io.py']
@@ -353,11 +348,8 @@ def find_citations(text: Text, kinds: Citable = EVERYTHING) -> list[Citation]:
     ['article 6(1)(f) of DSGVO']
     """
     words = text.words
-    symbols = kinds.symbols != frozenset() and (kinds.symbols is None or not kinds.symbols.isdisjoint(words))
-    numbers = kinds.numbers and (
-        not _BEFORE_NUMBER.isdisjoint(words) or "§" in text.text or "第" in text.text
-    )
-    if not (numbers or kinds.codes or kinds.files or symbols):
+    numbers = kinds.numbers and (not _BEFORE_NUMBER.isdisjoint(words) or "§" in text.text or "第" in text.text)
+    if not (numbers or kinds.codes or kinds.files or symbols is None or symbols):
         return []
     plain = clean(text.text)
     has_digits = any(map(plain.__contains__, digits))
@@ -372,8 +364,8 @@ def find_citations(text: Text, kinds: Citable = EVERYTHING) -> list[Citation]:
             found += [Citation(CODE, (number,)) for number in _find_counted(plain)]
     if kinds.files:
         found += [Citation(FILE, path) for path in _find_files(plain)]
-    if symbols:
-        found += [Citation(SYMBOL, (name,)) for name in _find_symbols(plain, kinds.symbols)]
+    if symbols is None or symbols:
+        found += [Citation(SYMBOL, (name,)) for name in _find_symbols(plain, symbols)]
     return list(dict.fromkeys(found))
 
 
@@ -609,7 +601,7 @@ def _find_files(text: str) -> Iterator[tuple[str, ...]]:
             yield _path_of_file(path.rpartition(":")[2])
 
 
-def _find_symbols(text: str, known: frozenset[str] | None) -> Iterator[str]:
+def _find_symbols(text: str, known: Collection[str] | None) -> Iterator[str]:
     """The names of what is called, or stands between backticks; only those that are ``known``, if they are given."""
     for piece, after in pairwise(text.split("(")):
         name = _OUTSIDE_OF_NAME.split(piece[-_LONGEST_NAME:])[-1]

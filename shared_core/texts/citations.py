@@ -102,6 +102,8 @@ class _Bearers:
 
     def find_symbols(self, text: Text, row: int) -> set[str]:
         """The symbols, case-folded, that may stand in the text at this row, but for those that only it defines."""
+        if not self._symbols:
+            return set()
         return {word for word in filter(self._symbols.__contains__, text.words) if self._symbols[word] != row}
 
     def find(self, citation: Citation, row: int) -> Iterator[tuple[list[int], float]]:

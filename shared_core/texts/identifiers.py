@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, compress, count, pairwise
 from string import digits
 from typing import Any, NamedTuple
 
@@ -137,9 +137,9 @@ _COUNTED = _words(
 _NO_CODES = _words("FY CY HY EUR USD GBP CHF JPY CNY INR AUD CAD AED RMB")
 # Kinds that are counted by letters or Roman numbers too: "Annex B", "Part IV".
 LETTERED = ("chapter", "annex", "article")
-# A text without any of these words has no citation by number or by letter, if it has none of the signs either.
+# One of these words stands before the first number of a series, or else a sign. At most one word is between them.
 _BEFORE_NUMBER = frozenset(_FAMILY) | _LEADING | {first for first, _ in _LEADING_PAIRS}
-_BEFORE_LETTER = frozenset(word for word, family in _FAMILY.items() if family in LETTERED)
+_MAY_BE_NUMBER = re.compile(r"\d|[a-z]{1,2}\d|[a-z]\Z|[ivxlc]{2,6}\Z")
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 _HAN = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
@@ -163,6 +163,8 @@ _NUMBER_OR_LETTER = re.compile(
 )
 # How many characters before a number are looked at.
 _BACK = 40
+# What stands between a word and its number, apart from spaces: "Art. 6", "No.: 5".
+_MARKS_BEHIND = ".:°º"
 # Further levels of the number before: "Abs. 1", "lit. f".
 _SUB = re.compile(
     r"[ \u00a0]*,?[ \u00a0]*(?:(?:Abs|Absatz|Satz|Unterabs|lit|Buchst|Buchstabe|Nr|Nummer|Ziff|Ziffer|al|alinéa|apdo|"
@@ -291,13 +293,11 @@ def list_identifiers(given: Sequence[Iterable[str]] | None, texts: Sequence[Text
     """
     called: list[list[Identifier]] = []
     for values, text in zip([()] * len(texts) if given is None else given, texts, strict=True):
-        parsed = sorted(dict.fromkeys(chain(*map(parse_identifier, values))), key=_is_file)
-        called.append(parsed if parsed and not _is_file(parsed[0]) else read_identifiers(text) + parsed)
+        parsed = dict.fromkeys(chain(*map(parse_identifier, values)))
+        files = [identifier for identifier in parsed if identifier.family == FILE]
+        others = [*parsed] if not files else [identifier for identifier in parsed if identifier.family != FILE]
+        called.append((others or read_identifiers(text)) + files)
     return called
-
-
-def _is_file(identifier: Identifier) -> bool:
-    return identifier.family == FILE
 
 
 @lru_cache(maxsize=2**14)
@@ -347,26 +347,31 @@ def find_citations(
     >>> [*map(str, find_citations(Text("Art. 6 Abs. 1 lit. f DSGVO, version 4.5.1 of 12.03.2024, 3.5 km")))]
     ['article 6(1)(f) of DSGVO']
     """
-    words = text.words
-    numbers = kinds.numbers and (not _BEFORE_NUMBER.isdisjoint(words) or "§" in text.text or "第" in text.text)
+    numbers = kinds.numbers and _may_cite_number(text)
     if not (numbers or kinds.codes or kinds.files or symbols is None or symbols):
         return []
     plain = clean(text.text)
-    has_digits = any(map(plain.__contains__, digits))
     found: list[Citation] = []
     if numbers:
-        letters = kinds.letters and not _BEFORE_LETTER.isdisjoint(words)
-        if has_digits or letters or "第" in plain:
-            found += [citation for _, _, citation in _find_numbers(plain, letters=kinds.letters)]
-    if kinds.codes and has_digits:
+        found += [citation for _, _, citation in _find_numbers(plain, letters=kinds.letters)]
+    if kinds.codes and any(map(plain.__contains__, digits)):
         found += [Citation(CODE, path) for match in _CODE.finditer(plain) if (path := _path_of_code(match))]
-        if not _COUNTED.isdisjoint(words):
+        if not _COUNTED.isdisjoint(text.words):
             found += [Citation(CODE, (number,)) for number in _find_counted(plain)]
     if kinds.files:
         found += [Citation(FILE, path) for path in _find_files(plain)]
     if symbols is None or symbols:
         found += [Citation(SYMBOL, (name,)) for name in _find_symbols(plain, symbols)]
     return list(dict.fromkeys(found))
+
+
+def _may_cite_number(text: Text) -> bool:
+    """Whether a number or a letter stands behind a word that makes it a citation, as far as the words tell."""
+    if "§" in text.text or "第" in text.text:
+        return True
+    words = text.words
+    places = compress(count(1), map(_BEFORE_NUMBER.__contains__, words))
+    return any(any(map(_MAY_BE_NUMBER.match, words[place : place + 2])) for place in places)
 
 
 def clean(text: str) -> str:
@@ -380,11 +385,8 @@ def _find_numbers(text: str, *, letters: bool = True) -> Iterator[tuple[int, int
         yield from _find_chinese(text)
     series: _Series | None = None
     for match in (_NUMBER_OR_LETTER if letters else _NUMBER).finditer(text):
-        start = match.start()
         if series is not None:
-            if start < series.end:
-                continue
-            if series.goes_on(text, match):
+            if match.start() < series.end or series.goes_on(text, match):
                 continue
             yield from series.read_citations(text)
         series = _begin_series(text, match)
@@ -404,7 +406,7 @@ class _Series:
     def add(self, text: str, match: re.Match[str]) -> None:
         """Add a number, with the further levels that stand behind it."""
         path, self.end = _split_number(match["number"], self.family), match.end("number")
-        self.has_digits = any(map(str.isdigit, match["number"]))
+        self.has_digits = not match["number"].isalpha()
         while (sub := _SUB.match(text, self.end)) and len(path) < _MOST_LEVELS:
             path, self.end = (*path, f"({sub['level'].casefold()}"), sub.end()
         self.paths.append(path)
@@ -423,7 +425,7 @@ class _Series:
             return False
         first = self.paths[-1]
         # "Sections 4 and A to Z": a letter goes on a series of letters only.
-        if not any(map(str.isdigit, match["number"])) and self.has_digits:
+        if self.has_digits and match["number"].isalpha():
             return False
         self.add(text, match)
         if is_range:
@@ -445,9 +447,11 @@ def _begin_series(text: str, match: re.Match[str]) -> _Series | None:
     """The series that a number begins; None if the words before it do not make it a citation."""
     before = text[max(0, match.start() - _BACK) : match.start()]
     word = _last_word(before)
+    if not word:
+        return None
     if word in _NUMBER_SIGN:
         # "Article No. 5"
-        kind = _last_word(before.rstrip(" .:°º")[: -len(word)])
+        kind = _last_word(before.rstrip(f" {_MARKS_BEHIND}")[: -len(word)])
         word = kind if kind in _FAMILY else word
     family, number = _FAMILY.get(word), match["number"]
     if family is None:
@@ -455,7 +459,7 @@ def _begin_series(text: str, match: re.Match[str]) -> _Series | None:
     # Counted from the end: "ß" is longer when it is case-folded.
     folded = before.casefold()
     written = before[folded.rfind(word) - len(folded) :]
-    if not any(map(str.isdigit, number)) and (family not in LETTERED or not written[0].isupper()):
+    if number.isalpha() and (family not in LETTERED or not written[0].isupper()):
         return None
     start = match.start() - len(written)
     rest = before[: -len(written)].rstrip()
@@ -616,11 +620,13 @@ def _find_symbols(text: str, known: Collection[str] | None) -> Iterator[str]:
 
 def _last_word(text: str) -> str:
     """The letters at the end of a text, case-folded, or the sign of a section; marks after them do not count."""
-    text = text.rstrip().rstrip(".:°º").rstrip()
-    if text.endswith("§"):
-        return "§§" if text.endswith("§§") else "§"
+    text = text.rstrip()
+    if text[-1:] in _MARKS_BEHIND:
+        text = text.rstrip(_MARKS_BEHIND).rstrip()
     if (last := text[text.rfind(" ") + 1 :]).isalpha():
         return last.casefold()
+    if text.endswith("§"):
+        return "§§" if text.endswith("§§") else "§"
     start = len(text)
     while start and text[start - 1].isalpha():
         start -= 1

@@ -334,9 +334,7 @@ def parse_identifier(value: str) -> tuple[Identifier, ...]:
     return ()
 
 
-def find_citations(
-    text: Text, kinds: Citable = EVERYTHING, symbols: Collection[str] | None = None
-) -> list[Citation]:
+def find_citations(text: Text, kinds: Citable = EVERYTHING, symbols: Collection[str] | None = None) -> list[Citation]:
     """The identifiers that a text cites, each once; only of some ``kinds`` and ``symbols``, which saves time.
 
     The symbols are case-folded; None stands for every one. The words of the text, which are known already, tell whether

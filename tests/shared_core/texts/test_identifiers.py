@@ -294,6 +294,21 @@ def test_the_time_is_linear(pieces: list[str]) -> None:
     assert min(measure(40_000) for _ in range(2)) < max(10 * min(measure(10_000) for _ in range(2)), 0.3)
 
 
+UNITS = ["1", "(", ")", "(1", ".", "1.", "1.1 ", "Section 1, ", "Section ", "Rules 1 to ", "see ", "§ ", "§", "第"]
+UNITS += ["第1条", "`", "`a", "f(", "a.py", "/", "a/", ".py", "E1042 ", "E1", "error #", "def ", "def f(", "class \n"]
+UNITS += ["\u200e", "é", "#"]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_million_characters_of_one_kind(unit: str) -> None:
+    """A quadratic reader would take hours: a million characters are a million squared steps."""
+    text = Text((unit * (10**6 // len(unit) + 1))[: 10**6])
+    start = time.process_time()
+    find_citations(text)
+    read_identifiers(text)
+    assert time.process_time() - start < 60
+
+
 def test_ten_thousand_identifiers_in_one_text() -> None:
     text = ", ".join(f"Rule {i // 100}.{i % 100}.1" for i in range(10_000))
     assert len(find_citations(Text(text))) == 10_000

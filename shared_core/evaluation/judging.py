@@ -316,7 +316,7 @@ class _Pool:
 
     def _among(self, rows: list[int]) -> _Among:
         titles = [self.documents[row].title for row in rows]
-        columns = (self.embedded, self.bodies, self.identifiers, self.sources)
+        columns: tuple[Sequence[Any], ...] = (self.embedded, self.bodies, self.identifiers, self.sources)
         embedded, bodies, identifiers, sources = ([column[row] for row in rows] for column in columns)
         texts = Texts(embedded, titles, bodies=bodies, identifiers=identifiers, sources=sources)
         return _Among(rows, self.everything.take(rows), texts)

@@ -87,8 +87,8 @@ class _Bearers:
                     self.parts[document, path[place:] if family == FILE else path[:place]].append((row, family))
         # The only row that defines a symbol, or None. The underscores at the ends of a word may be markup.
         self._symbols: dict[str, int | None] = {}
-        for (family, path), rows in self.exact.items():
-            if family == SYMBOL:
+        for (kind, path), rows in self.exact.items():
+            if kind == SYMBOL:
                 name = path[0].casefold()
                 for form in {name, name.strip("_"), name.lstrip("_"), name.rstrip("_")}:
                     self._symbols[form] = None if form in self._symbols or len(rows) > 1 else rows[0][0]

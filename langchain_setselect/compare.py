@@ -18,7 +18,7 @@ from shared_core.evaluation.judging import SearchResult, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.inputs import check_instance
-from shared_core.retrieval.names import read_titles
+from shared_core.retrieval.names import read_identifiers, read_sources, read_titles
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.search import search_with_words
 from shared_core.selection.sizes import DEFAULT_EXTRA_K
@@ -116,6 +116,8 @@ def compare_store(
             vectors if query.sub_questions else vectors[0],
             found_documents(rows),
             pool.vectors,
+            identifiers=read_identifiers(pool.items, None),
+            sources=read_sources(pool.items, retriever.source),
             candidates=candidates,
             by_words=by_words,
         )

@@ -15,7 +15,7 @@ from shared_core.evaluation.corpus import Query, first_value
 from shared_core.evaluation.judging import SearchResult, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
-from shared_core.retrieval.names import read_titles
+from shared_core.retrieval.names import read_identifiers, read_sources, read_titles
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.search import search_with_words
 from shared_core.selection.sizes import DEFAULT_EXTRA_K
@@ -118,6 +118,8 @@ def compare_index(
             vectors if query.sub_questions else vectors[0],
             found_documents(rows),
             pool.vectors,
+            identifiers=read_identifiers(pool.items, None),
+            sources=read_sources(pool.items, retriever._settings.source),
             texts=list(map(pool.text, pool.items)),
             bodies=list(map(pool.body, pool.items)),
             candidates=candidates,

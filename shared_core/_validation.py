@@ -303,6 +303,14 @@ def as_plain(value: Any) -> Any:
     return to_python() if callable(to_python) else value
 
 
+def as_text(value: object) -> str:
+    """A value as text. Python writes no integer of more than 4,300 digits."""
+    try:
+        return str(value)
+    except ValueError:
+        return quoted(value)
+
+
 def is_missing(value: Any) -> bool:
     """Whether a value stands for none, as tables write it: None, NaN, NaT, NA, a null, a masked value, blank text.
 

@@ -65,6 +65,17 @@ def batch(
         str | None,
         typer.Option(help="Column of titles in the files of texts, by which texts refer to others. Default: title."),
     ] = None,
+    identifiers: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of numbers or codes in these files, by which texts cite others. Default: section, "
+            "clause, article, rule, number, key, code, symbol."
+        ),
+    ] = None,
+    sources: Annotated[
+        str | None,
+        typer.Option(help="Column of the documents in these files, in which a number counts. Default: source."),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes. Two or more run on Ray.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="Run a single worker on Ray too.")] = False,
     threads: Annotated[int, typer.Option(min=1, help="Threads of FAISS in each worker.")] = 1,
@@ -88,6 +99,7 @@ def batch(
             done = select_dataset(
                 queries, index, out=out, k=k, fetch_k=fetch_k,
                 selector=chosen, question_column=question_column, texts=texts, titles=titles,
+                identifiers=identifiers, sources=sources,
                 id_column=None if row_numbers else id_column, vector_column=vector_column, text_column=text_column,
                 model=model, candidates_column=candidates_column, relevance_column=relevance_column,
                 relevance_scale=scale, concurrency=workers if ray or workers > 1 else None,

@@ -19,6 +19,7 @@ from .._argument_names import argument_name
 from .._parsing import is_text
 from .._validation import as_float, as_plain, is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError
+from ..texts.keys import find_identifiers
 from .reading import TEXT_SUFFIXES, RawRecord, as_records, read_records, unpacked
 
 TEXT_KEYS = ("text", "query", "question")
@@ -36,8 +37,9 @@ class Document:
     """A text that can be picked.
 
     ``subtopics`` are the labels of what it covers, and ``title`` is its name in other texts. ``source`` says where it
-    comes from, for ``max_per_source``. ``cost`` is what it takes from a ``budget``; None stands for the number of its
-    characters.
+    comes from, for ``max_per_source`` and for what other texts cite by number. ``cost`` is what it takes from a
+    ``budget``; None stands for the number of its characters. ``identifiers`` are its numbers or codes, by which other
+    texts cite it.
 
     >>> Document("a", "A text.").subtopics
     ()
@@ -49,6 +51,7 @@ class Document:
     title: str = ""
     source: str | None = None
     cost: float | None = None
+    identifiers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,9 @@ def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str
     ========================= =======================================================================================
     ``.jsonl``, ``.ndjson``   one object a line: ``text``, optionally ``title`` (put before the text), ``id`` or
                               ``_id`` (by default the line's number), ``subtopics`` (a list of labels), ``source`` (for
-                              ``max_per_source``) and ``cost`` (for ``budget``); other keys are ignored
+                              ``max_per_source``), ``cost`` (for ``budget``), and the number or code of the text by
+                              which others cite it: ``section``, ``clause``, ``article``, ``rule``, ``number``,
+                              ``key``, ``code``, ``symbol``; other keys are ignored
     ``.csv``, ``.tsv``        the same as columns; several values in a cell are separated by ``;`` or are a JSON array
     ``.txt``, ``.md``         one document a line
     a folder                  each ``.txt`` and ``.md`` file in it, at any depth; the id is its path in the folder.
@@ -249,6 +254,7 @@ def as_document(
         "" if title is None else _as_text(title, "title"),
         None if source is None else as_name(source, "source"),
         None if cost is None else as_number(cost, "cost", least=0),
+        tuple(find_identifiers(record)),
     )
 
 

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import id_of_text, is_missing, quoted
+from .._validation import as_optional, id_of_text, is_missing, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import InvalidInputError, SetSelectError
 from ..selectors.registry import Selector
 from ..selectors.selection import best_question
 from ..texts import Texts
+from ..texts.keys import find_identifiers
 from ..texts.names import list_names
 from ..texts.texts import NameCounts
 from ..texts.words import UNSPACED, Text, normalise
@@ -56,6 +57,10 @@ class SearchResult:
     bodies : sequence of n str, optional
         The texts by which documents are compared, and in which references are found; by default the texts of the
         documents. An empty one has no copies.
+    identifiers : sequence of n sequences of str, optional
+        The numbers and codes by which texts cite each other; by default those of the documents.
+    sources : sequence of n str or None, optional
+        The file or page that each text is a part of, for citations by number; by default the sources of the documents.
     rankings : mapping, optional
         Other searches or rerankers, by name: rows of ``documents``, the best first. Each is a setting of the
         comparison, which picks the first k. Every query needs a ranking of each name.
@@ -76,6 +81,8 @@ class SearchResult:
     copies: Mapping[str, str] | None = None
     texts: Sequence[str] | None = None
     bodies: Sequence[str] | None = None
+    identifiers: Sequence[Sequence[str]] | None = None
+    sources: Sequence[str | None] | None = None
     rankings: Mapping[str, Sequence[int]] = field(default_factory=dict)
     candidates: int | None = None
     by_words: Sequence[int] | None = None
@@ -85,8 +92,8 @@ class SearchResult:
 def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any]]]) -> list[Document]:
     """Documents from a store: for each one its id (or None), text, title, and metadata.
 
-    The metadata may hold ``subtopics``, ``source`` and ``cost``. The id of a document without one is a hash of its
-    text. A number is added to an id that occurs again.
+    The metadata may hold ``subtopics``, ``source``, ``cost``, and numbers or codes (``section``, ``key``). The id of a
+    document without one is a hash of its text. A number is added to an id that occurs again.
 
     >>> found = [("a", "A", "", {"subtopics": ["x"]}), ("a", "A", "", {}), (None, "B", "", {})]
     >>> [document.id for document in found_documents(found)]
@@ -110,6 +117,7 @@ def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any
                 title,
                 None if source is None else str(source),
                 cost,
+                tuple(find_identifiers(metadata)),
             )
         )
     return documents
@@ -291,6 +299,9 @@ class _Pool:
         self.everything = everything.take(order)
         self.embedded = [one.text for one in self.documents] if found.texts is None else [found.texts[i] for i in order]
         self.bodies = [bodies[i] for i in order]
+        called = [one.identifiers for one in found.documents] if found.identifiers is None else found.identifiers
+        sources = [one.source for one in found.documents] if found.sources is None else found.sources
+        self.identifiers, self.sources = [called[i] for i in order], as_optional(sources[i] for i in order)
         self.nearest = self._among(near)
         # Texts are split and compared when they are first used.
         self.united = self.nearest if len(united) == len(near) else self._among(united)
@@ -304,9 +315,11 @@ class _Pool:
         self.lengths = np.array([len(document.text) for document in self.documents])
 
     def _among(self, rows: list[int]) -> _Among:
-        embedded, bodies = ([texts[row] for row in rows] for texts in (self.embedded, self.bodies))
         titles = [self.documents[row].title for row in rows]
-        return _Among(rows, self.everything.take(rows), Texts(embedded, titles, bodies=bodies))
+        columns: tuple[Sequence[Any], ...] = (self.embedded, self.bodies, self.identifiers, self.sources)
+        embedded, bodies, identifiers, sources = ([column[row] for row in rows] for column in columns)
+        texts = Texts(embedded, titles, bodies=bodies, identifiers=identifiers, sources=sources)
+        return _Among(rows, self.everything.take(rows), texts)
 
     def select(self, setting: Adapted, k: int) -> tuple[list[int], list[int]]:
         """The picks of a setting, and for each the row that refers to it or -1."""

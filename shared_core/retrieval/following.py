@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 from ..texts.citations import find_uncited
 from ..texts.identifiers import CODE, FILE, SYMBOL, Citation, count_levels, find_citations, parse_identifier
+from ..texts.keys import IDENTIFIER_KEYS, write_identifier
 from ..texts.names import find_names
 from ..texts.references import as_address
 from ..texts.titles import as_key
-from .names import IDENTIFIERS, find_source_key, read_keys, read_links, read_sources, read_titles, with_kind
+from ..texts.words import Text
+from .names import find_source_key, read_keys, read_links, read_sources, read_titles
 from .neighbours import find_missing, read_neighbours
 from .pool import ItemSelection, Pool, unite
 from .request import Request
@@ -75,7 +77,7 @@ def find_unknown(request: Request, selected: ItemSelection) -> tuple[list[str], 
     names = find_names(searched, [*known, *targets], FOLLOWED)
     if any(selected.texts.identifiers):
         # "Rule 4.5.1" is looked up as a number. Its vector says little.
-        names = [name for name in names if not find_citations(name)]
+        names = [name for name in names if not find_citations(Text(name))]
     return unknown[:FOLLOWED], names
 
 
@@ -90,7 +92,7 @@ def _read_own_links(request: Request, selected: ItemSelection, titles: Sequence[
 def find_cited(request: Request, selected: ItemSelection) -> list[LookUp]:
     """What the selected texts cite by number or code and no candidate is, as the candidates' metadata write it."""
     settings, items = request.settings, selected.pool.items
-    keys = IDENTIFIERS if settings.identifier is None else {settings.identifier: "{}"}
+    keys = IDENTIFIER_KEYS if settings.identifier is None else {settings.identifier: "{}"}
     numbers = _read_numbers(items, keys) if all(isinstance(key, str) for key in keys) else []
     if selected.texts is None or not numbers:
         return []
@@ -152,7 +154,7 @@ def _read_styles(text: str, form: str) -> tuple[_Style, ...]:
     [('8', 'Part ', '.(1)'), ('92', 'Part 8.', '.(1)')]
     """
     styles, start = [], 0
-    for family, path in parse_identifier(with_kind(form, text)):
+    for family, path in parse_identifier(write_identifier(form, text)) if text else ():
         if family == CODE:
             styles.append(_Style(CODE, "", "", ""))
         elif family not in (FILE, SYMBOL):

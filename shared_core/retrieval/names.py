@@ -11,26 +11,17 @@ from uuid import UUID
 import numpy as np
 
 from .._parsing import parse_json
-from .._validation import is_missing, quoted
+from .._validation import as_text, is_missing, quoted
 from ..errors import InvalidInputError, warn
 from ..texts.headings import split_heading
+from ..texts.keys import as_number, as_several, list_values, write_identifier
 from ..texts.references import as_address
 from ..texts.titles import as_key, clean_title, is_title, replace_titles_of_many
 from .values import ItemName, describe_item, item_id, itself, read_some, read_values
 
 # The settings that only the bonus for references uses.
 OF_REFERENCES = ("title", "identifier", "links", "follow")
-# Where a number or a code stands in metadata, with the word that says what it is, and the path of a file.
-IDENTIFIERS = {
-    "section": "{}",
-    "clause": "Clause {}",
-    "article": "Article {}",
-    "rule": "Rule {}",
-    "number": "{}",
-    "key": "{}",
-    "code": "{}",
-    "symbol": "{}()",
-}
+# Where the path of a file stands in metadata.
 _PATHS = ("file_path", "path", "source", "file_name", "filename")
 # Where the document of an item stands in metadata.
 _SOURCES = ("file_path", "file_name", "filename", "source", "url")
@@ -61,7 +52,7 @@ def read_titles(
     titles = [read_title(item.metadata) for item in items]
     if given is not None:
         for row, value in enumerate(read_some(items, given, "title", view)):
-            if not is_missing(value) and is_title(title := _as_text(value)):
+            if not is_missing(value) and is_title(title := as_text(value)):
                 titles[row] = title
     return replace_titles_of_many(
         titles, lambda row: read_source(items[row]), lambda row: split_heading(body(items[row]))[0]
@@ -80,24 +71,14 @@ def read_identifiers(
     warned = False
     for row, item in enumerate(items):
         metadata = item.metadata
-        if values is None:
-            found = [(form, metadata.get(key)) for key, form in IDENTIFIERS.items() if key in metadata]
-        else:
-            found = [("{}", values[row])]
-        own = [
-            (form, one)
-            for form, value in found
-            for one in (value if isinstance(value, (list, tuple, set, frozenset)) else [value])
-            if not is_missing(one)
-        ]
-        texts = [_as_number(one) for _, one in own]
+        own = list_values(metadata) if values is None else [("{}", value) for value in as_several(values[row])]
+        texts = [as_number(value) for _, value in own]
         if values is not None and None in texts:
             wrong = own[texts.index(None)][1]
             raise InvalidInputError(
                 f"identifier of {describe_item(item, row)} is {quoted(wrong)}: a number or code is a string or an "
                 "integer, or a list of them"
             )
-        numbers = [(form, text) for (form, _), text in zip(own, texts, strict=True) if text]
         fractions = [one for _, one in own if isinstance(one, (float, np.floating)) and not float(one).is_integer()]
         if fractions and not warned:
             warned = True
@@ -106,26 +87,9 @@ def read_identifiers(
                 "numbers of sections as strings"
             )
         path = next(([metadata[key]] for key in _PATHS if isinstance(metadata.get(key), str)), [])
-        identifiers.append([with_kind(form, text) for form, text in numbers] + path)
+        named = [write_identifier(form, text) for (form, _), text in zip(own, texts, strict=True) if text]
+        identifiers.append(named + path)
     return identifiers
-
-
-def with_kind(form: str, number: str) -> str:
-    """A number or code with the word that says what it is, unless it says so itself.
-
-    >>> with_kind("Article {}", "6"), with_kind("Article {}", "Art. 6")
-    ('Article 6', 'Art. 6')
-    """
-    return form.format(number) if number[:1].isdigit() or "(" in form else number
-
-
-def _as_number(value: Any) -> str | None:
-    """A number or code as it is written; None for what is none. 12.0 is an integer beside a missing value."""
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        value = int(value)
-    if isinstance(value, (str, int, float, np.integer, np.floating)) and not isinstance(value, bool):
-        return _as_text(value).strip()
-    return None
 
 
 def read_sources(items: Sequence[Any], given: ItemName | None, view: Callable[[Any], Any] = itself) -> list[str | None]:
@@ -141,7 +105,7 @@ def read_sources(items: Sequence[Any], given: ItemName | None, view: Callable[[A
         values = read_values(items, given, "source", view)
     ids = [(None, item_id(item), getattr(getattr(item, "node", item), "ref_doc_id", None)) for item in items]
     return [
-        read_source(item) if is_missing(value) or value in own else _as_text(value)
+        read_source(item) if is_missing(value) or value in own else as_text(value)
         for item, value, own in zip(items, values, ids, strict=True)
     ]
 
@@ -168,10 +132,10 @@ def find_source_key(item: Any, given: ItemName | None) -> tuple[str, str | int] 
     The part of a page behind "#" belongs to the item, so its address is not that of the document.
     """
     own = given if isinstance(given, str) else None
-    source = read_source(item) if own is None or is_missing(item.metadata.get(own)) else _as_text(item.metadata[own])
+    source = read_source(item) if own is None or is_missing(item.metadata.get(own)) else as_text(item.metadata[own])
     for key in (*(() if own is None else (own,)), *_SOURCES, DOCUMENT_ID):
         value = read_key(item, key)
-        if isinstance(value, (str, int)) and _as_text(value) == source:
+        if isinstance(value, (str, int)) and as_text(value) == source:
             return key, value
     return None
 
@@ -267,7 +231,7 @@ def _read_target(link: Any) -> str | None:
     if isinstance(link, Mapping):
         target = next((link[key] for key in _TARGETS if key in link), link)
     if isinstance(target, (str, int, np.integer, UUID)) and not isinstance(target, bool):
-        return text if (text := _as_text(target)).strip() else None
+        return text if (text := as_text(target)).strip() else None
     if (target is link and isinstance(link, (Mapping, Iterable))) or not is_missing(target):
         raise TypeError(link)
     return None
@@ -276,12 +240,4 @@ def _read_target(link: Any) -> str | None:
 def read_keys(item: Any) -> list[str]:
     """What links may call an item, besides its name: its id, the id of LlamaIndex's document, and its URL."""
     keys = item_id(item), getattr(getattr(item, "node", item), "ref_doc_id", None)
-    return [_as_text(key) for key in (*keys, *map(item.metadata.get, ("source", "url"))) if not is_missing(key)]
-
-
-def _as_text(value: object) -> str:
-    try:
-        return str(value)
-    # Python writes no integer of more than 4,300 digits.
-    except ValueError:
-        return quoted(value)
+    return [as_text(key) for key in (*keys, *map(item.metadata.get, ("source", "url"))) if not is_missing(key)]

@@ -234,7 +234,7 @@ def _follow(
     look_ups = find_cited(request, selected) + find_neighbours(request, selected)
     look_ups = [one for one in look_ups if one.ids or store.find is not None][: FOLLOWED - len(links)]
     if any(one.kind == "citation" for one in look_ups):
-        # Texts that cite by number are full of capitalised terms, and what these bring takes the place of what is cited.
+        # Texts that cite by number are full of capitalised terms, and what these bring takes the place of the cited.
         names = []
     if not links and not names and not look_ups:
         return selected

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterator, Sequence
-from itertools import islice
+from functools import cached_property
+from itertools import chain, islice
 from typing import NamedTuple
 
 from .identifiers import (
     CODE,
     FILE,
-    LETTERED,
     NUMBER,
     SYMBOL,
     Citable,
@@ -59,7 +59,7 @@ def find_cited(
     bearers = _Bearers(identifiers, sources, titles)
     for row, text in enumerate(texts):
         if row not in skipped:
-            for citation in find_citations(text.text, bearers.citable):
+            for citation in find_citations(text, bearers.citable, bearers.find_symbols(text, row)):
                 for targets, strength in bearers.find(citation, row):
                     yield Cited(row, targets, strength)
 
@@ -77,11 +77,11 @@ def find_uncited(
     With each comes the source that it belongs to. A code has the source of the text that cites it.
     """
     bearers = _Bearers(identifiers, sources, titles)
-    citable = bearers.citable._replace(files=False, symbols=frozenset())
+    citable = bearers.citable._replace(files=False)
     for row in rows:
         uncited = (
             (citation, source)
-            for citation in find_citations(texts[row], citable)
+            for citation in find_citations(Text(texts[row]), citable, ())
             for source in bearers.find_lacking(citation, row)
         )
         yield [*islice(uncited, most)]
@@ -96,14 +96,11 @@ class _Bearers:
         sources: Sequence[Hashable | None],
         titles: Sequence[str],
     ) -> None:
-        self.sources = sources
-        families = {family for called in identifiers for family, _ in called}
-        numbers = [(family, path) for called in identifiers for family, path in called if family not in _EVERYWHERE]
-        letters = any(family in LETTERED or not path[0][0].isdigit() for family, path in numbers)
-        symbols = frozenset(path[0] for called in identifiers for family, path in called if family == SYMBOL)
-        self.citable = Citable(bool(numbers), letters, CODE in families, FILE in families, symbols)
+        self.sources, self._titles = sources, titles
+        self.citable = Citable.of(chain(*identifiers))
         # Whether paragraphs of a section are texts of their own.
-        self.has_paragraphs = any(path[-1][0] == "(" for _, path in numbers)
+        paths = (path for called in identifiers for family, path in called if family not in _EVERYWHERE)
+        self.has_paragraphs = any(path[-1][0] == "(" for path in paths)
         # The rows and kinds of identifiers with these levels, and of those that have further levels.
         self.exact: dict[_Place, list[tuple[int, str]]] = defaultdict(list)
         self.parts: dict[_Place, list[tuple[int, str]]] = defaultdict(list)
@@ -114,11 +111,26 @@ class _Bearers:
                 # A file is called by the end of its path, and a number is a part of what it begins with.
                 for place in range(1, len(path)):
                     self.parts[document, path[place:] if family == FILE else path[:place]].append((row, family))
-        self._documents = {
-            (source, title): {*split_words(str(source)), *split_words(title)}
-            for source, title in dict.fromkeys(zip(sources, titles, strict=True))
-        }
+        # The only row that defines a symbol, or None. The underscores at the ends of a word may be markup.
+        self._symbols: dict[str, int | None] = {}
+        for (kind, path), rows in self.exact.items():
+            if kind == SYMBOL:
+                name = path[0].casefold()
+                for form in {name, name.strip("_"), name.lstrip("_"), name.rstrip("_")}:
+                    self._symbols[form] = None if form in self._symbols or len(rows) > 1 else rows[0][0]
         self._by_name: dict[str, list[Hashable]] = {}
+
+    @cached_property
+    def _documents(self) -> dict[tuple[Hashable, str], set[str]]:
+        """The words of each source with each title of one of its texts."""
+        pairs = dict.fromkeys(zip(self.sources, self._titles, strict=True))
+        return {pair: set(split_words("{} {}".format(*pair))) for pair in pairs}
+
+    def find_symbols(self, text: Text, row: int) -> set[str]:
+        """The symbols, case-folded, that may stand in the text at this row, but for those that only it defines."""
+        if not self._symbols:
+            return set()
+        return {word for word in filter(self._symbols.__contains__, text.words) if self._symbols[word] != row}
 
     def find(self, citation: Citation, row: int) -> Iterator[tuple[list[int], float]]:
         """The rows that a citation in the text at this row leads to, and how clearly."""
@@ -162,12 +174,13 @@ class _Bearers:
         self, index: dict[_Place, list[tuple[int, str]]], source: Hashable, family: str, path: tuple[str, ...]
     ) -> list[int]:
         """The rows in the index whose kind is not another one. Numbers of several levels are those of one sequence."""
+        if not (rows := index.get((source, path))):
+            return []
+        several = count_levels(path) > 1
         return [
             row
-            for row, other in index.get((source, path), ())
-            if other in (family, NUMBER)
-            or family == NUMBER
-            or (count_levels(path) > 1 and "annex" not in (other, family))
+            for row, other in rows
+            if other in (family, NUMBER) or family == NUMBER or (several and "annex" not in (other, family))
         ]
 
     def find_documents(self, name: str, row: int) -> list[Hashable]:

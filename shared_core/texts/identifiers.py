@@ -7,14 +7,15 @@ of code. A number by itself is no citation: it needs its kind ("Rule", "§", "Ka
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, compress, count, pairwise
+from string import digits
 from typing import Any, NamedTuple
 
 from .._validation import as_optional, quoted
 from ..errors import InvalidInputError
-from .words import check_strings, normalise
+from .words import Text, check_strings, normalise
 
 # Families of identifiers that are not numbers of a document.
 CODE, FILE, SYMBOL = "code", "file", "symbol"
@@ -56,16 +57,23 @@ class Citation(NamedTuple):
 
 
 class Citable(NamedTuple):
-    """What is looked for in a text: which kinds of identifiers, numbers that begin with letters, and which symbols.
-
-    None stands for every symbol.
-    """
+    """What is looked for in a text: numbers, those that begin with letters or are letters, codes, and files."""
 
     numbers: bool = True
     letters: bool = True
     codes: bool = True
     files: bool = True
-    symbols: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, identifiers: Iterable[Identifier]) -> Citable:
+        """What citations of these identifiers may look like."""
+        firsts: dict[str, set[str]] = {}
+        for family, path in identifiers:
+            firsts.setdefault(family, set()).add(path[0][0])
+        codes, files = firsts.pop(CODE, None) is not None, firsts.pop(FILE, None) is not None
+        firsts.pop(SYMBOL, None)
+        letters = any(family in LETTERED for family in firsts) or not all(map(str.isdigit, chain(*firsts.values())))
+        return cls(bool(firsts), letters, codes, files)
 
 
 EVERYTHING = Citable()
@@ -129,6 +137,9 @@ _COUNTED = _words(
 _NO_CODES = _words("FY CY HY EUR USD GBP CHF JPY CNY INR AUD CAD AED RMB")
 # Kinds that are counted by letters or Roman numbers too: "Annex B", "Part IV".
 LETTERED = ("chapter", "annex", "article")
+# One of these words stands before the first number of a series, or else a sign. At most one word is between them.
+_BEFORE_NUMBER = frozenset(_FAMILY) | _LEADING | {first for first, _ in _LEADING_PAIRS}
+_MAY_BE_NUMBER = re.compile(r"\d|[a-z]{1,2}\d|[a-z]\Z|[ivxlc]{2,6}\Z")
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 _HAN = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
@@ -141,17 +152,19 @@ _BRACKETED = r"\([ ]?(?:\d{1,3}[a-z]?|[a-zA-Z]{1,2}|[ivx]{2,5})[ ]?\)"
 _LEVELS = rf"(?:\.[A-Z]?\d{{1,4}}[A-Za-z]?(?!\w)){{0,11}}(?:\.?{_BRACKETED}|[ ]{_BRACKETED}){{0,6}}"
 # A number with its levels: "4.5.1(2)", "12a", "A4.6.21", "IV", "B". What stands before it makes it a citation.
 # Its first character stands alone before the lookbehinds: sre finds it far faster than a place that they suit.
-# Its first character stands alone before the lookbehinds: sre finds it far faster than a place that they suit.
 _FIRST = r"(?<![\w,:/$€£¥+#~=^-]{0})(?<!\d\.{0})"
 _END = r"(?![%€$£°]|[.,:/]\d|[-–]?\d|\s?[%€°])"
 _DIGITS = rf"\d{{0,3}}[A-Za-z]?(?!\w){_LEVELS}"
 _NUMBER = re.compile(rf"(?P<number>[0-9]{_FIRST.format('[0-9]')}{_DIGITS}){_END}")
+# Most capitals begin a word: the next letter is the cheapest test.
 _NUMBER_OR_LETTER = re.compile(
-    rf"(?P<number>[0-9A-Z]{_FIRST.format('[0-9A-Z]')}(?:(?<=\d){_DIGITS}|(?<=[A-Z])[A-Z]?\d{_DIGITS}"
+    rf"(?P<number>[0-9A-Z](?![a-z](?<=[A-Z].)){_FIRST.format('[0-9A-Z]')}(?:(?<=\d){_DIGITS}|(?<=[A-Z])[A-Z]?\d{_DIGITS}"
     rf"|(?<=[IVXLC])[IVXLC]{{0,5}}(?!\w)|(?<=[A-Z])(?!\w))){_END}"
 )
 # How many characters before a number are looked at.
 _BACK = 40
+# What stands between a word and its number, apart from spaces: "Art. 6", "No.: 5".
+_MARKS_BEHIND = ".:°º"
 # Further levels of the number before: "Abs. 1", "lit. f".
 _SUB = re.compile(
     r"[ \u00a0]*,?[ \u00a0]*(?:(?:Abs|Absatz|Satz|Unterabs|lit|Buchst|Buchstabe|Nr|Nummer|Ziff|Ziffer|al|alinéa|apdo|"
@@ -170,7 +183,7 @@ _BESIDE = re.compile(
     rf"(?P<long>{_WORD_OF_NAME}(?:[ ](?:(?:of|and|the|on|for|des|der|de)[ ]){{0,2}}{_WORD_OF_NAME}){{0,7}})"
     r"|(?P<short>(?=\w*[A-Z]\w*[A-Z])[A-ZÄÖÜ][\w-]{1,12}))(?!\w)"
 )
-_BEFORE_KIND = re.compile(r"(?:\A|[\s(])(?P<name>[A-Z]{2,8})\s*\Z")
+_BEFORE_KIND = re.compile(r"(?:\A|[\s(])(?P<name>[A-Z]{2,8})\Z")
 _NO_NAME = re.compile(
     r"\A(?:Rule|Section|Article|Chapter|Part|Schedule|Annex|Appendix|Clause|Art|App|Abs|Regulation)s?\b"
 )
@@ -202,7 +215,7 @@ _WORDS_OF_CODE = _words(
     "def class function fn func if for while switch return and or not in print len str int float list dict set super "
     "catch sizeof typeof await assert range isinstance self"
 )
-_DEFINING = ("def ", "class ", "function ", "fn ", "func ", "interface ", "struct ", "enum ", "trait ")
+_DEFINING = _words("def class function fn func interface struct enum trait")
 _DEFINITION = re.compile(
     r"[ \t]*(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|inline|virtual)[ \t]+){0,4}"
     r"(?:def|class|function|fn|func|interface|struct|enum|trait)[ \t]+(?:\([^()\n]{0,80}\)[ \t]*)?"
@@ -221,16 +234,16 @@ _OWN_NUMBER = re.compile(rf"(?P<number>\d{{1,4}}[A-Za-z]?(?!\w){_LEVELS})\.?[ \t
 _UNITS = _words("Million Millionen Milliarden Milliarde Billion Mio Mrd Euro Prozent Liter Meter Percent Dollar Uhr")
 
 
-def read_identifiers(text: str) -> list[Identifier]:
+def read_identifiers(text: Text) -> list[Identifier]:
     """What a text is called by the number or code with which it begins, or by what it defines, if it is code.
 
-    >>> [*map(str, read_identifiers("4.5.1 A Relevant Person must"))], [*map(str, read_identifiers("§ 12 Fristen"))]
-    (['4.5.1'], ['section 12'])
-    >>> [*map(str, read_identifiers("E1042: no space left"))], [*map(str, read_identifiers("class Foo:"))]
-    (['code E1042'], ['symbol Foo'])
+    >>> [*map(str, read_identifiers(Text("4.5.1 A Person must"))), *map(str, read_identifiers(Text("§ 12 Fristen")))]
+    ['4.5.1', 'section 12']
+    >>> [*map(str, read_identifiers(Text("E1042: no space left"))), *map(str, read_identifiers(Text("class Foo:")))]
+    ['code E1042', 'symbol Foo']
     """
-    head = text[_MARKS.match(text, 0, _HEAD).end() :][:_HEAD].partition("\n")[0]  # type: ignore[union-attr]
-    head = clean(head).lstrip()
+    start = _MARKS.match(text.text, 0, _HEAD).end()  # type: ignore[union-attr]
+    head = clean(text.text[start : start + _HEAD].partition("\n")[0]).lstrip()
     first = head[:1]
     if first.isdigit():
         own = _OWN_NUMBER.match(head)
@@ -247,15 +260,16 @@ def read_identifiers(text: str) -> list[Identifier]:
     return [Identifier(SYMBOL, (name,)) for name in _find_defined(text)]
 
 
-def _find_defined(text: str) -> list[str]:
+def _find_defined(text: Text) -> list[str]:
     """The names of the functions and classes that a text defines, each once."""
     starts: set[int] = set()
-    for word in _DEFINING:
-        place = text.find(word)
+    code = text.text
+    for word in _DEFINING.intersection(text.words):
+        place = code.find(f"{word} ")
         while place >= 0:
-            starts.add(max(text.rfind("\n", max(place - _LONGEST_INDENT, 0), place) + 1, place - _LONGEST_INDENT))
-            place = text.find(word, place + len(word))
-    names = (match["name"] for start in sorted(starts) if (match := _DEFINITION.match(text, start)))
+            starts.add(max(code.rfind("\n", max(place - _LONGEST_INDENT, 0), place) + 1, place - _LONGEST_INDENT))
+            place = code.find(f"{word} ", place + len(word))
+    names = (match["name"] for start in sorted(starts) if (match := _DEFINITION.match(code, start)))
     return [name for name in dict.fromkeys(names) if name not in _WORDS_OF_CODE]
 
 
@@ -272,7 +286,7 @@ def check_identifiers(given: Sequence[Any]) -> list[tuple[str, ...]]:
     return rows
 
 
-def list_identifiers(given: Sequence[Iterable[str]] | None, texts: Sequence[str]) -> list[list[Identifier]]:
+def list_identifiers(given: Sequence[Iterable[str]] | None, texts: Sequence[Text]) -> list[list[Identifier]]:
     """What each text is called: what is given for it, or else what it begins with; see :func:`find_references`.
 
     The file of a text comes last, and the text may have another identifier besides.
@@ -281,7 +295,7 @@ def list_identifiers(given: Sequence[Iterable[str]] | None, texts: Sequence[str]
     for values, text in zip([()] * len(texts) if given is None else given, texts, strict=True):
         parsed = dict.fromkeys(chain(*map(parse_identifier, values)))
         files = [identifier for identifier in parsed if identifier.family == FILE]
-        others = [identifier for identifier in parsed if identifier.family != FILE]
+        others = [*parsed] if not files else [identifier for identifier in parsed if identifier.family != FILE]
         called.append((others or read_identifiers(text)) + files)
     return called
 
@@ -320,26 +334,42 @@ def parse_identifier(value: str) -> tuple[Identifier, ...]:
     return ()
 
 
-def find_citations(text: str, kinds: Citable = EVERYTHING) -> list[Citation]:
-    """The identifiers that a text cites, each once; only of some ``kinds``, which saves time.
+def find_citations(text: Text, kinds: Citable = EVERYTHING, symbols: Collection[str] | None = None) -> list[Citation]:
+    """The identifiers that a text cites, each once; only of some ``kinds`` and ``symbols``, which saves time.
 
-    >>> [*map(str, find_citations("Subject to Rules 4.5.1 and 4.5.2(1), see RFC 7231 and `utils/io.py`."))]
+    The symbols are case-folded; None stands for every one. The words of the text, which are known already, tell whether
+    a search is worth its time.
+
+    >>> [*map(str, find_citations(Text("Subject to Rules 4.5.1 and 4.5.2(1), see RFC 7231 and `utils/io.py`.")))]
     ['section 4.5.1', 'section 4.5.2(1)', 'code RFC7231', 'file utils/io.py']
-    >>> [*map(str, find_citations("Art. 6 Abs. 1 lit. f DSGVO, version 4.5.1 of 12.03.2024, 3.5 km"))]
+    >>> [*map(str, find_citations(Text("Art. 6 Abs. 1 lit. f DSGVO, version 4.5.1 of 12.03.2024, 3.5 km")))]
     ['article 6(1)(f) of DSGVO']
     """
-    text = clean(text)
+    numbers = kinds.numbers and _may_cite_number(text)
+    if not (numbers or kinds.codes or kinds.files or symbols is None or symbols):
+        return []
+    plain = clean(text.text)
     found: list[Citation] = []
-    if kinds.numbers:
-        found += [citation for _, _, citation in _find_numbers(text, letters=kinds.letters)]
-    if kinds.codes:
-        found += [Citation(CODE, path) for match in _CODE.finditer(text) if (path := _path_of_code(match))]
-        found += [Citation(CODE, (number,)) for number in _find_counted(text)]
+    if numbers:
+        found += [citation for _, _, citation in _find_numbers(plain, letters=kinds.letters)]
+    if kinds.codes and any(map(plain.__contains__, digits)):
+        found += [Citation(CODE, path) for match in _CODE.finditer(plain) if (path := _path_of_code(match))]
+        if not _COUNTED.isdisjoint(text.words):
+            found += [Citation(CODE, (number,)) for number in _find_counted(plain)]
     if kinds.files:
-        found += [Citation(FILE, path) for path in _find_files(text)]
-    if kinds.symbols is None or kinds.symbols:
-        found += [Citation(SYMBOL, (name,)) for name in _find_symbols(text, kinds.symbols)]
+        found += [Citation(FILE, path) for path in _find_files(plain)]
+    if symbols is None or symbols:
+        found += [Citation(SYMBOL, (name,)) for name in _find_symbols(plain, symbols)]
     return list(dict.fromkeys(found))
+
+
+def _may_cite_number(text: Text) -> bool:
+    """Whether a number or a letter stands behind a word that makes it a citation, as far as the words tell."""
+    if "§" in text.text or "第" in text.text:
+        return True
+    words = text.words
+    places = compress(count(1), map(_BEFORE_NUMBER.__contains__, words))
+    return any(any(map(_MAY_BE_NUMBER.match, words[place : place + 2])) for place in places)
 
 
 def clean(text: str) -> str:
@@ -353,11 +383,8 @@ def _find_numbers(text: str, *, letters: bool = True) -> Iterator[tuple[int, int
         yield from _find_chinese(text)
     series: _Series | None = None
     for match in (_NUMBER_OR_LETTER if letters else _NUMBER).finditer(text):
-        start = match.start()
         if series is not None:
-            if start < series.end:
-                continue
-            if series.goes_on(text, match):
+            if match.start() < series.end or series.goes_on(text, match):
                 continue
             yield from series.read_citations(text)
         series = _begin_series(text, match)
@@ -377,7 +404,7 @@ class _Series:
     def add(self, text: str, match: re.Match[str]) -> None:
         """Add a number, with the further levels that stand behind it."""
         path, self.end = _split_number(match["number"], self.family), match.end("number")
-        self.has_digits = any(map(str.isdigit, match["number"]))
+        self.has_digits = not match["number"].isalpha()
         while (sub := _SUB.match(text, self.end)) and len(path) < _MOST_LEVELS:
             path, self.end = (*path, f"({sub['level'].casefold()}"), sub.end()
         self.paths.append(path)
@@ -396,7 +423,7 @@ class _Series:
             return False
         first = self.paths[-1]
         # "Sections 4 and A to Z": a letter goes on a series of letters only.
-        if not any(map(str.isdigit, match["number"])) and self.has_digits:
+        if self.has_digits and match["number"].isalpha():
             return False
         self.add(text, match)
         if is_range:
@@ -418,18 +445,23 @@ def _begin_series(text: str, match: re.Match[str]) -> _Series | None:
     """The series that a number begins; None if the words before it do not make it a citation."""
     before = text[max(0, match.start() - _BACK) : match.start()]
     word = _last_word(before)
+    if not word:
+        return None
     if word in _NUMBER_SIGN:
         # "Article No. 5"
-        kind = _last_word(before.rstrip(" .:°º")[: -len(word)])
+        kind = _last_word(before.rstrip(f" {_MARKS_BEHIND}")[: -len(word)])
         word = kind if kind in _FAMILY else word
     family, number = _FAMILY.get(word), match["number"]
     if family is None:
         return _lead_to(text, match, word, before)
-    written = before[before.casefold().rfind(word) :]
-    if not any(map(str.isdigit, number)) and (family not in LETTERED or not written[0].isupper()):
+    # Counted from the end: "ß" is longer when it is case-folded.
+    folded = before.casefold()
+    written = before[folded.rfind(word) - len(folded) :]
+    if number.isalpha() and (family not in LETTERED or not written[0].isupper()):
         return None
     start = match.start() - len(written)
-    named = _BEFORE_KIND.search(before[: -len(written)])
+    rest = before[: -len(written)].rstrip()
+    named = _BEFORE_KIND.search(rest) if rest[-1:].isupper() else None
     document = None if written.rstrip(" .:").isupper() else named["name"] if named else ""
     series = _Series(start, family, plural=word in _PLURAL, document=document)
     series.add(text, match)
@@ -571,22 +603,26 @@ def _find_files(text: str) -> Iterator[tuple[str, ...]]:
             yield _path_of_file(path.rpartition(":")[2])
 
 
-def _find_symbols(text: str, known: frozenset[str] | None) -> Iterator[str]:
+def _find_symbols(text: str, known: Collection[str] | None) -> Iterator[str]:
     """The names of what is called, or stands between backticks; only those that are ``known``, if they are given."""
     for piece, after in pairwise(text.split("(")):
         name = _OUTSIDE_OF_NAME.split(piece[-_LONGEST_NAME:])[-1]
-        is_name = _NAME.fullmatch(name) if known is None else name in known
+        is_name = _NAME.fullmatch(name) if known is None else name.casefold() in known
         if is_name and not after.startswith(_END_OF_WORD) and name not in _WORDS_OF_CODE:
             yield name
     for match in _QUOTED.finditer(text) if "`" in text else ():
         name = re.split("[.:]", match["name"])[-1]
-        if name and name not in _WORDS_OF_CODE and (known is None or name in known):
+        if name and name not in _WORDS_OF_CODE and (known is None or name.casefold() in known):
             yield name
 
 
 def _last_word(text: str) -> str:
     """The letters at the end of a text, case-folded, or the sign of a section; marks after them do not count."""
-    text = text.rstrip().rstrip(".:°º").rstrip()
+    text = text.rstrip()
+    if text[-1:] in _MARKS_BEHIND:
+        text = text.rstrip(_MARKS_BEHIND).rstrip()
+    if (last := text[text.rfind(" ") + 1 :]).isalpha():
+        return last.casefold()
     if text.endswith("§"):
         return "§§" if text.endswith("§§") else "§"
     start = len(text)

@@ -128,9 +128,10 @@ def find_references(
     for what, column in columns.items():
         if column is not None and len(column) != len(texts):
             raise InvalidInputError(f"{what} must have {len(texts)} rows, one for each candidate, got {len(column)}")
-    called = list_identifiers(None if identifiers is None else check_identifiers(identifiers), texts)
+    split = list(map(Text, texts))
+    called = list_identifiers(None if identifiers is None else check_identifiers(identifiers), split)
     known = None if sources is None else as_optional(as_names(sources, len(texts), "sources"))
-    found = find_split_references(list(map(Text, texts)), list_names(titles, texts), titles, links, keys, called, known)
+    found = find_split_references(split, list_names(titles, texts), titles, links, keys, called, known)
     return found if neighbours is None else add_neighbours(found, texts, check_neighbours(neighbours, sources, texts))
 
 

@@ -72,7 +72,7 @@ class Texts:
     @cached_property
     def identifiers(self) -> list[list[Identifier]]:
         """What each text is called by number or code."""
-        return list_identifiers(self._identifiers, self.bodies)
+        return list_identifiers(self._identifiers, self._bodies)
 
     def find_title(self, row: int) -> str:
         """The title of a text as it is, or else its name; empty if it has none."""

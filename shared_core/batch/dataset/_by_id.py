@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,17 @@ from numpy.typing import NDArray
 from ..._argument_names import argument_name
 from ..._validation import is_missing, quoted
 from ...errors import InvalidInputError
+from ...texts.keys import IDENTIFIER_KEYS, as_number, write_identifier
 from ._columns import VECTORS, Column, check_columns, is_id, is_text, is_vectors, read_vectors
 from ._row_ranges import Paths, RowRange, cut_into_ranges, list_files, open_parquet, read_rows
-from ._settings import TextsById
+from ._settings import TextsById, ValuesById
 
 # Rows that read_vectors_by_id holds at once.
 _BLOCK_ROWS = 100_000
+# The types of what texts are called by, and the columns that have it, with the form in which it is written.
+_ID = (is_id, "texts or whole numbers")
+_TYPES = {"titles": (is_text, "text"), "identifiers": _ID, "sources": _ID}
+_USUAL = {"titles": {"title": "{}"}, "identifiers": IDENTIFIER_KEYS, "sources": {"source": "{}"}}
 
 
 def read_vectors_by_id(
@@ -90,31 +96,48 @@ def read_vectors_by_id(
     return np.stack([by_id[name] for name in ids])
 
 
-def read_texts(paths: Paths, titles: str | None = None) -> tuple[TextsById, TextsById]:
-    """Functions that give the texts of ids and their titles (column ``titles``; else ``title`` if there is one).
+def read_texts(paths: Paths, columns: Mapping[str, str | None]) -> tuple[TextsById, dict[str, ValuesById]]:
+    """Functions that give the texts of ids, and their titles, identifiers and sources: the columns that are named.
 
-    The functions leave out ids that the files do not have. A null is an empty text.
+    Without a name the usual columns are read, if there are any of the right type. The functions leave out ids that the
+    files do not have. A null is an empty text.
     """
     texts: dict[str, str] = {}
-    heads: dict[str, str] = {}
+    others: dict[str, dict[str, Any]] = {name: {} for name in columns}
     for file in list_files(paths):
         with open_parquet(file) as parquet:
             schema, count = parquet.schema_arrow, parquet.metadata.num_rows
-        title = titles or ("title" if "title" in schema.names and is_text(schema.field("title").type) else None)
-        columns = [Column("id", is_id, "texts or whole numbers"), Column("text", is_text, "text")]
-        check_columns(schema, [*columns, Column(title, is_text, "text")], str(file))
-        names = list(dict.fromkeys(["id", "text", title or "text"]))
-        table = read_rows(RowRange(0, str(file), 0, count, 0), names)
-        of_file = [""] * count if title is None else table[title].to_pylist()
-        for name, text, head in zip(table["id"].to_pylist(), table["text"].to_pylist(), of_file, strict=True):
+        named = [Column(column, *_TYPES[name]) for name, column in columns.items()]
+        check_columns(schema, [Column("id", *_ID), Column("text", is_text, "text"), *named], str(file))
+        forms = {
+            name: {column: "{}"}
+            if column
+            else {key: form for key, form in _USUAL[name].items() if _fits(schema, key, name)}
+            for name, column in columns.items()
+        }
+        read = list(dict.fromkeys(["id", "text", *chain(*forms.values())]))
+        for record in read_rows(RowRange(0, str(file), 0, count, 0), read).to_pylist():
             # A row without an id is nobody's.
-            if is_missing(name):
+            if is_missing(record["id"]):
                 continue
-            if str(name) in texts:
-                raise InvalidInputError(f"{paths}: the id {quoted(str(name))} occurs a second time")
-            texts[str(name)], heads[str(name)] = text or "", head or ""
-    return partial(_look_up, texts), partial(_look_up, heads)
+            key = str(record["id"])
+            if key in texts:
+                raise InvalidInputError(f"{paths}: the id {quoted(key)} occurs a second time")
+            texts[key] = record["text"] or ""
+            for name, of_name in forms.items():
+                written = [
+                    write_identifier(form, text)
+                    for column, form in of_name.items()
+                    if (text := as_number(record[column]))
+                ]
+                if written:
+                    others[name][key] = written if name == "identifiers" else written[0]
+    return partial(_look_up, texts), {name: partial(_look_up, values) for name, values in others.items()}
 
 
-def _look_up(texts: dict[str, str], ids: Sequence[Any]) -> dict[Any, str]:
-    return {i: texts[str(i)] for i in ids if str(i) in texts}
+def _fits(schema: Any, column: str, name: str) -> bool:
+    return column in schema.names and _TYPES[name][0](schema.field(column).type)
+
+
+def _look_up(values: dict[str, Any], ids: Sequence[Any]) -> dict[Any, Any]:
+    return {i: values[str(i)] for i in ids if str(i) in values}

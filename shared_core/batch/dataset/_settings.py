@@ -29,16 +29,22 @@ Index = str | os.PathLike[str] | Search | VectorsById
 # texts_by_id(ids) -> the text of each id that is known
 TextsById = Callable[[list[Any]], Mapping[Any, str]]
 Texts = str | os.PathLike[str] | TextsById
+# values_by_id(ids) -> what each id that is known has
+ValuesById = Callable[[list[Any]], Mapping[Any, Any]]
 
 OUTPUT_COLUMNS = ("ids", "gains", "relevance", "error")
 # Written too where the names in the texts are read.
 REFERRED_BY = "referred_by"
+# How texts call each other: columns of the files of texts, or functions of ids.
+CALLED = ("titles", "identifiers", "sources")
 # A setting, the setting that it needs, and for the message: why, and what that setting names.
 _NEEDED = (
     ("relevance_column", "candidates_column", "has a number for each candidate", "the candidates"),
     ("question_column", "texts", "is for the words of questions and candidates", "the candidates' texts"),
     ("texts", "question_column", "are for the words of questions and candidates", "the queries' texts"),
     ("titles", "texts", "are the names by which the candidates' texts mention each other", "these texts"),
+    ("identifiers", "texts", "are the numbers and codes by which the candidates' texts cite each other", "these texts"),
+    ("sources", "texts", "are the documents in which the candidates' texts cite each other", "these texts"),
     ("model", "text_column", "embeds texts", "their column"),
 )
 
@@ -62,6 +68,8 @@ class DatasetSettings:
     question_column: str | None = None
     texts: Path | TextsById | None = None
     titles: str | TextsById | None = None
+    identifiers: str | ValuesById | None = None
+    sources: str | ValuesById | None = None
     threads: int = 1
 
     def __post_init__(self) -> None:
@@ -84,10 +92,11 @@ class DatasetSettings:
                 f"queries are vectors ({name('vector_column')}={self.vector_column!r}) or texts "
                 f"({name('text_column')}={self.text_column!r}), not both"
             )
-        if isinstance(self.titles, str) and callable(self.texts):
-            raise InvalidParameterError(
-                f"titles={self.titles!r} is a column of files, but texts is a function: pass a function of ids"
-            )
+        for setting in CALLED:
+            if isinstance(column := getattr(self, setting), str) and callable(self.texts):
+                raise InvalidParameterError(
+                    f"{setting}={column!r} is a column of files, but texts is a function: pass a function of ids"
+                )
         if self.id_column in (*OUTPUT_COLUMNS, REFERRED_BY):
             raise InvalidParameterError(
                 f"{name('id_column')} is {self.id_column!r}, the name of a column that is written; rename it"
@@ -105,7 +114,7 @@ class DatasetSettings:
             "model": self.model or DEFAULT_MODEL if texts else None,
             "question_column": question_column if reads_words else None,
             "texts": self.texts if reads_words else None,
-            "titles": self.titles if reads_words else None,
+            **{setting: getattr(self, setting) if reads_words else None for setting in CALLED},
         }
         for field, value in derived.items():
             object.__setattr__(self, field, value)
@@ -140,7 +149,7 @@ def make_settings(
     names = {field.name for field in fields(DatasetSettings)}
     parameters = {name: given.pop(name) for name in list(given) if name not in names}
     chosen = resolve_selector(selector, parameters)
-    values = {"texts": texts, "titles": given.get("titles"), "relevance_column": given.get("relevance_column")}
+    values = {"texts": texts, **{name: given.get(name) for name in (*CALLED, "relevance_column")}}
     named = [name for name, value in (values | parameters).items() if value is not None]
     named += ["relevance_scale"] if given.get("relevance_scale", "minmax") != "minmax" else []
     warn_of_no_effect(chosen, named, {*values, "quality", "cover"})

@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..._validation import as_numeric, as_optional, is_missing, quoted
+from ..._validation import as_names, as_numeric, as_optional, is_missing, quoted
 from ...candidates import Candidates
 from ...errors import InvalidInputError, SetSelectError, VectorSourceError
 from ...selection.route import select_set
 from ...selectors.selection import Selection
 from ...signals.embedding_models import load_model
 from ...texts import Texts
+from ...texts.identifiers import check_identifiers
 from ...texts.words import check_strings
 from .._blocks import Block, max_queries
 from .._threads import one_blas_thread
@@ -29,7 +30,7 @@ from ._columns import check_schema, embed_texts, output_schema, read_candidates,
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder
 from ._row_ranges import RowRange, read_rows
-from ._settings import REFERRED_BY, DatasetSettings
+from ._settings import CALLED, REFERRED_BY, DatasetSettings
 
 # Queries per search: 40 MB of candidates at fetch_k = 100 and d = 384.
 _SEARCH_ROWS = 256
@@ -57,14 +58,15 @@ class Worker:
         )
         self._dimension: int | None = getattr(self._index, "dimension", None)
         self._texts_by_id: Callable[..., Any] | None = None
-        self._titles_by_id: Callable[..., Any] | None = None
+        called = {name: getattr(settings, name) for name in CALLED}
+        # How texts call each other, by id.
+        self._called: dict[str, Callable[..., Any]] = {}
         if isinstance(settings.texts, Path):
-            column = settings.titles if isinstance(settings.titles, str) else None
-            self._texts_by_id, self._titles_by_id = read_texts(settings.texts, column)
+            columns = {name: value if isinstance(value, str) else None for name, value in called.items()}
+            self._texts_by_id, self._called = read_texts(settings.texts, columns)
         elif settings.texts is not None:
             self._texts_by_id = settings.texts
-        if callable(settings.titles):
-            self._titles_by_id = settings.titles
+        self._called |= {name: value for name, value in called.items() if callable(value)}
         self._embed = None if settings.model is None else load_model(settings.model).embed_queries
         self._blocks = BlockSelector(settings.selector, settings.relevance_scale)
         # A kernel may have a row for each id, so it needs the candidates' ids.
@@ -160,10 +162,10 @@ class Worker:
         wanted = list(dict.fromkeys(i for of_query in ids for i in of_query))
         texts = self._texts_by_id(wanted) if wanted else {}
         _check_mapping(texts, "texts")
-        titles: Any = {}
-        if self._titles_by_id is not None and self.settings.reads_references and wanted:
-            titles = self._titles_by_id(wanted)
-            _check_mapping(titles, "titles")
+        refer = self.settings.reads_references
+        called = {name: by_id(wanted) for name, by_id in self._called.items()} if refer and wanted else {}
+        for name, values in called.items():
+            _check_mapping(values, name)
         matched: list[_Found | str] = []
         for question, own, of_query in zip(questions, found, ids, strict=True):
             if isinstance(own, str):
@@ -173,11 +175,17 @@ class Worker:
             elif missing := [i for i in of_query if i not in texts]:
                 matched.append(f"there is no text of candidate {quoted(missing[0])}")
             else:
-                own_texts, own_titles = [texts[i] for i in of_query], as_optional(map(titles.get, of_query))
+                own_texts = [texts[i] for i in of_query]
+                columns: dict[str, Any] = {
+                    name: as_optional(map(values.get, of_query)) for name, values in called.items()
+                }
                 check_strings(own_texts, "texts")
-                check_strings(own_titles, "titles", (str, NoneType))
-                refer = self.settings.reads_references
-                matched.append(own._replace(question=question, texts=Texts(own_texts, own_titles, refer=refer)))
+                check_strings(columns.get("titles", ()), "titles", (str, NoneType))
+                if "identifiers" in columns:
+                    columns["identifiers"] = check_identifiers(columns["identifiers"])
+                if "sources" in columns:
+                    columns["sources"] = as_names(columns["sources"], len(own_texts), "sources")
+                matched.append(own._replace(question=question, texts=Texts(own_texts, **columns, refer=refer)))
         return matched
 
     def _blas(self) -> AbstractContextManager[None]:

@@ -145,6 +145,10 @@ def select_dataset(
         The candidates' titles, by which the texts mention each other: their column in the files of ``texts`` (default:
         ``title``, if the files have it), or ``titles_by_id(ids) -> mapping``. The name of a text without a title is
         the one with which it begins; see :func:`shared_core.find_references`.
+    identifiers, sources : str or callable, optional
+        The numbers or codes by which the texts cite each other, and the documents in which a number counts: a column
+        of the files of ``texts`` (default: ``section``, ``clause``, ``article``, ``rule``, ``number``, ``key``,
+        ``code`` and ``symbol``, and ``source``, if the files have them), or ``values_by_id(ids) -> mapping``.
     threads : int
         Threads of FAISS in each process.
 

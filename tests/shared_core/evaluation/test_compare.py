@@ -516,6 +516,25 @@ def test_the_subtopics_of_gold_documents_that_were_not_found_are_unknown() -> No
     assert "subtopic_recall" not in keys[1]
 
 
+def test_a_text_is_cited_by_the_number_under_the_usual_keys() -> None:
+    texts = ["bread: see Rule 1.1", "bread and butter", "of ovens", "of ships"]
+    sections, sources = ["2", "3", "1.1", "1.1"], ["a", "a", "a", "b"]
+    rows: dict[str, Any] = {"text": texts, "section": sections, "source": sources}
+    vectors = np.array([[1, 0, 0, 0], [0.7, 0.7, 0, 0], [0.1, 0, 1, 0], [0.1, 0, 0, 1.0]])
+    query = [{"text": "bread?", "gold": ["1"]}]
+
+    def read(*names: str) -> tuple[list[int], list[int]]:
+        documents = [{name: rows[name][i] for name in names} for i in range(len(texts))]
+        found = compare(
+            documents, query, (vectors, [[1.0, 0.1, 0, 0]]), k=4, settings=[named("similarity"), named("coverage")]
+        )
+        return list(found.queries[0].picks[1]), list(found.queries[0].referred_by[1])
+
+    picks, referred_by = read("text", "section", "source")
+    assert dict(zip(picks, referred_by, strict=True)) == {0: -1, 1: -1, 2: 0, 3: -1}
+    assert set(read("text", "source")[1]) == {-1}
+
+
 def test_a_note_counts_names_where_a_setting_reads_references() -> None:
     documents = [
         {"text": "It was made by Ann Lee.", "title": "A Film"},

@@ -202,6 +202,53 @@ def test_a_row_says_which_candidate_names_each_pick(index: Path, tmp_path: Path)
         select_table(asked(), index, **settings, titles="heading")
 
 
+RULES = [f"{i // 20 + 1}.{i % 20 + 1}" for i in range(N)]
+CITING = [f"{text}, see Rule {RULES[(i * 7) % N]}" for i, text in enumerate(TEXTS)]
+BOOKS = ["B" if i % 2 else "A" for i in range(N)]
+
+
+def cited(identifiers: list[str], sources: list[str]) -> list[tuple[list[int], list[int | None]]]:
+    """The ids of the picks of each query, and of the texts that cite them, by single calls."""
+    found = []
+    for query, question in zip(queries(), QUESTIONS, strict=False):
+        near = nearest(query)
+        columns = {"texts": CITING, "identifiers": identifiers, "sources": sources}
+        given: dict[str, Any] = {name: [column[i] for i in near] for name, column in columns.items()}
+        one = select(query, corpus()[near], 4, question=question, **given)
+        assert one.referred_by is not None
+        by = [None if row < 0 else int(near[row]) for row in one.referred_by]
+        found.append(([int(near[i]) for i in one.indices], by))
+    return found
+
+
+def test_numbers_and_sources_are_read_from_the_usual_columns_or_named_ones(index: Path, tmp_path: Path) -> None:
+    columns = {
+        "id": range(N),
+        "text": CITING,
+        "section": RULES,
+        "source": BOOKS,
+        "shelf": RULES[::-1],
+        "one": ["A"] * N,
+    }
+    pq.write_table(pa.table(columns), tmp_path / "texts.parquet")
+    settings: dict[str, Any] = {"question_column": "question", "texts": tmp_path / "texts.parquet"}
+    usual = written(select_table(asked(), index, **settings))
+    assert usual == cited(RULES, BOOKS) != cited(RULES[::-1], ["A"] * N)
+    assert any(by is not None for _, names in usual for by in names)
+    named = select_table(asked(), index, **settings, identifiers="shelf", sources="one")
+    assert written(named) == cited(RULES[::-1], ["A"] * N)
+    by_id = select_table(
+        asked(), index, **settings, identifiers=lambda ids: dict(enumerate(RULES[::-1])), sources="one"
+    )
+    assert written(by_id) == written(named)
+    with pytest.raises(InvalidInputError, match=r"heading; .* id, text, section"):
+        select_table(asked(), index, **settings, identifiers="heading")
+    with pytest.raises(VectorSourceError, match=r"^sources_by_id\(ids\) "):
+        select_table(asked(), index, **settings, sources=lambda ids: BOOKS)
+    with pytest.raises(InvalidInputError, match=r"^identifiers: row 0 .* 7"):
+        select_table(asked(), index, **settings, identifiers=lambda ids: dict.fromkeys(ids, 7))
+
+
 def test_titles_may_come_from_a_function_and_ids_be_texts(tmp_path: Path) -> None:
     def search(vectors: Any, k: int) -> Any:
         near = [nearest(vector) for vector in vectors]

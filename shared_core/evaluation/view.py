@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray
-from ..texts.words import join_questions, match_words
+from ..texts.words import join_questions, list_terms, match_words
 from .corpus import Document, Query
 from .results import CandidateView, QueryView, clip
 
@@ -78,7 +78,7 @@ def _rare_words(query: Query, texts: Sequence[str], candidates: Sequence[int]) -
 
     ``candidates`` are positions in ``texts``. The rarest words come first, as Coverage weighs them.
     """
-    words = list(dict.fromkeys(join_questions(query.questions).terms))
+    words = list_terms(join_questions(query.questions))
     held = match_words(query.questions, texts).covered > 0
     counts = held[candidates].sum(axis=0)
     rare = [j for j in np.argsort(counts, kind="stable").tolist() if 0 < counts[j] <= len(candidates) / 2]

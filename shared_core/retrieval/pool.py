@@ -160,6 +160,12 @@ def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:
     return pool._replace(items=items, ids=ids, vectors=vectors, scores=kept, searches=found_by), added
 
 
+def find_name(texts: Texts | None, ids: Sequence[Hashable], row: int) -> str | None:
+    """The title of a candidate, or the name in its text; its id if it has none."""
+    name = texts.find_title(row) if texts is not None else ""
+    return name or (None if ids[row] is None else str(ids[row]))
+
+
 class ExtraSearch(NamedTuple):
     """The search of an extra retriever; what it found is in ``Pool.searches``.
 
@@ -183,6 +189,7 @@ class ItemSelection(NamedTuple):
     question. ``texts``: what was read of the candidates, None if nothing was. With ``shadow``, ``returned`` holds the
     items that the call returns, ``returned_ids`` their ids, and ``error`` says why the selection failed, if it did.
     ``extras``: what happened to each extra retriever. ``neighbours``: those of the candidates, where they are joined.
+    ``explain`` says in words why each item is selected; it is called only if somebody asks.
     """
 
     items: list[Any]
@@ -200,6 +207,7 @@ class ItemSelection(NamedTuple):
     returned: list[Any] | None = None
     returned_ids: Sequence[Hashable] = ()
     error: str | None = None
+    explain: Callable[[], list[str]] = list
 
     @classmethod
     def nothing(cls, pool: Pool | None = None, queries: Sequence[str] = ()) -> ItemSelection:

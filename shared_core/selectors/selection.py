@@ -228,9 +228,7 @@ def newly_served(selection: Selection, name: Callable[[int], str] = "sub-questio
     if selection.serves is None:
         return [[] for _ in selection.indices]
     serves = selection.serves.tolist()
-    return [
-        [] if row in serves[:i] else [name(row) if row else "the question"] for i, row in enumerate(serves)
-    ]
+    return [[] if row in serves[:i] else [name(row) if row else "the question"] for i, row in enumerate(serves)]
 
 
 def at_rows(selection: Selection, rows: NDArray[np.int64]) -> Selection:

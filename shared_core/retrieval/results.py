@@ -17,7 +17,7 @@ def new_scores(
     relevance: float,
     gain: float,
     reason: str,
-    referred_by: str | None,
+    referred_by: str | None = None,
     serves: str | None = None,
     found_by: Sequence[str] | None = None,
 ) -> dict[str, Any]:

@@ -48,14 +48,17 @@ def explain(
 def find_new_words(
     texts: Texts, question: Sequence[str], selection: Selection, shown: Sequence[int] = ()
 ) -> list[list[str]]:
-    """For each pick the words of the question that it covers better than all before it, what counts most first."""
+    """For each pick the words of the question that neither an earlier pick nor a ``shown`` text has.
+
+    What counts most comes first.
+    """
     rows = np.delete(np.arange(len(texts.bodies)), selection.left_out)
     (covered, weights) = (texts.take(rows.tolist()) if selection.left_out else texts).match_words(question)
     names, found = np.array(list_terms(join_questions(question)), object), []
-    best = covered[np.searchsorted(rows, list(shown))].max(axis=0, initial=0.0)
+    before = covered[np.searchsorted(rows, list(shown))].any(axis=0)
     for row in np.searchsorted(rows, selection.indices):
-        new = weights * np.maximum(covered[row] - best, 0.0)
-        best = np.maximum(best, covered[row])
+        new = np.where(before, 0.0, weights * covered[row])
+        before |= covered[row] > 0
         first = np.argsort(-new, kind="stable")[:MOST_WORDS]
         found.append(names[first[new[first] > LEAST_SHARE * new.max(initial=0.0)]].tolist())
     return found

@@ -202,7 +202,7 @@ def write_reasons(
         named = {"words": words[i] if words else (), "covers": covers[i] if covers else ()}
         parts = [f"{what}: {', '.join(map(_shorten, names))}" for what, names in named.items() if names]
         if shares is not None and not parts:
-            parts = ["new parts"]
+            parts = ["covers more"]
         if parts and (shares is None or shares[i, 1]):
             said.append(" and ".join(parts) + of_parts)
         if selection.referred_by is not None and selection.referred_by[i] >= 0:

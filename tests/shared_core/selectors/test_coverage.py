@@ -330,7 +330,12 @@ def test_the_shares_are_those_of_the_relevance_the_new_parts_and_the_bonus() -> 
     covered = Parts(np.array([[1.0, 0, 0], [0.5, 1, 0], [0, 0, 0], [0, 0, 1]]), np.array([1.0, 1, 2]))
     # Candidates 2 and 3 count e^-2 as much as the most relevant ones.
     part = COVERED / 4
-    worth = {1: [2.0, 1.5 * part, 0], 0: [2.0, 0.5 * part, 0], 2: [0, 0, 0], 3: [0, 2 * part * math.exp(-2), 0.5 * REFERRED[0]]}
+    worth = {
+        1: [2.0, 1.5 * part, 0],
+        0: [2.0, 0.5 * part, 0],
+        2: [0, 0, 0],
+        3: [0, 2 * part * math.exp(-2), 0.5 * REFERRED[0]],
+    }
     found = Coverage().select(Candidates(**given_, cover=covered), 4)
     assert found.indices.tolist()[0] == 1, "else candidate 3 gets no bonus"
     assert found.shares is not None

@@ -13,7 +13,7 @@ from ..texts import Texts
 from ..texts.words import join_questions, list_terms
 
 # A reason names at most this many words, and none that brings less than this share of what the first one brings.
-MOST_WORDS, LEAST_SHARE = 5, 0.1
+MOST_WORDS, LEAST_SHARE = 5, 0.25
 
 
 def explain(

@@ -19,6 +19,8 @@ from ..errors import InvalidInputError
 MAX_SHOWN = 20
 # A reason shows at most this many characters of a name.
 MAX_NAME = 80
+# What has a smaller share of a pick's worth than this, as 0 %, is no reason.
+LEAST_SAID = 0.005
 # How each kind of reference leads to a pick.
 LEADS = dict(zip(REFERENCE_KINDS, ("named by", "linked by", "cited by", "next to"), strict=True))
 
@@ -197,24 +199,20 @@ def write_reasons(
     shares = None if selection.shares is None or not selection.shares[:, 1:].any() else selection.shares
     reasons = []
     for i, relevance in enumerate(selection.relevance.tolist()):
-        of_relevance, of_parts, of_lead = ["", "", ""] if shares is None else map(_as_percentage, shares[i].tolist())
-        said = [f"relevance {relevance:.3g}{of_relevance}"]
+        percent = ["", "", ""] if shares is None else [f" ({100 * share:.0f} %)" for share in shares[i]]
+        said = [f"relevance {relevance:.3g}{percent[0]}"]
         named = {"words": words[i] if words else (), "covers": covers[i] if covers else ()}
-        parts = [f"{what}: {', '.join(map(_shorten, names))}" for what, names in named.items() if names]
-        if shares is not None and not parts:
-            parts = ["covers more"]
-        if parts and (shares is None or shares[i, 1]):
-            said.append(" and ".join(parts) + of_parts)
+        parts = " and ".join(f"{what}: {', '.join(map(_shorten, names))}" for what, names in named.items() if names)
+        if shares is not None:
+            parts = (parts or "covers more") if shares[i, 1] >= LEAST_SAID else ""
+        if parts:
+            said.append(parts + percent[1])
         if selection.referred_by is not None and selection.referred_by[i] >= 0:
             kinds = selection.reference_kinds
             lead = "referred to by" if kinds is None else LEADS[REFERENCE_KINDS[kinds[i]]]
-            said.append(f"{lead} {_shorten(name_row(int(selection.referred_by[i])))}{of_lead}")
+            said.append(f"{lead} {_shorten(name_row(int(selection.referred_by[i])))}{percent[2]}")
         reasons.append("; ".join(said))
     return reasons
-
-
-def _as_percentage(share: float) -> str:
-    return f" ({100 * share:.0f} %)"
 
 
 def _shorten(text: str) -> str:

@@ -289,6 +289,11 @@ def test_the_event_and_the_scores_say_which_text_refers_to_a_pick(subject: Subje
         **dict.fromkeys(picked),
         LAST: "Forbidden Ground",
     }
+    reasons = {number: data["selection_reason"] for number, data in picked.items()}
+    assert [number for number, reason in reasons.items() if "named by Forbidden Ground (" in reason] == [LAST]
+    in_order = dict(zip(told[0]["ids"], zip(told[0]["reasons"], told[0]["shares"], strict=True), strict=True))
+    assert {in_order[f"doc-{number}"][0] for number in picked} == {*reasons.values()}
+    assert in_order["doc-19"][1][2] > 0.1
 
 
 @OVER_READERS

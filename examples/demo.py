@@ -187,8 +187,8 @@ def main(argv: Sequence[str]) -> int:
         "[bold]repeats[/]: the number of marks. [bold]pairwise[/]: mean cosine between the picks; lower means fewer "
         "repetitions. [bold]together[/]: cos(sum of the picks, question); higher means that the set matches it better. "
         "The number after MMR is its λ, the weight of relevance. [bold cyan]coverage[/] is the default. It also reads "
-        "the words of the question and of the texts. A percentage is the share of a pick's worth: of its relevance above "
-        "the least relevant candidate, and of the words that no earlier pick has.\n"
+        "the words of the question and of the texts. A percentage is the share of a pick's worth: of its relevance "
+        "above the least relevant candidate, and of the words that no earlier pick has.\n"
         "Single questions are no evidence; docs/choosing.md has figures."
     )
     if len(questions) > 1:

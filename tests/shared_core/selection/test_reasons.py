@@ -42,7 +42,7 @@ def told(
     return dict(zip(found.indices.tolist(), parts, strict=True))
 
 
-LOW = Coverage(word_weight=0.01, cover_weight=0.01)
+LOW = Coverage(word_weight=0.2, cover_weight=0.2)
 
 
 def test_a_reason_names_the_words_that_no_earlier_text_has_the_rarest_first() -> None:

@@ -332,7 +332,6 @@ class _Pool:
                 question=self.question,
                 queries=self.question,
                 texts=texts,
-                name_row=lambda i: texts.find_title(i) or self.ids[rows[i]],
             )
         return PickedSet(picks, [-1 if i < 0 else self.first[rows[i]] for i in referred_by], reasons)
 

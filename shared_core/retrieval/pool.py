@@ -160,12 +160,6 @@ def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:
     return pool._replace(items=items, ids=ids, vectors=vectors, scores=kept, searches=found_by), added
 
 
-def find_name(texts: Texts | None, ids: Sequence[Hashable], row: int) -> str | None:
-    """The title of a candidate, or the name in its text; its id if it has none."""
-    name = texts.find_title(row) if texts is not None else ""
-    return name or (None if ids[row] is None else str(ids[row]))
-
-
 class ExtraSearch(NamedTuple):
     """The search of an extra retriever; what it found is in ``Pool.searches``.
 

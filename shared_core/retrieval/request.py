@@ -21,7 +21,7 @@ from ..texts import Texts
 from .memory import is_name_of_text, name_of_text
 from .names import OF_REFERENCES, read_identifiers, read_keys, read_links, read_sources, read_titles
 from .neighbours import Neighbours, read_neighbours
-from .pool import ItemSelection, Pool, find_name
+from .pool import ItemSelection, Pool
 from .question import EmbeddedQuery
 from .values import describe_item, read_numbers, read_parts, read_ranks, read_some
 
@@ -161,7 +161,6 @@ class Request:
             texts=texts,
             shown=shown,
             values=None if cover is None else read_some(pool.items, cover, "cover", self.view),
-            name_row=lambda row: find_name(texts, pool.ids, row) or "a text without a name",
         )
 
     def _is_within_limit(self, pool: Pool) -> bool:

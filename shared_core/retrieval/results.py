@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from .joining import Joined, join
-from .pool import ItemSelection, find_name
+from .pool import ItemSelection
 from .request import Request
 
 T = TypeVar("T")
@@ -74,9 +74,7 @@ def arrange(
     relevance = [max(of_each[at] for at in run) for run in runs]
     added: list[dict[str, Any]] = [{} for _ in runs]
     if request.settings.scores:
-        names = [
-            None if row is None else find_name(selected.texts, selected.pool.ids, row) for row in selected.referring
-        ]
+        names = [None if row is None else _name(selected, row) for row in selected.referring]
         columns = selected.selection.gains.tolist(), selected.explain(), names, selected.serving, selected.found_by
         parts = [*zip(*columns, strict=True)]
         added = [
@@ -106,3 +104,10 @@ def _unite_scores(parts: Sequence[tuple[float, str, str | None, str | None, Sequ
     found_by = dict.fromkeys(search for part in searches for search in part or ())
     reason = " / ".join(reasons)
     return sum(gains), reason, next((name for name in names if name is not None), None), serving[0], [*found_by] or None
+
+
+def _name(selected: ItemSelection, row: int) -> str | None:
+    """The title of an item, or the name in its text; its id if it has none."""
+    name = selected.texts.find_title(row) if selected.texts is not None else ""
+    item_id = selected.pool.ids[row]
+    return name or (None if item_id is None else str(item_id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -25,13 +25,16 @@ def explain(
     texts: Texts | None = None,
     shown: Sequence[int] = (),
     values: Sequence[object] | None = None,
-    name_row: Callable[[int], str] = str,
 ) -> list[str]:
     """The sentences of :func:`write_reasons` for a selection of :func:`select_set`, with its arguments.
 
     ``queries`` are the question and its sub-questions as they are shown. ``values`` has for each candidate those of
-    ``cover``.
+    ``cover``. The text that leads to a pick is called by its title, or by its first words.
     """
+
+    def name_row(row: int) -> str:
+        return (texts.find_title(row) or texts.bodies[row] if texts is not None else "") or f"candidate {row}"
+
     words = None
     if texts is not None and any(question) and getattr(selector, "word_weight", 0):
         words = find_new_words(texts, question, selection, shown)

@@ -305,6 +305,8 @@ def test_a_key_that_is_there_stays_and_an_id_stands_for_a_missing_name(subject: 
         made = subject.make(subject.open(rows, subject.kinds[0]), k=3, scores=True, title="heading")
         by = {metadata(i)["number"]: metadata(i).get("selection_referred_by") for i in subject.run(made, rows, told)}
         assert by[LAST] == wanted
+    # In words it is called by the beginning of its text.
+    assert f"named by {START}" in dict(zip(told[0]["ids"], told[0]["reasons"], strict=True))[f"doc-{LAST}"]
     assert told[0]["followed"] == []
     made = subject.make(subject.open(rows, subject.kinds[0]), k=3, selector="mmr")
     subject.run(made, rows, told)

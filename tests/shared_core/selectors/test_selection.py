@@ -99,7 +99,7 @@ def test_a_reason_names_what_brought_the_pick(kind: int, lead: str) -> None:
         name_row={4: "Ann Lee", 3: title}.__getitem__,
     )
     assert reasons[:2] == ["relevance 0.5 (100 %)", f"relevance 0.25 (25 %); {lead} Ann Lee (75 %)"]
-    named = f"words: one, two and covers: news (50 %); {lead} A long title A long title "
+    named = f"words: one, two; covers: news (50 %); {lead} A long title A long title "
     assert reasons[2].startswith(f"relevance 0.333 (40 %); {named}")
     assert len(reasons[2]) < 170
     assert reasons[3:] == ["relevance -0.125 (0 %); covers more (100 %)", "relevance 120 (0 %)"]

@@ -36,10 +36,10 @@ def explain(
         return (texts.find_title(row) or texts.bodies[row] if texts is not None else "") or f"candidate {row}"
 
     words = None
-    if texts is not None and any(question) and getattr(selector, "word_weight", 0):
+    if texts is not None and any(question) and getattr(selector, "word_weight", False):
         words = find_new_words(texts, question, selection, shown)
     covers = newly_served(selection, queries.__getitem__)
-    if values is not None and getattr(selector, "cover_weight", 0):
+    if values is not None and getattr(selector, "cover_weight", False):
         known = {value for row in shown for value in _as_values(values[row])}
         for row, names in zip(selection.indices.tolist(), covers, strict=True):
             new = dict.fromkeys(value for value in _as_values(values[row]) if value not in known)

@@ -343,7 +343,8 @@ def _find_shares(terms: _Terms, picks: list[int], bonus: Matrix | float) -> Matr
         worth[:, 1] = np.vecdot(np.maximum(a - before, 0.0), _weigh_parts(terms))
     worth[:, 2] = bonus
     total = worth.sum(axis=1, keepdims=True)
-    return np.divide(worth, total, out=worth, where=total > 0)
+    np.divide(worth, total, out=worth, where=total > 0)
+    return worth
 
 
 def _find_referring(terms: _Terms, picks: list[int]) -> tuple[NDArray[np.int64], Matrix]:

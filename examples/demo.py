@@ -21,8 +21,6 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-from setselect import match_words
-
 # Frameworks and model take seconds to import. Functions import them, so that the first lines appear at once.
 if TYPE_CHECKING:
     from langchain_community.vectorstores import FAISS
@@ -36,8 +34,6 @@ QUESTIONS = (
 K, FETCH_K = 5, 50
 # Docstrings with a cosine of at least this value differ in little more than the name of the function.
 REPEAT = 0.75
-# A word that is worth less, because many texts have it, does not decide.
-LEAST_WORTH = 0.5
 # Width of the column with the names of the rows.
 _LABELS = 9
 # λ is 0.5 by default in LangChain and LlamaIndex; 0.8 is often better.
@@ -147,21 +143,12 @@ def _cell(picks: Picks, i: int, nearest: set[str], width: int) -> Text:
     return Text(start + name, "red" if picks.repeats[i] else "green" if new else "")
 
 
-def describe_words(docs: Docs, question: str, query: Sequence[float], picked: dict[str, Picks]) -> str:
-    """The word of the question that speaks most for a pick that only the default has; "" if there is none."""
-    others = {name for method, picks in picked.items() if METHODS[method] for name in picks.names}
-    only = [name for name in picked["coverage"].names if name not in others]
-    nearest = np.argsort(-(docs.vectors @ query), kind="stable")[:FETCH_K]
-    names, texts = [docs.names[i] for i in nearest], [docs.texts[i] for i in nearest]
-    best, said = LEAST_WORTH, ""
-    for word in (part.strip(".,;:?!") for part in question.split()):
-        covered, weights = match_words(word, texts)
-        for name in only:
-            worth = float(covered[names.index(name)] @ weights)
-            if worth > best:
-                best, count = worth, np.count_nonzero(covered.any(axis=1))
-                said = f'Only coverage picks {name}, in which the word "{word}" stands ({count} of {FETCH_K} have it).'
-    return said
+def reasons(store: FAISS, question: str) -> dict[str, str]:
+    """Why the default picks each text, in words, by the name of the text."""
+    from langchain_setselect import SetSelectRetriever
+
+    retriever = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K, scores=True)
+    return {d.id or "": d.metadata["selection_reason"] for d in retriever.invoke(question)}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -191,15 +178,17 @@ def main(argv: Sequence[str]) -> int:
                 differing.append((question, method, names, others))
         console.print(f"\n[bold]{escape(question)}[/]\n")
         console.print(table(picked, console.width))
-        if said := describe_words(docs, question, query, picked):
-            console.print(escape(said))
+        console.print("Why coverage picks them:")
+        for name, reason in reasons(store, question).items():
+            console.print(f"  {name.removeprefix('numpy.')}: {escape(reason)}")
     console.print(
         "\nThe number before each pick is its cosine with the question. [red]*[/] marks a pick that nearly repeats an "
         f"earlier one (cosine {REPEAT} or more). [green]Green[/] marks a pick that similarity does not have.\n"
         "[bold]repeats[/]: the number of marks. [bold]pairwise[/]: mean cosine between the picks; lower means fewer "
         "repetitions. [bold]together[/]: cos(sum of the picks, question); higher means that the set matches it better. "
         "The number after MMR is its λ, the weight of relevance. [bold cyan]coverage[/] is the default. It also reads "
-        "the words of the question and of the texts.\n"
+        "the words of the question and of the texts. A percentage is the share of a pick's worth: of its relevance "
+        "above the least relevant candidate, and of the words that no earlier pick has.\n"
         "Single questions are no evidence; docs/choosing.md has figures."
     )
     if len(questions) > 1:

@@ -83,7 +83,7 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
     **options
         See :class:`SetSelectIndexRetriever`. They can be changed between calls, ``vector_store`` excepted. A function
         gets the example. ``max_per_source`` needs ``source``. With ``scores=True`` the examples have the keys
-        ``selection_score`` and ``relevance_score`` too.
+        ``selection_score``, ``relevance_score`` and ``selection_reason`` too.
 
     Raises
     ------

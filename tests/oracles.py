@@ -809,39 +809,28 @@ def _coverage_relevance(
     return worth, (2 + np.abs(centred)) * 2 * float(np.max(error)) / T if math.isfinite(T) else np.zeros(len(r))
 
 
-def coverage(
+def _coverage_terms(
     query: ArrayLike,
     vectors: ArrayLike,
-    k: int | None = None,
     *,
     c: float,
     h: float,
     w: float,
-    ridge: float,
     words: Parts | None = None,
     cover: Parts | Sequence[Any] | None = None,
     relevance: ArrayLike | None = None,
     word_weight: float = 1.0,
     cover_weight: float = 1.0,
-    references: Names | None = None,
-    bridge: float = 0.0,
     served: float = 0.5,
     several: float = 0.6,
-    shown: Sequence[int] = (),
-    **conditions: Any,
-) -> Reference:
-    """Greedy by F(S + i) − F(S) of the docstring of Coverage and its bonus; all are computed from scratch.
-
-    T is c·σ of the relevance ρ; h and w are the weights of the words in the relevance and of what the set covers;
-    ``bridge`` is the weight of the bonus.
-    """
-    rows = unit_rows(vectors)
-    n = len(rows)
-    L = rows @ rows.T + ridge * np.eye(n)
+    **others: Any,
+) -> tuple[Floats, Floats, Floats]:
+    """(ρ − max ρ) / T; its largest error; and w β_j a_ij of each part, (parts, n)."""
+    n = len(np.asarray(vectors))
     worth, moved = _coverage_relevance(query, vectors, relevance, words, c, h * word_weight, several)
-    others = cover if cover is None or isinstance(cover, tuple) else indicators(cover)
+    values = cover if cover is None or isinstance(cover, tuple) else indicators(cover)
     columns: list[Floats] = []
-    for parts, weight in ((words, word_weight), (others, cover_weight)):
+    for parts, weight in ((words, word_weight), (values, cover_weight)):
         if parts is not None:
             a, b = np.asarray(parts[0], dtype=np.float64), np.asarray(parts[1], dtype=np.float64)
             # A part of cover counts as much as the most relevant candidate that covers it.
@@ -853,7 +842,62 @@ def coverage(
         for one in different:
             c_j = cosines(one, vectors)
             columns.append(w / len(different) * np.exp((c_j - max(c_j)) / auto_temperature(c_j, served, 1e-14)))
-    covered = np.array(columns).reshape(len(columns), n)
+    return worth, moved, np.array(columns).reshape(len(columns), n)
+
+
+def assert_shares(
+    actual: NDArray[np.float64] | None,
+    picks: Sequence[int],
+    query: ArrayLike,
+    vectors: ArrayLike,
+    *,
+    bridge: float = 0.0,
+    references: Names | None = None,
+    shown: Sequence[int] = (),
+    **settings: Any,
+) -> None:
+    """The relevance above the lowest one, what is newly covered, and the bonus of each pick, divided by their sum."""
+    assert actual is not None
+    worth, moved, covered = _coverage_terms(query, vectors, **settings)
+    for position, pick in enumerate(picks):
+        before = [*shown, *picks[:position]]
+        new = [max(column[pick] - max(column[before], default=0.0), 0.0) for column in covered]
+        lead = 0.0 if references is None else bridge * clearness(pick, before, references)
+        parts = [worth[pick] - min(worth), math.fsum(new), lead]
+        total, error = math.fsum(parts), 1e-9 + 4 * float(np.max(moved))
+        if total > 1e3 * error:
+            np.testing.assert_allclose(actual[position], np.array(parts) / total, atol=4 * error / total)
+
+
+def coverage(
+    query: ArrayLike,
+    vectors: ArrayLike,
+    k: int | None = None,
+    *,
+    ridge: float,
+    relevance: ArrayLike | None = None,
+    references: Names | None = None,
+    bridge: float = 0.0,
+    shown: Sequence[int] = (),
+    words: Parts | None = None,
+    cover: Parts | Sequence[Any] | None = None,
+    c: float,
+    h: float,
+    w: float,
+    word_weight: float = 1.0,
+    cover_weight: float = 1.0,
+    **conditions: Any,
+) -> Reference:
+    """Greedy by F(S + i) − F(S) of the docstring of Coverage and its bonus; all are computed from scratch.
+
+    T is c·σ of the relevance ρ; h and w are the weights of the words in the relevance and of what the set covers;
+    ``bridge`` is the weight of the bonus.
+    """
+    rows = unit_rows(vectors)
+    n = len(rows)
+    L = rows @ rows.T + ridge * np.eye(n)
+    weights: dict[str, Any] = {"c": c, "h": h, "w": w, "word_weight": word_weight, "cover_weight": cover_weight}
+    worth, moved, covered = _coverage_terms(query, vectors, words=words, cover=cover, relevance=relevance, **weights)
 
     def values(sets: list[list[int]]) -> Floats:
         index = np.array(sets, dtype=np.int64)

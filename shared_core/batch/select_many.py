@@ -233,7 +233,9 @@ def _select(selector: Selector, at_once: BlockSelector, k: int, block: Block) ->
     columns["filled_from"] = read_only(
         np.array([-1 if one.filled_from is None else one.filled_from for one in selections])
     )
-    for name in ("referred_by", "reference_kinds"):
+    # Without words, references and parts the compiled loop selects, and only the relevance has a share.
+    shares = ("shares",) if block.needs_candidates else ()
+    for name in ("referred_by", "reference_kinds", *shares):
         if getattr(selections[0], name) is not None:
             columns[name] = read_only(np.array([getattr(selection, name) for selection in selections]))
     if block.has_several:

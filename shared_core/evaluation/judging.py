@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import index
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import as_optional, id_of_text, is_missing, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import InvalidInputError, SetSelectError
+from ..selection.reasons import explain
 from ..selectors.registry import Selector
 from ..selectors.selection import best_question
 from ..texts import Texts
@@ -25,7 +27,7 @@ from .corpus import Document, Query, as_number, first_value, read_names
 from .measures import sum_cosine
 from .results import QueryView, counted
 from .settings import Adapted, as_adapted
-from .view import view_query
+from .view import PickedSet, view_query
 
 Matrix = NDArray[np.float64]
 # What is no part of a word, and tells an answer from another one: "C++", "5 %", "-5".
@@ -190,7 +192,7 @@ def judge(
         # The first picks of a larger set are not always the smaller set, so each size is selected by itself.
         picks_of = {
             k: [pool.select(setting, k) for setting in settings]
-            + [(ranking[:k], [-1] * len(ranking[:k])) for ranking in pool.rankings.values()]
+            + [PickedSet(ranking[:k], [-1] * len(ranking[:k])) for ranking in pool.rankings.values()]
             for k in sizes
         }
         words = (
@@ -206,7 +208,7 @@ def judge(
         pool.subtopics,
         frozenset(pool.ids[row] for row in pool.nearest.rows),
         None if found.by_words is None else frozenset(pool.ids[row] for row in pool.by_words),
-        {k: pool.measure(k, [picks for picks, _ in of_size]) for k, of_size in picks_of.items()},
+        {k: pool.measure(k, [one.picks for one in of_size]) for k, of_size in picks_of.items()},
         tuple(pool.rankings),
         pool.repeated,
         unscored=sum(row not in pool.scores for row in pool.nearest.rows),
@@ -321,8 +323,8 @@ class _Pool:
         texts = Texts(embedded, titles, bodies=bodies, identifiers=identifiers, sources=sources)
         return _Among(rows, self.everything.take(rows), texts)
 
-    def select(self, setting: Adapted, k: int) -> tuple[list[int], list[int]]:
-        """The picks of a setting, and for each the row that refers to it or -1."""
+    def select(self, setting: Adapted, k: int) -> PickedSet:
+        """The picks of a setting."""
         rows, candidates, texts = self.united if setting.keyword_search else self.nearest
         if setting.by_scores:
             among = [number for number, row in enumerate(rows) if row in self.scores]
@@ -334,7 +336,17 @@ class _Pool:
         )
         picks = [self.first[rows[i]] for i in selection.indices.tolist()]
         referred_by = [-1] * len(picks) if selection.referred_by is None else selection.referred_by.tolist()
-        return picks, [-1 if i < 0 else self.first[rows[i]] for i in referred_by]
+        reasons: Callable[[], list[str]] = list
+        if selection.shares is not None:
+            reasons = partial(
+                explain,
+                selection,
+                setting.selector,
+                question=self.question,
+                queries=self.question,
+                texts=texts,
+            )
+        return PickedSet(picks, [-1 if i < 0 else self.first[rows[i]] for i in referred_by], reasons)
 
     def measure(self, k: int, sets: list[list[int]]) -> JudgedPicks:
         """The measures of each set of at most ``k`` picks."""
@@ -352,7 +364,7 @@ class _Pool:
             characters=np.array([self.lengths[picks].sum() for picks in sets]),
         )
 
-    def view(self, sets: list[tuple[list[int], list[int]]]) -> QueryView:
+    def view(self, sets: list[PickedSet]) -> QueryView:
         """The view of the query: what each text covers, and which of the questions it serves best."""
         parts = {label: np.isin(self.ids, covering) for label, covering in self.subtopics.items()}
         parts = parts or dict(zip(self.query.answers, self.contained.T, strict=True))

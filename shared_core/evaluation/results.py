@@ -222,7 +222,8 @@ class QueryView:
     ``gold`` holds the ids that are known to be right; they need not be among the candidates. ``parts`` is what the
     query asks for: the labels of its subtopics, else its answers. ``words`` are the words of the query that at most
     half of the candidates have, the rarest first. ``cosines`` maps each candidate that is gold or picked to its cosines
-    with all of these, in the order of the keys.
+    with all of these, in the order of the keys. ``reasons`` maps a setting to a sentence for each of its picks, which
+    says why it is there; settings whose selector has no shares are missing.
     """
 
     id: str
@@ -235,6 +236,7 @@ class QueryView:
     parts: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     cosines: dict[int, tuple[float, ...]] = field(default_factory=dict)
+    reasons: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

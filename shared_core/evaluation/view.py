@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray
-from ..texts.words import join_questions, match_words
+from ..texts.words import join_questions, list_terms, match_words
 from .corpus import Document, Query
 from .results import CandidateView, QueryView, clip
 
@@ -16,6 +17,17 @@ from .results import CandidateView, QueryView, clip
 EXCERPT, SHORT_EXCERPT = 1200, 120
 # Decimals of cosines: coarse enough that all machines agree.
 _DIGITS = 6
+
+
+class PickedSet(NamedTuple):
+    """What one setting picked: numbers of texts, and for each the text that refers to it or -1.
+
+    ``explain`` says why each is there; it says nothing where its place by the cosine is all that there is to say.
+    """
+
+    picks: list[int]
+    referred_by: list[int]
+    explain: Callable[[], list[str]] = list
 
 
 def view_query(
@@ -27,19 +39,21 @@ def view_query(
     served: Mapping[int, int | None],
     vectors: FloatArray,
     cosines: FloatArray,
-    sets: Sequence[tuple[list[int], list[int]]],
+    sets: Sequence[PickedSet],
 ) -> QueryView:
     """The view of a query; all numbers of texts are positions in ``documents``.
 
     ``names`` are those of the documents. ``texts`` were embedded, as the unit ``vectors``, with these ``cosines``.
     ``parts`` says which cover each part of the query. ``served`` maps those that are candidates to the query that each
-    serves. ``sets`` has the picks of each setting, and the pick that names each or -1.
+    serves. ``sets`` has the picks of each setting.
     """
     # The candidates, and what rankings picked besides.
-    shown = sorted({*served, *(row for picked, _ in sets for row in picked)})
+    shown = sorted({*served, *(row for one in sets for row in one.picks)})
     position = {row: i for i, row in enumerate(shown)} | {-1: -1}
     words, held = _rare_words(query, [texts[row] for row in shown], [position[row] for row in served])
-    long = [i for i, row in enumerate(shown) if documents[row].id in query.gold or any(row in p for p, _ in sets)]
+    long = [
+        i for i, row in enumerate(shown) if documents[row].id in query.gold or any(row in one.picks for one in sets)
+    ]
     kept = vectors[[shown[i] for i in long]]
     views = tuple(
         CandidateView(
@@ -55,8 +69,8 @@ def view_query(
         for i, row in enumerate(shown)
     )
     picks, naming = (
-        {setting: tuple(position[row] for row in of_setting[part]) for setting, of_setting in enumerate(sets)}
-        for part in (0, 1)
+        {setting: tuple(position[row] for row in rows) for setting, rows in enumerate(column)}
+        for column in ([one.picks for one in sets], [one.referred_by for one in sets])
     )
     cosines_between = (kept @ kept.T).round(_DIGITS).tolist()
     return QueryView(
@@ -70,6 +84,7 @@ def view_query(
         tuple(parts),
         tuple(words),
         {i: tuple(row) for i, row in zip(long, cosines_between, strict=True)},
+        {setting: tuple(reasons) for setting, one in enumerate(sets) if (reasons := one.explain())},
     )
 
 
@@ -78,7 +93,7 @@ def _rare_words(query: Query, texts: Sequence[str], candidates: Sequence[int]) -
 
     ``candidates`` are positions in ``texts``. The rarest words come first, as Coverage weighs them.
     """
-    words = list(dict.fromkeys(join_questions(query.questions).terms))
+    words = list_terms(join_questions(query.questions))
     held = match_words(query.questions, texts).covered > 0
     counts = held[candidates].sum(axis=0)
     rare = [j for j in np.argsort(counts, kind="stable").tolist() if 0 < counts[j] <= len(candidates) / 2]

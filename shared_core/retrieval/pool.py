@@ -194,6 +194,7 @@ class ItemSelection(NamedTuple):
     question. ``texts``: what was read of the candidates, None if nothing was. With ``shadow``, ``returned`` holds the
     items that the call returns, ``returned_ids`` their ids, and ``error`` says why the selection failed, if it did.
     ``extras``: what happened to each extra retriever. ``neighbours``: those of the candidates, where they are joined.
+    ``explain`` says in words why each item is selected; it is called only if somebody asks.
     """
 
     items: list[Any]
@@ -211,6 +212,7 @@ class ItemSelection(NamedTuple):
     returned: list[Any] | None = None
     returned_ids: Sequence[Hashable] = ()
     error: str | None = None
+    explain: Callable[[], list[str]] = list
 
     @classmethod
     def nothing(cls, pool: Pool | None = None, queries: Sequence[str] = ()) -> ItemSelection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from .._validation import is_missing
 from ..candidates import CONSTRAINTS, Candidates
 from ..errors import InvalidInputError, warn
+from ..selection.reasons import explain
 from ..selection.route import Limits, select_set
 from ..selectors.registry import capabilities_of, make_selector
 from ..selectors.selection import Selection
@@ -113,11 +115,12 @@ class Request:
             neighbours = read_neighbours(distinct.items, distinct.ids, given, source, self.view, distinct.body)
         texts = self._read_texts(distinct, neighbours if self.reads_neighbours else None)
         shown = self._find_shown(distinct)
+        question = [] if self.settings.word_weight == 0 else [query.words for query in queries]
         selection = select_set(
             candidates,
             self.selector,
             self.k,
-            question="" if self.settings.word_weight == 0 else [query.words for query in queries],
+            question=question,
             texts=texts,
             relevance_scale=self.settings.relevance_scale,
             shown=shown,
@@ -137,6 +140,28 @@ class Request:
             question=queries[0].vector,
             texts=texts,
             neighbours=neighbours if self.settings.join_neighbours else None,
+            explain=partial(self._explain, selection, distinct, texts, question, asked, shown),
+        )
+
+    def _explain(
+        self,
+        selection: Selection,
+        pool: Pool,
+        texts: Texts | None,
+        question: Sequence[str],
+        queries: Sequence[str],
+        shown: Sequence[int],
+    ) -> list[str]:
+        """Why each item is selected, in words."""
+        cover = self.settings.cover if self.capabilities.words else None
+        return explain(
+            selection,
+            self.selector,
+            question=question,
+            queries=queries,
+            texts=texts,
+            shown=shown,
+            values=None if cover is None else read_some(pool.items, cover, "cover", self.view),
         )
 
     def _is_within_limit(self, pool: Pool) -> bool:

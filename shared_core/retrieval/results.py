@@ -16,17 +16,18 @@ def new_scores(
     metadata: Mapping[str, Any],
     relevance: float,
     gain: float,
-    referred_by: str | None,
+    reason: str,
+    referred_by: str | None = None,
     serves: str | None = None,
     found_by: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """What ``scores`` adds to an item's metadata. A key that is there already keeps its value.
 
-    >>> new_scores({"relevance_score": 7.5}, 0.5, 0.25, "Forbidden Ground")
-    {'selection_relevance': 0.5, 'selection_score': 0.25, 'selection_referred_by': 'Forbidden Ground'}
+    >>> new_scores({"relevance_score": 7.5}, 0.5, 0.25, "relevance 0.5")
+    {'selection_relevance': 0.5, 'selection_score': 0.25, 'selection_reason': 'relevance 0.5'}
     """
     name = "selection_relevance" if "relevance_score" in metadata else "relevance_score"
-    added: dict[str, Any] = {name: relevance, "selection_score": gain}
+    added: dict[str, Any] = {name: relevance, "selection_score": gain, "selection_reason": reason}
     if referred_by is not None:
         added["selection_referred_by"] = referred_by
     if serves is not None:
@@ -74,7 +75,7 @@ def arrange(
     added: list[dict[str, Any]] = [{} for _ in runs]
     if request.settings.scores:
         names = [None if row is None else _name(selected, row) for row in selected.referring]
-        columns = selected.selection.gains.tolist(), names, selected.serving, selected.found_by
+        columns = selected.selection.gains.tolist(), selected.explain(), names, selected.serving, selected.found_by
         parts = [*zip(*columns, strict=True)]
         added = [
             new_scores(item.metadata, value, *_unite_scores([parts[at] for at in sorted(run)]))
@@ -93,14 +94,16 @@ def _join(selected: ItemSelection, ids: Sequence[Any], run: Sequence[int]) -> tu
     return items, join([ids[at] for at in run], texts, metadatas, starts)
 
 
-def _unite_scores(parts: Sequence[tuple[float, str | None, str | None, Sequence[str] | None]]) -> tuple[Any, ...]:
+def _unite_scores(parts: Sequence[tuple[float, str, str | None, str | None, Sequence[str] | None]]) -> tuple[Any, ...]:
     """The scores of an item with these parts, in the order in which they were selected.
 
-    The gain is the sum. The name is that of what refers to the first part to which something refers.
+    The gain is the sum, and the reasons follow each other. The name is that of what refers to the first part to which
+    something refers.
     """
-    gains, names, serving, searches = zip(*parts, strict=True)
+    gains, reasons, names, serving, searches = zip(*parts, strict=True)
     found_by = dict.fromkeys(search for part in searches for search in part or ())
-    return sum(gains), next((name for name in names if name is not None), None), serving[0], [*found_by] or None
+    reason = " / ".join(reasons)
+    return sum(gains), reason, next((name for name in names if name is not None), None), serving[0], [*found_by] or None
 
 
 def _name(selected: ItemSelection, row: int) -> str | None:

@@ -252,12 +252,14 @@ class Settings(BaseModel):
     """Project the candidates too (PAP+)."""
 
     scores: bool = False
-    """Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents. Where they
-    exist, ``selection_referred_by`` is the name of the document that brought this one a bonus (``reference_weight``),
-    ``selection_serves`` is the query that it serves best (``queries``), and ``selection_found_by`` holds the names of
-    the searches that found it (``extra_retrievers``). A key that is there already keeps its value; where it is
-    ``relevance_score``, the relevance that counted here is ``selection_relevance``. Events hold the scores in any
-    case."""
+    """Add ``selection_score`` (the gain), ``relevance_score`` and ``selection_reason`` to the metadata of copies of the
+    documents. The reason says in words why the document was selected: its relevance, the words of the question and the
+    values of ``cover`` that no earlier pick has, and the document that leads to it. A percentage is the share of the
+    document's worth. Where they exist, ``selection_referred_by`` is the name of the document that brought this one a
+    bonus (``reference_weight``), ``selection_serves`` is the query that it serves best (``queries``), and
+    ``selection_found_by`` holds the names of the searches that found it (``extra_retrievers``). A key that is there
+    already keeps its value; where it is ``relevance_score``, the relevance that counted here is
+    ``selection_relevance``. Events hold the scores in any case."""
 
     shadow: bool = False
     """Return what was there before the selection, and only record what the selection would have returned. A retriever

@@ -60,14 +60,15 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
     """What the adapters' events say about a selection, in the order of the picks.
 
     ``referred_by`` holds, for each pick, the id of the earlier pick (or ``shown`` item) whose text refers to it, or
-    None, and ``reference_kinds`` how it does. ``followed`` holds what was searched for: its kind (``"name"``,
-    ``"link"``, ``"citation"`` or ``"neighbour"``), its name (for a neighbour the id of the pick that it stands next
-    to), the ids of the candidates that it added, and those of them that were selected. ``queries`` holds the question
-    and its sub-questions, and ``serves`` for each pick the one that it serves best, or None if there is only the
-    question. ``with_name``, ``named`` and ``linked`` count the candidates that have a name, whose name stands in the
-    text of another one, and to which a link of another one leads, without copies; None if no references are read. With
-    ``shadow`` all of this is about what the selection would have returned, and ``returned`` holds the ids of what the
-    call returned.
+    None, and ``reference_kinds`` how it does. ``reasons`` says in words why each pick is there, and ``shares`` which
+    shares of its worth relevance, what it covers, and references have; see :class:`Selection`. ``followed`` holds what
+    was searched for: its kind (``"name"``, ``"link"``, ``"citation"`` or ``"neighbour"``), its name (for a neighbour
+    the id of the pick that it stands next to), the ids of the candidates that it added, and those of them that were
+    selected. ``queries`` holds the question and its sub-questions, and ``serves`` for each pick the one that it serves
+    best, or None if there is only the question. ``with_name``, ``named``, ``linked``, ``cited`` and ``next_to`` count
+    the candidates that have a name, whose name stands in the text of another one, and to which another one leads by a
+    link, a citation or its place, without copies; None if no references are read. With ``shadow`` all of this is about
+    what the selection would have returned, and ``returned`` holds the ids of what the call returned.
 
     With ``join_neighbours``, ``joined`` holds, for each document that the call returns, the ids of its parts. All other
     keys are about the parts.
@@ -91,6 +92,8 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
         "serves": selected.serving,
         "referred_by": [None if row is None else ids[row] for row in selected.referring],
         "reference_kinds": selected.reference_kinds,
+        "reasons": selected.explain(),
+        "shares": None if selection.shares is None else selection.shares.tolist(),
         "gains": selection.gains.tolist(),
         "relevance": selection.relevance.tolist(),
         "objective": selection.objective if ids else None,

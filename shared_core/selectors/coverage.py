@@ -185,8 +185,9 @@ class Coverage:
             state.picks, gains = found[0][0].tolist(), found[1][0].tolist()
         else:
             gains = self._greedy(candidates, state, lu or IncrementalLU(factors, [], state.target), terms)
-        referred_by = _referred_by(terms, state.picks) if terms.omega.any() else None
-        return make_selection(candidates, state.picks, gains, referred_by=referred_by)
+        referred_by, bonus = _find_referring(terms, state.picks) if terms.omega.any() else (None, 0.0)
+        shares = _find_shares(terms, state.picks, bonus)
+        return make_selection(candidates, state.picks, gains, referred_by=referred_by, shares=shares)
 
     def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
         """The selections of a block of queries without words; None if each query needs :meth:`select`."""
@@ -235,10 +236,8 @@ class Coverage:
 
     def _greedy(self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, terms: _Terms) -> list[float]:
         """The greedy method; returns the gain of each pick."""
-        a, first, covered, log_weight = terms.a, terms.first, terms.covered, terms.log_weight.copy()
-        # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
-        w = terms.w.copy()
-        w[first:] *= (a[:, first:] * np.exp(log_weight)[:, None]).max(axis=0, initial=0.0)
+        a, covered, log_weight = terms.a, terms.covered, terms.log_weight.copy()
+        w = _weigh_parts(terms)
         state.close(log_weight)  # -inf for a closed candidate
         gains, n = [], len(candidates)
         bonus = np.zeros(n)
@@ -327,8 +326,29 @@ def _update_bonus(i: int, terms: _Terms, fresh: NDArray[np.bool_], of_kind: Matr
     return highest
 
 
-def _referred_by(terms: _Terms, picks: list[int]) -> NDArray[np.int64]:
-    """The row of the earlier text that brought each pick its bonus; -1 for none."""
+def _weigh_parts(terms: _Terms) -> Matrix:
+    """(m,): w β. A part of ``cover`` weighs as much as the most relevant candidate that covers it."""
+    w, first = terms.w.copy(), terms.first
+    w[first:] *= (terms.a[:, first:] * np.exp(terms.log_weight)[:, None]).max(axis=0, initial=0.0)
+    return w
+
+
+def _find_shares(terms: _Terms, picks: list[int], bonus: Matrix | float) -> Matrix:
+    """(k, 3): what relevance, the parts that are new, and the ``bonus`` have of their sum; 0 if the sum is 0."""
+    worth = np.zeros((len(picks), 3))
+    worth[:, 0] = terms.log_weight[picks] - terms.log_weight.min()
+    if terms.w.size:
+        a = terms.a[picks]
+        before = np.maximum.accumulate(np.vstack([terms.covered, a[:-1]]))
+        worth[:, 1] = np.vecdot(np.maximum(a - before, 0.0), _weigh_parts(terms))
+    worth[:, 2] = bonus
+    total = worth.sum(axis=1, keepdims=True)
+    np.divide(worth, total, out=worth, where=total > 0)
+    return worth
+
+
+def _find_referring(terms: _Terms, picks: list[int]) -> tuple[NDArray[np.int64], Matrix]:
+    """The row of the earlier text that brought each pick its bonus, or -1 for none; and the bonus."""
     documents, shown = terms.documents, len(terms.shown)
     row = np.append(terms.shown, picks)
     # (texts, picks): whether the text is earlier than the pick
@@ -338,4 +358,4 @@ def _referred_by(terms: _Terms, picks: list[int]) -> NDArray[np.int64]:
     kinds = terms.kinds[row][:, picks].astype(np.intp)
     counts = earlier & is_new[kinds, np.arange(len(picks))]
     bonus = terms.omega[kinds] * terms.r[row][:, picks].astype(np.float64) * counts
-    return np.where(bonus.any(axis=0), row[bonus.argmax(axis=0)], -1)
+    return np.where(bonus.any(axis=0), row[bonus.argmax(axis=0)], -1), bonus.max(axis=0, initial=0.0)

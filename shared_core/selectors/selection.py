@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -12,11 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import ReadOnlyArrays, quoted, read_only
-from ..candidates import CandidateBlock, Candidates, cosines_with_queries, standardise
+from ..candidates import REFERENCE_KINDS, CandidateBlock, Candidates, cosines_with_queries, standardise
 from ..errors import InvalidInputError
 
 # The repr of a selection shows at most this many picks.
 MAX_SHOWN = 20
+# A reason shows at most this many characters of a name.
+MAX_NAME = 80
+# What has a smaller share of a pick's worth than this, as 0 %, is no reason.
+LEAST_SAID = 0.005
+# How each kind of reference leads to a pick.
+LEADS = dict(zip(REFERENCE_KINDS, ("named by", "linked by", "cited by", "next to"), strict=True))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,6 +53,11 @@ class Selection(ReadOnlyArrays):
     serves : int64, shape (k,), or None
         With sub-questions: the row of the question that each pick serves best, by its cosine in standard deviations of
         all candidates. Of equal questions it is the first. None without sub-questions.
+    shares : float64, shape (k, 3), or None
+        What three things have of each pick's worth, with sum 1: its relevance above that of the least relevant
+        candidate; the parts (words, sub-questions, values of ``cover``) that it covers and no earlier pick does; and
+        the bonus for what refers to it. 0 where it has none of the three. The loss by repetition does not count. None
+        if the selector is not :class:`Coverage`.
     left_out : tuple of int
         The rows of candidates that were left out because another one has the same text, if copies are dropped.
     ended : bool
@@ -70,6 +81,7 @@ class Selection(ReadOnlyArrays):
     referred_by: NDArray[np.int64] | None = None
     reference_kinds: NDArray[np.int8] | None = None
     serves: NDArray[np.int64] | None = None
+    shares: NDArray[np.float64] | None = None
     left_out: tuple[int, ...] = ()
     ended: bool = False
 
@@ -83,16 +95,11 @@ class Selection(ReadOnlyArrays):
         return f"Selection(k={len(self)}, indices=[{first}{more}], objective={self.objective:.4g}{filled})"
 
     def _repr_html_(self) -> str:
-        """A table for notebooks: each pick with its relevance and its gain."""
-        columns: dict[str, Iterable[Any]] = {
-            "candidate": self.indices.tolist(),
-            "relevance": map("{:.4f}".format, self.relevance),
-            "gain": map("{:.4f}".format, self.gains),
-        }
-        if self.referred_by is not None:
-            columns["referred by"] = ("" if row < 0 else row for row in self.referred_by.tolist())
-        if self.serves is not None:
-            columns["serves"] = self.serves.tolist()
+        """A table for notebooks: each pick, why it is there, and its gain where its worth has no shares."""
+        columns: dict[str, Iterable[Any]] = {"candidate": self.indices.tolist()}
+        if self.shares is None:
+            columns["gain"] = map("{:.4f}".format, self.gains)
+        columns["why"] = write_reasons(self, covers=newly_served(self))
         rows = "".join(
             f"<tr><th>{pick}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
             for pick, cells in enumerate(islice(zip(*columns.values(), strict=True), MAX_SHOWN), 1)
@@ -111,6 +118,7 @@ def make_selection(
     product: bool = False,
     filled_from: int | None = None,
     referred_by: ArrayLike | None = None,
+    shares: ArrayLike | None = None,
 ) -> Selection:
     """Make a read-only :class:`Selection` of picks and gains; for authors of selectors.
 
@@ -128,6 +136,8 @@ def make_selection(
         Position of the first pick that was filled in by relevance.
     referred_by : array-like of k int, optional
         The row that refers to each pick; -1 for none.
+    shares : array-like, shape (k, 3), optional
+        What relevance, new parts, and references have of each pick's worth.
 
     Raises
     ------
@@ -159,13 +169,64 @@ def make_selection(
             kinds.flags.writeable = False
     if len(candidates.questions) > 1:
         serves = read_only(best_question(candidates)[indices])
-    return Selection(indices, values, relevance, objective, filled_from, referring, kinds, serves)
+    portions = None if shares is None else read_only(np.array(shares, np.float64))
+    return Selection(indices, values, relevance, objective, filled_from, referring, kinds, serves, portions)
 
 
 def best_question(candidates: Candidates) -> NDArray[np.int64]:
     """The row of the question that each candidate serves best, shape (n,): by its cosine in standard deviations."""
     best: NDArray[np.int64] = standardise(cosines_with_queries(candidates), candidates.dtype)[0].argmax(axis=0)
     return best
+
+
+def write_reasons(
+    selection: Selection,
+    *,
+    words: Sequence[Sequence[str]] | None = None,
+    covers: Sequence[Sequence[str]] | None = None,
+    name_row: Callable[[int], str] = str,
+) -> list[str]:
+    """Why each pick is there: its relevance, what it covers that no earlier pick does, and which text leads to it.
+
+    ``words`` has for each pick those of the question, and ``covers`` its further parts. ``name_row`` names the text
+    that leads to a pick. A percentage is the share of the pick's worth; words and further parts have one together.
+
+    >>> from setselect import select
+    >>> write_reasons(select([1.0, 0.0], [[1.0, 0.1], [0.5, 1.0], [0.0, 1.0]], k=2, references=[[0, 1, 0]] * 3))
+    ['relevance 0.995 (100 %)', 'relevance 0.447 (22 %); referred to by 0 (78 %)']
+    """
+    # Where only the relevance counts, its share says nothing.
+    shares = None if selection.shares is None or not selection.shares[:, 1:].any() else selection.shares
+    reasons = []
+    for i, relevance in enumerate(selection.relevance.tolist()):
+        percent = ["", "", ""] if shares is None else [f" ({100 * share:.0f} %)" for share in shares[i]]
+        said = [f"relevance {relevance:.3g}{percent[0]}"]
+        named = {"words": words[i] if words else (), "covers": covers[i] if covers else ()}
+        parts = "; ".join(f"{what}: {', '.join(map(_shorten, names))}" for what, names in named.items() if names)
+        if shares is not None:
+            parts = (parts or "covers more") if shares[i, 1] >= LEAST_SAID else ""
+        if parts:
+            said.append(parts + percent[1])
+        if selection.referred_by is not None and selection.referred_by[i] >= 0:
+            kinds = selection.reference_kinds
+            lead = "referred to by" if kinds is None else LEADS[REFERENCE_KINDS[kinds[i]]]
+            said.append(f"{lead} {_shorten(name_row(int(selection.referred_by[i])))}{percent[2]}")
+        reasons.append("; ".join(said))
+    return reasons
+
+
+def _shorten(text: str) -> str:
+    """The text on one line, without its end if it is long."""
+    text = " ".join(text[: 2 * MAX_NAME].split())
+    return text if len(text) <= MAX_NAME else f"{text[: MAX_NAME - 1].rstrip()}…"
+
+
+def newly_served(selection: Selection, name: Callable[[int], str] = "sub-question {}".format) -> list[list[str]]:
+    """For each pick the sub-question that it serves best, unless an earlier pick serves it too."""
+    if selection.serves is None:
+        return [[] for _ in selection.indices]
+    serves = selection.serves.tolist()
+    return [[] if row in serves[:i] else [name(row) if row else "the question"] for i, row in enumerate(serves)]
 
 
 def at_rows(selection: Selection, rows: NDArray[np.int64]) -> Selection:
@@ -194,6 +255,8 @@ class Selections(ReadOnlyArrays):
         As in :class:`Selection`.
     serves : int64, shape (Q, k), or None
         As in :class:`Selection`, with 0 for a question without sub-questions. None if no array of several was given.
+    shares : float64, shape (Q, k, 3), or None
+        As in :class:`Selection`. None also if there are no words, references, parts and sub-questions.
 
     Examples
     --------
@@ -213,6 +276,7 @@ class Selections(ReadOnlyArrays):
     referred_by: NDArray[np.int64] | None = None
     reference_kinds: NDArray[np.int8] | None = None
     serves: NDArray[np.int64] | None = None
+    shares: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -232,6 +296,7 @@ class Selections(ReadOnlyArrays):
             None if self.referred_by is None else self.referred_by[query],
             None if self.reference_kinds is None else self.reference_kinds[query],
             None if self.serves is None else self.serves[query],
+            None if self.shares is None else self.shares[query],
         )
 
 

@@ -289,7 +289,7 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
 def match_split_words(questions: Sequence[str], texts: Sequence[Text]) -> Parts:
     """:func:`match_words` for texts that may have been split already; the arrays are read-only."""
     question = join_questions(questions)
-    column = {term: j for j, term in enumerate(dict.fromkeys(question.terms))}
+    column = {term: j for j, term in enumerate(list_terms(question))}
     n, m = len(texts), len(column)
     # What stands for the words of the question in a text that has no accents, and in one that has some.
     in_bare = column | {bare_word(term): column[term] for term in question.accented if bare_word(term) not in column}
@@ -317,6 +317,11 @@ def match_split_words(questions: Sequence[str], texts: Sequence[Text]) -> Parts:
 def join_questions(questions: Iterable[str]) -> Text:
     """The question and its sub-questions as one text, whose different terms are the parts to cover."""
     return Text(" ".join(questions))
+
+
+def list_terms(question: Text) -> list[str]:
+    """The different terms of a question, in the order of the parts of :func:`match_words`."""
+    return list(dict.fromkeys(question.terms))
 
 
 def as_questions(question: str | Sequence[str]) -> tuple[str, ...]:

@@ -118,6 +118,7 @@ def test_scores_are_those_of_the_parts(subject: Subject) -> None:
     parts = [place[name] for name in whole["selection_joined"]]
     assert whole["selection_score"] == pytest.approx(sum(told[0]["gains"][at] for at in parts))
     assert whole["relevance_score"] == max(told[0]["relevance"][at] for at in parts)
+    assert whole["selection_reason"].split(" / ") == [told[0]["reasons"][at] for at in sorted(parts)]
 
 
 @OVER_READERS

@@ -262,6 +262,11 @@ def test_the_event_and_the_scores_say_which_query_a_pick_serves(subject: Subject
     serves = dict(zip(told[0]["ids"], told[0]["serves"], strict=True))
     assert (serves.pop("doc-28"), serves.pop("doc-29")) == (*PARTS,)
     assert {*serves.values()} == {QUERY}
+    reasons = {number: data["selection_reason"] for number, data in picked.items()}
+    assert [number for part in PARTS for number, reason in reasons.items() if f"covers: {part}" in reason] == [
+        FIRST,
+        SECOND,
+    ]
     assert (picked[FIRST]["selection_serves"], picked[SECOND]["selection_serves"]) == (PARTS[0], "mine")
     made = subject.make(subject.open(story(), subject.kinds[0]), k=4, scores=True)
     assert all("selection_serves" not in metadata(item) for item in subject.run(made, rows[:9], told))

@@ -320,6 +320,11 @@ def test_the_event_and_the_scores_say_which_text_refers_to_a_pick(subject: Subje
         **dict.fromkeys(picked),
         LAST: "Forbidden Ground",
     }
+    reasons = {number: data["selection_reason"] for number, data in picked.items()}
+    assert [number for number, reason in reasons.items() if "named by Forbidden Ground (" in reason] == [LAST]
+    in_order = dict(zip(told[0]["ids"], zip(told[0]["reasons"], told[0]["shares"], strict=True), strict=True))
+    assert {in_order[f"doc-{number}"][0] for number in picked} == {*reasons.values()}
+    assert in_order["doc-19"][1][2] > 0.1
 
 
 @OVER_READERS
@@ -331,6 +336,8 @@ def test_a_key_that_is_there_stays_and_an_id_stands_for_a_missing_name(subject: 
         made = subject.make(subject.open(rows, subject.kinds[0]), k=3, scores=True, title="heading")
         by = {metadata(i)["number"]: metadata(i).get("selection_referred_by") for i in subject.run(made, rows, told)}
         assert by[LAST] == wanted
+    # In words it is called by the beginning of its text.
+    assert f"named by {START}" in dict(zip(told[0]["ids"], told[0]["reasons"], strict=True))[f"doc-{LAST}"]
     assert told[0]["followed"] == []
     made = subject.make(subject.open(rows, subject.kinds[0]), k=3, selector="mmr")
     subject.run(made, rows, told)

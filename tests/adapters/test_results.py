@@ -35,7 +35,7 @@ from tests.embedding import DIMENSION, embed
 OVER_ALL_CLASSES = over(SUBJECTS)
 OVER_SEARCHES = over(RETRIEVERS + EXAMPLES)
 SELECTORS = "similarity", "vrsd", "mmr", "ndpp", "coverage"
-SCORES = {"relevance_score", "selection_score"}
+SCORES = {"relevance_score", "selection_score", "selection_reason"}
 # The example selectors of LangChain return examples as they were stored, and send no event.
 WITH_EVENTS = over([s for s in SUBJECTS if s is not EXAMPLES[0]])
 
@@ -103,11 +103,14 @@ async def test_scores_are_added_to_copies_and_overwrite_nothing(subject: Subject
     made = subject.make(store, k=6, selector="mmr", scores=True)
     found = subject.run(made, given, told)
     assert await subject.arun(made, given) == found
-    for result, relevance, gain in zip(found, told[0]["relevance"], told[0]["gains"], strict=True):
+    columns = (told[0][key] for key in ("relevance", "gains", "reasons"))
+    for result, relevance, gain, reason in zip(found, *columns, strict=True):
         number = metadata(result)["number"]
         assert relevance == pytest.approx(float(VECTORS[number] @ unit(embed(QUERY))), abs=1e-9)
         ours = "selection_relevance" if "relevance_score" in rows[number].metadata else "relevance_score"
-        assert metadata(result) == {ours: relevance, "selection_score": gain, **rows[number].metadata}
+        assert reason == f"relevance {relevance:.3g}"
+        added = {ours: relevance, "selection_score": gain, "selection_reason": reason}
+        assert metadata(result) == added | rows[number].metadata
         metadata(result).clear()
     assert subject.run(made, given) != found
     assert numbers(subject.run(subject.make(store, k=6, selector="mmr"), given)) == expected(nearest(), 6, "mmr")

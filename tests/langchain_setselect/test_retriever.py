@@ -294,7 +294,7 @@ def test_copies_with_scores_keep_the_class_and_its_fields(store: VectorStore) ->
         [given], QUERY
     )
     assert (type(copied), copied.note, copied.id) == (Noted, "kept", "doc-0")
-    assert copied.metadata.keys() == {"relevance_score", "selection_score"}
+    assert copied.metadata.keys() == {"relevance_score", "selection_score", "selection_reason"}
     assert given.metadata == {}
 
 

@@ -244,6 +244,9 @@ class Pair:
                 references = conditions.get("references", self.columns(vectors)["references"])
                 shown = conditions.get("shown", ())
                 oracles.assert_referred_by(actual.referred_by, references, actual.indices.tolist(), shown)
+            if self.selector.capabilities.log_gains:
+                given = self.reference.keywords | self.columns(vectors) | conditions
+                oracles.assert_shares(actual.shares, actual.indices.tolist(), query, vectors, **given)
         return actual
 
 
@@ -280,7 +283,7 @@ _coverage = functools.partial(
 COVERAGE = Pair("Coverage", Coverage(), _coverage)
 COVERAGE_PARTS = Pair(
     "Coverage of words, values and names",
-    Coverage(word_weight=0.5, cover_weight=0.2, reference_weight=0.5),
+    Coverage(word_weight=0.5, cover_weight=0.2, reference_weight=0.5, neighbour_weight=0.5),
     functools.partial(_coverage, word_weight=0.5, cover_weight=0.2, bridge=0.5 * REFERRED[0]),
     with_parts=True,
 )

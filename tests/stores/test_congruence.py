@@ -40,7 +40,7 @@ from tests.stores.harness import (
     nodes,
 )
 
-ADDED = ("relevance_score", "selection_score")
+ADDED = ("relevance_score", "selection_score", "selection_reason")
 ASKED = dict(list(QUERIES.items())[:8])
 
 

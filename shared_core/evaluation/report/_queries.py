@@ -59,11 +59,7 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
                 "goldTotal": len(gold),
                 "beyond": [i for i, candidate in enumerate(query.candidates) if candidate.beyond],
                 "picks": {str(setting): list(picks) for setting, picks in sorted(query.picks.items())},
-                "namedBy": {
-                    str(setting): list(by)
-                    for setting, by in sorted(query.referred_by.items())
-                    if max(by, default=-1) >= 0
-                },
+                "reasons": {str(setting): list(reasons) for setting, reasons in sorted(query.reasons.items())},
                 "change": changes.get(query.id),
             }
         )

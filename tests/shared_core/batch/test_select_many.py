@@ -42,7 +42,7 @@ from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, Pair, names
 
 pytestmark = pytest.mark.usefixtures("either_way")
 
-FIELDS = ("indices", "gains", "relevance", "objective", "filled_from", "referred_by", "serves")
+FIELDS = ("indices", "gains", "relevance", "objective", "filled_from", "referred_by", "serves", "shares")
 ONES = np.ones((4, 5))
 
 
@@ -192,6 +192,7 @@ def test_what_is_known_of_each_query_and_its_candidates(make: Any, shared: bool,
         one = select(query, vectors if shared else vectors[i], 5, **own)
         assert many[i].indices.tolist() == one.indices.tolist()
         np.testing.assert_allclose(many[i].gains, one.gains, rtol=1e-12)
+        np.testing.assert_allclose(many[i].shares, one.shares, atol=1e-9)
         if many.referred_by is not None:
             assert many.referred_by[i].tolist() == one.referred_by.tolist()  # type: ignore[union-attr]
         if many.serves is not None:

@@ -279,6 +279,14 @@ def test_a_view_says_which_pick_names_each_pick() -> None:
     assert set(view.picks[1]) > {0, 3}
     assert view.referred_by[1][view.picks[1].index(3)] == 0
     assert view.referred_by[0] == view.referred_by[2] == (-1, -1, -1)
+    assert view.reasons.keys() == {1, 2}
+    led = [i for i, reason in zip(view.picks[1], view.reasons[1], strict=True) if "; named by River (" in reason]
+    assert led == [3]
+    assert all(reason.startswith("relevance 0.") and "words" not in reason for reason in view.reasons[1])
+    oaks = judge(Query("1", "Which sea has oaks?"), found, selectors, [3], view=True).view
+    assert oaks is not None
+    first = next(i for i in oaks.picks[1] if i in (3, 4))
+    assert "oaks (" in oaks.reasons[1][oaks.picks[1].index(first)]
     # The candidate that names the pick is a copy of a nearer text, which stands for it.
     copied = SearchResult(
         [1.0, 0, 0, 0, 0, 0],

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, Coverage, InvalidParameterError, Parts, Selection, select
 from shared_core.candidates import REFERENCE_KINDS, References
-from shared_core.selectors.coverage import COVERED, WORDS_IN_RELEVANCE
+from shared_core.selectors.coverage import COVERED, REFERRED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import DEFAULT_RIDGE
 from tests import oracles
 from tests.shared_core.cases import assert_alike, draw_relevance, gaussian, random_cases
@@ -319,6 +319,41 @@ def test_what_names_nothing_changes_nothing(seed: int, n: int) -> None:
     assert_alike(Coverage().select(itself_too, n), Coverage().select(bridged, n))
 
 
+# --- the shares of a pick's worth -----------------------------------------------------------------
+
+
+def test_the_shares_are_those_of_the_relevance_the_new_parts_and_the_bonus() -> None:
+    # σ of the relevance is 2, and no vector repeats another.
+    named = np.zeros((4, 4))
+    named[1, 3] = 0.5
+    given_ = {"query": np.ones(4), "vectors": np.eye(4), "relevance": [7.0, 7, 3, 3], "references": named}
+    covered = Parts(np.array([[1.0, 0, 0], [0.5, 1, 0], [0, 0, 0], [0, 0, 1]]), np.array([1.0, 1, 2]))
+    # Candidates 2 and 3 count e^-2 as much as the most relevant ones.
+    part = COVERED / 4
+    worth = {
+        1: [2.0, 1.5 * part, 0],
+        0: [2.0, 0.5 * part, 0],
+        2: [0, 0, 0],
+        3: [0, 2 * part * math.exp(-2), 0.5 * REFERRED[0]],
+    }
+    found = Coverage().select(Candidates(**given_, cover=covered), 4)
+    assert found.indices.tolist()[0] == 1, "else candidate 3 gets no bonus"
+    assert found.shares is not None
+    for row, shares in zip(found.indices.tolist(), found.shares, strict=True):
+        np.testing.assert_allclose(shares, np.array(worth[row]) / (sum(worth[row]) or 1), atol=1e-12)
+    # What the shown text covers is not new.
+    after = Coverage().select(Candidates(**given_, cover=covered), 1, shown=[1, 0, 3])
+    assert after.shares is not None
+    assert after.shares.tolist() == [[0, 0, 0]]
+
+
+def test_equal_candidates_that_cover_nothing_have_no_worth_to_share() -> None:
+    found = select(np.ones(3), np.eye(3), 3)
+    assert found.shares is not None
+    assert found.shares.tolist() == [[0, 0, 0]] * 3
+    assert select(np.ones(3), np.eye(3), 3, "mmr").shares is None
+
+
 # --- numbers at the ends of the range -------------------------------------------------------------
 
 
@@ -349,6 +384,8 @@ def test_parameters_at_the_ends_of_their_range(parameters: dict[str, float]) -> 
         found = Coverage(**parameters).select(candidates, n)
         assert sorted(found.indices.tolist()) == list(range(n))
         assert np.isfinite(found.gains).all()
+        assert found.shares is not None
+        np.testing.assert_allclose(found.shares.sum(axis=1), found.shares.any(axis=1), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["word_weight", "cover_weight", "reference_weight", "neighbour_weight", "ridge"])

@@ -48,8 +48,8 @@ def test_parameters_reach_the_selector() -> None:
         (VRSD(), Capabilities(quality=False, relevance=False, sub_questions=False)),
         (MMR(), Capabilities()),
         (NDPP(), Capabilities(quality=False)),
-        (Coverage(), Capabilities(quality=False, words=True, references=True, log_gains=True)),
-        (Coverage(reference_weight=0), Capabilities(quality=False, words=True, log_gains=True)),
+        (Coverage(), Capabilities(quality=False, words=True, references=True, neighbours=True, log_gains=True)),
+        (Coverage(reference_weight=0), Capabilities(quality=False, words=True, neighbours=True, log_gains=True)),
     ],
     ids=repr,
 )

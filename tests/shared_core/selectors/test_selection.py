@@ -21,7 +21,7 @@ from setselect import (
     select,
     select_many,
 )
-from shared_core.selectors.selection import MAX_SHOWN, at_rows
+from shared_core.selectors.selection import MAX_SHOWN, at_rows, newly_served, write_reasons
 from tests.shared_core.cases import gaussian
 
 QUERY, VECTORS = gaussian(90, 11, 5)
@@ -53,11 +53,12 @@ def test_a_notebook_shows_a_selection_as_a_table() -> None:
     vectors = [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]
     found = select([1.0, 1.0], vectors, 2)
     cells, _ = table_of(found)
-    assert cells[0] == ["pick", "candidate", "relevance", "gain"]
-    for row, *numbers in zip(cells[1:], found.indices, found.relevance, found.gains, strict=True):
-        assert [float(cell or 0) for cell in row[1:]] == pytest.approx(numbers, abs=1e-4)
+    assert cells == [["pick", "candidate", "why"], ["1", "1", "relevance 0.774"], ["2", "2", "relevance 0.707"]]
     found = select([1.0, 1.0], vectors, 2, references=[[0, 0, 1], [0, 0, 1], [0, 0, 0]])
-    assert [row[-1] for row in table_of(found)[0]] == ["referred by", None, str(found.indices[0])]
+    assert [row[-1] for row in table_of(found)[0]] == ["why", *write_reasons(found)]
+    assert f"by {found.indices[0]}" in write_reasons(found)[1]
+    cells, _ = table_of(select([1.0, 1.0], vectors, 2, "mmr"))
+    assert cells[0] == ["pick", "candidate", "gain", "why"]
     none = np.empty(0)
     assert table_of(Selection(none.astype(np.int64), none, none, 0.0))[1].startswith("0 picks")
 
@@ -82,9 +83,48 @@ def test_arrays_are_read_only_also_in_copies(name: str, copied: Any) -> None:
     assert not any(array.flags.writeable for array in arrays)
 
 
+SHARES = np.array([[1.0, 0, 0], [0.25, 0, 0.75], [0.404, 0.5, 0.096], [0, 1, 0], [0, 0, 0]])
+
+
+@pytest.mark.parametrize(("kind", "lead"), [(0, "named by"), (1, "linked by"), (2, "cited by"), (3, "next to")])
+def test_a_reason_names_what_brought_the_pick(kind: int, lead: str) -> None:
+    rows, numbers = np.array([4, 3, 2, 1, 0]), np.array([0.5, 0.25, 1 / 3, -0.125, 120.0])
+    by, kinds = np.array([-1, 4, 3, -1, -1]), np.array([-1, kind, kind, -1, -1], np.int8)
+    found = Selection(rows, numbers, numbers, 0.0, None, by, kinds, None, SHARES)
+    title = "A long\ntitle " * 20
+    reasons = write_reasons(
+        found,
+        words=[["of", "no", "worth"], [], ["one", "two"], [], []],
+        covers=[[], [], ["news"], [], []],
+        name_row={4: "Ann Lee", 3: title}.__getitem__,
+    )
+    assert reasons[:2] == ["relevance 0.5 (100 %)", f"relevance 0.25 (25 %); {lead} Ann Lee (75 %)"]
+    named = f"words: one, two; covers: news (50 %); {lead} A long title A long title "
+    assert reasons[2].startswith(f"relevance 0.333 (40 %); {named}")
+    assert len(reasons[2]) < 170
+    assert reasons[3:] == ["relevance -0.125 (0 %); covers more (100 %)", "relevance 120 (0 %)"]
+
+
+def test_without_shares_a_reason_says_only_what_is_known() -> None:
+    numbers = np.array([0.5, 0.25])
+    for shares in (None, np.array([[1.0, 0, 0], [1, 0, 0]])):
+        plain = Selection(np.array([1, 0]), numbers, numbers, 0.0, shares=shares)
+        assert write_reasons(plain) == ["relevance 0.5", "relevance 0.25"]
+    served = select([QUERY, VECTORS[3]], VECTORS, 3, "mmr")
+    assert served.serves is not None
+    first = [row not in served.serves[:i] for i, row in enumerate(served.serves.tolist())]
+    assert [bool(names) for names in newly_served(served)] == first
+    assert [f"; covers: {names[0]}" if names else "" for names in newly_served(served)] == [
+        reason.removeprefix(f"relevance {relevance:.3g}")
+        for reason, relevance in zip(write_reasons(served, covers=newly_served(served)), served.relevance, strict=True)
+    ]
+
+
 def test_a_selection_says_which_question_a_pick_serves() -> None:
     found = select([QUERY, VECTORS[3]], VECTORS, 3)
     assert found.serves is not None
-    assert [row[-1] for row in table_of(found)[0]] == ["serves", *map(str, found.serves)]
     assert pickle.loads(pickle.dumps(found)).serves.tolist() == found.serves.tolist()
-    assert at_rows(found, np.arange(11) + 5).serves is found.serves
+    moved = at_rows(found, np.arange(11) + 5)
+    assert moved.serves is found.serves
+    assert moved.shares is found.shares
+    assert moved.shares is not None

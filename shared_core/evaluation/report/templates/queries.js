@@ -112,11 +112,13 @@
   }
 
   // What speaks for a pick, given those before it.
-  function why(query, picks, rank, fresh) {
+  function why(query, { picks, setting }, rank, fresh) {
+    const reason = query.reasons[setting]?.[rank];
     const index = picks[rank], before = picks.slice(0, rank);
     const near = closest(query, index, before);
     const said = query.beyond.includes(index) ? [] : [`Rank ${index + 1} by cosine.`];
-    if (fresh.length) said.push(`${rank ? "Adds" : "Has"} ${fresh.map((word) => `“${word}”`).join(", ")}.`);
+    if (reason) said.push(`${reason[0].toUpperCase()}${reason.slice(1)}.`);
+    else if (fresh.length) said.push(`${rank ? "Adds" : "Has"} ${fresh.map((word) => `“${word}”`).join(", ")}.`);
     else if (rank && query.words.length) said.push("No new coloured word.");
     if (near) said.push(`Most similar to pick ${near.place + 1}, cosine ${near.text}.`);
     return bidi("p", "why", said.join(" "));
@@ -149,16 +151,11 @@
     if (near && right(query, index, near)) tags.append(make("span", "won", "missed by similarity"));
     if (query.beyond.includes(index)) tags.append(make("span", "beyond", "not among the nearest"));
     if (serves !== undefined) tags.append(make("span", "serves", serves ? `for sub-question ${serves}` : "for the question"));
-    const by = query.namedBy[one.setting]?.[rank] ?? -1;
-    if (by >= 0) {
-      const [naming, , name] = data.documents[query.candidates[by][0]];
-      tags.append(bidi("span", "named", `named by ${name || naming}`));
-    }
     item.append(
       make("header", "", make("span", "rank", String(rank + 1)), bidi("span", "id", id),
         make("span", "cosine", `cosine ${figure(cosine)}`)),
       tags,
-      why(query, one.picks, rank, fresh),
+      why(query, one, rank, fresh),
     );
     const excerpt = bidi("p", "excerpt", "");
     excerpt.append(...marked(short(text, fresh), query.words));

@@ -31,6 +31,8 @@ _TEXT = (
 )
 _WORDS = _TEXT.split()
 _RARE = ("filter", "fifty")
+# Those of a selector that knows them, for the setting vrsd refine=True.
+REASONS = tuple(f"relevance 0.{5 - rank} ({90 - rank} %); words: filter ({10 + rank} %)" for rank in range(5))
 _MMR = [("mmr", {"lambda_mult": i / 10}) for i in range(1, 10)]
 _NDPP = [("ndpp", {"temperature": t}) for t in (0.1, 0.25, 0.5)]
 SETTINGS = tuple(
@@ -100,7 +102,8 @@ def _query(number: int, candidates: int, rng: random.Random) -> QueryView:
     asked = ("price", "speed") if number == 3 else ()
     members = sorted({4, 7, *(i for picked in picks.values() for i in picked)})
     cosines = {i: tuple(1 - abs(i - j) / 50 for j in members) for i in members}
-    return QueryView(f"q{number}", text, gold, tuple(views), picks, referred_by, (), asked, _RARE, cosines)
+    more = (), asked, _RARE, cosines, {11: REASONS}
+    return QueryView(f"q{number}", text, gold, tuple(views), picks, referred_by, *more)
 
 
 def _size(k: int) -> Size:
@@ -181,6 +184,7 @@ def hostile(found: Comparison) -> Comparison:
             "gold": (HOSTILE + query.gold[0],),
             "sub_questions": (HOSTILE,),
             "parts": (HOSTILE,),
+            "reasons": {11: (HOSTILE,) * 5},
         }
         queries.append(replace(query, candidates=candidates, **texts))
     return replace(

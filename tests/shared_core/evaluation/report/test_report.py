@@ -260,7 +260,7 @@ def test_the_data_hold_every_pick() -> None:
         assert {int(i): [cosine / 100 for cosine in row] for i, row in shown["near"].items()} == {
             i: [round(cosine, 2) for cosine in row] for i, row in query.cosines.items()
         }
-        assert {int(setting): tuple(by) for setting, by in shown["namedBy"].items()} == query.referred_by
+        assert {int(setting): tuple(reasons) for setting, reasons in shown["reasons"].items()} == query.reasons
 
 
 def test_an_existing_file_is_replaced(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from shared_core.evaluation.report import write_report
 from shared_core.evaluation.results import Comparison
 from tests.shared_core.evaluation.report.report_cases import (
+    REASONS,
     comparison,
     hostile,
     only_similarity,
@@ -123,15 +124,14 @@ def test_a_malicious_document_is_shown_as_text(opened: Open) -> None:
     assert page.locator("img").count() == 0
 
 
-def test_a_pick_says_which_pick_names_it(opened: Open) -> None:
+def test_a_pick_says_why_it_is_there(opened: Open) -> None:
     page = opened()
-    # The second setting at the beginning is the recommended one, vrsd.
-    picks = page.locator("#columns .column").nth(1).locator(".pick")
+    page.locator("#slot1").select_option(label="vrsd refine=True")
+    picks = page.locator("#columns .column").nth(1).locator(".pick .why")
     first = comparison().queries[0]
-    names = [first.candidates[0].id, f"Page {first.picks[10][1]}", None, first.candidates[0].id]
-    shown = [picks.nth(rank).locator(".named").all_inner_texts() for rank in range(5)]
-    assert shown == [[], *([] if name is None else [f"named by {name}"] for name in names)]
-    assert page.locator(".named").first.evaluate(CONTRAST) >= 4.5
+    for shown, pick, reason in zip(picks.all_inner_texts(), first.picks[11], REASONS, strict=True):
+        assert shown.startswith(f"Rank {pick + 1} by cosine. R{reason[1:]}.")
+    assert picks.first.evaluate(CONTRAST) >= 4.5
     assert {*page.locator("mark").all_inner_texts()} == {*first.words}
 
 

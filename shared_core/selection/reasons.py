@@ -1,0 +1,74 @@
+"""Why each pick of a selection is there, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from .._validation import as_plain, is_missing
+from ..selectors.registry import Selector
+from ..selectors.selection import Selection, newly_served, write_reasons
+from ..texts import Texts
+from ..texts.words import join_questions, list_terms
+
+# A reason names at most this many words, and none that brings less than this share of what the first one brings.
+MOST_WORDS, LEAST_SHARE = 5, 0.25
+
+
+def explain(
+    selection: Selection,
+    selector: Selector,
+    *,
+    question: Sequence[str] = (),
+    queries: Sequence[str] = (),
+    texts: Texts | None = None,
+    shown: Sequence[int] = (),
+    values: Sequence[object] | None = None,
+) -> list[str]:
+    """The sentences of :func:`write_reasons` for a selection of :func:`select_set`, with its arguments.
+
+    ``queries`` are the question and its sub-questions as they are shown. ``values`` has for each candidate those of
+    ``cover``. The text that leads to a pick is called by its title, or by its first words.
+    """
+
+    def name_row(row: int) -> str:
+        return (texts.find_title(row) or texts.bodies[row] if texts is not None else "") or f"candidate {row}"
+
+    words = None
+    if texts is not None and any(question) and getattr(selector, "word_weight", False):
+        words = find_new_words(texts, question, selection, shown)
+    covers = newly_served(selection, queries.__getitem__)
+    if values is not None and getattr(selector, "cover_weight", False):
+        known = {value for row in shown for value in _as_values(values[row])}
+        for row, names in zip(selection.indices.tolist(), covers, strict=True):
+            new = dict.fromkeys(value for value in _as_values(values[row]) if value not in known)
+            names += map(str, new)
+            known.update(new)
+    return write_reasons(selection, words=words, covers=covers, name_row=name_row)
+
+
+def find_new_words(
+    texts: Texts, question: Sequence[str], selection: Selection, shown: Sequence[int] = ()
+) -> list[list[str]]:
+    """For each pick the words of the question that neither an earlier pick nor a ``shown`` text has.
+
+    What counts most comes first.
+    """
+    rows = np.delete(np.arange(len(texts.bodies)), selection.left_out)
+    (covered, weights) = (texts.take(rows.tolist()) if selection.left_out else texts).match_words(question)
+    names, found = np.array(list_terms(join_questions(question)), object), []
+    before = covered[np.searchsorted(rows, list(shown))].any(axis=0)
+    for row in np.searchsorted(rows, selection.indices):
+        new = np.where(before, 0.0, weights * covered[row])
+        before |= covered[row] > 0
+        first = np.argsort(-new, kind="stable")[:MOST_WORDS]
+        found.append(names[first[new[first] > LEAST_SHARE * new.max(initial=0.0)]].tolist())
+    return found
+
+
+def _as_values(value: object) -> list[Hashable]:
+    """The values of one candidate, which may be several or none."""
+    value = as_plain(value)
+    several = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
+    return [one for one in several if not is_missing(one)]

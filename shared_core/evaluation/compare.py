@@ -25,11 +25,11 @@ from .judging import JudgedQuery, SearchResult, carriers_of, check_documents, co
 from .notes import check_subtopics, gold_in_reach, note_left_out, note_queries, note_settings, without_unknown_ids
 from .points import find_points
 from .recommend import COUNTED, check_deciding, recommend
-from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size, counted
+from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Replacement, Setting, Size, counted
 from .search import HYBRID_SEARCH, as_vectors, fuse_rankings, nearest_rows
 from .settings import Settings, as_adapted, sweep, with_scores
 from .sub_questions import with_merged_lists
-from .summary import MeasureValues, allowed_measures, estimate, measure, summarise
+from .summary import MeasureValues, allowed_measures, count_parts, estimate, measure, summarise
 
 Embed: TypeAlias = Callable[[list[str]], ArrayLike]
 
@@ -304,7 +304,7 @@ def compare_candidates(
         for query in track(given, "Comparing"):
             outcome = judge_query(query, view=len(outcomes) < VIEWS)
             if outcome is None:
-                without_candidates.append(query.id)
+                without_candidates.append(query.text)
             else:
                 outcomes.append(outcome)
                 _check_searches(outcomes[0], outcome)
@@ -327,9 +327,21 @@ def compare_candidates(
     of_sizes = {size: measure(outcomes, size, keys) for size in sorted(sizes)}
     values, differences = summarise(columns)
     advice = recommend(
-        rows, columns, values, differences, of_sizes, decide_by=decide_by, repeats=repeats, missing=missing
+        rows,
+        columns,
+        values,
+        differences,
+        of_sizes,
+        texts={outcome.query.id: outcome.query.text for outcome in outcomes},
+        parts=count_parts(outcomes),
+        decide_by=decide_by,
+        repeats=repeats,
+        missing=missing,
     )
     changes = _find_changes(columns, advice, {one.query.id for one in outcomes if one.query.root is not None})
+    replacements = tuple(_count_replaced(outcomes, k, setting) for setting in range(len(rows)))
+    named = {change.query for change in changes} | {to.worst_query for to in differences.values()}
+    named |= {query for replacement in replacements for query, _ in replacement.most}
     views = [outcome.view for outcome in outcomes if outcome.view is not None]
     hidden = {change.query for change in changes} - {view.id for view in views}
     # Each asks the search again, which may take a while. The comparison is complete without these views.
@@ -359,6 +371,8 @@ def compare_candidates(
             *note_settings(tried, rows, outcomes, k),
             *note_queries(outcomes, without_candidates, k, drop_duplicates),
         ),
+        replacements,
+        {outcome.query.id: outcome.query.text for outcome in outcomes if outcome.query.id in named},
     )
 
 
@@ -378,6 +392,15 @@ def _find_changes(
         QueryChange(names[i], float(values[0, i]), float(values[setting, i]))
         for i in (*worse[:CHANGES], *better[:CHANGES])
     )
+
+
+def _count_replaced(outcomes: Sequence[JudgedQuery], k: int, setting: int) -> Replacement:
+    """How the setting changes the ``k`` texts of plain similarity, which is the first setting."""
+    sets = [(outcome.query.id, outcome.sizes[k].picks) for outcome in outcomes]
+    numbers = [(query, len({*picks[0]} - {*picks[setting]})) for query, picks in sets]
+    changed = np.mean([{*picks[0]} != {*picks[setting]} for _, picks in sets])
+    most = sorted((one for one in numbers if one[1]), key=lambda one: -one[1])[:CHANGES]
+    return Replacement(float(changed), float(np.mean([number for _, number in numbers])), tuple(most))
 
 
 def need_extra(*packages: str, extra: str = "eval") -> None:
@@ -431,7 +454,7 @@ def _name_of(model: str) -> str:
 
 def _with_rows_of_scores(tried: Settings, queries: Sequence[Query]) -> list[tuple[Setting, Selector]]:
     """The settings, with those for the scores of the queries; an error if some queries have scores and others not."""
-    without = [query.id for query in queries if not query.scores]
+    without = [query.text for query in queries if not query.scores]
     if len(without) < len(queries):
         if without:
             raise InvalidInputError(
@@ -449,12 +472,12 @@ def _check_searches(first: JudgedQuery, other: JudgedQuery) -> None:
     if (first.by_words is None) != (other.by_words is None):
         without, has = (first, other) if first.by_words is None else (other, first)
         raise InvalidInputError(
-            f"by_words is None for query {quoted(without.query.id)}, but not for query {quoted(has.query.id)}: pass an "
+            f"by_words is None for query {quoted(without.query.text)}, but not for query {quoted(has.query.text)}: pass an "
             "empty sequence where the search by words finds nothing"
         )
     if first.rankings != other.rankings:
         named = " and ".join(
-            f"query {quoted(one.query.id)} has {', '.join(map(quoted, one.rankings)) or 'none'}"
+            f"query {quoted(one.query.text)} has {', '.join(map(quoted, one.rankings)) or 'none'}"
             for one in (first, other)
         )
         raise InvalidInputError(f"every query needs the same rankings in the same order, but {named}")

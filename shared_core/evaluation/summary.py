@@ -75,6 +75,12 @@ def allowed_measures(queries: Sequence[Query], with_subtopics: bool) -> list[str
     return [key for _, key, needs, _ in _MEASURES if held[needs]]
 
 
+def count_parts(outcomes: Sequence[JudgedQuery]) -> list[int]:
+    """How many different texts or points each query needs, of the queries that say what is right."""
+    wanted = [max(map(len, (o.points or o.query.gold, o.subtopics, o.query.answers))) for o in outcomes]
+    return [number for number in wanted if number]
+
+
 def measure(outcomes: Sequence[JudgedQuery], k: int, keys: Collection[str] = _KEYS) -> list[MeasureValues]:
     """The measures of these keys that at least one query allows, each over those queries; ``k`` is in the names."""
     # For each key the values of each query, shape (settings,); for p-recall of each root.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,11 +22,22 @@ from ..selectors.registry import Selector, check_selector
 from ..signals.embedding_models import Track, without_progress
 from ..texts.word_index import WordIndex
 from .corpus import Document, Query, as_document, as_query, convert_all
+from .diagnosis import diagnose, search_documents
 from .judging import JudgedQuery, SearchResult, carriers_of, check_documents, copies_of, judge, subtopics_of
 from .notes import check_subtopics, gold_in_reach, note_left_out, note_queries, note_settings, without_unknown_ids
 from .points import find_points
 from .recommend import COUNTED, check_deciding, recommend
-from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Replacement, Setting, Size, counted
+from .results import (
+    Comparison,
+    CorpusFacts,
+    Diagnosis,
+    QueryChange,
+    Recommendation,
+    Replacement,
+    Setting,
+    Size,
+    counted,
+)
 from .search import HYBRID_SEARCH, as_vectors, fuse_rankings, nearest_rows
 from .settings import Settings, as_adapted, sweep, with_scores
 from .sub_questions import with_merged_lists
@@ -200,7 +212,7 @@ def compare(
             gold_vectors={name: rows[row_of[name]] for name in query.gold},
         )
 
-    return compare_candidates(
+    comparison = compare_candidates(
         cleaned,
         candidates_of,
         k=k,
@@ -213,6 +225,66 @@ def compare(
         title=title,
         track=track,
         notes=notes,
+    )
+    if comparison.recommendation.measure is not None or comparison.partial:
+        return comparison
+    about = diagnose(
+        search_documents(corpus, rows),
+        rows.shape[1],
+        [(query.text, searches[query.id][0][0]) for query in cleaned],
+        title=title,
+        documents=len(corpus),
+        k=given_sizes[0],
+        fetch_k=fetch_k,
+        track=track,
+    )
+    return replace(comparison, diagnosis=about)
+
+
+def diagnose_documents(
+    documents: Iterable[str | Mapping[str, Any] | Document],
+    embed: Embed | ArrayLike,
+    *,
+    k: int = 5,
+    fetch_k: int | None = None,
+    title: str = "Diagnosis of a corpus",
+    track: Track = without_progress,
+) -> Diagnosis:
+    """What your documents give the settings to act on: repetition, sources, names and references. No query is needed.
+
+    Parameters
+    ----------
+    documents : iterable of str, mapping or Document
+        As in :func:`compare`.
+    embed : callable or array-like, shape (n, d)
+        ``embed(texts) -> array-like (n, d)``, or the vectors.
+    k, fetch_k : int, optional
+        How many texts you return, and how many candidates they are selected from; by default max(50, 5k).
+    title : str
+        A name for the report.
+    track : callable
+        As in :func:`compare`.
+
+    Raises
+    ------
+    InvalidInputError
+        There are no documents, two have the same id, or the vectors are not valid.
+    InvalidParameterError
+        ``k`` or ``fetch_k`` is no valid value.
+
+    Examples
+    --------
+    >>> texts = ["A port.", "A port.", "A hill."]
+    >>> found = diagnose_documents(texts, [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], k=2)
+    >>> [(finding.key, round(finding.share, 2)) for finding in found.findings][:3]
+    [('copies', 0.67), ('repeats', 0.0), ('slots', 0.0)]
+    """
+    (k,), fetch_k = check_options(k, fetch_k)
+    corpus = convert_all(documents, as_document, "documents")
+    rows = as_vectors(embed, [document.text for document in corpus], "documents")
+    search = search_documents(corpus, rows)
+    return diagnose(
+        search, rows.shape[1], title=title, documents=len(corpus), k=k, fetch_k=min(fetch_k, len(corpus)), track=track
     )
 
 
@@ -472,8 +544,8 @@ def _check_searches(first: JudgedQuery, other: JudgedQuery) -> None:
     if (first.by_words is None) != (other.by_words is None):
         without, has = (first, other) if first.by_words is None else (other, first)
         raise InvalidInputError(
-            f"by_words is None for query {quoted(without.query.text)}, but not for query {quoted(has.query.text)}: pass an "
-            "empty sequence where the search by words finds nothing"
+            f"by_words is None for query {quoted(without.query.text)}, but not for query {quoted(has.query.text)}: "
+            "pass an empty sequence where the search by words finds nothing"
         )
     if first.rankings != other.rankings:
         named = " and ".join(

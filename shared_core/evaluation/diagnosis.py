@@ -13,6 +13,7 @@ from ..candidates import REFERENCE_KINDS, as_unit_rows
 from ..errors import InvalidInputError
 from ..signals.embedding_models import Track, without_progress
 from ..texts import Texts
+from .corpus import Document
 from .results import Diagnosis, Finding, Verdict, counted, number, percent
 
 # How many texts of the corpus are searched with, as if each were a question.
@@ -62,20 +63,72 @@ class Neighbourhood(NamedTuple):
     sources: Sequence[Hashable | None]
     texts: Texts
 
+    @property
+    def different(self) -> NDArray[np.float64]:
+        """The vectors of one candidate of each text, without copies of the text itself: the adapters drop copies."""
+        first = {body: row for row, body in reversed([*enumerate(self.bodies)]) if body and body != self.body}
+        return self.vectors[[row for row, body in enumerate(self.bodies) if not body or first.get(body) == row]]
 
-def look_around(
+
+def diagnose(
     search: SearchByVector,
     dimension: int,
-    fetch_k: int,
+    questions: Sequence[tuple[str, ArrayLike]] = (),
     *,
+    title: str,
+    documents: int | None,
+    k: int,
+    fetch_k: int,
     widest: int = _WIDE,
     track: Track = without_progress,
-) -> list[Neighbourhood]:
-    """The neighbourhoods of typical texts, drawn at random from what searches in random directions find.
+) -> Diagnosis:
+    """What a corpus gives the settings to act on, from searches for typical texts of it and for questions.
 
-    ``dimension`` is the length of the vectors, and ``widest`` the most texts that a search returns. An
-    InvalidInputError if the searches find nothing.
+    Each question has a text and a vector; the first 200 are searched for. What concerns the ``k`` nearest and the
+    candidates is counted for the questions, if there are some. ``dimension`` is the length of the vectors, ``widest``
+    the most texts that a search returns, and ``documents`` the number of all texts, if it is known. An
+    InvalidInputError if the corpus holds no texts.
     """
+    typical = _look_around(search, dimension, fetch_k, widest, track)
+    asked = []
+    for text, vector in questions[:TYPICAL]:
+        found = search(np.asarray(vector, np.float64), fetch_k)
+        asked.append(_as_neighbourhood(found, vector, text, range(len(found.bodies))))
+    centres = np.array([one.centre for one in typical])
+    spread, notes = _mean_cosine(centres), []
+    mean = centres.mean(axis=0) if spread > NARROW else np.zeros(dimension)
+    if spread > NARROW:
+        notes.append(
+            f"Two texts have a cosine of {number(spread, 2)} on average. So the mean vector was subtracted before the "
+            "texts were compared."
+        )
+    if documents is None or len(typical) < documents:
+        notes.append(
+            f"{counted(len(typical), 'text')} were drawn. Their shares are uncertain by up to "
+            f"{100 / np.sqrt(len(typical)):.0f} points."
+        )
+    findings = _find(typical, asked or typical, mean, k, "question" if asked else "text")
+    return Diagnosis(title, documents, len(typical), len(asked), k, fetch_k, tuple(findings), tuple(notes))
+
+
+def search_documents(documents: Sequence[Document], rows: NDArray[np.floating]) -> SearchByVector:
+    """Exact search by the cosine among documents with these vectors, shape (n, d)."""
+    unit = as_unit_rows(rows)
+
+    def search(vector: NDArray[np.float64], k: int) -> Found:
+        nearest = np.argsort(-(unit @ vector.astype(unit.dtype)), kind="stable")[:k].tolist()
+        found = [documents[row] for row in nearest]
+        bodies = [document.text for document in found]
+        titles = [document.title for document in found]
+        return Found(bodies, unit[nearest], [document.source for document in found], lambda: Texts(bodies, titles))
+
+    return search
+
+
+def _look_around(
+    search: SearchByVector, dimension: int, fetch_k: int, widest: int, track: Track
+) -> list[Neighbourhood]:
+    """The neighbourhoods of typical texts, drawn at random from what searches in random directions find."""
     random = np.random.default_rng(0)
     known: dict[tuple[str, int], NDArray[np.float64]] = {}
 
@@ -101,6 +154,8 @@ def look_around(
     if not known:
         raise InvalidInputError("the store holds no texts: fill it, or name another collection")
     usable = [(body, vector) for (body, _), vector in known.items() if vector.any()]
+    if not usable:
+        raise InvalidInputError("all vectors are zero: embed the texts again")
     drawn = [usable[row] for row in random.permutation(len(usable))[:TYPICAL]]
     return [
         _without_itself(search(vector, fetch_k + 1), body, vector) for body, vector in track(drawn, "Looking at texts")
@@ -112,10 +167,10 @@ def _without_itself(found: Found, body: str, vector: NDArray[np.float64]) -> Nei
     rows = list(range(len(found.bodies)))
     # An approximate index may not find the text itself.
     rows.remove(next((row for row in rows if found.bodies[row] == body), rows[-1]))
-    return as_neighbourhood(found, vector, body, rows)
+    return _as_neighbourhood(found, vector, body, rows)
 
 
-def as_neighbourhood(found: Found, vector: ArrayLike, body: str, rows: Sequence[int]) -> Neighbourhood:
+def _as_neighbourhood(found: Found, vector: ArrayLike, body: str, rows: Sequence[int]) -> Neighbourhood:
     """These rows of what was found with a vector."""
     return Neighbourhood(
         as_unit_rows(np.asarray(vector, np.float64)[None])[0],
@@ -124,45 +179,6 @@ def as_neighbourhood(found: Found, vector: ArrayLike, body: str, rows: Sequence[
         [found.bodies[row] for row in rows],
         [found.sources[row] for row in rows],
         found.read_texts().take(rows),
-    )
-
-
-def diagnose(
-    typical: Sequence[Neighbourhood],
-    asked: Sequence[Neighbourhood] = (),
-    *,
-    title: str,
-    documents: int | None,
-    k: int,
-    fetch_k: int,
-    notes: Sequence[str] = (),
-) -> Diagnosis:
-    """What a corpus gives the settings to act on, from the neighbourhoods of typical texts and of questions.
-
-    What concerns the k nearest and the candidates is counted for the questions, if there are some.
-    """
-    centres = np.array([one.centre for one in typical])
-    spread = _mean_cosine(centres)
-    mean = centres.mean(axis=0) if spread > NARROW else np.zeros(centres.shape[1])
-    counted_for = list(asked or typical)
-    notes = list(notes)
-    if spread > NARROW:
-        notes.append(
-            f"Any two texts have a cosine of {number(spread, 2)} on average. So the mean vector was subtracted before "
-            "texts were compared."
-        )
-    if documents is None or len(typical) < documents:
-        error = percent(1 / np.sqrt(len(typical)))
-        notes.append(f"Shares of {counted(len(typical), 'text')} are uncertain by up to {error}.")
-    return Diagnosis(
-        title,
-        documents,
-        len(typical),
-        len(asked),
-        k,
-        fetch_k,
-        tuple(_find(typical, counted_for, mean, k, "question" if asked else "text")),
-        tuple(notes),
     )
 
 
@@ -181,7 +197,7 @@ def _find(
 
     copied = np.mean([bool(one.body.strip()) and one.body in one.bodies for one in typical])
     yield share("copies", "Texts that are stored more than once", float(copied), texts, "drop_duplicates")
-    near = [np.sum(_unit(one.vectors - mean) @ _unit(one.centre - mean) > NEAR) for one in typical]
+    near = [np.sum(_unit(one.different - mean) @ _unit(one.centre - mean) > NEAR) for one in typical]
     yield share(
         "repeats",
         f"Texts that {REPEATED_BY} others or more nearly repeat (cosine above {NEAR:g})",
@@ -189,7 +205,7 @@ def _find(
         texts,
         "drop_near_duplicates",
     )
-    first = [one.vectors[:k] for one in counted_for]
+    first = [one.different[:k] for one in counted_for]
     places = max(sum(map(len, first)), 1)
     of_places = f"{counted(places, 'place')}, for {others}"
     yield share(
@@ -215,7 +231,7 @@ def _find(
         led = np.array([_count_led_to(one.texts, kind) for one in counted_for])
         with_some = float(np.mean(led > 0))
         text = others if not with_some else f"{others}; {number(float(led.mean()), 1)} candidates are led to on average"
-        yield share(word, f"{what.capitalize()}s of which a candidate {leads}", with_some, text, *settings)
+        yield share(word, f"Searches in which a candidate {leads}", with_some, text, *settings)
     if what == "question":
         told = np.mean([bool(one.texts.match_words(one.body).weights.any()) for one in counted_for])
         name = "Questions with a word that tells their candidates apart"

@@ -87,7 +87,8 @@ def note_queries(
     if reach == 0:
         one = next(outcome for outcome in outcomes if outcome.query.gold)
         yield (
-            f"No gold document is among the candidates. The query {quoted(one.query.text)} has the gold id {quoted(one.query.gold[0])}, and a "
+            f"No gold document is among the candidates. The query {quoted(one.query.text)} has the gold id "
+            f"{quoted(one.query.gold[0])}, and a "
             f"candidate has the id {quoted(min(one.candidates))}. If these are ids of one kind, fetch more candidates."
         )
     elif reach is not None and reach < 1:

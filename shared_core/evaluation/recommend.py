@@ -92,8 +92,7 @@ def recommend(
     several = sum(number > 1 for number in parts)
     if several < FEW * len(parts):
         case = "few need two" if setting else "few need two, similarity"
-        needing = f"{several:,} of {len(parts):,} {'needs' if several == 1 else 'need'}"
-        claims += (Claim(SENTENCES[case].format(needing=needing)),)
+        claims += (Claim(SENTENCES[case].format(needing=f"{several:,} of {len(parts):,}")),)
     if repeats is not None and key in QUESTIONS:
         other = OTHER_QUESTION[key]
         there = decide(settings, by_key[other].values).setting

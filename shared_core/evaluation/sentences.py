@@ -12,7 +12,7 @@ QUESTIONS = {"point_recall": "each point once", "recall": "every copy"}
 OTHER_QUESTION = {"point_recall": "recall", "recall": "point_recall"}
 _WORSE = "makes {worse} of the {what} worse than similarity, by {loss} on average, and {better} of the {what} better. "
 _WORST = "{worst_query} loses most: {worst_loss}."
-_FEW = "Few of your questions need two texts or more ({needing} them). "
+_FEW = "Few of your questions need two texts or more ({needing}). "
 SENTENCES = {
     "nothing known": "No winner can be named: no query says which picks are right. {missing}",
     "trade-off": "The picks of plain similarity have a mean cosine of {relevance} with the query and of {redundancy} "

@@ -103,7 +103,7 @@ class Request:
         candidates = searched = self._make_candidates(distinct, queries)
         if queries[0].pap is not None:
             candidates = queries[0].pap.apply(candidates)
-        texts = self._read_texts(distinct)
+        texts = self.read_texts(distinct)
         shown = self._find_shown(distinct)
         selection = select_set(
             candidates,
@@ -174,7 +174,7 @@ class Request:
                 )
         return np.array(pool.scores, np.float64)
 
-    def _read_texts(self, pool: Pool) -> Texts | None:
+    def read_texts(self, pool: Pool) -> Texts | None:
         """The texts by which copies are found, with what the selector reads in them."""
         items, settings, view = pool.items, self.settings, self.view
         refers = self.reads_references and (pool.fetch_k or 0) <= max(self.fetch_k, MOST_REFERRING)

@@ -128,7 +128,7 @@ def compare_store(
     # Without a vector reader, the texts of all that is found would be embedded.
     if found.recommendation.measure is not None or found.partial or reader_of(store) is None:
         return found
-    shown = {name: value for name, value in options.items() if name in ("title", "track")}
+    shown = {name: value for name, value in options.items() if name in ("title", "track", "documents")}
     about = _diagnose(store, [*asked.values()], len(next(iter(asked.values()))[1]), sizes[0], fetch_k, more, **shown)
     return replace(found, diagnosis=about)
 
@@ -138,6 +138,7 @@ def diagnose_store(
     *,
     embeddings: Embeddings | None = None,
     dimension: int | None = None,
+    documents: int | None = None,
     k: int = 5,
     fetch_k: int | None = None,
     search_kwargs: Mapping[str, Any] | None = None,
@@ -156,6 +157,8 @@ def diagnose_store(
         For stores that carry none, to learn the length of the vectors.
     dimension : int, optional
         The length of the vectors. Then no embeddings are needed.
+    documents : int, optional
+        How many documents the store holds, for the report; by default their number, if the store can list them.
     k, fetch_k : int, optional
         How many documents you return, and how many candidates they are selected from; by default max(50, 5k).
     search_kwargs : mapping, optional
@@ -195,9 +198,8 @@ def diagnose_store(
                 f"{type(store).__name__} has no embeddings: pass dimension= with the length of its vectors"
             )
         dimension = len(as_embedding(embedding.embed_query("text"), f"{type(embedding).__name__}.embed_query", "text"))
-    return _diagnose(
-        store, [], dimension, k, fetch_k, dict(search_kwargs or {}), title=title or type(store).__name__, track=track
-    )
+    shown = {"title": title or type(store).__name__, "track": track, "documents": documents}
+    return _diagnose(store, [], dimension, k, fetch_k, dict(search_kwargs or {}), **shown)
 
 
 def _diagnose(
@@ -208,6 +210,7 @@ def _diagnose(
     fetch_k: int,
     search_kwargs: dict[str, Any],
     *,
+    documents: int | None = None,
     title: str = "Diagnosis of a store",
     track: Track = without_progress,
 ) -> Diagnosis:
@@ -215,13 +218,16 @@ def _diagnose(
     retriever = SetSelectRetriever(vectorstore=store, k=k, fetch_k=fetch_k, links=_read_links)
     request, _ = retriever._configured
     searching = retriever._store(request, "", search_kwargs)
+    reader = reader_of(store)
+    # A source that the store itself adds to all documents says nothing.
+    sourced = reader is not None and "source" not in reader.added_keys(store)
 
     def search(vector: NDArray[np.float64], number: int) -> Found:
         pool = run_flow(searching.search(EmbeddedQuery(vector, None, vector.tolist()), number))
         return Found(
             list(map(pool.body, pool.items)),
             pool.with_array().vectors,
-            [document.metadata.get("source") for document in pool.items],
+            [document.metadata.get("source") if sourced else None for document in pool.items],
             lambda: request.read_texts(pool) or Texts([]),
         )
 
@@ -230,7 +236,7 @@ def _diagnose(
         dimension,
         questions,
         title=title,
-        documents=count_documents(store),
+        documents=count_documents(store) if documents is None else documents,
         k=k,
         fetch_k=fetch_k,
         widest=searching.widest or fetch_k,

@@ -53,10 +53,11 @@ _UNUSED = ModelEmbedding(_refuse, _refuse)
 
 
 class OpenedStore(NamedTuple):
-    """A store, the name of its collection, the length of its vectors, and its embedding function, if it has one."""
+    """A store, its collection, the number of texts, the length of vectors, and its embedding function, if it has one."""
 
     store: VectorStore
     collection: str
+    count: int
     dimension: int
     embeddings: Embeddings | None = None
 
@@ -140,8 +141,8 @@ def _open_chroma(place: str, collection: str | None) -> OpenedStore:
     store = Chroma(name, client=client, create_collection_if_not_exists=False)
     held = store._collection.get(limit=1, include=["embeddings"])["embeddings"]
     own = store._collection.configuration.get("embedding_function")
-    dimension = _check_length(name, store._collection.count(), len(held[0]) if len(held) else 0)
-    return OpenedStore(store, name, dimension, None if own is None else ModelEmbedding(own, own))
+    sizes = _check_sizes(name, store._collection.count(), len(held[0]) if len(held) else 0)
+    return OpenedStore(store, name, *sizes, None if own is None else ModelEmbedding(own, own))
 
 
 def _open_faiss(place: str, collection: str | None) -> OpenedStore:
@@ -154,7 +155,7 @@ def _open_faiss(place: str, collection: str | None) -> OpenedStore:
     index = faiss.read_index(str(folder / f"{name}.faiss"))
     with (folder / f"{name}.pkl").open("rb") as file:
         docstore, ids = _Unpickler(file).load()
-    return OpenedStore(FAISS(_UNUSED, index, docstore, ids), name, _check_length(name, index.ntotal, index.d))
+    return OpenedStore(FAISS(_UNUSED, index, docstore, ids), name, *_check_sizes(name, index.ntotal, index.d))
 
 
 class _Unpickler(pickle.Unpickler):
@@ -190,7 +191,7 @@ def _open_lancedb(place: str, collection: str | None) -> OpenedStore:
             f"the table {name!r} has the columns {', '.join(schema.names)}: LangChain's LanceDB needs text and vector"
         )
     length = getattr(schema.field("vector").type, "list_size", 0)
-    dimension = _check_length(name, table.count_rows(), length)
+    sizes = _check_sizes(name, table.count_rows(), length)
     own = next((one.function for one in (table.embedding_functions or {}).values()), None)
     embeddings = (
         None if own is None else ModelEmbedding(own.compute_source_embeddings, _each(own.compute_query_embeddings))
@@ -208,7 +209,7 @@ def _open_lancedb(place: str, collection: str | None) -> OpenedStore:
         from langchain_community.vectorstores import LanceDB as CommunityLanceDB
 
         store = CommunityLanceDB(database, _UNUSED, table_name=name)
-    return OpenedStore(store, name, dimension, embeddings)
+    return OpenedStore(store, name, *sizes, embeddings)
 
 
 def _each(embed: Callable[[str], Any]) -> Callable[[list[str]], Any]:
@@ -239,7 +240,7 @@ def _open_qdrant(place: str, collection: str | None) -> OpenedStore:
         validate_embeddings=False,
         validate_collection_config=False,
     )
-    return OpenedStore(store, name, _check_length(name, client.count(name).count, parameters.size))
+    return OpenedStore(store, name, *_check_sizes(name, client.count(name).count, parameters.size))
 
 
 def _open_pgvector(place: str, collection: str | None) -> OpenedStore:
@@ -265,10 +266,10 @@ def _open_pgvector(place: str, collection: str | None) -> OpenedStore:
             ),
             {"name": name},
         ).one()
-    dimension = _check_length(name, count, dimension or 0)
+    sizes = _check_sizes(name, count, dimension or 0)
     # What the constructor would create is there.
     store = PGVector(_UNUSED, connection=engine, collection_name=name, create_extension=False)
-    return OpenedStore(store, name, dimension)
+    return OpenedStore(store, name, *sizes)
 
 
 def _open_sqlite(place: str, collection: str | None) -> OpenedStore:
@@ -278,7 +279,7 @@ def _open_sqlite(place: str, collection: str | None) -> OpenedStore:
     tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
     name = _pick(collection, [table for table in tables if f"{table}_vec" in tables], "table")
     held = connection.execute(f'SELECT count(*), max(length(text_embedding)) / 4 FROM "{name}"').fetchone()
-    dimension = _check_length(name, held[0], held[1] or 0)
+    count, dimension = _check_sizes(name, held[0], held[1] or 0)
 
     class Opened(SQLiteVec):
         """Takes the length of the vectors from the table; the original embeds a text."""
@@ -286,7 +287,7 @@ def _open_sqlite(place: str, collection: str | None) -> OpenedStore:
         def get_dimensionality(self) -> int:
             return dimension
 
-    return OpenedStore(Opened(name, connection, _UNUSED), name, dimension)
+    return OpenedStore(Opened(name, connection, _UNUSED), name, count, dimension)
 
 
 def _connect(uri: str) -> sqlite3.Connection:
@@ -337,13 +338,13 @@ def _pick(collection: str | None, names: Iterable[str], what: str) -> str:
     raise InvalidParameterError(f"{missing}: the store has {listed}")
 
 
-def _check_length(name: str, count: int, length: int) -> int:
-    """The length of the vectors in a collection that holds some."""
+def _check_sizes(name: str, count: int, length: int) -> tuple[int, int]:
+    """The number of texts in a collection, and the length of its vectors; an error if it holds none."""
     if not count:
         raise InvalidInputError(f"{name!r} is empty: fill it, or name another collection")
     if not length:
         raise InvalidInputError(f"{name!r} holds {count} texts without vectors, or vectors of no fixed length")
-    return int(length)
+    return count, int(length)
 
 
 def _need(packages: Mapping[str, str]) -> None:

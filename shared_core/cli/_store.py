@@ -34,6 +34,7 @@ class Store:
         found: Diagnosis = self._compare.diagnose_store(
             self.opened.store,
             dimension=self.opened.dimension,
+            documents=self.opened.count,
             k=k,
             fetch_k=fetch_k,
             title=self.title,
@@ -62,6 +63,7 @@ class Store:
             queries,
             embeddings=embeddings,
             model=name,
+            documents=opened.count,
             title=self.title,
             track=show_progress(say),
             **options,

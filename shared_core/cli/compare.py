@@ -57,8 +57,8 @@ def compare(
         Path | None,
         typer.Option(
             help="Your questions: JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers', "
-            "'sub_questions', and 'scores': those of your own reranker), or .txt with one query a line. 'gold' lists the "
-            "right documents, ['a', 'b', 'c']; 'subtopics' says which of them answer the same part, "
+            "'sub_questions', and 'scores': those of your own reranker), or .txt with one query a line. 'gold' lists "
+            "the right documents, ['a', 'b', 'c']; 'subtopics' says which of them answer the same part, "
             "{'reset': ['a', 'b'], 'disk': ['c']}."
         ),
     ] = None,

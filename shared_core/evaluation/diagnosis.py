@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -219,9 +220,13 @@ def _find(
     )
     sources = [[source for source in one.sources[:k] if not is_missing(source)] for one in counted_for]
     if sum(map(len, sources)) >= places / 2:
-        again = sum(len(known) - len(set(known)) for known in sources)
+        again = sum(len(known) - len(set(known)) for known in sources) / places
         name = f"Places among the {k} nearest that go to a source which has one already"
-        yield share("sources", name, again / places, of_places, "max_per_source")
+        different = float(np.median([len({*one.sources}) for one in counted_for]))
+        of_sources = f"{of_places}; a search finds {different:.0f} sources"
+        finding = share("sources", name, again, of_sources, "max_per_source")
+        # With fewer sources than places, one text of each does not fill them.
+        yield finding if different >= k else replace(finding, acts="nothing")
     with_name = sum(one.texts.name_counts.with_name for one in counted_for if one.texts.name_counts)
     candidates = max(sum(len(one.bodies) for one in counted_for), 1)
     name = "Candidates with a name by which other texts may mention them"

@@ -53,7 +53,7 @@ _UNUSED = ModelEmbedding(_refuse, _refuse)
 
 
 class OpenedStore(NamedTuple):
-    """A store, its collection, the number of texts, the length of vectors, and its embedding function, if it has one."""
+    """A store, its collection, how many texts it holds, the length of the vectors, and its own embedding function."""
 
     store: VectorStore
     collection: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
@@ -18,7 +18,7 @@ from .._argument_names import argument_name
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from ..selection.sizes import DEFAULT_EXTRA_K, default_fetch_k, share_fetch_k
-from ..selectors.registry import Selector, check_selector
+from ..selectors.registry import DEFAULT_SELECTOR, Selector, check_selector
 from ..signals.embedding_models import Track, without_progress
 from ..texts.word_index import WordIndex
 from .corpus import Document, Query, as_document, as_query, convert_all
@@ -28,6 +28,7 @@ from .notes import check_subtopics, gold_in_reach, note_left_out, note_queries, 
 from .points import find_points
 from .recommend import COUNTED, check_deciding, recommend
 from .results import (
+    Claim,
     Comparison,
     CorpusFacts,
     Diagnosis,
@@ -37,8 +38,11 @@ from .results import (
     Setting,
     Size,
     counted,
+    number,
+    percent,
 )
 from .search import HYBRID_SEARCH, as_vectors, fuse_rankings, nearest_rows
+from .sentences import SENTENCES
 from .settings import Settings, as_adapted, sweep, with_scores
 from .sub_questions import with_merged_lists
 from .summary import MeasureValues, allowed_measures, count_parts, estimate, measure, summarise
@@ -398,20 +402,24 @@ def compare_candidates(
     keys = _OF_ALL_SIZES if decide_by is None else (*_OF_ALL_SIZES, decide_by)
     of_sizes = {size: measure(outcomes, size, keys) for size in sorted(sizes)}
     values, differences = summarise(columns)
+    texts = {outcome.query.id: outcome.query.text for outcome in outcomes}
     advice = recommend(
         rows,
         columns,
         values,
         differences,
         of_sizes,
-        texts={outcome.query.id: outcome.query.text for outcome in outcomes},
+        texts=texts,
         parts=count_parts(outcomes),
         decide_by=decide_by,
         repeats=repeats,
         missing=missing,
     )
-    changes = _find_changes(columns, advice, {one.query.id for one in outcomes if one.query.root is not None})
     replacements = tuple(_count_replaced(outcomes, k, setting) for setting in range(len(rows)))
+    if advice.measure is None:
+        changing = _describe_change(rows, replacements, texts, k)
+        advice = replace(advice, claims=(*advice.claims, *changing))
+    changes = _find_changes(columns, advice, {one.query.id for one in outcomes if one.query.root is not None})
     named = {change.query for change in changes} | {to.worst_query for to in differences.values()}
     named |= {query for replacement in replacements for query, _ in replacement.most}
     views = [outcome.view for outcome in outcomes if outcome.view is not None]
@@ -444,7 +452,7 @@ def compare_candidates(
             *note_queries(outcomes, without_candidates, k, drop_duplicates),
         ),
         replacements,
-        {outcome.query.id: outcome.query.text for outcome in outcomes if outcome.query.id in named},
+        {query: text for query, text in texts.items() if query in named},
     )
 
 
@@ -473,6 +481,19 @@ def _count_replaced(outcomes: Sequence[JudgedQuery], k: int, setting: int) -> Re
     changed = np.mean([{*picks[0]} != {*picks[setting]} for _, picks in sets])
     most = sorted((one for one in numbers if one[1]), key=lambda one: -one[1])[:CHANGES]
     return Replacement(float(changed), float(np.mean([number for _, number in numbers])), tuple(most))
+
+
+def _describe_change(
+    rows: Sequence[Setting], replacements: Sequence[Replacement], texts: Mapping[str, str], k: int
+) -> Iterator[Claim]:
+    """What the default would change, where no query says what is right."""
+    for setting, replacement in zip(rows, replacements, strict=True):
+        if setting.label == DEFAULT_SELECTOR:
+            facts = {"changed": percent(replacement.changed), "replaced": number(replacement.replaced, 1), "k": k}
+            yield Claim(SENTENCES["would change"].format(label=setting.label, **facts))
+            if replacement.most:
+                queries = ", ".join(f"{quoted(texts[query])} ({count})" for query, count in replacement.most[:3])
+                yield Claim(SENTENCES["most changed"].format(queries=queries))
 
 
 def need_extra(*packages: str, extra: str = "eval") -> None:

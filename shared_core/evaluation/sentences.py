@@ -17,6 +17,9 @@ SENTENCES = {
     "nothing known": "No winner can be named: no query says which picks are right. {missing}",
     "trade-off": "The picks of plain similarity have a mean cosine of {relevance} with the query and of {redundancy} "
     "with each other.",
+    "would change": "{label}, the default, would change the texts of {changed} of the queries, and replace {replaced} "
+    "of {k} texts on average.",
+    "most changed": "Most would change for {queries}.",
     "all zero": "No setting can be named: {measure} is 0 for all. No setting picked what the queries ask for.",
     "points": "{repeats} Point recall counts near-repeats as one point. This comparison is for readers who need "
     "{ours}: {measure} decides. If you need {theirs}, {other} decides ({option}): then {advice}. To name the points "

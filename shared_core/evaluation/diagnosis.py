@@ -94,7 +94,8 @@ def diagnose(
     asked = []
     for text, vector in questions[:TYPICAL]:
         found = search(np.asarray(vector, np.float64), fetch_k)
-        asked.append(_as_neighbourhood(found, vector, text, range(len(found.bodies))))
+        if found.bodies:
+            asked.append(_as_neighbourhood(found, vector, text, range(len(found.bodies))))
     centres = np.array([one.centre for one in typical])
     spread, notes = _mean_cosine(centres), []
     mean = centres.mean(axis=0) if spread > NARROW else np.zeros(dimension)
@@ -176,7 +177,7 @@ def _as_neighbourhood(found: Found, vector: ArrayLike, body: str, rows: Sequence
     return Neighbourhood(
         as_unit_rows(np.asarray(vector, np.float64)[None])[0],
         body,
-        as_unit_rows(np.asarray(found.vectors, np.float64)[list(rows)]),
+        as_unit_rows(np.asarray(found.vectors, np.float64))[list(rows)],
         [found.bodies[row] for row in rows],
         [found.sources[row] for row in rows],
         found.read_texts().take(rows),
@@ -223,7 +224,7 @@ def _find(
         again = sum(len(known) - len(set(known)) for known in sources) / places
         name = f"Places among the {k} nearest that go to a source which has one already"
         different = float(np.median([len({*one.sources}) for one in counted_for]))
-        of_sources = f"{of_places}; a search finds {different:.0f} sources"
+        of_sources = f"{of_places}; a search finds {counted(round(different), 'source')}"
         finding = share("sources", name, again, of_sources, "max_per_source")
         # With fewer sources than places, one text of each does not fill them.
         yield finding if different >= k else replace(finding, acts="nothing")

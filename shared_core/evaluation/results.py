@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Part = Literal["values", "differences", "sizes"]
 Needs = Literal["nothing", "gold", "subtopics", "perspectives", "answers"]
 Verdict = Literal["something", "little", "nothing"]
-_VERDICTS: dict[Verdict, str] = {"something": "Something", "little": "Little", "nothing": "Nothing"}
+_VERDICTS: tuple[Verdict, ...] = "something", "little", "nothing"
 
 
 @dataclass(frozen=True)
@@ -310,22 +310,22 @@ class Diagnosis:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What there is to act on, and what not."""
+        verdicts: dict[str, list[Verdict]] = {}
+        for finding in self.findings:
+            for setting in finding.settings:
+                verdicts.setdefault(setting, []).append(finding.acts)
         # Of several findings about one setting, the one with most to act on counts.
-        best: dict[str, Verdict] = {}
-        for verdict in _VERDICTS:
-            for finding in self.findings:
-                if finding.acts == verdict:
-                    best |= dict.fromkeys(set(finding.settings) - best.keys(), verdict)
-        order = list(dict.fromkeys(setting for finding in self.findings for setting in finding.settings))
+        best = {setting: min(of_setting, key=_VERDICTS.index) for setting, of_setting in verdicts.items()}
         sentences = [
-            f"{beginning} to act on for {', '.join(named)}."
-            for verdict, beginning in _VERDICTS.items()
-            if (named := [setting for setting in order if best[setting] == verdict])
+            f"There is {verdict} to act on for {', '.join(named)}."
+            for verdict in _VERDICTS
+            if (named := [setting for setting, of_setting in best.items() if of_setting == verdict])
         ]
-        if all(finding.acts != "something" for finding in self.findings if finding.key not in ("copies", "names")):
+        others = "copies", "sources", "names", "words"
+        if all(finding.acts != "something" for finding in self.findings if finding.key not in others):
             sentences.append(
-                "The nearest texts hardly repeat each other, and hardly any of them leads to another: expect little "
-                "from selecting a set."
+                "The nearest texts hardly repeat each other, and hardly any of them leads to another: apart from what "
+                "the words of the questions tell, expect little from selecting a set."
             )
         sentences.append(
             "These figures say what a setting has to act on, and not what it finds: only questions with the ids of "

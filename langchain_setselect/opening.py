@@ -60,6 +60,7 @@ class OpenedStore(NamedTuple):
     count: int
     dimension: int
     embeddings: Embeddings | None = None
+    close: Callable[[], object] = lambda: None
 
 
 class _Kind(NamedTuple):
@@ -240,18 +241,20 @@ def _open_qdrant(place: str, collection: str | None) -> OpenedStore:
         validate_embeddings=False,
         validate_collection_config=False,
     )
-    return OpenedStore(store, name, *_check_sizes(name, client.count(name).count, parameters.size))
+    return OpenedStore(store, name, *_check_sizes(name, client.count(name).count, parameters.size), close=client.close)
 
 
 def _open_pgvector(place: str, collection: str | None) -> OpenedStore:
     from langchain_postgres import PGVector
-    from sqlalchemy import create_engine, inspect, text
+    from sqlalchemy import NullPool, create_engine, inspect, text
 
     scheme, separator, rest = place.partition("://")
     if not separator:
         raise InvalidParameterError("pgvector needs a URL: pgvector:postgresql://user:password@host:5432/database")
     # LangChain's store is tested with the driver psycopg 3.
-    engine = create_engine(f"{'postgresql+psycopg' if scheme in ('postgres', 'postgresql') else scheme}://{rest}")
+    engine = create_engine(
+        f"{'postgresql+psycopg' if scheme in ('postgres', 'postgresql') else scheme}://{rest}", poolclass=NullPool
+    )
     if not inspect(engine).has_table("langchain_pg_collection"):
         raise InvalidParameterError(
             "the database has no collection of LangChain's PGVector: there is no table langchain_pg_collection"
@@ -287,7 +290,7 @@ def _open_sqlite(place: str, collection: str | None) -> OpenedStore:
         def get_dimensionality(self) -> int:
             return dimension
 
-    return OpenedStore(Opened(name, connection, _UNUSED), name, count, dimension)
+    return OpenedStore(Opened(name, connection, _UNUSED), name, count, dimension, close=connection.close)
 
 
 def _connect(uri: str) -> sqlite3.Connection:

@@ -29,6 +29,10 @@ class Store:
         self.opened = self._opening.open_store(given, collection)
         self.title = f"{given.partition(':')[0]}, {self.opened.collection}"
 
+    def close(self) -> None:
+        """Close what was opened."""
+        self.opened.close()
+
     def diagnose(self, say: Console, k: int, fetch_k: int | None) -> Diagnosis:
         """What the store gives the settings to act on."""
         found: Diagnosis = self._compare.diagnose_store(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -224,14 +225,14 @@ def compare(
         found: Comparison | Diagnosis
         problems: Sequence[object] = ()
         if store is not None:
-            opened = Store(store, collection)
-            if queries is None:
-                found = opened.diagnose(say, sizes[0], fetch_k)
-            else:
-                of_queries = {name: keys[name] for name in ("query_key", "query_id_key", "scores_key")}
-                asked = read_queries(queries, gold_key=gold_key, **of_queries)
-                report_problems(say, problems := asked.problems)
-                found = opened.compare(say, asked.items, source, cache, **options, **more)
+            with closing(Store(store, collection)) as opened:
+                if queries is None:
+                    found = opened.diagnose(say, sizes[0], fetch_k)
+                else:
+                    of_queries = {name: keys[name] for name in ("query_key", "query_id_key", "scores_key")}
+                    asked = read_queries(queries, gold_key=gold_key, **of_queries)
+                    report_problems(say, problems := asked.problems)
+                    found = opened.compare(say, asked.items, source, cache, **options, **more)
         elif documents is not None and not asks:
             read = read_documents(documents, text_key=text_key, id_key=id_key)
             report_problems(say, problems := read.problems)

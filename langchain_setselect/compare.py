@@ -99,7 +99,7 @@ def compare_store(
         vectorstore=store, embeddings=embedding, k=max(sizes), fetch_k=fetch_k, keyword_search=words
     )
     searching = retriever._store(retriever._configured[0], "", more)
-    asked: dict[str, tuple[str, ArrayLike]] = {}
+    asked: dict[str, tuple[str, NDArray[Any]]] = {}
 
     def candidates_of(query: Query) -> SearchResult:
         texts = list(query.questions)
@@ -198,7 +198,7 @@ def diagnose_store(
                 f"{type(store).__name__} has no embeddings: pass dimension= with the length of its vectors"
             )
         dimension = len(as_embedding(embedding.embed_query("text"), f"{type(embedding).__name__}.embed_query", "text"))
-    shown = {"title": title or type(store).__name__, "track": track, "documents": documents}
+    shown: dict[str, Any] = {"title": title or type(store).__name__, "track": track, "documents": documents}
     return _diagnose(store, [], dimension, k, fetch_k, dict(search_kwargs or {}), **shown)
 
 

@@ -57,7 +57,7 @@ class OpenedStore(NamedTuple):
 
     store: VectorStore
     collection: str
-    count: int
+    texts: int
     dimension: int
     embeddings: Embeddings | None = None
     close: Callable[[], object] = lambda: None
@@ -140,8 +140,8 @@ def _open_chroma(place: str, collection: str | None) -> OpenedStore:
         client = chromadb.PersistentClient(_existing(place, "chroma.sqlite3"))
     name = _pick(collection, [one.name for one in client.list_collections()], "collection")
     store = Chroma(name, client=client, create_collection_if_not_exists=False)
-    held = store._collection.get(limit=1, include=["embeddings"])["embeddings"]
-    own = store._collection.configuration.get("embedding_function")
+    held: Any = store._collection.get(limit=1, include=["embeddings"])["embeddings"]
+    own: Any = store._collection.configuration.get("embedding_function")
     sizes = _check_sizes(name, store._collection.count(), len(held[0]) if len(held) else 0)
     return OpenedStore(store, name, *sizes, None if own is None else ModelEmbedding(own, own))
 
@@ -224,7 +224,7 @@ def _open_qdrant(place: str, collection: str | None) -> OpenedStore:
 
     client = QdrantClient(url=place) if _is_url(place) else QdrantClient(path=_existing(place, "meta.json"))
     name = _pick(collection, [one.name for one in client.get_collections().collections], "collection")
-    vectors = client.get_collection(name).config.params.vectors
+    vectors: Any = client.get_collection(name).config.params.vectors
     if not isinstance(vectors, dict):
         vectors = {"": vectors}
     if len(vectors) != 1:

@@ -105,7 +105,7 @@ def compare_index(
 
     searching = retriever._store(retriever._settings, QueryBundle(""))
 
-    asked: dict[str, tuple[str, ArrayLike]] = {}
+    asked: dict[str, tuple[str, NDArray[Any]]] = {}
 
     def candidates_of(query: Query) -> SearchResult:
         texts = list(query.questions)

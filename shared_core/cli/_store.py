@@ -38,7 +38,7 @@ class Store:
         found: Diagnosis = self._compare.diagnose_store(
             self.opened.store,
             dimension=self.opened.dimension,
-            documents=self.opened.count,
+            documents=self.opened.texts,
             k=k,
             fetch_k=fetch_k,
             title=self.title,
@@ -67,7 +67,7 @@ class Store:
             queries,
             embeddings=embeddings,
             model=name,
-            documents=opened.count,
+            documents=opened.texts,
             title=self.title,
             track=show_progress(say),
             **options,

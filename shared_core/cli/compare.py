@@ -247,8 +247,10 @@ def compare(
             if out is not None:
                 _write(found, out)
         finally:
-            show = show_comparison if isinstance(found, Comparison) else show_diagnosis
-            show(result_console(), found)
+            if isinstance(found, Comparison):
+                show_comparison(result_console(), found)
+            else:
+                show_diagnosis(result_console(), found)
         if out is not None:
             result_console().print(Text(f"\nWritten: {out}"), soft_wrap=True)
     except KeyboardInterrupt:

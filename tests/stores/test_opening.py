@@ -248,7 +248,7 @@ def test_of_several_collections_one_has_to_be_named(kind: str, tmp_path: Path) -
     with pytest.raises(InvalidParameterError, match="'third'"):
         open_store(given, "third")
     opened = open_store(given, "second")
-    assert (opened.collection, opened.count, opened.dimension) == ("second", 60, DIMENSION)
+    assert (opened.collection, opened.texts, opened.dimension) == ("second", 60, DIMENSION)
     opened.close()
 
 

@@ -20,7 +20,7 @@ from .vectors import register_vector_source
 from .words import WordRetriever
 
 if TYPE_CHECKING:
-    from .compare import compare_store
+    from .compare import compare_store, diagnose_store
     from .middleware import SetSelectTools
     from .retriever_tool import create_setselect_tool
 
@@ -33,6 +33,7 @@ __all__ = [
     "aselect_tools",
     "compare_store",
     "create_setselect_tool",
+    "diagnose_store",
     "extractor_from_chat_model",
     "register_vector_source",
     "select_tools",
@@ -44,6 +45,7 @@ _IMPORTED_AT_FIRST_USE = {
     "SetSelectTools": "middleware",
     "compare_store": "compare",
     "create_setselect_tool": "retriever_tool",
+    "diagnose_store": "compare",
 }
 
 

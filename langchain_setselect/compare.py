@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.evaluation.compare import check_options, compare_candidates, searches_words
 from shared_core.evaluation.corpus import Query
+from shared_core.evaluation.diagnosis import Found, diagnose
 from shared_core.evaluation.judging import SearchResult, found_documents
-from shared_core.evaluation.results import Comparison
+from shared_core.evaluation.results import Comparison, Diagnosis
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.names import read_identifiers, read_sources, read_titles
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.search import search_with_words
 from shared_core.selection.sizes import DEFAULT_EXTRA_K
-from shared_core.signals.embedding_models import as_embeddings, fingerprint
+from shared_core.signals.embedding_models import Track, as_embedding, as_embeddings, fingerprint, without_progress
+from shared_core.texts import Texts
 
 from ._settings import say_place
 from .retriever import SetSelectRetriever
-from .words import can_index
+from .vectors import reader_of
+from .words import can_index, count_documents
 
 
 def compare_store(
@@ -98,11 +102,13 @@ def compare_store(
         vectorstore=store, embeddings=embedding, k=max(sizes), fetch_k=fetch_k, keyword_search=words
     )
     searching = retriever._store(retriever._configured[0], "", more)
+    asked: dict[str, tuple[str, NDArray[Any]]] = {}
 
     def candidates_of(query: Query) -> SearchResult:
         texts = list(query.questions)
         source = f"{type(embedding).__name__}.embed_query"
         vectors = as_embeddings(list(map(embedding.embed_query, texts)), texts, source, np.float64)
+        asked[query.id] = query.text, vectors[0]
         queries = [EmbeddedQuery(v, None, v.tolist(), text) for v, text in zip(vectors, texts, strict=True)]
         found = search_with_words(retriever, queries, searching, fetch_k, DEFAULT_EXTRA_K, max(sizes))
         pool, candidates, by_words = run_flow(found)
@@ -123,7 +129,128 @@ def compare_store(
         )
 
     name = model or _model_name(embedding)
-    return compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=name, **options)
+    found = compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=name, **options)
+    # Without a vector reader, the texts of all that is found would be embedded.
+    if found.recommendation.measure is not None or found.partial or reader_of(store) is None:
+        return found
+    shown = {name: value for name, value in options.items() if name in ("title", "track", "documents")}
+    about = _diagnose(store, [*asked.values()], len(next(iter(asked.values()))[1]), sizes[0], fetch_k, more, **shown)
+    return replace(found, diagnosis=about)
+
+
+def diagnose_store(
+    store: VectorStore,
+    *,
+    embeddings: Embeddings | None = None,
+    dimension: int | None = None,
+    documents: int | None = None,
+    k: int = 5,
+    fetch_k: int | None = None,
+    search_kwargs: Mapping[str, Any] | None = None,
+    title: str | None = None,
+    track: Track = without_progress,
+) -> Diagnosis:
+    """What the documents of a vector store give the settings to act on. No question is needed, and no text is embedded.
+
+    Typical texts are drawn from the store, and each is searched for with the vector that the store keeps.
+
+    Parameters
+    ----------
+    store : VectorStore
+        A store with a vector reader; nothing is written to it.
+    embeddings : Embeddings, optional
+        For stores that carry none, to learn the length of the vectors.
+    dimension : int, optional
+        The length of the vectors. Then no embeddings are needed.
+    documents : int, optional
+        How many documents the store holds, for the report; by default their number, if the store can list them.
+    k, fetch_k : int, optional
+        How many documents you return, and how many candidates they are selected from; by default max(50, 5k).
+    search_kwargs : mapping, optional
+        Arguments of the store's search: ``{"filter": ...}``.
+    title : str, optional
+        A name for the report; by default that of the store's class.
+    track : callable
+        ``track(items, description)`` returns the items, and may show a progress bar.
+
+    Raises
+    ------
+    VectorSourceError
+        The store has no vector reader, or the length of its vectors is not known.
+    InvalidInputError
+        The store holds no texts.
+
+    Examples
+    --------
+    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+    >>> from langchain_core.vectorstores import InMemoryVectorStore
+    >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    >>> _ = store.add_texts(["A port.", "A port.", "A hill."])
+    >>> found = diagnose_store(store, k=2)
+    >>> found.findings[0].name, round(found.findings[0].share, 2)
+    ('Texts that are stored more than once', 0.67)
+    """
+    (k,), fetch_k = check_options(k, fetch_k)
+    if reader_of(store) is None:
+        raise VectorSourceError(
+            f"setselect has no vector reader for {type(store).__name__}, so all texts would be embedded: call "
+            "register_vector_source"
+        )
+    if dimension is None:
+        embedding = embeddings or store.embeddings
+        if embedding is None:
+            raise VectorSourceError(
+                f"{type(store).__name__} has no embeddings: pass dimension= with the length of its vectors"
+            )
+        dimension = len(as_embedding(embedding.embed_query("text"), f"{type(embedding).__name__}.embed_query", "text"))
+    shown: dict[str, Any] = {"title": title or type(store).__name__, "track": track, "documents": documents}
+    return _diagnose(store, [], dimension, k, fetch_k, dict(search_kwargs or {}), **shown)
+
+
+def _diagnose(
+    store: VectorStore,
+    questions: Sequence[tuple[str, ArrayLike]],
+    dimension: int,
+    k: int,
+    fetch_k: int,
+    search_kwargs: dict[str, Any],
+    *,
+    documents: int | None = None,
+    title: str = "Diagnosis of a store",
+    track: Track = without_progress,
+) -> Diagnosis:
+    # Links are read where the metadata have them. No text is embedded.
+    retriever = SetSelectRetriever(vectorstore=store, k=k, fetch_k=fetch_k, links=_read_links)
+    request, _ = retriever._configured
+    searching = retriever._store(request, "", search_kwargs)
+    reader = reader_of(store)
+    # A source that the store itself adds to all documents says nothing.
+    sourced = reader is not None and "source" not in reader.added_keys(store)
+
+    def search(vector: NDArray[np.float64], number: int) -> Found:
+        pool = run_flow(searching.search(EmbeddedQuery(vector, None, vector.tolist()), number))
+        return Found(
+            list(map(pool.body, pool.items)),
+            pool.with_array().vectors,
+            [document.metadata.get("source") if sourced else None for document in pool.items],
+            lambda: request.read_texts(pool) or Texts([]),
+        )
+
+    return diagnose(
+        search,
+        dimension,
+        questions,
+        title=title,
+        documents=count_documents(store) if documents is None else documents,
+        k=k,
+        fetch_k=fetch_k,
+        widest=searching.widest or fetch_k,
+        track=track,
+    )
+
+
+def _read_links(document: Document) -> Any:
+    return document.metadata.get("links")
 
 
 def _model_name(embeddings: Embeddings) -> str:

@@ -279,6 +279,11 @@ def can_index(store: VectorStore) -> bool:
     return can_list(store) and not is_too_large(_count(store))
 
 
+def count_documents(store: VectorStore) -> int | None:
+    """The number of documents of this store; None if it cannot list them."""
+    return _count(store) if can_list(store) else None
+
+
 def share_words(store: VectorStore) -> WordSearch[Document]:
     """The search over the documents of a store that its retrievers share; :func:`can_list` has to be true."""
     return share_search(store, _DOCUMENTS, _list, _count)

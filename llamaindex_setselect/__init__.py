@@ -20,7 +20,7 @@ from .vectors import register_vector_source
 from .words import WordRetriever
 
 if TYPE_CHECKING:
-    from .compare import compare_index
+    from .compare import compare_index, diagnose_index
     from .retriever_tool import create_setselect_tool
 
 __all__ = [
@@ -31,13 +31,18 @@ __all__ = [
     "WordRetriever",
     "compare_index",
     "create_setselect_tool",
+    "diagnose_index",
     "extractor_from_llm",
     "register_vector_source",
 ]
 
 
 # A comparison and an agent need packages and time that a retriever does not need.
-_IMPORTED_AT_FIRST_USE = {"compare_index": "compare", "create_setselect_tool": "retriever_tool"}
+_IMPORTED_AT_FIRST_USE = {
+    "compare_index": "compare",
+    "create_setselect_tool": "retriever_tool",
+    "diagnose_index": "compare",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.schema import MetadataMode, QueryBundle
+from llama_index.core.schema import BaseNode, MetadataMode, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
+from numpy.typing import ArrayLike, NDArray
 
+from shared_core.errors import VectorSourceError
 from shared_core.evaluation.compare import check_options, compare_candidates, searches_words
 from shared_core.evaluation.corpus import Query, first_value
+from shared_core.evaluation.diagnosis import Found, diagnose
 from shared_core.evaluation.judging import SearchResult, found_documents
-from shared_core.evaluation.results import Comparison
+from shared_core.evaluation.results import Comparison, Diagnosis
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.names import read_identifiers, read_sources, read_titles
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.search import search_with_words
 from shared_core.selection.sizes import DEFAULT_EXTRA_K
+from shared_core.signals.embedding_models import Track, without_progress
+from shared_core.texts import Texts
 
 from .retriever import SetSelectIndexRetriever
 from .vectors import embed_as_queries
@@ -40,6 +47,9 @@ def compare_index(
 
     If the nodes of the index can be listed, a setting with ``keyword_search`` selects from those, too, that a search by
     words finds: see :meth:`WordRetriever.from_store`.
+
+    If no query says what is right, ``Comparison.diagnosis`` says what the index gives the settings to act on: see
+    :func:`diagnose_index`.
 
     Parameters
     ----------
@@ -95,9 +105,12 @@ def compare_index(
 
     searching = retriever._store(retriever._settings, QueryBundle(""))
 
+    asked: dict[str, tuple[str, NDArray[Any]]] = {}
+
     def candidates_of(query: Query) -> SearchResult:
         texts = list(query.questions)
         vectors = run_flow(embed_as_queries(embedding, texts))
+        asked[query.id] = query.text, vectors[0]
         queries = [
             EmbeddedQuery(v, None, retriever._check_length(v.tolist()), text)
             for v, text in zip(vectors, texts, strict=True)
@@ -127,4 +140,108 @@ def compare_index(
         )
 
     name = model or embedding.model_name
-    return compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=name, **options)
+    found = compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=name, **options)
+    # Without a vector reader, the texts of all that is found would be embedded.
+    if found.recommendation.measure is not None or found.partial or searching.widest is None:
+        return found
+    shown = {name: value for name, value in options.items() if name in ("title", "track")}
+    length = len(next(iter(asked.values()))[1])
+    return replace(found, diagnosis=_diagnose(index, [*asked.values()], length, sizes[0], fetch_k, filters, **shown))
+
+
+def diagnose_index(
+    index: VectorStoreIndex,
+    *,
+    embed_model: BaseEmbedding | None = None,
+    k: int = 5,
+    fetch_k: int | None = None,
+    filters: MetadataFilters | None = None,
+    title: str | None = None,
+    track: Track = without_progress,
+) -> Diagnosis:
+    """What the nodes of an index give the settings to act on. No question is needed, and no node is embedded.
+
+    Typical nodes are drawn from the index, and each is searched for with the vector that the store keeps.
+
+    Parameters
+    ----------
+    index : VectorStoreIndex
+        An index over a store with a vector reader; nothing is written to it.
+    embed_model : BaseEmbedding, optional
+        To learn the length of the vectors; by default the index's.
+    k, fetch_k : int, optional
+        How many nodes you return, and how many candidates they are selected from; by default max(50, 5k).
+    filters : MetadataFilters, optional
+        The store's own filter.
+    title : str, optional
+        A name for the report; by default that of the store's class.
+    track : callable
+        ``track(items, description)`` returns the items, and may show a progress bar.
+
+    Raises
+    ------
+    VectorSourceError
+        The store has no vector reader, or there is no embedding model.
+    InvalidInputError
+        The index holds no texts.
+
+    Examples
+    --------
+    >>> from llama_index.core import MockEmbedding
+    >>> from llama_index.core.schema import TextNode
+    >>> vectors = {"a": [1.0, 0.0], "b": [1.0, 0.02], "c": [0.0, 1.0]}
+    >>> nodes = [TextNode(id_=i, text="A port.", embedding=v) for i, v in vectors.items()]
+    >>> index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2))
+    >>> found = diagnose_index(index, k=2)
+    >>> found.findings[0].name, found.findings[0].share
+    ('Texts that are stored more than once', 1.0)
+    """
+    (k,), fetch_k = check_options(k, fetch_k)
+    vectors = SetSelectIndexRetriever(index, top_n=k, fetch_k=fetch_k, embed_model=embed_model)._settings._vectors
+    store = type(index.vector_store).__name__
+    if vectors.reader is None:
+        raise VectorSourceError(f"setselect has no vector reader for {store}: call register_vector_source")
+    [vector] = run_flow(embed_as_queries(vectors.need_model("a text"), ["text"]))
+    return _diagnose(index, [], len(vector), k, fetch_k, filters, title=title or store, track=track)
+
+
+def _diagnose(
+    index: VectorStoreIndex,
+    questions: Sequence[tuple[str, ArrayLike]],
+    dimension: int,
+    k: int,
+    fetch_k: int,
+    filters: MetadataFilters | None,
+    *,
+    title: str = "Diagnosis of an index",
+    track: Track = without_progress,
+) -> Diagnosis:
+    # Links are read where the metadata have them. No node is embedded.
+    retriever = SetSelectIndexRetriever(index, top_n=k, fetch_k=fetch_k, filters=filters, links=_read_links)
+    settings = retriever._settings
+    searching = retriever._store(settings, QueryBundle(""))
+
+    def search(vector: NDArray[np.float64], number: int) -> Found:
+        pool = run_flow(searching.search(EmbeddedQuery(vector, None, vector.tolist()), number))
+        return Found(
+            list(map(pool.body, pool.items)),
+            pool.with_array().vectors,
+            [first_value(node.metadata, ("source",)) or node.node.ref_doc_id for node in pool.items],
+            lambda: settings._request.read_texts(pool) or Texts([]),
+        )
+
+    return diagnose(
+        search,
+        dimension,
+        questions,
+        title=title,
+        documents=None,
+        k=k,
+        fetch_k=fetch_k,
+        widest=searching.widest or fetch_k,
+        track=track,
+    )
+
+
+def _read_links(node: BaseNode) -> Any:
+    return node.metadata.get("links")

@@ -31,6 +31,8 @@ class VectorOptions:
     vector_column: str = "vector"
     model: str | None = None
     embedding: str | None = None
+    # Whether there are queries to embed.
+    asks: bool = True
 
     def __post_init__(self) -> None:
         """Refuse options that exclude each other."""
@@ -46,7 +48,7 @@ class VectorOptions:
             raise InvalidParameterError("--model and --embedding both name a model: leave out one")
         if len(named) == 2 and models:
             raise InvalidParameterError(f"{' and '.join(named)} leave nothing to embed: leave out {models[0]}")
-        if len(named) == 1 and not models:
+        if len(named) == 1 and not models and self.asks:
             [other] = files.keys() - named
             raise InvalidParameterError(
                 f"{named[0]} needs {other} too, or --model or --embedding with the model that made the vectors"
@@ -55,7 +57,7 @@ class VectorOptions:
     @property
     def embeds(self) -> bool:
         """Whether a model is needed."""
-        return self.documents is None or self.queries is None
+        return self.documents is None or (self.asks and self.queries is None)
 
     @property
     def name(self) -> str:

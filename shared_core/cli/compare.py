@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from contextlib import closing
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,17 +17,18 @@ from rich.text import Text
 from .._files import write_atomically
 from .._validation import quoted
 from ..errors import InvalidParameterError
-from ..evaluation.compare import Embed, check_options, need_extra
+from ..evaluation.compare import Embed, check_options, diagnose_documents, need_extra
 from ..evaluation.compare import compare as compare_methods
-from ..evaluation.corpus import read_documents, read_queries
+from ..evaluation.corpus import ReadResult, read_documents, read_queries
 from ..evaluation.demo import demo_corpus
 from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
 from ..evaluation.reading import unpacked
-from ..evaluation.results import Comparison, counted
+from ..evaluation.results import Comparison, Diagnosis, counted
 from ..evaluation.settings import distinct, parse_setting, sweep
 from ..evaluation.shadow_log import compare_log, read_log
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
-from ._console_report import show_comparison
+from ._console_report import show_comparison, show_diagnosis
+from ._store import Store
 from ._terminal import (
     FINE,
     WITH_PROBLEMS,
@@ -54,11 +57,24 @@ def compare(
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers', 'sub_questions', "
-            "and 'scores': those of your own reranker), or .txt with one query a line. 'gold' lists the "
-            "right documents, ['a', 'b', 'c']; 'subtopics' says which of them answer the same part, "
+            help="Your questions: JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers', "
+            "'sub_questions', and 'scores': those of your own reranker), or .txt with one query a line. 'gold' lists "
+            "the right documents, ['a', 'b', 'c']; 'subtopics' says which of them answer the same part, "
             "{'reset': ['a', 'b'], 'disk': ['c']}."
         ),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            help="In place of documents, a vector store that you have, as kind:path or kind:url: chroma:./db, "
+            "faiss:./index, lancedb:./db, qdrant:./db, qdrant:http://localhost:6333, sqlite:./vectors.db, "
+            "pgvector:postgresql://localhost/db. Nothing is written to it. Without --queries, the report says what the "
+            "store gives the settings to act on."
+        ),
+    ] = None,
+    collection: Annotated[
+        str | None,
+        typer.Option(help="Collection, table or index of the store. Default: the only one."),
     ] = None,
     split: Annotated[
         str | None,
@@ -158,10 +174,11 @@ def compare(
         Path | None, typer.Option(help="Folder for embeddings. Default: SETSELECT_CACHE, or ~/.cache/setselect.")
     ] = None,
 ) -> None:
-    """Compare every method on your own documents and queries, or on a BEIR folder.
+    """Compare every method on your own documents and queries, on a vector store, or on a BEIR folder.
 
-    Only texts are needed. If queries have gold (ids of the right documents), subtopics or answers, the result
-    recommends a setting, or says that similarity is enough, and tells which queries each setting makes worse.
+    Without queries, the result says what the documents give the settings to act on: what repeats, what refers to other
+    texts. If queries have gold (ids of the right documents), subtopics or answers, it recommends a setting, or says
+    that similarity is enough, and tells which queries each setting makes worse.
 
     A running system with shadow=True writes a log. --log says how often and how much the selection would change what
     the system returned.
@@ -174,7 +191,7 @@ def compare(
         check_options(sizes, fetch_k, decide_by)
         report = _check_out(out)
         if log is not None:
-            _check_options_of_log(context)
+            _refuse_others(context, {"log"}, "the log has the picks and their cosines")
             raise typer.Exit(_compare_log(say, log))
         tried = distinct([*sweep(), *map(parse_setting, setting or ())])
         keys = {
@@ -187,21 +204,53 @@ def compare(
         files = (folder, documents, queries, split, qrels, gold_key, vectors, query_vectors, *keys.values())
         if demo and any(files):
             raise InvalidParameterError("--demo has its own documents and queries: leave out files, vectors and keys")
-        source = VectorOptions(vectors, query_vectors, id_column, vector_column, model, embedding)
-        model_package = ["sentence_transformers"] if source.embeds and source.embedding is None else []
-        need_extra(*report, *model_package, extra="compare" if model_package else "eval")
-        title, corpus = _read_corpus(folder, documents, queries, split, qrels, demo, gold_key, keys)
-        report_problems(say, corpus.problems)
-        comparison = _compare(
-            say, corpus, source, cache, title=title, k=sizes, fetch_k=fetch_k, decide_by=decide_by,
-            drop_duplicates=not keep_duplicates, settings=tried,
-        )  # fmt: skip
+        asks = demo or any((folder, queries, qrels))
+        if store is not None:
+            allowed = {*_OF_STORES, *(_OF_QUESTIONS if queries else ())}
+            why = "--store has its own documents and vectors" if queries else "without --queries nothing is compared"
+            _refuse_others(context, allowed, why)
+        elif collection is not None:
+            raise InvalidParameterError("--collection names a part of a store: add --store")
+        elif documents is not None and not asks:
+            _refuse_others(context, _OF_DOCUMENTS, "without --queries nothing is compared")
+        source = VectorOptions(vectors, query_vectors, id_column, vector_column, model, embedding, asks)
+        needs_model = source.embedding is None and (source.embeds if store is None else model is not None)
+        need_extra(
+            *report,
+            *(["sentence_transformers"] if needs_model else []),
+            extra="compare" if needs_model else "eval",
+        )
+        options: dict[str, Any] = {"k": sizes, "fetch_k": fetch_k}
+        more = {"decide_by": decide_by, "drop_duplicates": not keep_duplicates, "settings": tried}
+        found: Comparison | Diagnosis
+        problems: Sequence[object] = ()
+        if store is not None:
+            with closing(Store(store, collection)) as opened:
+                if queries is None:
+                    found = opened.diagnose(say, sizes[0], fetch_k)
+                else:
+                    of_queries = {name: keys[name] for name in ("query_key", "query_id_key", "scores_key")}
+                    asked = read_queries(queries, gold_key=gold_key, **of_queries)
+                    report_problems(say, problems := asked.problems)
+                    found = opened.compare(say, asked.items, source, cache, **options, **more)
+        elif documents is not None and not asks:
+            read = read_documents(documents, text_key=text_key, id_key=id_key)
+            report_problems(say, problems := read.problems)
+            corpus = JudgedCorpus(read.items, [], read.problems, [], (read, ReadResult([], [])))
+            found = _diagnose(say, corpus, source, cache, title=documents.absolute().name, k=sizes[0], fetch_k=fetch_k)
+        else:
+            title, corpus = _read_corpus(folder, documents, queries, split, qrels, demo, gold_key, keys)
+            report_problems(say, problems := corpus.problems)
+            found = _compare(say, corpus, source, cache, title=title, **options, **more)
         try:
             # The report is written first, so that no failure of the terminal can lose it.
             if out is not None:
-                _write(comparison, out)
+                _write(found, out)
         finally:
-            show_comparison(result_console(), comparison)
+            if isinstance(found, Comparison):
+                show_comparison(result_console(), found)
+            else:
+                show_diagnosis(result_console(), found)
         if out is not None:
             result_console().print(Text(f"\nWritten: {out}"), soft_wrap=True)
     except KeyboardInterrupt:
@@ -209,15 +258,28 @@ def compare(
             say,
             "interrupted before there was a result; finished embeddings are kept: run the same command again to resume",
         )
-    raise typer.Exit(WITH_PROBLEMS if corpus.problems or comparison.partial else FINE)
+    partial = isinstance(found, Comparison) and found.partial
+    raise typer.Exit(WITH_PROBLEMS if problems or partial else FINE)
 
 
-def _check_options_of_log(context: typer.Context) -> None:
-    """Refuse an option that was given, but has no effect with ``--log``."""
+# The options that a diagnosis of a store has, those of questions to a store, and those of a diagnosis of documents.
+_OF_STORES = {"store", "collection", "k", "fetch_k", "out"}
+_OF_QUESTIONS = {
+    "queries", "query_key", "query_id_key", "gold_key", "scores_key", "model", "embedding", "setting", "decide_by",
+    "keep_duplicates", "cache",
+}  # fmt: skip
+_OF_DOCUMENTS = {
+    "documents", "text_key", "id_key", "model", "embedding", "vectors", "id_column", "vector_column", "k", "fetch_k",
+    "out", "cache",
+}  # fmt: skip
+
+
+def _refuse_others(context: typer.Context, known: Collection[str], why: str) -> None:
+    """Refuse an option that was given, but has no effect."""
     for option in context.command.params:
         source = context.get_parameter_source(option.name or "")
-        if option.name != "log" and source is not None and source.name == "COMMANDLINE":
-            raise InvalidParameterError(f"the log has the picks and their cosines: leave out {option.opts[0]}")
+        if option.name not in known and source is not None and source.name == "COMMANDLINE":
+            raise InvalidParameterError(f"{why}: leave out {option.opts[0]}")
 
 
 def _compare_log(say: Console, log: Path) -> int:
@@ -248,14 +310,14 @@ def _check_out(out: Path | None) -> list[str]:
     return ["jinja2"] if out.suffix.lower() == ".html" else []
 
 
-def _write(comparison: Comparison, out: Path) -> None:
+def _write(found: Comparison | Diagnosis, out: Path) -> None:
     try:
         if out.suffix.lower() == ".json":
-            write_atomically(out, comparison.to_json(indent=1) + "\n")
+            write_atomically(out, found.to_json(indent=1) + "\n")
         else:
             from ..evaluation.report import write_report
 
-            write_report(comparison, out)
+            write_report(found, out)
     except OSError as error:
         raise OSError(
             f"--out: {out} cannot be written, an earlier report is kept: {error.strerror or error}"
@@ -287,7 +349,7 @@ def _read_corpus(
             files.documents, files.queries, files.qrels, **keys
         )
     if documents is None or queries is None:
-        raise InvalidParameterError("--documents and --queries are both needed, or a BEIR folder, or --demo")
+        raise InvalidParameterError("--documents are needed, or --store, or a BEIR folder, or --demo")
     if split:
         raise InvalidParameterError("--split is for a BEIR folder: name the file of the judgements by --qrels")
     title = documents.absolute().name
@@ -299,26 +361,41 @@ def _read_corpus(
     return title, JudgedCorpus(corpus.items, asked.items, [*corpus.problems, *asked.problems], [], (corpus, asked))
 
 
+class _Model:
+    """The model that the options name, whose embeddings are kept. It loads at the first embedding, after all checks."""
+
+    def __init__(self, say: Console, source: VectorOptions, cache: Path | None) -> None:
+        self.say, self.source, self.cache = say, source, cache
+        self.progress = show_progress(say)
+
+    @cached_property
+    def loaded(self) -> EmbeddingModel:
+        return self.source.load(self.say)
+
+    def embed_documents(self, texts: list[str]) -> ArrayLike:
+        return self._embed(self.loaded.embed_documents, "document", "Embedding documents", texts)
+
+    def embed_queries(self, texts: list[str]) -> ArrayLike:
+        return self._embed(self.loaded.embed_queries, "query", "Embedding queries", texts)
+
+    def _embed(self, make: Embed, kind: str, description: str, texts: list[str]) -> ArrayLike:
+        name = f"{self.loaded.fingerprint} {kind}"
+        return CachedEmbedding(make, name, self.cache, track=self.progress, description=description)(texts)
+
+
+def _diagnose(
+    say: Console, corpus: JudgedCorpus, source: VectorOptions, cache: Path | None, **options: Any
+) -> Diagnosis:
+    model = _Model(say, source, cache)
+    rows, _ = source.read(corpus)
+    embed = model.embed_documents if rows is None else rows
+    return diagnose_documents(corpus.documents, embed, track=model.progress, **options)
+
+
 def _compare(
     say: Console, corpus: JudgedCorpus, source: VectorOptions, cache: Path | None, **options: Any
 ) -> Comparison:
-    progress = show_progress(say)
-
-    @lru_cache
-    def loaded() -> EmbeddingModel:
-        # The model loads at the first embedding, which comes after the checks of options and ids.
-        return source.load(say)
-
-    def embed_documents(texts: list[str]) -> ArrayLike:
-        return embed(loaded().embed_documents, "document", "Embedding documents", texts)
-
-    def embed_queries(texts: list[str]) -> ArrayLike:
-        return embed(loaded().embed_queries, "query", "Embedding queries", texts)
-
-    def embed(make: Embed, kind: str, description: str, texts: list[str]) -> ArrayLike:
-        name = f"{loaded().fingerprint} {kind}"
-        return CachedEmbedding(make, name, cache, track=progress, description=description)(texts)
-
+    model = _Model(say, source, cache)
     if source.queries is not None and any(query.sub_questions for query in corpus.queries):
         raise InvalidParameterError(
             "--query-vectors holds no vectors of sub-questions: leave it out, so that they are embedded, or leave out "
@@ -328,9 +405,9 @@ def _compare(
     comparison = compare_methods(
         corpus.documents,
         corpus.queries,
-        (embed_documents if rows is None else rows, embed_queries if query_rows is None else query_rows),
+        (model.embed_documents if rows is None else rows, model.embed_queries if query_rows is None else query_rows),
         model=source.name,
-        track=progress,
+        track=model.progress,
         notes=corpus.notes,
         **options,
     )
@@ -338,7 +415,7 @@ def _compare(
     if corpus.problems:
         lines = counted(len(corpus.problems), "line or file", "lines or files")
         notes.append(f"Left out: {lines} that could not be read; the first: {corpus.problems[0]}")
-    limit = loaded().max_characters if rows is None else None
+    limit = model.loaded.max_characters if rows is None else None
     longer = sum(len(document.text) > limit for document in corpus.documents) if limit else 0
     if longer:
         of_all = f"{longer} of {counted(len(corpus.documents), 'document')} {'is' if longer == 1 else 'are'}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,19 +18,34 @@ from .._argument_names import argument_name
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from ..selection.sizes import DEFAULT_EXTRA_K, default_fetch_k, share_fetch_k
-from ..selectors.registry import Selector, check_selector
+from ..selectors.registry import DEFAULT_SELECTOR, Selector, check_selector
 from ..signals.embedding_models import Track, without_progress
 from ..texts.word_index import WordIndex
 from .corpus import Document, Query, as_document, as_query, convert_all
+from .diagnosis import diagnose, search_documents
 from .judging import JudgedQuery, SearchResult, carriers_of, check_documents, copies_of, judge, subtopics_of
 from .notes import check_subtopics, gold_in_reach, note_left_out, note_queries, note_settings, without_unknown_ids
 from .points import find_points
 from .recommend import COUNTED, check_deciding, recommend
-from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Setting, Size, counted
+from .results import (
+    Claim,
+    Comparison,
+    CorpusFacts,
+    Diagnosis,
+    QueryChange,
+    Recommendation,
+    Replacement,
+    Setting,
+    Size,
+    counted,
+    number,
+    percent,
+)
 from .search import HYBRID_SEARCH, as_vectors, fuse_rankings, nearest_rows
+from .sentences import SENTENCES
 from .settings import Settings, as_adapted, sweep, with_scores
 from .sub_questions import with_merged_lists
-from .summary import MeasureValues, allowed_measures, estimate, measure, summarise
+from .summary import MeasureValues, allowed_measures, count_parts, estimate, measure, summarise
 
 Embed: TypeAlias = Callable[[list[str]], ArrayLike]
 
@@ -200,7 +216,7 @@ def compare(
             gold_vectors={name: rows[row_of[name]] for name in query.gold},
         )
 
-    return compare_candidates(
+    comparison = compare_candidates(
         cleaned,
         candidates_of,
         k=k,
@@ -213,6 +229,66 @@ def compare(
         title=title,
         track=track,
         notes=notes,
+    )
+    if comparison.recommendation.measure is not None or comparison.partial:
+        return comparison
+    about = diagnose(
+        search_documents(corpus, rows),
+        rows.shape[1],
+        [(query.text, searches[query.id][0][0]) for query in cleaned],
+        title=title,
+        documents=len(corpus),
+        k=given_sizes[0],
+        fetch_k=fetch_k,
+        track=track,
+    )
+    return replace(comparison, diagnosis=about)
+
+
+def diagnose_documents(
+    documents: Iterable[str | Mapping[str, Any] | Document],
+    embed: Embed | ArrayLike,
+    *,
+    k: int = 5,
+    fetch_k: int | None = None,
+    title: str = "Diagnosis of a corpus",
+    track: Track = without_progress,
+) -> Diagnosis:
+    """What your documents give the settings to act on: repetition, sources, names and references. No query is needed.
+
+    Parameters
+    ----------
+    documents : iterable of str, mapping or Document
+        As in :func:`compare`.
+    embed : callable or array-like, shape (n, d)
+        ``embed(texts) -> array-like (n, d)``, or the vectors.
+    k, fetch_k : int, optional
+        How many texts you return, and how many candidates they are selected from; by default max(50, 5k).
+    title : str
+        A name for the report.
+    track : callable
+        As in :func:`compare`.
+
+    Raises
+    ------
+    InvalidInputError
+        There are no documents, two have the same id, or the vectors are not valid.
+    InvalidParameterError
+        ``k`` or ``fetch_k`` is no valid value.
+
+    Examples
+    --------
+    >>> texts = ["A port.", "A port.", "A hill."]
+    >>> found = diagnose_documents(texts, [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], k=2)
+    >>> [(finding.key, round(finding.share, 2)) for finding in found.findings][:3]
+    [('copies', 0.67), ('repeats', 0.0), ('slots', 0.0)]
+    """
+    (k,), fetch_k = check_options(k, fetch_k)
+    corpus = convert_all(documents, as_document, "documents")
+    rows = as_vectors(embed, [document.text for document in corpus], "documents")
+    search = search_documents(corpus, rows)
+    return diagnose(
+        search, rows.shape[1], title=title, documents=len(corpus), k=k, fetch_k=min(fetch_k, len(corpus)), track=track
     )
 
 
@@ -304,7 +380,7 @@ def compare_candidates(
         for query in track(given, "Comparing"):
             outcome = judge_query(query, view=len(outcomes) < VIEWS)
             if outcome is None:
-                without_candidates.append(query.id)
+                without_candidates.append(query.text)
             else:
                 outcomes.append(outcome)
                 _check_searches(outcomes[0], outcome)
@@ -326,10 +402,26 @@ def compare_candidates(
     keys = _OF_ALL_SIZES if decide_by is None else (*_OF_ALL_SIZES, decide_by)
     of_sizes = {size: measure(outcomes, size, keys) for size in sorted(sizes)}
     values, differences = summarise(columns)
+    texts = {outcome.query.id: outcome.query.text for outcome in outcomes}
     advice = recommend(
-        rows, columns, values, differences, of_sizes, decide_by=decide_by, repeats=repeats, missing=missing
+        rows,
+        columns,
+        values,
+        differences,
+        of_sizes,
+        texts=texts,
+        parts=count_parts(outcomes),
+        decide_by=decide_by,
+        repeats=repeats,
+        missing=missing,
     )
+    replacements = tuple(_count_replaced(outcomes, k, setting) for setting in range(len(rows)))
+    if advice.measure is None:
+        changing = _describe_change(rows, replacements, texts, k)
+        advice = replace(advice, claims=(*advice.claims, *changing))
     changes = _find_changes(columns, advice, {one.query.id for one in outcomes if one.query.root is not None})
+    named = {change.query for change in changes} | {to.worst_query for to in differences.values()}
+    named |= {query for replacement in replacements for query, _ in replacement.most}
     views = [outcome.view for outcome in outcomes if outcome.view is not None]
     hidden = {change.query for change in changes} - {view.id for view in views}
     # Each asks the search again, which may take a while. The comparison is complete without these views.
@@ -359,6 +451,8 @@ def compare_candidates(
             *note_settings(tried, rows, outcomes, k),
             *note_queries(outcomes, without_candidates, k, drop_duplicates),
         ),
+        replacements,
+        {query: text for query, text in texts.items() if query in named},
     )
 
 
@@ -378,6 +472,28 @@ def _find_changes(
         QueryChange(names[i], float(values[0, i]), float(values[setting, i]))
         for i in (*worse[:CHANGES], *better[:CHANGES])
     )
+
+
+def _count_replaced(outcomes: Sequence[JudgedQuery], k: int, setting: int) -> Replacement:
+    """How the setting changes the ``k`` texts of plain similarity, which is the first setting."""
+    sets = [(outcome.query.id, outcome.sizes[k].picks) for outcome in outcomes]
+    numbers = [(query, len({*picks[0]} - {*picks[setting]})) for query, picks in sets]
+    changed = np.mean([{*picks[0]} != {*picks[setting]} for _, picks in sets])
+    most = sorted((one for one in numbers if one[1]), key=lambda one: -one[1])[:CHANGES]
+    return Replacement(float(changed), float(np.mean([number for _, number in numbers])), tuple(most))
+
+
+def _describe_change(
+    rows: Sequence[Setting], replacements: Sequence[Replacement], texts: Mapping[str, str], k: int
+) -> Iterator[Claim]:
+    """What the default would change, where no query says what is right."""
+    for setting, replacement in zip(rows, replacements, strict=True):
+        if setting.label == DEFAULT_SELECTOR:
+            facts = {"changed": percent(replacement.changed), "replaced": number(replacement.replaced, 1), "k": k}
+            yield Claim(SENTENCES["would change"].format(label=setting.label, **facts))
+            if replacement.most:
+                queries = ", ".join(f"{quoted(texts[query])} ({count})" for query, count in replacement.most[:3])
+                yield Claim(SENTENCES["most changed"].format(queries=queries))
 
 
 def need_extra(*packages: str, extra: str = "eval") -> None:
@@ -431,7 +547,7 @@ def _name_of(model: str) -> str:
 
 def _with_rows_of_scores(tried: Settings, queries: Sequence[Query]) -> list[tuple[Setting, Selector]]:
     """The settings, with those for the scores of the queries; an error if some queries have scores and others not."""
-    without = [query.id for query in queries if not query.scores]
+    without = [query.text for query in queries if not query.scores]
     if len(without) < len(queries):
         if without:
             raise InvalidInputError(
@@ -449,12 +565,12 @@ def _check_searches(first: JudgedQuery, other: JudgedQuery) -> None:
     if (first.by_words is None) != (other.by_words is None):
         without, has = (first, other) if first.by_words is None else (other, first)
         raise InvalidInputError(
-            f"by_words is None for query {quoted(without.query.id)}, but not for query {quoted(has.query.id)}: pass an "
-            "empty sequence where the search by words finds nothing"
+            f"by_words is None for query {quoted(without.query.text)}, but not for query {quoted(has.query.text)}: "
+            "pass an empty sequence where the search by words finds nothing"
         )
     if first.rankings != other.rankings:
         named = " and ".join(
-            f"query {quoted(one.query.id)} has {', '.join(map(quoted, one.rankings)) or 'none'}"
+            f"query {quoted(one.query.text)} has {', '.join(map(quoted, one.rankings)) or 'none'}"
             for one in (first, other)
         )
         raise InvalidInputError(f"every query needs the same rankings in the same order, but {named}")

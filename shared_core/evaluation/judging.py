@@ -199,7 +199,7 @@ def judge(
             pool.nearest.texts.match_words(pool.question) if any(one.capabilities.words for one in settings) else None
         )
     except SetSelectError as error:
-        error.args = (f"query {quoted(query.id)}: {error}",)
+        error.args = (f"query {quoted(query.text)}: {error}",)
         raise
     distinct = sorted(set(pool.first))
     known = {pool.ids[row]: pool.unit[row] for row in distinct}

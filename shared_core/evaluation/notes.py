@@ -59,13 +59,13 @@ def note_queries(
         counts = "A text counts once, as in the retrievers" if drop_duplicates else "Every copy counts"
         repeat = "repeats" if repeated == 1 else "repeat"
         yield f"{repeated:,} of {total:,} candidates {repeat} the text of another candidate of their query. {counts}."
-    short = [outcome.query.id for outcome in outcomes if outcome.repeated and len(outcome.candidates) < k]
+    short = [outcome.query.text for outcome in outcomes if outcome.repeated and len(outcome.candidates) < k]
     if short and drop_duplicates:
         yield (
             f"The candidates of {_count(short, 'query', 'queries')} have fewer than {k} different texts, so fewer are "
             "picked. Fetching more candidates can help."
         )
-    alone = [outcome.query.id for outcome in outcomes if outcome.only_vectors]
+    alone = [outcome.query.text for outcome in outcomes if outcome.only_vectors]
     if alone:
         yield (
             f"The words of {_count(alone, 'query', 'queries')} tell none of the candidates from another, so only the "
@@ -87,7 +87,8 @@ def note_queries(
     if reach == 0:
         one = next(outcome for outcome in outcomes if outcome.query.gold)
         yield (
-            f"No gold document is among the candidates. A query has the gold id {quoted(one.query.gold[0])}, and a "
+            f"No gold document is among the candidates. The query {quoted(one.query.text)} has the gold id "
+            f"{quoted(one.query.gold[0])}, and a "
             f"candidate has the id {quoted(min(one.candidates))}. If these are ids of one kind, fetch more candidates."
         )
     elif reach is not None and reach < 1:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._validation import quoted
 from ..candidates import as_unit_rows
+from .corpus import Query
 from .judging import JudgedQuery
 from .results import counted, percent
 
@@ -26,7 +27,7 @@ def find_points(outcomes: Sequence[JudgedQuery]) -> tuple[list[JudgedQuery], str
     """The outcomes with the points of each query; and how many documents nearly repeat another, None if few do."""
     mean = np.mean([outcome.mean_candidate for outcome in outcomes], axis=0)
     with_points, gold, queries = [], 0, 0
-    repeating: list[tuple[str, list[str]]] = []
+    repeating: list[tuple[Query, list[str]]] = []
     for outcome in outcomes:
         groups = group_near(outcome.gold_vectors, mean)
         # Nothing tells which of the gold documents without a vector repeat another. They are one point together.
@@ -35,15 +36,15 @@ def find_points(outcomes: Sequence[JudgedQuery]) -> tuple[list[JudgedQuery], str
         with_points.append(replace(outcome, points=tuple(points)))
         gold += len(outcome.gold_vectors)
         queries += bool(groups)
-        repeating += [(outcome.query.id, group) for group in groups if len(group) > 1]
+        repeating += [(outcome.query, group) for group in groups if len(group) > 1]
     count = sum(len(group) for _, group in repeating)
     if not repeating or count < MANY * gold:
         return with_points, None
     query, (first, second, *_) = repeating[0]
     return with_points, (
         f"{percent(count / gold)} of the gold documents nearly repeat another gold document of their query, such as "
-        f"{quoted(first)} and {quoted(second)} of query {quoted(query)}. This concerns "
-        f"{len({name for name, _ in repeating}):,} of {counted(queries, 'query', 'queries')}."
+        f"{quoted(first)} and {quoted(second)} of query {quoted(query.text)}. This concerns "
+        f"{len({query.id for query, _ in repeating}):,} of {counted(queries, 'query', 'queries')}."
     )
 
 

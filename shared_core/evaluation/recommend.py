@@ -31,6 +31,8 @@ ROUNDING = 1e-9
 FEWEST = 6
 # With fewer queries the recommendation asks for more.
 ENOUGH = 50
+# Fewer queries than this share need two texts or more if few do.
+FEW = 0.2
 # A recommendation begins with "But" if the setting makes at least this share of the queries worse.
 MANY = 0.1
 
@@ -51,6 +53,8 @@ def recommend(
     differences: Mapping[tuple[int, str], Difference],
     of_sizes: Mapping[int, Sequence[MeasureValues]] = MappingProxyType({}),
     *,
+    texts: Mapping[str, str] = MappingProxyType({}),
+    parts: Sequence[int] = (),
     decide_by: str | None = None,
     repeats: str | None = None,
     missing: str | None = None,
@@ -67,7 +71,8 @@ def recommend(
 
     The measure ``decide_by`` decides, or by default the first of ``DECIDING`` that has at least half as many queries as
     any other of them. ``values`` and ``differences`` are those of :class:`Comparison`. ``of_sizes`` holds the measures
-    for each number of picks. ``repeats`` tells how many gold documents nearly repeat another one, and ``missing`` what
+    for each number of picks. ``texts`` are those of the queries by their ids, and ``parts`` the numbers of texts that
+    the queries need. ``repeats`` tells how many gold documents nearly repeat another one, and ``missing`` what
     the files lack for a deciding measure.
     """
     by_key = {column.measure.key: column for column in columns}
@@ -83,7 +88,11 @@ def recommend(
     setting, rival = decision.setting, decision.rival
     by_size = {k: one.values for k, of_size in of_sizes.items() for one in of_size if one.measure.key == key}
     fewer = _find_fewer(settings, setting, by_size) if key in COUNTED and by_size else None
-    claims = _make_claims(settings, by_key[key], decision, values, differences, fewer, by_size)
+    claims = _make_claims(settings, by_key[key], decision, values, differences, fewer, by_size, texts)
+    several = sum(number > 1 for number in parts)
+    if several < FEW * len(parts):
+        case = "few need two" if setting else "few need two, similarity"
+        claims += (Claim(SENTENCES[case].format(needing=f"{several:,} of {len(parts):,}")),)
     if repeats is not None and key in QUESTIONS:
         other = OTHER_QUESTION[key]
         there = decide(settings, by_key[other].values).setting
@@ -110,6 +119,7 @@ def _make_claims(
     differences: Mapping[tuple[int, str], Difference],
     fewer: Fewer | None,
     by_size: Mapping[int, Matrix],
+    texts: Mapping[str, str],
 ) -> tuple[Claim, ...]:
     """The sentences for a decision by this measure."""
     measure, _, names = column
@@ -130,7 +140,7 @@ def _make_claims(
         "better": percent(lead.better),
         "worse": percent(lead.worse),
         "loss": number(lead.loss),
-        "worst_query": quoted(lead.worst_query),
+        "worst_query": quoted(texts.get(lead.worst_query or "", lead.worst_query)),
         "worst_loss": number(lead.worst_loss),
     }
     claims: list[Claim] = []

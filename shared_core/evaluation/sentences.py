@@ -11,11 +11,15 @@ MISSING = "Add gold ids, subtopics or answers to at least some of the queries."
 QUESTIONS = {"point_recall": "each point once", "recall": "every copy"}
 OTHER_QUESTION = {"point_recall": "recall", "recall": "point_recall"}
 _WORSE = "makes {worse} of the {what} worse than similarity, by {loss} on average, and {better} of the {what} better. "
-_WORST = "Query {worst_query} loses most: {worst_loss}."
+_WORST = "{worst_query} loses most: {worst_loss}."
+_FEW = "Few of your questions need two texts or more ({needing}). "
 SENTENCES = {
     "nothing known": "No winner can be named: no query says which picks are right. {missing}",
     "trade-off": "The picks of plain similarity have a mean cosine of {relevance} with the query and of {redundancy} "
     "with each other.",
+    "would change": "{label}, the default, would change the texts of {changed} of the queries, and replace {replaced} "
+    "of {k} texts on average.",
+    "most changed": "Most would change for {queries}.",
     "all zero": "No setting can be named: {measure} is 0 for all. No setting picked what the queries ask for.",
     "points": "{repeats} Point recall counts near-repeats as one point. This comparison is for readers who need "
     "{ours}: {measure} decides. If you need {theirs}, {other} decides ({option}): then {advice}. To name the points "
@@ -40,6 +44,8 @@ SENTENCES = {
     "decides.",
     "fewer": "{texts} of {fewer_label} {find} at least as much as {than} texts of similarity: {ours} against {theirs}, "
     "a difference of {difference}.",
+    "few need two": _FEW + "Where one text is enough, a set of texts adds little to it.",
+    "few need two, similarity": _FEW + "Where one text is enough, a set of texts adds little to it: expect little.",
     "change the lines": "The lines of code select as many texts as the tables: for fewer, change the number to {k}.",
 }
 # What a setting needs besides the vectors, by its label.

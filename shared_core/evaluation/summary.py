@@ -19,7 +19,7 @@ _ROUNDING = 1e-9
 _MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
     ("relevance", "relevance", "nothing", "mean cosine of the picks with the query"),
     ("redundancy", "redundancy", "nothing", "mean cosine between the picks: how much they repeat each other"),
-    ("cos(sum, q)", "sum_cosine", "nothing", "cosine of the sum of the picks with the query"),
+    ("set and query", "sum_cosine", "nothing", "cosine of the sum of all picks with the query: cos(sum, q)"),
     ("recall@{k}", "recall", "gold", "share of the gold documents that are picked"),
     ("precision@{k}", "precision", "gold", "share of the picks that are gold documents"),
     ("nDCG@{k}", "ndcg", "gold", "picked gold documents, discounted by rank, relative to the best possible"),
@@ -73,6 +73,12 @@ def allowed_measures(queries: Sequence[Query], with_subtopics: bool) -> list[str
         "answers": any(query.answers for query in queries),
     }
     return [key for _, key, needs, _ in _MEASURES if held[needs]]
+
+
+def count_parts(outcomes: Sequence[JudgedQuery]) -> list[int]:
+    """How many different texts or points each query needs, of the queries that say what is right."""
+    wanted = [max(map(len, (o.points or o.query.gold, o.subtopics, o.query.answers))) for o in outcomes]
+    return [number for number in wanted if number]
 
 
 def measure(outcomes: Sequence[JudgedQuery], k: int, keys: Collection[str] = _KEYS) -> list[MeasureValues]:

@@ -71,6 +71,19 @@ def _difference_cells(to: Difference, higher_is_better: bool) -> list[Cell]:
     return [mean, worse, Cell(signed(loss), query=to.worst_query)]
 
 
+def tabulate_replacements(comparison: Comparison) -> Table:
+    """How each setting changes what similarity returns."""
+    names = ("Results that change", "Texts replaced, mean", "Changed most")
+    rows = {}
+    for setting, replacement in enumerate(comparison.replacements[1:], 1):
+        most = Cell("–")
+        if replacement.most:
+            query, number_of_texts = replacement.most[0]
+            most = Cell(counted(number_of_texts, "text"), query=query)
+        rows[setting] = [Cell(percent(replacement.changed)), Cell(number(replacement.replaced, 1)), most]
+    return Table([Column(name) for name in names], rows)
+
+
 def tabulate_sizes(comparison: Comparison, key: str, settings: Sequence[int], precision: str | None = None) -> Table:
     """What each of these settings finds with each number of picks; ``precision`` is the key of a second measure."""
 

@@ -109,11 +109,8 @@ class Request:
         candidates = searched = self._make_candidates(distinct, queries)
         if queries[0].pap is not None:
             candidates = queries[0].pap.apply(candidates)
-        neighbours = None
-        if self.settings.join_neighbours or (self.reads_neighbours and self._is_within_limit(distinct)):
-            given, source = self.settings.neighbours, self.settings.source
-            neighbours = read_neighbours(distinct.items, distinct.ids, given, source, self.view, distinct.body)
-        texts = self._read_texts(distinct, neighbours if self.reads_neighbours else None)
+        neighbours = self._read_neighbours(distinct) if self.settings.join_neighbours else None
+        texts = self.read_texts(distinct, neighbours)
         shown = self._find_shown(distinct)
         question = [] if self.settings.word_weight == 0 else [query.words for query in queries]
         selection = select_set(
@@ -139,7 +136,7 @@ class Request:
             queries=asked,
             question=queries[0].vector,
             texts=texts,
-            neighbours=neighbours if self.settings.join_neighbours else None,
+            neighbours=neighbours,
             explain=partial(self._explain, selection, distinct, texts, question, asked, shown),
         )
 
@@ -212,10 +209,18 @@ class Request:
                 )
         return np.array(pool.scores, np.float64)
 
-    def _read_texts(self, pool: Pool, neighbours: Neighbours | None) -> Texts | None:
+    def _read_neighbours(self, pool: Pool) -> Neighbours:
+        given, source = self.settings.neighbours, self.settings.source
+        return read_neighbours(pool.items, pool.ids, given, source, self.view, pool.body)
+
+    def read_texts(self, pool: Pool, neighbours: Neighbours | None = None) -> Texts | None:
         """The texts by which copies are found, with what the selector reads in them."""
         items, settings, view = pool.items, self.settings, self.view
         refers = self.reads_references and self._is_within_limit(pool)
+        if not self.reads_neighbours:
+            neighbours = None
+        elif neighbours is None and self._is_within_limit(pool):
+            neighbours = self._read_neighbours(pool)
         reads = self.capabilities.words or refers or neighbours is not None
         if not (reads or settings.drop_duplicates):
             return None

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from langchain_setselect.compare import compare_store, load_embedding
+from langchain_setselect.compare import compare_store, diagnose_store, load_embedding
 from setselect import EmbeddingFallbackWarning, SetSelectError, VectorSourceError, named
 from shared_core.evaluation.snippets import lines_to_paste
 from shared_core.signals.embedding_models import load_model
@@ -63,6 +63,36 @@ def test_the_texts_of_an_unknown_store_are_embedded_with_a_warning(embeddings: W
     with pytest.warns(EmbeddingFallbackWarning):
         found = compare_store(Unknown(in_memory(embeddings)), ["one"], k=2)
     assert {candidate.id[:5] for candidate in found.queries[0].candidates} == {"text "}
+
+
+def test_a_store_is_diagnosed_by_its_own_vectors_with_the_links_of_its_metadata(embeddings: WordEmbeddings) -> None:
+    store = InMemoryVectorStore(embeddings)
+    links = {"a": ["b"], "b": [], "c": ["a", "elsewhere"]} | {name: [] for name in "defg"}
+    for name, targets in links.items():
+        store.add_texts([f"text {name}"], [{"links": targets, "source": f"s{name}"}], ids=[name])
+    embeddings.counts()
+    found = diagnose_store(store, dimension=48, k=2, title="Linked")
+    assert embeddings.counts() == (0, 0, 0)
+    shares = {finding.key: finding.share for finding in found.findings}
+    # Each text is searched for without itself, and without "a" nothing is linked.
+    assert (shares["link"], shares["sources"], found.documents, found.title) == (6 / 7, 0, 7, "Linked")
+    unjudged = compare_store(store, ["text a"], k=2)
+    assert unjudged.diagnosis is not None
+    assert unjudged.diagnosis.questions == 1
+
+
+def test_a_store_that_cannot_be_diagnosed_says_what_is_missing(embeddings: WordEmbeddings) -> None:
+    class Bare(InMemoryVectorStore):
+        @property
+        def embeddings(self) -> Embeddings | None:  # type: ignore[override]
+            return None
+
+    with pytest.raises(VectorSourceError, match="dimension="):
+        diagnose_store(Bare(embeddings))
+    with pytest.raises(VectorSourceError, match="register_vector_source"):
+        diagnose_store(Wrapped(in_memory(embeddings)))
+    with pytest.raises(SetSelectError, match="no texts"):
+        diagnose_store(InMemoryVectorStore(embeddings))
 
 
 # Embeddings by name

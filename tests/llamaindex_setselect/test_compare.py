@@ -6,7 +6,7 @@ import pandas as pd
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
-from llamaindex_setselect import compare_index
+from llamaindex_setselect import compare_index, diagnose_index
 from setselect import named
 from shared_core.evaluation.snippets import lines_to_paste
 from tests.llamaindex_setselect.nodes_and_indexes import (
@@ -42,3 +42,19 @@ def test_the_queries_may_be_a_table(model: CountingEmbedding) -> None:
     found, expected = (compare_index(index, given, k=2) for given in (pd.DataFrame(records), records))
     assert [view.text for view in found.queries] == QUERIES
     assert found.values == expected.values
+
+
+def test_an_index_is_diagnosed_by_its_own_vectors_with_the_documents_that_contain_its_nodes(
+    model: CountingEmbedding,
+) -> None:
+    nodes = [TextNode(id_=f"n{i}", text=text, embedding=embedding(text)) for i, text in enumerate(TEXTS)]
+    nodes.append(TextNode(id_="copy", text=TEXTS[0], embedding=embedding(TEXTS[0])))
+    for i, node in enumerate(nodes):
+        node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=str(i))
+    index = VectorStoreIndex(nodes, embed_model=model)
+    found = diagnose_index(index, k=4, fetch_k=20)
+    shares = {finding.key: finding.share for finding in found.findings}
+    assert (shares["copies"], shares["sources"], found.typical) == (2 / len(nodes), 0, len(nodes))
+    unjudged = compare_index(index, QUERIES, k=4, fetch_k=20)
+    assert unjudged.diagnosis is not None
+    assert unjudged.diagnosis.questions == len(QUERIES)

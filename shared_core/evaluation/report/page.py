@@ -18,9 +18,9 @@ except ImportError as error:  # pragma: no cover
 
 from ..._files import write_atomically
 from ..recommend import p_value
-from ..results import Claim, Comparison, Measure, Needs, clip, counted, number, percent
+from ..results import Claim, Comparison, Diagnosis, Measure, Needs, clip, counted, number, percent
 from ..snippets import lines_to_paste
-from ..tables import signed, tabulate_differences, tabulate_means, tabulate_sizes
+from ..tables import signed, tabulate_differences, tabulate_means, tabulate_replacements, tabulate_sizes
 from ._methods import METHODS, by_method, clip_middle, method_of
 from ._queries import changed_by, query_data
 from ._sizes import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Sizes, show_sizes
@@ -36,7 +36,7 @@ _TITLES: dict[Needs, str] = {
 }
 
 
-def render(comparison: Comparison) -> str:
+def render(comparison: Comparison | Diagnosis) -> str:
     """The report as the text of one HTML page; the same comparison gives the same page.
 
     The page loads nothing: style, script and data are inside, and its Content-Security-Policy forbids everything else.
@@ -45,8 +45,9 @@ def render(comparison: Comparison) -> str:
 
     Parameters
     ----------
-    comparison : Comparison
-        What :func:`~shared_core.evaluation.compare.compare` returns.
+    comparison : Comparison or Diagnosis
+        What :func:`~shared_core.evaluation.compare.compare` or
+        :func:`~shared_core.evaluation.compare.diagnose_documents` returns.
 
     Returns
     -------
@@ -60,6 +61,8 @@ def render(comparison: Comparison) -> str:
     >>> "Notes &lt;2024&gt;" in render(found)
     True
     """
+    if isinstance(comparison, Diagnosis):
+        return _template("diagnosis_page.html.jinja").render(diagnosis=comparison, **_fixed_parts())
     advice, facts = comparison.recommendation.setting, comparison.corpus
     sizes, deciding = show_sizes(comparison), comparison.deciding
     # The measure that decides, those with the same needs, the others.
@@ -67,8 +70,10 @@ def render(comparison: Comparison) -> str:
         comparison.measures, key=lambda one: (deciding is None or one.needs != deciding.needs, one != deciding)
     )
     sizes_table = None if sizes is None else tabulate_sizes(comparison, sizes.measure.key, sizes.rows, sizes.precision)
-    return _template().render(
+    return _template("report.html.jinja").render(
         comparison=comparison,
+        diagnosis=comparison.diagnosis,
+        replacements=tabulate_replacements(comparison) if deciding is None and comparison.replacements[1:] else None,
         claims=[(claim, _links(claim, comparison, sizes)) for claim in comparison.recommendation.claims],
         sizes=sizes,
         sizes_table=sizes_table,
@@ -96,7 +101,7 @@ def render(comparison: Comparison) -> str:
     )
 
 
-def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+def write_report(comparison: Comparison | Diagnosis, path: str | os.PathLike[str]) -> None:
     """Write the report (see :func:`render`) to ``path``; an existing file is replaced in one step.
 
     Raises
@@ -150,12 +155,12 @@ def _links(claim: Claim, comparison: Comparison, sizes: Sizes | None) -> list[tu
     elif claim.shown_in == "sizes" and sizes is not None:
         links.append(("how many texts", f"sizes-{row}" if row in sizes.rows else "sizes-title", None))
     places = [place for place, query in enumerate(comparison.queries) if query.id == claim.query]
-    links += [(f"query {clip_middle(claim.query or '', 28)}", "queries-title", place) for place in places]
+    links += [("the picks", "queries-title", place) for place in places]
     return links
 
 
 @lru_cache
-def _template() -> Template:
+def _template(name: str) -> Template:
     loader = FileSystemLoader(_TEMPLATES)
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -163,7 +168,7 @@ def _template() -> Template:
     filters = (number, signed, percent, breakable, p_value, clip, clip_middle)
     environment.filters.update({function.__name__: function for function in filters})
     environment.globals.update(counted=counted, meanings=METHODS, method_of=method_of, plot=_PLOT)
-    return environment.get_template("report.html.jinja")
+    return environment.get_template(name)
 
 
 @lru_cache

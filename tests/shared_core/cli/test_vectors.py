@@ -125,7 +125,7 @@ def test_vectors_of_queries_without_those_of_sub_questions_are_refused(corpus: P
         (["queries.npy", "queries.npy"], "queries.npy: vectors must have shape (4, d)"),
         (["flat.npy", "queries.npy"], "flat.npy: vectors must have shape (4, d)"),
         (["nan.npy", "queries.npy"], "nan.npy: row 2, counted from 0 (id 'c'), holds NaN or inf"),
-        (["docs.npy", "zero.npy"], "query 'q2'"),
+        (["docs.npy", "zero.npy"], "query 'Second?'"),
         (["queries.parquet", "queries.npy"], "queries.parquet has no vector for 4 of 4 ids"),
     ],
 )

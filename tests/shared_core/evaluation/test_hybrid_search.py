@@ -128,8 +128,8 @@ def test_a_ranking_of_ones_own_is_a_setting() -> None:
 
 
 def test_rankings_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="query '1': the ranking 'mine' holds row 4, but there are 4 documents"):
+    with pytest.raises(InvalidInputError, match=r"query '\?': the ranking 'mine' holds row 4, .* 4 documents"):
         compare_candidates(["?"], lambda query: ranking(mine=[0, 4]), k=2)
     given = {"1": ranking(mine=[0]), "2": ranking()}
-    with pytest.raises(InvalidInputError, match="but query '1' has 'mine' and query '2' has none"):
+    with pytest.raises(InvalidInputError, match=r"but query '\?' has 'mine' and query '!' has none"):
         compare_candidates(["?", "!"], lambda query: given[query.id], k=2)

@@ -139,14 +139,14 @@ def test_the_scores_of_a_reranker_give_its_ranking_and_coverage_by_them(least: f
 
 
 def test_scores_by_which_nothing_can_be_picked_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="query '2' has no scores, but other queries have"):
+    with pytest.raises(InvalidInputError, match=f"query {QUESTIONS[1]!r} has no scores, but other queries have"):
         compared(queries=[*scored()[:1], *QUESTIONS[1:]])
     with pytest.raises(InvalidInputError, match="'mmr relevance=scores' needs scores, and no query has any"):
         compared("mmr relevance=scores")
     queries = scored()
     far = int(np.argmin(cosines(QUESTIONS[2])))
     queries[2]["scores"] = {f"d{far}": 1.0}
-    with pytest.raises(InvalidInputError, match="query '3': none of its scores is that of a candidate"):
+    with pytest.raises(InvalidInputError, match=f"query {QUESTIONS[2]!r}: none of its scores is that of a candidate"):
         compared(queries=queries, fetch_k=10)
 
 

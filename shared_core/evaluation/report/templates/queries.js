@@ -55,7 +55,7 @@
     const group = document.createElement("optgroup");
     group.label = name;
     data.queries.forEach((query, i) => {
-      if (belongs(query.change)) group.append(new Option(`${cut(query.id, 28)}: ${line(query.text, 90)}`, i));
+      if (belongs(query.change)) group.append(new Option(line(query.text, 110), i));
     });
     if (group.children.length) querySelect.append(group);
   }

@@ -10,14 +10,19 @@ from shared_core.evaluation.results import (
     Claim,
     Comparison,
     CorpusFacts,
+    Diagnosis,
     Difference,
     Estimate,
     Fewer,
+    Finding,
     Measure,
     QueryChange,
     QueryView,
     Recommendation,
+    Replacement,
     Size,
+    Verdict,
+    percent,
 )
 from shared_core.evaluation.settings import named
 
@@ -145,6 +150,7 @@ def comparison(queries: int = 12, candidates: int = 50) -> Comparison:
         (QueryChange("q2", 1.0, 0.25), QueryChange("q4", 0.5, 0.25), QueryChange("q3", 0.25, 0.75)),
         tuple(_size(k) for k in (2, 3, 5, 8, 10)),
         notes=("Two lines of queries.jsonl could not be read: 17 and 203.",),
+        questions={"q16": "What does the sixteenth question cost?"},
     )
 
 
@@ -166,6 +172,34 @@ def only_similarity(found: Comparison) -> Comparison:
         sizes=(),
         partial=True,
         notes=(),
+    )
+
+
+def diagnosis(text: str = "Texts that are stored more than once") -> Diagnosis:
+    """A finding with each verdict, one without settings, and ``text`` in every place."""
+    rows: tuple[tuple[float, Verdict, tuple[str, ...]], ...] = (
+        (0.34, "something", ("drop_near_duplicates", text)),
+        (0.02, "little", ("follow",)),
+        (0.0, "nothing", ("max_per_source",)),
+        (0.5, "something", ()),
+    )
+    findings = tuple(
+        Finding(f"finding {i}", text, share, f"{percent(share)} of 200 texts, {text}", verdict, settings)
+        for i, (share, verdict, settings) in enumerate(rows)
+    )
+    return Diagnosis(text, 3412, 200, 24, 5, 50, findings, (text,))
+
+
+def unjudged(found: Comparison) -> Comparison:
+    """Without a deciding measure: what would change, and what there is to act on."""
+    changed = tuple(Replacement(0.04 * i, 0.3 * i, (("q2", 3), ("q16", 1))[: i % 3]) for i in range(len(SETTINGS)))
+    return replace(
+        found,
+        recommendation=Recommendation(None, None, None, (Claim("No winner can be named."),), None, None),
+        changes=(),
+        replacements=changed,
+        questions={"q2": found.queries[1].text},
+        diagnosis=diagnosis(),
     )
 
 
@@ -196,6 +230,9 @@ def hostile(found: Comparison) -> Comparison:
             for one in found.settings
         ),
         measures=tuple(replace(one, name=HOSTILE + one.name, description=HOSTILE) for one in found.measures),
+        replacements=(Replacement(0.0, 0.0, ()), *[Replacement(0.5, 1.0, ((HOSTILE, 1),))] * (len(SETTINGS) - 1)),
+        questions={HOSTILE: HOSTILE},
+        diagnosis=diagnosis(HOSTILE),
         differences={
             at: replace(one, worst_query=one.worst_query and HOSTILE) for at, one in found.differences.items()
         },

@@ -15,8 +15,10 @@ from shared_core.evaluation.results import Comparison
 from tests.shared_core.evaluation.report.report_cases import (
     REASONS,
     comparison,
+    diagnosis,
     hostile,
     only_similarity,
+    unjudged,
     with_a_pick_beyond,
 )
 
@@ -44,6 +46,7 @@ KINDS: dict[str, Callable[[Comparison], Comparison]] = {
     "hostile": hostile,
     "least": only_similarity,
     "beyond": with_a_pick_beyond,
+    "unjudged": unjudged,
 }
 
 
@@ -61,7 +64,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("reports")
     for kind, change in KINDS.items():
         write_report(change(comparison()), folder / f"{kind}.html")
-    return {kind: folder / f"{kind}.html" for kind in KINDS}
+    write_report(diagnosis(), folder / "diagnosis.html")
+    return {kind: folder / f"{kind}.html" for kind in (*KINDS, "diagnosis")}
 
 
 @pytest.fixture
@@ -86,7 +90,7 @@ def opened(browser: Any, reports: dict[str, Path]) -> Iterator[Open]:
     assert complaints == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "diagnosis"])
 def test_the_page_never_scrolls_sideways(opened: Open, kind: str) -> None:
     page = opened(kind)
     for width in (1280, 360):
@@ -102,6 +106,14 @@ def test_text_has_enough_contrast_in_light_and_dark(opened: Open, scheme: str) -
         assert page.locator(selector).first.evaluate(CONTRAST) >= 4.5, selector
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_findings_have_enough_contrast_and_bars_of_their_share(opened: Open, scheme: str) -> None:
+    page = opened("diagnosis", scheme=scheme)
+    for selector in (".finding .of", ".share", ".acts", ".acts.some .badge", ".hint"):
+        assert page.locator(selector).first.evaluate(CONTRAST) >= 4.5, selector
+    assert page.locator("meter").first.evaluate("meter => meter.value") == 0.34
 
 
 def test_the_lines_of_the_recommendation_are_copied_by_a_button(opened: Open) -> None:
@@ -235,7 +247,7 @@ def test_a_query_that_loses_shows_the_gold_that_is_left_out_and_what_took_its_pl
     assert columns.nth(0).locator(".pick", has_text=lost).locator(".lost").inner_text().startswith("left out by vrsd")
     assert page.locator(".lost").first.evaluate(CONTRAST) >= 4.5
     # Where a query asks for parts, the parts count.
-    page.locator("#changes-title ~ * a", has_text="q3").click()
+    page.locator("#changes-title ~ * a", has_text="query 3").click()
     reason = page.locator("#reasons li").first.inner_text()
     assert reason.startswith(
         "vrsd against similarity, recall@5 0.250 → 0.750: no longer covers price; also covers speed"

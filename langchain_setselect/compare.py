@@ -21,6 +21,7 @@ from shared_core.evaluation.results import Comparison, Diagnosis
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.names import read_identifiers, read_sources, read_titles
+from shared_core.retrieval.neighbours import read_neighbours
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.search import search_with_words
 from shared_core.selection.sizes import DEFAULT_EXTRA_K
@@ -124,6 +125,7 @@ def compare_store(
             pool.vectors,
             identifiers=read_identifiers(pool.items, None),
             sources=read_sources(pool.items, retriever.source),
+            following=read_neighbours(pool.items, pool.ids, source=retriever.source, body=pool.body).after,
             candidates=candidates,
             by_words=by_words,
         )

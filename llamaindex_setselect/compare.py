@@ -21,6 +21,7 @@ from shared_core.evaluation.judging import SearchResult, found_documents
 from shared_core.evaluation.results import Comparison, Diagnosis
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.names import read_identifiers, read_sources, read_titles
+from shared_core.retrieval.neighbours import read_neighbours
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.search import search_with_words
 from shared_core.selection.sizes import DEFAULT_EXTRA_K
@@ -133,6 +134,7 @@ def compare_index(
             pool.vectors,
             identifiers=read_identifiers(pool.items, None),
             sources=read_sources(pool.items, retriever._settings.source),
+            following=read_neighbours(pool.items, pool.ids, source=retriever._settings.source, body=pool.body).after,
             texts=list(map(pool.text, pool.items)),
             bodies=list(map(pool.body, pool.items)),
             candidates=candidates,

@@ -76,6 +76,12 @@ def batch(
         str | None,
         typer.Option(help="Column of the documents in these files, in which a number counts. Default: source."),
     ] = None,
+    neighbours: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of the texts' numbers in their documents. Default: chunk_index, chunk or seq_num."
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes. Two or more run on Ray.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="Run a single worker on Ray too.")] = False,
     threads: Annotated[int, typer.Option(min=1, help="Threads of FAISS in each worker.")] = 1,
@@ -99,7 +105,7 @@ def batch(
             done = select_dataset(
                 queries, index, out=out, k=k, fetch_k=fetch_k,
                 selector=chosen, question_column=question_column, texts=texts, titles=titles,
-                identifiers=identifiers, sources=sources,
+                identifiers=identifiers, sources=sources, neighbours=neighbours,
                 id_column=None if row_numbers else id_column, vector_column=vector_column, text_column=text_column,
                 model=model, candidates_column=candidates_column, relevance_column=relevance_column,
                 relevance_scale=scale, concurrency=workers if ray or workers > 1 else None,

@@ -19,7 +19,8 @@ from .._argument_names import argument_name
 from .._parsing import is_text
 from .._validation import as_float, as_plain, is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from ..texts.keys import find_identifiers
+from ..texts.keys import PLACE_KEYS, find_identifiers
+from ..texts.neighbours import read_place
 from .reading import TEXT_SUFFIXES, RawRecord, as_records, read_records, unpacked
 
 TEXT_KEYS = ("text", "query", "question")
@@ -39,7 +40,7 @@ class Document:
     ``subtopics`` are the labels of what it covers, and ``title`` is its name in other texts. ``source`` says where it
     comes from, for ``max_per_source`` and for what other texts cite by number. ``cost`` is what it takes from a
     ``budget``; None stands for the number of its characters. ``identifiers`` are its numbers or codes, by which other
-    texts cite it.
+    texts cite it. ``place`` is its number in its source: the next text has the next number.
 
     >>> Document("a", "A text.").subtopics
     ()
@@ -52,6 +53,7 @@ class Document:
     source: str | None = None
     cost: float | None = None
     identifiers: tuple[str, ...] = ()
+    place: int | None = None
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,13 @@ def as_document(
         None if source is None else as_name(source, "source"),
         None if cost is None else as_number(cost, "cost", least=0),
         tuple(find_identifiers(record)),
+        find_place(record),
     )
+
+
+def find_place(record: Mapping[str, Any]) -> int | None:
+    """The number of a text in its source, under one of the usual keys; None if there is none."""
+    return next((place for key in PLACE_KEYS if (place := read_place(record.get(key))) is not None), None)
 
 
 def as_query(

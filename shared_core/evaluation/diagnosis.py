@@ -14,6 +14,7 @@ from ..candidates import REFERENCE_KINDS, as_unit_rows
 from ..errors import InvalidInputError
 from ..signals.embedding_models import Track, without_progress
 from ..texts import Texts
+from ..texts.neighbours import find_following
 from .corpus import Document
 from .results import Diagnosis, Finding, Verdict, counted, number, percent
 
@@ -32,6 +33,7 @@ _LEADS = {
     "name": ("names another one", ("reference_weight", "follow")),
     "link": ("links to another one", ("links", "follow")),
     "citation": ("cites another one by its number or code", ("reference_weight", "follow")),
+    "neighbour": ("stands next to another one", ("neighbour_weight", "join_neighbours", "follow")),
 }
 
 
@@ -121,8 +123,18 @@ def search_documents(documents: Sequence[Document], rows: NDArray[np.floating]) 
         nearest = np.argsort(-(unit @ vector.astype(unit.dtype)), kind="stable")[:k].tolist()
         found = [documents[row] for row in nearest]
         bodies = [document.text for document in found]
-        titles = [document.title for document in found]
-        return Found(bodies, unit[nearest], [document.source for document in found], lambda: Texts(bodies, titles))
+        sources = [document.source for document in found]
+
+        def read_texts() -> Texts:
+            return Texts(
+                bodies,
+                [document.title for document in found],
+                identifiers=[document.identifiers for document in found],
+                sources=sources,
+                following=find_following([document.place for document in found], sources, bodies),
+            )
+
+        return Found(bodies, unit[nearest], sources, read_texts)
 
     return search
 
@@ -267,7 +279,8 @@ def _count_repeats(rows: NDArray[np.float64]) -> int:
 
 def _count_led_to(texts: Texts, kind: int) -> int:
     """How many of the texts another one leads to by a reference of this kind."""
-    if texts.references is None or texts.references.kinds is None:
+    references = texts.find_references()
+    if references is None or references.kinds is None:
         return 0
-    strength, _, kinds = texts.references
+    strength, _, kinds = references
     return int(((strength > 0) & (kinds == kind)).any(axis=0).sum())

@@ -21,9 +21,10 @@ from ..selectors.selection import best_question
 from ..texts import Texts
 from ..texts.keys import find_identifiers
 from ..texts.names import list_names
+from ..texts.neighbours import find_following
 from ..texts.texts import NameCounts
 from ..texts.words import UNSPACED, Text, normalise
-from .corpus import Document, Query, as_number, first_value, read_names
+from .corpus import Document, Query, as_number, find_place, first_value, read_names
 from .measures import sum_cosine
 from .results import QueryView, counted
 from .settings import Adapted, as_adapted
@@ -63,6 +64,8 @@ class SearchResult:
         The numbers and codes by which texts cite each other; by default those of the documents.
     sources : sequence of n str or None, optional
         The file or page that each text is a part of, for citations by number; by default the sources of the documents.
+    following : sequence of n iterables of int, optional
+        The rows of the documents directly after each one in its source; by default by the places of the documents.
     rankings : mapping, optional
         Other searches or rerankers, by name: rows of ``documents``, the best first. Each is a setting of the
         comparison, which picks the first k. Every query needs a ranking of each name.
@@ -85,6 +88,7 @@ class SearchResult:
     bodies: Sequence[str] | None = None
     identifiers: Sequence[Sequence[str]] | None = None
     sources: Sequence[str | None] | None = None
+    following: Sequence[Iterable[int]] | None = None
     rankings: Mapping[str, Sequence[int]] = field(default_factory=dict)
     candidates: int | None = None
     by_words: Sequence[int] | None = None
@@ -94,7 +98,8 @@ class SearchResult:
 def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any]]]) -> list[Document]:
     """Documents from a store: for each one its id (or None), text, title, and metadata.
 
-    The metadata may hold ``subtopics``, ``source``, ``cost``, and numbers or codes (``section``, ``key``). The id of a
+    The metadata may hold ``subtopics``, ``source``, ``cost``, numbers or codes (``section``, ``key``), and a number in
+    the source (``chunk_index``). The id of a
     document without one is a hash of its text. A number is added to an id that occurs again.
 
     >>> found = [("a", "A", "", {"subtopics": ["x"]}), ("a", "A", "", {}), (None, "B", "", {})]
@@ -120,6 +125,7 @@ def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any
                 None if source is None else str(source),
                 cost,
                 tuple(find_identifiers(metadata)),
+                find_place(metadata),
             )
         )
     return documents
@@ -304,6 +310,11 @@ class _Pool:
         called = [one.identifiers for one in found.documents] if found.identifiers is None else found.identifiers
         sources = [one.source for one in found.documents] if found.sources is None else found.sources
         self.identifiers, self.sources = [called[i] for i in order], as_optional(sources[i] for i in order)
+        if found.following is None:
+            self.following = find_following([one.place for one in self.documents], self.sources, self.bodies)
+        else:
+            at = {row: place for place, row in enumerate(order)}
+            self.following = [[at[after] for after in found.following[row] if after in at] for row in order]
         self.nearest = self._among(near)
         # Texts are split and compared when they are first used.
         self.united = self.nearest if len(united) == len(near) else self._among(united)
@@ -320,7 +331,9 @@ class _Pool:
         titles = [self.documents[row].title for row in rows]
         columns: tuple[Sequence[Any], ...] = (self.embedded, self.bodies, self.identifiers, self.sources)
         embedded, bodies, identifiers, sources = ([column[row] for row in rows] for column in columns)
-        texts = Texts(embedded, titles, bodies=bodies, identifiers=identifiers, sources=sources)
+        at = {row: place for place, row in enumerate(rows)}
+        following = [[at[after] for after in self.following[row] if after in at] for row in rows]
+        texts = Texts(embedded, titles, bodies=bodies, identifiers=identifiers, sources=sources, following=following)
         return _Among(rows, self.everything.take(rows), texts)
 
     def select(self, setting: Adapted, k: int) -> PickedSet:

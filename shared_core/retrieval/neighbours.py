@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 from .._validation import as_plain, is_missing, quoted
 from ..errors import InvalidInputError, warn
+from ..texts.keys import PLACE_KEYS
 from ..texts.neighbours import contradict, pair_successive, read_place
 from .names import find_source_key, read_source
 from .values import ItemName, describe_item, itself, read_some
 
 # The key under which LangChain's splitters write where a chunk begins, in characters.
 START = "start_index"
-# The keys under which a chunk has its number in the document. The first one that has a number counts.
-NUMBERS = ("chunk_index", "chunk", "seq_num")
 # The keys under which a chunk has its page, as loaders of LangChain and LlamaIndex and Unstructured write it.
 PAGES = ("page", "page_number", "page_label")
 # Splitters drop the separators and blanks between two chunks. This many characters may be missing.
@@ -181,7 +180,7 @@ def _read_place(metadata: Mapping[str, Any]) -> _Place | None:
     page = next((value for key in PAGES if not is_missing(value := as_plain(metadata.get(key)))), None)
     if page is not None:
         page = str(page) if (number := read_place(page)) is None else number
-    for key in (START, *NUMBERS, *PAGES):
+    for key in (START, *PLACE_KEYS, *PAGES):
         # LangChain's splitters write -1 for a chunk that they do not find in the document again.
         if (number := read_place(metadata.get(key))) is not None:
             return _Place(key, page, number)
@@ -235,7 +234,7 @@ def _pair_by_id(
 def _pair_by_place(rows: Sequence[tuple[int, _Place]], texts: Sequence[str]) -> list[tuple[int, int]]:
     """Each row and the row after it, of the rows of one document, whose places are by the same key."""
     key = rows[0][1].key
-    if key in NUMBERS and _restarts([place for _, place in rows]):
+    if key in PLACE_KEYS and _restarts([place for _, place in rows]):
         by_page: dict[Hashable, list[tuple[int, _Place]]] = defaultdict(list)
         for row, place in rows:
             by_page[place.page].append((row, place._replace(page=None)))

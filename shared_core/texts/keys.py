@@ -1,4 +1,4 @@
-"""Where metadata, records and files have the number or code of a text: under "section", "clause", "key" and others."""
+"""Where metadata, records and files have the number or code of a text, and its place in its document."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ IDENTIFIER_KEYS = {
     "code": "{}",
     "symbol": "{}()",
 }
+# The keys under which a chunk has its number in its document. The first one that has a number counts.
+PLACE_KEYS = ("chunk_index", "chunk", "seq_num")
 
 
 def find_identifiers(record: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..._argument_names import argument_name
 from ..._validation import is_missing, quoted
 from ...errors import InvalidInputError
-from ...texts.keys import IDENTIFIER_KEYS, as_number, write_identifier
+from ...texts.keys import IDENTIFIER_KEYS, PLACE_KEYS, as_number, write_identifier
 from ._columns import VECTORS, Column, check_columns, is_id, is_text, is_vectors, read_vectors
 from ._row_ranges import Paths, RowRange, cut_into_ranges, list_files, open_parquet, read_rows
 from ._settings import TextsById, ValuesById
@@ -22,8 +22,13 @@ from ._settings import TextsById, ValuesById
 _BLOCK_ROWS = 100_000
 # The types of what texts are called by, and the columns that have it, with the form in which it is written.
 _ID = (is_id, "texts or whole numbers")
-_TYPES = {"titles": (is_text, "text"), "identifiers": _ID, "sources": _ID}
-_USUAL = {"titles": {"title": "{}"}, "identifiers": IDENTIFIER_KEYS, "sources": {"source": "{}"}}
+_TYPES = {"titles": (is_text, "text"), "identifiers": _ID, "sources": _ID, "neighbours": _ID}
+_USUAL = {
+    "titles": {"title": "{}"},
+    "identifiers": IDENTIFIER_KEYS,
+    "sources": {"source": "{}"},
+    "neighbours": dict.fromkeys(PLACE_KEYS, "{}"),
+}
 
 
 def read_vectors_by_id(
@@ -97,7 +102,7 @@ def read_vectors_by_id(
 
 
 def read_texts(paths: Paths, columns: Mapping[str, str | None]) -> tuple[TextsById, dict[str, ValuesById]]:
-    """Functions that give the texts of ids, and their titles, identifiers and sources: the columns that are named.
+    """Functions that give the texts of ids, and their titles, numbers and so on: the columns that are named.
 
     Without a name the usual columns are read, if there are any of the right type. The functions leave out ids that the
     files do not have. A null is an empty text.

@@ -36,7 +36,7 @@ OUTPUT_COLUMNS = ("ids", "gains", "relevance", "error")
 # Written too where the names in the texts are read.
 REFERRED_BY = "referred_by"
 # How texts call each other: columns of the files of texts, or functions of ids.
-CALLED = ("titles", "identifiers", "sources")
+CALLED = ("titles", "identifiers", "sources", "neighbours")
 # A setting, the setting that it needs, and for the message: why, and what that setting names.
 _NEEDED = (
     ("relevance_column", "candidates_column", "has a number for each candidate", "the candidates"),
@@ -45,6 +45,7 @@ _NEEDED = (
     ("titles", "texts", "are the names by which the candidates' texts mention each other", "these texts"),
     ("identifiers", "texts", "are the numbers and codes by which the candidates' texts cite each other", "these texts"),
     ("sources", "texts", "are the documents in which the candidates' texts cite each other", "these texts"),
+    ("neighbours", "texts", "are the numbers of the candidates' texts in their sources", "these texts"),
     ("model", "text_column", "embeds texts", "their column"),
 )
 
@@ -70,6 +71,7 @@ class DatasetSettings:
     titles: str | TextsById | None = None
     identifiers: str | ValuesById | None = None
     sources: str | ValuesById | None = None
+    neighbours: str | ValuesById | None = None
     threads: int = 1
 
     def __post_init__(self) -> None:

@@ -21,6 +21,7 @@ from ...selectors.selection import Selection
 from ...signals.embedding_models import load_model
 from ...texts import Texts
 from ...texts.identifiers import check_identifiers
+from ...texts.neighbours import check_neighbours
 from ...texts.words import check_strings
 from .._blocks import Block, max_queries
 from .._threads import one_blas_thread
@@ -185,6 +186,10 @@ class Worker:
                     columns["identifiers"] = check_identifiers(columns["identifiers"])
                 if "sources" in columns:
                     columns["sources"] = as_names(columns["sources"], len(own_texts), "sources")
+                numbers = columns.pop("neighbours", None)
+                # Usual columns of numbers say nothing without sources.
+                if numbers is not None and ("sources" in columns or self.settings.neighbours is not None):
+                    columns["following"] = check_neighbours(numbers, columns.get("sources"), own_texts)
                 matched.append(own._replace(question=question, texts=Texts(own_texts, **columns, refer=refer)))
         return matched
 

@@ -149,6 +149,9 @@ def select_dataset(
         The numbers or codes by which the texts cite each other, and the documents in which a number counts: a column
         of the files of ``texts`` (default: ``section``, ``clause``, ``article``, ``rule``, ``number``, ``key``,
         ``code`` and ``symbol``, and ``source``, if the files have them), or ``values_by_id(ids) -> mapping``.
+    neighbours : str or callable, optional
+        The numbers of the texts in their ``sources``, by which texts with successive numbers lead to each other: a
+        column (default: ``chunk_index``, ``chunk`` or ``seq_num``), or ``values_by_id(ids) -> mapping``.
     threads : int
         Threads of FAISS in each process.
 

@@ -249,6 +249,25 @@ def test_numbers_and_sources_are_read_from_the_usual_columns_or_named_ones(index
         select_table(asked(), index, **settings, identifiers=lambda ids: dict.fromkeys(ids, 7))
 
 
+def test_neighbours_are_read_from_the_usual_columns_or_a_named_one(index: Path, tmp_path: Path) -> None:
+    columns = {"id": range(N), "text": TEXTS, "source": ["A"] * N, "chunk": range(N), "place": [*range(N)][::-1]}
+    pq.write_table(pa.table(columns), tmp_path / "texts.parquet")
+    settings: dict[str, Any] = {"question_column": "question", "texts": tmp_path / "texts.parquet"}
+    settings |= {"neighbour_weight": 20, "reference_weight": 0}
+    usual = written(select_table(asked(), index, **settings))
+    led = [(name, by) for names, referring in usual for name, by in zip(names, referring, strict=True)]
+    assert {abs(name - by) for name, by in led if by is not None} == {1}
+    # Numbers that run backwards have the same neighbours; random ones have others.
+    assert written(select_table(asked(), index, **settings, neighbours="place")) == usual
+    with pytest.raises(InvalidInputError, match=r"^neighbours: row \d+ is 'x'"):
+        select_table(asked(), index, **settings, neighbours=lambda ids: dict.fromkeys(ids, "x"))
+    pq.write_table(pa.table({"id": range(N), "text": TEXTS, "chunk": range(N)}), tmp_path / "texts.parquet")
+    without = written(select_table(asked(), index, **settings))
+    assert all(by is None for _, referring in without for by in referring)
+    with pytest.raises(InvalidInputError, match="sources"):
+        select_table(asked(), index, **settings, neighbours="chunk")
+
+
 def test_titles_may_come_from_a_function_and_ids_be_texts(tmp_path: Path) -> None:
     def search(vectors: Any, k: int) -> Any:
         near = [nearest(vector) for vector in vectors]

@@ -1,8 +1,8 @@
 """Recall@5 on the 2WikiMultihopQA of HippoRAG, beside the figures that systems with a graph publish for it.
 
-The corpus is HippoRAG's. The questions are those of its 1,000 whose right passages can be read from the evidence
-triples (README.md of the data). The rows are retrievers of LangChain on a FAISS index with all-MiniLM-L6-v2. Times
-include the embedding of the question.
+The corpus is HippoRAG's, and as there each text begins with its title. The questions are those of its 1,000 whose right
+passages can be read from the evidence triples (README.md of the data). The rows are retrievers of LangChain on a FAISS
+index with all-MiniLM-L6-v2. Times include the embedding of the question.
 
 The first run embeds the passages, and the names that are followed, and keeps the vectors in .cache/.
 """
@@ -58,7 +58,7 @@ ROWS: dict[str, Make] = {
     "`follow=True`": with_settings(follow=True),
     "`follow=True, keyword_search=True`": with_settings(follow=True, keyword_search=True),
 }
-UNTITLED = "`follow=True`, no titles in the metadata"
+FOLLOW = "`follow=True`"
 
 
 class Cached(Embeddings):
@@ -87,8 +87,11 @@ class Model(Embeddings):
         return self.embed_documents([text])[0]
 
 
-def store_of(documents: list[dict[str, Any]], embeddings: Embeddings, titles: bool = True) -> FAISS:
-    texts = [document["text"] for document in documents]
+def store_of(
+    documents: list[dict[str, Any]], embeddings: Embeddings, before: str = "{title}\n", titles: bool = True
+) -> FAISS:
+    """``before``: what stands before each text. With ``titles`` they are in the metadata too."""
+    texts = [before.format_map(document) + document["text"] for document in documents]
     vectors = embed(texts, MINILM)
     metadata = [{"name": document["id"]} | ({"title": document["title"]} if titles else {}) for document in documents]
     store = FAISS(embeddings, faiss.IndexFlatIP(vectors.shape[1]), InMemoryDocstore(), {})
@@ -138,10 +141,15 @@ def blocks() -> Iterator[Block]:
     for name, make in ROWS.items():
         found[name] = recall(make(store), questions)
         say(name)
-    found[UNTITLED] = recall(ROWS["`follow=True`"](store_of(documents, Cached(), titles=False)), questions)
+    no_metadata = store_of(documents, Cached(), titles=False)
+    found["`follow=True`, no titles in the metadata"] = recall(ROWS[FOLLOW](no_metadata), questions)
+    without = store_of(documents, Cached(), before="")
+    alone = {name: recall(ROWS[name](without), questions) for name in ("similarity", "setselect, nothing set", FOLLOW)}
     packages = ["numpy", "sentence-transformers", "faiss-cpu", "langchain-core", PACKAGES[MINILM][0]]
     yield facts(FILES, packages)
     yield found_table(found, seconds(documents, questions))
+    rows = [[name, f"{shares.mean():.1f}"] for name, shares in alone.items()]
+    yield table(["texts without their titles before them", "Recall@5"], rows)
     yield type_table(found, np.array([question["type"] for question in questions]))
 
 

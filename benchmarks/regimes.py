@@ -30,6 +30,7 @@ from benchmarks.regimes_methods import (
     METHODS,
     SHOWN,
     SIMILARITY,
+    VECTORS_ALONE,
     WORDS,
     search_for,
 )
@@ -250,7 +251,7 @@ def verdict(cells: Sequence[Cell]) -> str:
 
 
 def kind_interval_table(cells: Sequence[Cell]) -> str:
-    others = [SIMILARITY, *(method for method in SHOWN if method != DEFAULT)]
+    others = [SIMILARITY, *(method for method in SHOWN if method != DEFAULT), VECTORS_ALONE]
     kinds = kinds_of(cells)
     rows = [[name, *(kind.interval(DEFAULT, method) for method in others)] for name, kind in kinds.items()]
     rows.append(["**mean of the kinds**", *(mean_of_kinds(list(kinds.values()), DEFAULT, method) for method in others)])
@@ -322,10 +323,14 @@ def answer_table(cells: Sequence[Cell]) -> str:
 def harm_table(cells: Sequence[Cell]) -> str:
     """The regimes with one kind of vectors where words or references harm, or the default loses to similarity."""
     rows = []
-    for cell in sorted(cells, key=lambda cell: gain([cell], DEFAULT, "NDPP()")[0].mean()):
-        words, references, total = gain([cell], WORDS, "NDPP()"), gain([cell], DEFAULT, WORDS), gain([cell], DEFAULT)
+    for cell in sorted(cells, key=lambda cell: gain([cell], DEFAULT, VECTORS_ALONE)[0].mean()):
+        words, references, total = (
+            gain([cell], WORDS, VECTORS_ALONE),
+            gain([cell], DEFAULT, WORDS),
+            gain([cell], DEFAULT),
+        )
         if min(words[0].mean(), references[0].mean(), total[0].mean()) < 0:
-            without = f"{gain([cell], 'NDPP()')[0].mean():+.1f}"
+            without = f"{gain([cell], VECTORS_ALONE)[0].mean():+.1f}"
             rows.append(
                 [f"{cell.regime}, {cell.vectors}", without, *(interval([one]) for one in (words, references, total))]
             )
@@ -345,7 +350,7 @@ def value_table(cells: Sequence[Cell], measures: dict[str, str]) -> str:
 
 
 def difference_table(cells: Sequence[Cell]) -> str:
-    methods = [*SHOWN[:-1], "NDPP()", DEFAULT]
+    methods = [*SHOWN[:-1], VECTORS_ALONE, DEFAULT]
     rows = [[cell.regime, *(interval([gain([cell], method)]) for method in methods)] for cell in cells]
     return table(["regime", *methods], rows)
 

@@ -17,6 +17,7 @@ QUESTION = "When was the director of Forbidden Ground born?"
 def embed(texts: Sequence[str], model: str) -> np.ndarray:
     """The film is nearest to the question, then the city. A name is its text."""
     rows = {QUESTION: [1, 0, 0.3], TEXTS[0]: [1, 0, 0], TEXTS[1]: [0, 1, 0], TEXTS[2]: [0, 0, 1]}
+    texts = [text.split("\n")[-1] for text in texts]
     return np.array([rows.get(text, [0, 1, 0]) for text in texts], np.float32)
 
 

@@ -35,11 +35,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.common import ROOT, Block, facts, is_there, parser, publish, say, table, take_turns
 from benchmarks.models import MINILM, PACKAGES, embed
 from benchmarks.regimes_methods import METHODS, WORDS, Corpus, Search
-from benchmarks.regimes_tasks import COMPANIES, REGIMES, SEED, Regime, development_half, embed_regime, nearest
+from benchmarks.regimes_tasks import (
+    COMPANIES,
+    REGIMES,
+    SEED,
+    STORED_THREE_TIMES,
+    Regime,
+    development_half,
+    embed_regime,
+    nearest,
+)
 from shared_core.selection.sizes import DEFAULT_EXTRA_K
 from shared_core.texts.word_index import WordIndex
 from shared_core.texts.words import Text
 
+TASKS = REGIMES | STORED_THREE_TIMES
 PAGE = "fetch_k.md"
 SIZES = (20, 50, 100, 200)
 KS = (5, 10)
@@ -224,7 +234,7 @@ def steps_table(found: dict[str, Found], costs: list[Cost]) -> str:
 
 
 def blocks(found: dict[str, Found], costs: list[Cost]) -> Iterator[Block]:
-    files = [file for name in found for file in REGIMES[name][1]]
+    files = [file for name in found for file in TASKS[name][1]]
     yield facts(files, ["numpy", *FRAMEWORKS, PACKAGES[MINILM][0]], SEED)
     yield steps_table(found, costs)
     yield summary_table(found, "points more than similarity, the half that chose", development=True)
@@ -242,12 +252,12 @@ def main() -> None:
         costs_of(options.costs_of, options.measured)
         return
     found: dict[str, Found] = {}
-    for name, (make, needed) in REGIMES.items():
+    for name, (make, needed) in TASKS.items():
         if is_there(*needed):
             found[name] = measure(make())
             say(name)
     if COST_REGIME in found:
-        publish(PAGE, blocks(found, measure_costs(REGIMES[COST_REGIME][0]())), options.write)
+        publish(PAGE, blocks(found, measure_costs(TASKS[COST_REGIME][0]())), options.write)
 
 
 if __name__ == "__main__":

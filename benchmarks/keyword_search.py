@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import Block, facts, is_there, parser, publish, say, skip, table
 from benchmarks.models import MINILM, MPNET, PACKAGES, is_installed
-from benchmarks.regimes import Cell, by_regime, gain, group_rows, interval, mean_gains, per_question
+from benchmarks.regimes import Cell, by_regime, gain, interval, kinds_of, mean_gains, mean_of_kinds, per_question
 from benchmarks.regimes_methods import (
     DEFAULT,
     FETCH_K,
@@ -30,7 +30,6 @@ from benchmarks.regimes_methods import (
 )
 from benchmarks.regimes_tasks import (
     COMPANIES,
-    GROUPS,
     REGIMES,
     SEED,
     Picks,
@@ -39,6 +38,7 @@ from benchmarks.regimes_tasks import (
     is_development,
     nearest,
     test_half,
+    without_copies,
 )
 from shared_core.selection.sizes import DEFAULT_EXTRA_K
 from shared_core.texts.word_index import WordIndex
@@ -122,19 +122,21 @@ def choice_table(cells: Sequence[Cell]) -> str:
 
 def group_table(cells: Sequence[Cell]) -> str:
     """Points over similarity by kind of corpus and question: docs/keyword-search.md shows this table."""
-    rows = group_rows({method: mean_gains(cells, method) for method in SHOWN})
-    return table(["points more than similarity", *SHOWN], rows)
+    kinds = kinds_of(cells)
+    rows = [
+        [name, str(sum(kind.sizes)), *(f"{kind.gain(method):+.1f}" for method in SHOWN)] for name, kind in kinds.items()
+    ]
+    means = [mean_of_kinds(list(kinds.values()), method).split()[0] for method in SHOWN]
+    rows.append(["**mean of the kinds**", "", *(f"**{mean}**" for mean in means)])
+    return table(["points more than similarity", "questions", *SHOWN], rows)
 
 
 def difference_table(cells: Sequence[Cell]) -> str:
     """What the candidates by words add to the default, and to hybrid search, with intervals."""
-    rows = []
-    regimes = by_regime(cells)
-    for group, names in GROUPS.items():
-        there = [regimes[name] for name in names if name in regimes]
-        if there:
-            cell = [interval([gain(some, CHOSEN, method) for some in there]) for method in (DEFAULT, HYBRID)]
-            rows.append([group, str(sum(len(some[0].questions) for some in there)), *cell])
+    rows = [
+        [name, str(sum(kind.sizes)), *(kind.interval(CHOSEN, method) for method in (DEFAULT, HYBRID))]
+        for name, kind in kinds_of(cells).items()
+    ]
     return table([f"{CHOSEN[2:]}, minus", "questions", DEFAULT, HYBRID], rows)
 
 
@@ -172,7 +174,7 @@ def main() -> None:
     others: list[Cell] = []
     for name, (make, needed) in REGIMES.items():
         if name in (options.tasks or REGIMES) and is_there(*needed):
-            first, *more = cells_of(name, make())
+            first, *more = cells_of(name, without_copies(make()))
             development.append(first)
             others += more
             say(name)

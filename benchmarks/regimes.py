@@ -3,7 +3,7 @@
 A regime is a task with a corpus: documents of companies, questions of several steps, corpora that repeat themselves,
 questions with one right document, ambiguous queries, examples for a prompt. Questions are split once, by a hash of
 their text: one half is for development, where every constant was chosen, and the published figures come from the other
-half.
+half. A text that a corpus has several times counts once for every method, as in the adapters.
 
 The first run embeds 80,000 texts (about two hours on two cores) and keeps the vectors in .cache/. all-mpnet-base-v2 and
 multilingual-e5-small are installed by `make models`. --write also makes the page's drawing.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,25 +30,30 @@ from benchmarks.regimes_methods import (
     METHODS,
     SHOWN,
     SIMILARITY,
+    VECTORS_ALONE,
     WORDS,
     search_for,
 )
 from benchmarks.regimes_tasks import (
-    ANSWER,
     COMPANIES,
-    GROUPS,
+    KINDS,
     REGIMES,
     SEED,
+    WINDOWS,
     Case,
     Picks,
     Regime,
     embed_regime,
     test_half,
+    without_copies,
 )
 from shared_core.texts.words import split_words
 
 PAGE = "regimes.md"
-VECTORS = (MINILM, MPNET, E5)
+# The tables show the mean over these. E5, which embeds few of the corpora, has tables of its own.
+VECTORS = (MINILM, MPNET)
+SUMMARY = "points more than similarity"  # README.md, docs/index.md and docs/choosing.md show this table
+STEPS = (*KINDS["questions of several steps"], *WINDOWS)  # the worth is 1 only if the picks have everything needed
 MOST_TEXTS = 1000  # different texts of a corpus that E5 embeds
 LEAST_MEAN, MOST_LOSS, MOST_LOSS_BY_REFERENCES = 4.0, 1.0, 0.5  # what is asked of the default, in points
 CURVE = range(1, 11)
@@ -137,18 +142,19 @@ def by_regime(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     return found
 
 
-def interval(figures: Sequence[Figures]) -> str:
+def interval(figures: Sequence[Figures], weights: Sequence[float] | None = None) -> str:
     """The mean over regimes of the means over their questions, with its 95 % bootstrap interval.
 
-    Regimes with the same questions are resampled together.
+    Regimes with the same questions are resampled together. ``weights``: of each regime; None: all are equal.
     """
     means = []
     for values, questions in figures:
         seed = int.from_bytes(hashlib.sha256("\0".join(questions).encode()).digest()[:8])
         rows = np.random.default_rng([SEED, seed]).integers(len(values), size=(RESAMPLES, len(values)))
         means.append(values[rows].mean(axis=1))
-    low, high = np.quantile(np.mean(means, axis=0), [0.025, 0.975])
-    return f"{np.mean([values.mean() for values, _ in figures]):+.1f} ({low:+.1f} to {high:+.1f})"
+    low, high = np.quantile(np.average(means, axis=0, weights=weights), [0.025, 0.975])
+    mean = np.average([values.mean() for values, _ in figures], weights=weights)
+    return f"{mean:+.1f} ({low:+.1f} to {high:+.1f})"
 
 
 def mean_gains(cells: Sequence[Cell], method: str) -> dict[str, float]:
@@ -159,27 +165,54 @@ def mean_gains(cells: Sequence[Cell], method: str) -> dict[str, float]:
 # --- tables ---------------------------------------------------------------------------------------
 
 
+class Kind(NamedTuple):
+    """The tasks of one kind of corpus and question. Each question has the same weight."""
+
+    regimes: list[list[Cell]]
+
+    @property
+    def sizes(self) -> list[int]:
+        return [len(some[0].questions) for some in self.regimes]
+
+    def mean(self, of: Callable[[Cell, int], np.ndarray]) -> float:
+        return float(np.concatenate([per_question(some, of)[0] for some in self.regimes]).mean())
+
+    def gain(self, method: str) -> float:
+        return self.mean(lambda cell, k: cell.worth[k][method] - cell.worth[k][SIMILARITY])
+
+    def interval(self, method: str, base: str = SIMILARITY) -> str:
+        return interval([gain(some, method, base) for some in self.regimes], self.sizes)
+
+
+def kinds_of(cells: Sequence[Cell]) -> dict[str, Kind]:
+    regimes = by_regime(cells)
+    kinds = {kind: Kind([regimes[name] for name in names if name in regimes]) for kind, names in KINDS.items()}
+    return {name: kind for name, kind in kinds.items() if kind.regimes}
+
+
+def mean_of_kinds(kinds: Sequence[Kind], method: str, base: str = SIMILARITY) -> str:
+    """The mean over the kinds, with its interval."""
+    figures = [gain(some, method, base) for kind in kinds for some in kind.regimes]
+    return interval(figures, [size / sum(kind.sizes) for kind in kinds for size in kind.sizes])
+
+
 def summary_table(cells: Sequence[Cell]) -> str:
     """Points over similarity by kind of corpus and question: the table that the README shows."""
-    gains = {method: mean_gains(cells, method) for method in SHOWN}
-    rows = group_rows(gains)
-    rows.append(["**worst task**", *(f"**{min(gains[method].values()):+.1f}**" for method in SHOWN)])
-    rows.append(["**mean of all tasks**", *(f"**{np.mean(list(gains[method].values())):+.1f}**" for method in SHOWN)])
-    with_answers = [some for some in by_regime(cells).values() if not np.isnan(answer_gain(some, DEFAULT)).all()]
-    if with_answers:
-        means = {method: np.mean([np.nanmean(answer_gain(some, method)) for some in with_answers]) for method in SHOWN}
-        rows.append([ANSWER, *(f"{means[method]:+.1f}" for method in SHOWN)])
-    return table(["points more than similarity", *SHOWN], rows)
-
-
-def group_rows(gains: Mapping[str, Mapping[str, float]]) -> list[list[str]]:
-    """A row for each kind of corpus and question: the mean of each method's gains over its tasks."""
+    kinds = kinds_of(cells)
+    others = [method for method in SHOWN if method != DEFAULT]
     rows = []
-    for group, names in GROUPS.items():
-        there = [name for name in names if all(name in values for values in gains.values())]
-        if there:
-            rows.append([group, *(f"{np.mean([values[name] for name in there]):+.1f}" for values in gains.values())])
-    return rows
+    for name, kind in kinds.items():
+        ks = ", ".join(map(str, kind.regimes[0][0].worth))
+        found = f"{kind.mean(lambda cell, k: cell.worth[k][SIMILARITY]):.1f}"
+        gains = [f"{kind.gain(method):+.1f}" for method in others]
+        rows.append([name, str(sum(kind.sizes)), ks, found, *gains, kind.interval(DEFAULT)])
+    means = [mean_of_kinds(list(kinds.values()), method) for method in SHOWN]
+    rows.append(
+        ["**mean of the kinds**", "", "", "", *(f"**{mean.split(' (')[0]}**" for mean in means[:-1]), means[-1]]
+    )
+    worst = [f"{min(mean_gains(cells, method).values()):+.1f}" for method in SHOWN]
+    rows.append(["worst task", "", "", "", *worst])
+    return table([SUMMARY, "questions", "k", SIMILARITY, *SHOWN], rows)
 
 
 def answer_gain(cells: Sequence[Cell], method: str) -> np.ndarray:
@@ -189,42 +222,39 @@ def answer_gain(cells: Sequence[Cell], method: str) -> np.ndarray:
 
 def verdict(cells: Sequence[Cell]) -> str:
     """Whether the default keeps what is asked of it, on the questions that chose nothing."""
-    means = {method: float(np.mean(list(mean_gains(cells, method).values()))) for method in SHOWN}
+    kinds = list(kinds_of(cells).values())
+    means = {method: float(mean_of_kinds(kinds, method).split()[0]) for method in SHOWN}
     gains = mean_gains(cells, DEFAULT)
     worst = min(gains, key=gains.__getitem__)
     of_references = {name: gain(some, DEFAULT, WORDS)[0].mean() for name, some in by_regime(cells).items()}
     most_harmed = min(of_references, key=of_references.__getitem__)
     cell = min(cells, key=lambda cell: gain([cell], DEFAULT)[0].mean())
     lowest = gain([cell], DEFAULT)[0].mean()
-    regimes = by_regime(cells).values()
     others = [method for method in SHOWN if method != DEFAULT]
     lines = [
         f"- {holds(means[DEFAULT] >= LEAST_MEAN)}: the mean gain of {DEFAULT} over similarity is at least "
-        f"{LEAST_MEAN:.0f} points. It is {interval([gain(some, DEFAULT) for some in regimes])}.",
+        f"{LEAST_MEAN:.0f} points. It is {mean_of_kinds(kinds, DEFAULT)}.",
         f"- {holds(gains[worst] >= -MOST_LOSS)}: {DEFAULT} loses at most {MOST_LOSS:.1f} points to similarity in any "
         f"task, as the mean over the kinds of vectors. Its lowest figure: {gains[worst]:+.1f}, {worst}.",
         f"- {holds(lowest >= -MOST_LOSS)}: the same with each kind of vectors alone. Its lowest figure: "
         f"{interval([gain([cell], DEFAULT)])}, {cell.regime} with {cell.vectors}.",
         f"- {holds(of_references[most_harmed] >= -MOST_LOSS_BY_REFERENCES)}: the references lose at most "
         f"{MOST_LOSS_BY_REFERENCES:.1f} points to the words alone in any task. They add "
-        f"{interval([gain(some, DEFAULT, WORDS) for some in regimes])}. The lowest figure: "
+        f"{mean_of_kinds(kinds, DEFAULT, WORDS)}. The lowest figure: "
         f"{of_references[most_harmed]:+.1f}, {most_harmed}.",
         f"- {holds(all(means[DEFAULT] > means[method] for method in others))}: the mean of {DEFAULT} is above hybrid "
         "search and every MMR. The differences: "
-        + "; ".join(f"{method} {interval([gain(some, DEFAULT, method) for some in regimes])}" for method in others)
+        + "; ".join(f"{method} {mean_of_kinds(kinds, DEFAULT, method)}" for method in others)
         + ".",
     ]
     return "\n".join(lines) + "\n"
 
 
-def group_interval_table(cells: Sequence[Cell]) -> str:
-    regimes = by_regime(cells)
-    others = [SIMILARITY, *(method for method in SHOWN if method != DEFAULT)]
-    rows = []
-    for group, names in GROUPS.items():
-        there = [regimes[name] for name in names if name in regimes]
-        if there:
-            rows.append([group, *(interval([gain(some, DEFAULT, method) for some in there]) for method in others)])
+def kind_interval_table(cells: Sequence[Cell]) -> str:
+    others = [SIMILARITY, *(method for method in SHOWN if method != DEFAULT), VECTORS_ALONE]
+    kinds = kinds_of(cells)
+    rows = [[name, *(kind.interval(DEFAULT, method) for method in others)] for name, kind in kinds.items()]
+    rows.append(["**mean of the kinds**", *(mean_of_kinds(list(kinds.values()), DEFAULT, method) for method in others)])
     return table([f"{DEFAULT} minus", *others], rows)
 
 
@@ -236,7 +266,6 @@ def gain_table(cells: Sequence[Cell]) -> str:
         base = per_question(some, lambda cell, k: cell.worth[k][SIMILARITY])[0].mean()
         rows.append([name, f"{base:.1f}", *(f"{gains[method][name]:+.1f}" for method in gains)])
     values = [list(gains[method].values()) for method in gains]
-    rows.append(["**mean**", "", *(f"**{np.mean(one):+.1f}**" for one in values)])
     rows.append(["**worst**", "", *(f"**{min(one):+.1f}**" for one in values)])
     return table(["regime", SIMILARITY, *gains], rows)
 
@@ -246,8 +275,7 @@ def curve_table(cells: Sequence[Cell]) -> str:
     shown = (2, 3, 5, 8, 10)
     rows = []
     for name, some in by_regime(cells).items():
-        # The worth is 1 only if the picks have everything that the answer needs.
-        if any(name in names for group, names in GROUPS.items() if "several steps" in group):
+        if name in STEPS:
             means = {}
             for method in (SIMILARITY, DEFAULT):
                 values = np.mean([cell.curve[method] for cell in some], axis=(0, 1))
@@ -295,10 +323,14 @@ def answer_table(cells: Sequence[Cell]) -> str:
 def harm_table(cells: Sequence[Cell]) -> str:
     """The regimes with one kind of vectors where words or references harm, or the default loses to similarity."""
     rows = []
-    for cell in sorted(cells, key=lambda cell: gain([cell], DEFAULT, "NDPP()")[0].mean()):
-        words, references, total = gain([cell], WORDS, "NDPP()"), gain([cell], DEFAULT, WORDS), gain([cell], DEFAULT)
+    for cell in sorted(cells, key=lambda cell: gain([cell], DEFAULT, VECTORS_ALONE)[0].mean()):
+        words, references, total = (
+            gain([cell], WORDS, VECTORS_ALONE),
+            gain([cell], DEFAULT, WORDS),
+            gain([cell], DEFAULT),
+        )
         if min(words[0].mean(), references[0].mean(), total[0].mean()) < 0:
-            without = f"{gain([cell], 'NDPP()')[0].mean():+.1f}"
+            without = f"{gain([cell], VECTORS_ALONE)[0].mean():+.1f}"
             rows.append(
                 [f"{cell.regime}, {cell.vectors}", without, *(interval([one]) for one in (words, references, total))]
             )
@@ -318,7 +350,7 @@ def value_table(cells: Sequence[Cell], measures: dict[str, str]) -> str:
 
 
 def difference_table(cells: Sequence[Cell]) -> str:
-    methods = [*SHOWN[:-1], "NDPP()", DEFAULT]
+    methods = [*SHOWN[:-1], VECTORS_ALONE, DEFAULT]
     rows = [[cell.regime, *(interval([gain([cell], method)]) for method in methods)] for cell in cells]
     return table(["regime", *methods], rows)
 
@@ -330,10 +362,13 @@ def blocks(cells: Sequence[Cell], measures: dict[str, str], files: Sequence[str]
     models = list(dict.fromkeys(cell.vectors for cell in cells))
     packages = ["numpy", "bm25s", "sentence-transformers", "torch", *(PACKAGES[model][0] for model in models)]
     yield facts(files, packages, SEED)
-    yield summary_table(cells)
-    yield ": the mean gain of ", verdict(cells)
-    for make in (group_interval_table, curve_table, evidence_table, answer_table, harm_table, gain_table):
-        yield make(cells)
+    main = [cell for cell in cells if cell.vectors in VECTORS]
+    yield summary_table(main)
+    yield ": the mean gain of ", verdict(main)
+    for make in (kind_interval_table, curve_table, evidence_table, answer_table):
+        yield make(main)
+    yield harm_table(cells)
+    yield gain_table(main)
     for model in models:
         some = [cell for cell in cells if cell.vectors == model]
         yield from (f"## {model}", value_table(some, measures), difference_table(some))
@@ -341,7 +376,8 @@ def blocks(cells: Sequence[Cell], measures: dict[str, str], files: Sequence[str]
 
 def main() -> None:
     options = parser(__doc__, PAGE).parse_args()
-    for model in VECTORS:
+    models = (*VECTORS, E5)
+    for model in models:
         if not is_installed(model):
             skip(f"{model}: run make models")
     cells: list[Cell] = []
@@ -349,11 +385,11 @@ def main() -> None:
     files: list[str] = []
     for name, (make, needed) in REGIMES.items():
         if is_there(*needed):
-            regime = test_half(make())
+            regime = without_copies(test_half(make()))
             measures[name] = regime.measure
             files += needed
             by_words = best_by_words(regime)
-            cells += [cell for model in VECTORS if (cell := measure(name, regime, by_words, model))]
+            cells += [cell for model in models if (cell := measure(name, regime, by_words, model))]
             say(name)
     if cells:
         publish(PAGE, blocks(cells, measures, files), options.write)

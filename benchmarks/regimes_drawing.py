@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 from benchmarks.common import RESULTS
 from benchmarks.racing.plot import DARK, LIGHT, Palette
-from benchmarks.regimes_tasks import ANSWER
 
 # The column of the page, its name in the drawing, and its marker. The default is drawn last, over the others.
 METHODS = (
@@ -24,13 +23,15 @@ LOWEST = -12.0
 
 
 def points(page: str) -> dict[str, dict[str, float]]:
-    """The points that each method adds, by kind of corpus and question; the last one is the mean of all tasks."""
+    """The points that each method adds, by kind of corpus and question; the last one is the mean of the kinds."""
     part = page.split("## Points more than similarity")[1].split("\n## ")[0].split("\n- ")[0]
     head, _, *rows = (
         [cell.strip(" *") for cell in line.split("|")[1:-1]] for line in part.splitlines() if line[:1] == "|"
     )
-    added = {row[0]: dict(zip(head[1:], map(float, row[1:]), strict=True)) for row in rows}
-    return {group: worth for group, worth in added.items() if group not in ("worst task", ANSWER)}
+    columns = {column: head.index(column) for column, _, _ in METHODS}
+    # The interval of a figure stands behind it.
+    added = {row[0]: {name: float(row[at].split()[0].strip("*")) for name, at in columns.items()} for row in rows}
+    return {kind: worth for kind, worth in added.items() if kind != "worst task"}
 
 
 def in_words(added: dict[str, dict[str, float]]) -> str:

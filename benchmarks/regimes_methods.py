@@ -244,7 +244,9 @@ def objective(
     return select
 
 
-SIMILARITY, HYBRID, DEFAULT, WORDS = "similarity", "hybrid search", "setselect", "… without references"
+SIMILARITY, HYBRID, DEFAULT = "similarity", "hybrid search", "setselect"
+# The default without a part: without references, and without words and references.
+WORDS, VECTORS_ALONE = "… without references", "NDPP()"
 METHODS: dict[str, Method] = {
     SIMILARITY: by_vectors(TopK()),
     "MMR λ 0.5": by_vectors(MMR(lambda_mult=0.5)),
@@ -254,7 +256,7 @@ METHODS: dict[str, Method] = {
     "VRSD": by_vectors(VRSD()),
     "AdaGReS": adagres,
     "Dartboard": dartboard(1.0),
-    "NDPP()": by_vectors(NDPP()),
+    VECTORS_ALONE: by_vectors(NDPP()),
     DEFAULT: by_texts(Coverage()),
     WORDS: by_texts(Coverage(reference_weight=0)),
     "… without words in the relevance": objective(h=0),

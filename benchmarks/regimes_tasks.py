@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -273,12 +273,31 @@ def nearest(case: Case, query: np.ndarray, vectors: np.ndarray, size: int) -> np
     return rows[best(vectors[rows] @ query, size)]
 
 
+def without_copies(regime: Regime) -> Regime:
+    """The regime in which no two candidates have the same text, as in the adapters. A pick stands for its copies."""
+    copies: dict[str, list[int]] = {}
+    for row, text in enumerate(regime.texts):
+        copies.setdefault(text, []).append(row)
+    first = np.array([copies[text][0] for text in regime.texts])
+
+    def merged(case: Case) -> Case:
+        rows = case.rows(len(first))
+        pool = rows[np.sort(np.unique(first[rows], return_index=True)[1])]
+        return case._replace(
+            pool=pool, worth=lambda picks: case.worth([row for p in picks for row in copies[regime.texts[p]]])
+        )
+
+    return regime._replace(cases=list(map(merged, regime.cases)))
+
+
+def of_steps(folder: str, **kinds: Any) -> tuple[Callable[[], Regime], tuple[str, ...]]:
+    return lambda: steps(folder, **kinds), (f"{folder}/passages.jsonl", f"{folder}/questions.jsonl")
+
+
 def several_steps(name: str, folder: str) -> dict[str, tuple[Callable[[], Regime], tuple[str, ...]]]:
-    files = (f"{folder}/passages.jsonl", f"{folder}/questions.jsonl")
     return {
-        f"{name}, paragraphs": (lambda: steps(folder), files),
-        f"{name}, overlapping windows": (lambda: steps(folder, windows=True), files),
-        f"{name}, paragraphs stored three times": (lambda: steps(folder, copies=3), files),
+        f"{name}, paragraphs": of_steps(folder),
+        f"{name}, overlapping windows": of_steps(folder, windows=True),
     }
 
 
@@ -316,9 +335,14 @@ REGIMES: dict[str, tuple[Callable[[], Regime], tuple[str, ...]]] = {
     "NL2Bash": (lambda: examples(nl2bash(), "bash", commands_and_options, own=False), ("nl2bash/nl2bash.jsonl",)),
     **COMPANIES,
 }
-# The rows of the summary: kinds of corpus and question. The last row is ANSWER, another measure of some of the tasks.
-ANSWER = "the answer is written in a text"
-GROUPS: dict[str, tuple[str, ...]] = {
+# For benchmarks of copies and of choices that were made with them. The adapters leave copies out.
+STORED_THREE_TIMES = {
+    f"{name}, paragraphs stored three times": of_steps(folder, copies=3)
+    for name, folder in {"HotpotQA": "hotpotqa", "HotpotQA dev": "hotpotqa_dev", "2WikiMultihopQA": "2wiki"}.items()
+}
+WINDOWS = tuple(name for name in REGIMES if name.endswith("windows"))
+# The rows of the summary: kinds of corpus and question, each with its tasks. Windows are variants of the paragraphs.
+KINDS: dict[str, tuple[str, ...]] = {
     "documents of companies": tuple(COMPANIES),
     "questions of several steps": (
         "HotpotQA, paragraphs",
@@ -326,8 +350,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "2WikiMultihopQA, paragraphs",
         "StrategyQA",
     ),
-    "several steps, overlapping windows": tuple(name for name in REGIMES if name.endswith("windows")),
-    "several steps, stored three times": tuple(name for name in REGIMES if name.endswith("three times")),
     "one right document": ("SciFact", "OpenBookQA facts", "PIR"),
     "every paraphrase wanted": ("PIR, paraphrases",),
     "several meanings or opinions": ("Perspectrum", "Ambient", "ArgKP"),

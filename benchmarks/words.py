@@ -23,7 +23,7 @@ from benchmarks.common import Block, facts, is_there, parser, publish, say, skip
 from benchmarks.development import MEANS, Measured, means_of, measure
 from benchmarks.models import MINILM, PACKAGES
 from benchmarks.regimes_methods import Method, Search
-from benchmarks.regimes_tasks import REGIMES, SEED, Picks
+from benchmarks.regimes_tasks import REGIMES, SEED, STORED_THREE_TIMES, Picks
 from shared_core import Candidates, Coverage
 from shared_core.candidates import Parts, References
 from shared_core.texts.markup import strip_markup
@@ -31,6 +31,7 @@ from shared_core.texts.names import _forms_of_title, list_names
 from shared_core.texts.references import find_split_references
 from shared_core.texts.words import K1, B, Text, bare_word, split_identifier
 
+TASKS = REGIMES | STORED_THREE_TIMES
 PAGE = "words.md"
 # The terms of a text: a word of the question counts as covered by the texts that have an equal term.
 Split = Callable[[str], list[str]]
@@ -190,7 +191,7 @@ def task_table(measured: dict[str, Measured], readings: dict[str, Reading]) -> s
 
 
 def blocks(measured: dict[str, Measured], readings: dict[str, Reading]) -> Iterator[Block]:
-    files = [file for name in measured for file in REGIMES[name][1]]
+    files = [file for name in measured for file in TASKS[name][1]]
     yield facts(files, ["numpy", *PACKAGES[MINILM]], SEED)
     yield summary_table(measured, readings)
     yield task_table(measured, readings)
@@ -198,7 +199,7 @@ def blocks(measured: dict[str, Measured], readings: dict[str, Reading]) -> Itera
 
 def main() -> None:
     options = parser(__doc__, PAGE)
-    options.add_argument("--tasks", nargs="*", choices=REGIMES, help="only these tasks; no page is written")
+    options.add_argument("--tasks", nargs="*", choices=TASKS, help="only these tasks; no page is written")
     arguments = options.parse_args()
     readings = dict(READINGS)
     if find_spec("snowballstemmer") is None:
@@ -207,8 +208,8 @@ def main() -> None:
     if arguments.tasks:
         skip("the other tasks")
     measured, methods = {}, {name: by_default(reading) for name, reading in readings.items()}
-    for name, (make, files) in REGIMES.items():
-        if name in (arguments.tasks or REGIMES) and is_there(*files):
+    for name, (make, files) in TASKS.items():
+        if name in (arguments.tasks or TASKS) and is_there(*files):
             measured[name] = measure(make(), methods)
             say(name)
     if measured:

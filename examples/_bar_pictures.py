@@ -116,11 +116,7 @@ def reranking() -> Chart:
 def losses() -> Chart:
     """The three tasks in which each method loses most to similarity."""
     columns, rows = read_table(read("regimes.md"), "regime | similarity")
-    tasks = {
-        name.replace("paragraphs stored", "stored"): cells
-        for name, cells in rows.items()
-        if name not in ("mean", "worst")
-    }
+    tasks = {name.replace("paragraphs stored", "stored"): cells for name, cells in rows.items() if name != "worst"}
     groups = {}
     for method in ("MMR λ 0.5", "MMR λ 0.8", "hybrid search", "setselect"):
         column = columns.index(method)

@@ -77,19 +77,33 @@ def table(page: str, heading: str) -> list[list[str]]:
 
 
 REGIMES = "benchmarks/results/regimes.md"
+SUMMARY = "points more than similarity"
 SEVERAL = "benchmarks/results/several_queries.md"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/choosing.md"])
-def test_the_summary_is_that_of_the_regimes(page: str) -> None:
-    heading = "points more than similarity"
-    assert table(page, heading) == table(REGIMES, heading)
+def columns(rows: list[list[str]], names: list[str]) -> list[list[str]]:
+    """These columns of a table, without its head."""
+    places = [rows[0].index(name) for name in names]
+    return [[row[place] for place in places] for row in rows[1:]]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/choosing.md"])
+def test_the_summary_has_every_row_of_the_regimes_with_its_questions(page: str) -> None:
+    shown, measured = table(page, SUMMARY), table(REGIMES, SUMMARY)
+    assert {"questions", "k", "hybrid search", "setselect"} <= set(shown[0])
+    assert shown[1:] == columns(measured, shown[0])
+
+
+def test_each_kind_of_the_summary_rests_on_at_least_200_questions_and_has_an_interval() -> None:
+    kinds = [row for row in columns(table(REGIMES, SUMMARY), ["questions", "k", "setselect"]) if row[0]]
+    assert len(kinds) == 6
+    assert all(int(questions) >= 200 and k and " to " in gain for questions, k, gain in kinds)
 
 
 @pytest.mark.parametrize(
     ("page", "least", "results", "heading"),
     [
-        ("docs/choosing.md", 15, REGIMES, "regime | similarity"),
+        ("docs/choosing.md", 5, "benchmarks/results/hippo2wiki.md", "method | Recall@5"),
         ("docs/when-diversity-hurts.md", 5, REGIMES, "regime | similarity"),
         ("docs/start/few-shot.md", 3, REGIMES, "regime | similarity"),
         ("docs/start/migration.md", 5, REGIMES, "setselect minus"),
@@ -101,15 +115,16 @@ def test_the_summary_is_that_of_the_regimes(page: str) -> None:
 def test_the_figures_of_each_task_are_those_of_the_results(page: str, least: int, results: str, heading: str) -> None:
     shown = table(page, heading)
     assert len(shown) > least
-    names, *rows = table(results, heading)
-    columns = [names.index(name) for name in shown[0]]
-    measured = [[row[column] for column in columns] for row in rows]
+    measured = columns(table(results, heading), shown[0])
     assert [row for row in shown[1:] if row not in measured] == []
 
 
-def test_the_harm_is_that_of_the_regimes() -> None:
+def test_the_harm_is_every_loss_of_the_regimes_that_is_hardly_chance() -> None:
     heading = "regime and vectors"
-    assert table("docs/when-diversity-hurts.md", heading) == table(REGIMES, heading)
+    head, *rows = table(REGIMES, heading)
+    losses = [row for row in rows if any(re.match(r"-\S+ \(-\S+ to -", cell) for cell in row)]
+    assert len(losses) > 3
+    assert table("docs/when-diversity-hurts.md", heading) == [head, *losses]
 
 
 def test_what_more_candidates_find_is_what_was_measured() -> None:

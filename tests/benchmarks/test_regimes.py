@@ -11,8 +11,8 @@ import pytest
 from benchmarks import common, regimes, regimes_drawing, regimes_methods, regimes_tasks
 from benchmarks.common import RESULTS
 from benchmarks.regimes import Cell
-from benchmarks.regimes_methods import METHODS, SHOWN, Search
-from benchmarks.regimes_tasks import complete, share
+from benchmarks.regimes_methods import METHODS, Search
+from benchmarks.regimes_tasks import Regime, complete, share, without_copies
 
 
 def test_worth_of_picks() -> None:
@@ -68,10 +68,34 @@ def test_summary_by_hand() -> None:
     # PIR: (+25 with the vectors one, 0 with two) / 2; Ambient: −5.
     assert regimes.mean_gains(cells, "setselect") == pytest.approx({"PIR": 12.5, "Ambient": -5})
 
-    last = [[text.strip(" *") for text in line.split("|")] for line in regimes.summary_table(cells).splitlines()[-2:]]
-    assert [line[2 + SHOWN.index("setselect")] for line in last] == ["-5.0", "+3.8"]
+    rows = [[text.strip(" *") for text in line.split("|")[1:-1]] for line in regimes.summary_table(cells).splitlines()]
+    assert [row[:4] for row in rows[2:4]] == [
+        ["one right document", "2", "5", "50.0"],
+        ["several meanings or opinions", "2", "5", "50.0"],
+    ]
+    assert [row[-1].split()[0] for row in rows[2:]] == ["+12.5", "-5.0", "+3.8", "-5.0"], (
+        "two kinds, their mean, the worst task"
+    )
     assert regimes.interval([regimes.gain(cells[:1], "setselect")]) == "+25.0 (+0.0 to +50.0)"
     assert "Does not hold: setselect loses at most" in regimes.verdict(cells)
+
+
+def test_each_question_of_a_kind_has_the_same_weight() -> None:
+    many = cell("SciFact", "one", setselect=[0.5] * 6)._replace(questions=list("abcdef"))
+    many.worth[5]["similarity"] = np.full(6, 0.5)
+    kind = regimes.kinds_of([cell("PIR", "one", setselect=[0.9, 0.9]), many])["one right document"]
+    assert (kind.sizes, kind.gain("setselect")) == ([6, 2], pytest.approx(10))
+    assert kind.interval("setselect") == "+10.0 (+10.0 to +10.0)"
+    assert regimes.mean_of_kinds([kind], "setselect") == "+10.0 (+10.0 to +10.0)"
+
+
+def test_a_text_that_is_there_twice_is_one_candidate() -> None:
+    texts = ["same", "other", "same", "third"]
+    case = share("question", [frozenset("a"), frozenset("b"), frozenset("c"), frozenset("d")], frozenset("abc"))
+    regime = Regime(texts, [case, case._replace(pool=np.array([2, 3]))], "")
+    everything, pool = without_copies(regime).cases
+    assert (everything.rows(4).tolist(), pool.rows(4).tolist()) == ([0, 1, 3], [2, 3])
+    assert [everything.worth([0]), everything.worth([1]), pool.worth([2])] == [2 / 3, 1 / 3, 2 / 3]
 
 
 def test_evidence_is_complete_where_no_right_text_is_missing() -> None:
@@ -96,5 +120,5 @@ def test_documents_of_companies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("name", ["regimes.svg", "regimes-dark.svg"])
 def test_the_drawing_shows_the_figures_of_the_page(name: str) -> None:
     added = regimes_drawing.points((RESULTS / "regimes.md").read_text(encoding="utf-8"))
-    assert set(regimes_tasks.GROUPS) < set(added)
+    assert set(regimes_tasks.KINDS) < set(added)
     assert regimes_drawing.in_words(added) in (RESULTS / name).read_text(encoding="utf-8")

@@ -123,8 +123,9 @@ class DatasetSettings:
 
     @property
     def reads_references(self) -> bool:
-        """Whether the names that stand in the texts are read."""
-        return self.texts is not None and capabilities_of(self.selector).references
+        """Whether it is read which texts lead to which others."""
+        capabilities = capabilities_of(self.selector)
+        return self.texts is not None and (capabilities.references or capabilities.neighbours)
 
     @property
     def columns(self) -> list[str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, zip_longest
 from types import MappingProxyType
@@ -28,8 +27,6 @@ FOLLOWED, MOST_BESIDE = 20, 10
 FOLLOW_K, CITED_K, BESIDE_K = 2, 4, 6
 # How many ways of writing a number are tried, how many ends of other numbers, and how much of a number is read.
 _MOST_FORMS, _MOST_ENDS, _LONGEST = 60, 24, 100
-# What may stand between the letters and the digits of a code.
-_CODE = re.compile(r"(\D*)(.*)", re.DOTALL)
 _JOINTS = ("", "-", " ")
 
 # Under each key the values that an item may have. A ``range`` is that of a number.
@@ -98,7 +95,9 @@ def find_cited(request: Request, selected: ItemSelection) -> list[LookUp]:
         return []
     titles = read_titles(items, settings.title, request.view, selected.pool.body)
     sources = read_sources(items, settings.source, request.view)
-    documents = {source: find_source_key(item, settings.source) for item, source in zip(items, sources, strict=True)}
+    documents: dict[Hashable, tuple[str, str | int] | None] = {
+        source: find_source_key(item, settings.source) for item, source in zip(items, sources, strict=True)
+    }
     links = _read_own_links(request, selected, titles)
     rows = [row for row, own in zip(selected.selection.indices.tolist(), links, strict=True) if own is None]
     texts, look_ups = selected.texts, list[list[LookUp]]()
@@ -191,18 +190,20 @@ def _write(citation: Citation, numbers: Sequence[_Number]) -> dict[str, Sequence
     key = Counter(same_kind or [number.key for number, _ in alike]).most_common(1)[0][0]
     alike = [(number, style) for number, style in alike if number.key == key]
     forms = _write_code(citation.path[0]) if is_code else _write_number(citation.path, [style for _, style in alike])
+    values: tuple[str | float, ...] = tuple(forms)
     if not any(isinstance(number.value, str) for number, _ in alike):
         kind = int if all(isinstance(number.value, int) for number, _ in alike) else float
-        forms = [kind(form) for form in forms if form.replace(".", "", int(kind is float)).isdecimal()]
-    return {key: tuple(forms)} if forms else {}
+        values = tuple(kind(form) for form in forms if form.replace(".", "", int(kind is float)).isdecimal())
+    return {key: values} if values else {}
 
 
 def _write_code(code: str) -> list[str]:
-    letters, digits = _CODE.match(code).groups()
+    start = next((place for place, c in enumerate(code) if c.isdigit()), len(code))
+    letters, digits = code[:start], code[start:]
     return [letters + joint + digits for joint in (_JOINTS if letters and digits else ("",))]
 
 
-def _write_number(path: Sequence[str], styles: Sequence[_Style]) -> list[str]:
+def _write_number(path: tuple[str, ...], styles: Sequence[_Style]) -> list[str]:
     """A number as items may write it, with what stands behind the numbers of other items: "4.5.1", "4.5.1.(1)".
 
     >>> styles = [_Style("", "4", "", ""), _Style("", "4", "", ".(7)")]

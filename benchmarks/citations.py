@@ -24,11 +24,16 @@ from langchain_core.embeddings import Embeddings
 
 from benchmarks.common import Block, facts, holds, parser, publish, records, require, table, with_interval
 from benchmarks.models import MINILM, embed
-from benchmarks.regimes_tasks import SEED
+from benchmarks.regimes_methods import search_for
+from benchmarks.regimes_tasks import KINDS, REGIMES, SEED, embed_regime, test_half, without_copies
 from langchain_setselect import SetSelectRetriever
 from shared_core import Candidates, Coverage, References, TopK, find_references, match_words
 from shared_core.selectors import coverage
 from shared_core.texts import Texts
+from shared_core.texts.identifiers import list_identifiers
+from shared_core.texts.names import list_names
+from shared_core.texts.references import find_split_references
+from shared_core.texts.words import Text
 
 PAGE = "citations.md"
 FILES = ("obliqa/docs.jsonl", "obliqa_crossref/queries.jsonl")
@@ -159,6 +164,31 @@ def cost_table() -> str:
     return table(["milliseconds for 50 texts", "without identifiers", "with identifiers", "more"], rows)
 
 
+def harm_table() -> str:
+    """What citations change on the tasks of benchmarks/regimes.py, whose texts have no metadata but their titles."""
+    rows = []
+    for kind, names in KINDS.items():
+        changes = []
+        for name in names:
+            regime = test_half(without_copies(REGIMES[name][0]()))
+            vectors, queries = embed_regime(regime)
+            for case, query in zip(regime.cases, queries, strict=True):
+                search = search_for(regime, case, query, vectors)
+                split = list(map(Text, search.texts))
+                named = list_names(search.names, search.texts)
+                called = list_identifiers(None, split)
+                citing = find_split_references(split, named, search.names, None, None, called)
+                with_citations = search.with_texts.with_checked(references=citing)
+                picks = [
+                    search.rows[Coverage().select(candidates, max(regime.ks)).indices]
+                    for candidates in (with_citations, search.with_texts)
+                ]
+                worth, before = (np.mean([case.worth(some[:k].tolist()) for k in regime.ks]) for some in picks)
+                changes.append(100 * (worth - before))
+        rows.append([kind, str(len(changes)), with_interval(changes, 2)])
+    return table(["points that citations add", "questions of the other half", "mean"], rows)
+
+
 def blocks() -> Iterator[Block]:
     questions, development = read_questions()
     found = {method: measure(questions, method) for method in (SIMILARITY, WITHOUT, WITH)}
@@ -180,13 +210,17 @@ def blocks() -> Iterator[Block]:
         for place, (k, asked) in enumerate(zip(KS, ASKED, strict=True))
     ]
     yield ". Found: ", "\n".join(verdicts) + "\n"
-    yield f"With `follow=True` a question has {searches:.1f} further searches on average, {cited:.1f} for citations.\n"
+    yield (
+        "further searches",
+        f"With `follow=True` a question has {searches:.1f} further searches on average, {cited:.1f} for citations.\n",
+    )
     weighed = []
     for weight in WEIGHTS:
-        with mock.patch.object(coverage, "REFERRED", (*coverage.REFERRED[:2], weight)):
+        with mock.patch.object(coverage, "REFERRED", (*coverage.REFERRED[:2], weight, coverage.REFERRED[3])):
             half = [one for one, chooses in zip(questions, development, strict=True) if chooses]
             weighed.append([f"{weight:g}", both(measure(half, WITH))])
     yield table(["weight of citations", "choosing half, everything found among 5 / 10"], weighed)
+    yield harm_table()
     yield cost_table()
 
 

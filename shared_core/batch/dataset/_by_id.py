@@ -105,7 +105,7 @@ def read_texts(paths: Paths, columns: Mapping[str, str | None]) -> tuple[TextsBy
     """Functions that give the texts of ids, and their titles, numbers and so on: the columns that are named.
 
     Without a name the usual columns are read, if there are any of the right type. The functions leave out ids that the
-    files do not have. A null is an empty text.
+    files do not have, and there is none for what no text has. A null is an empty text.
     """
     texts: dict[str, str] = {}
     others: dict[str, dict[str, Any]] = {name: {} for name in columns}
@@ -137,7 +137,7 @@ def read_texts(paths: Paths, columns: Mapping[str, str | None]) -> tuple[TextsBy
                 ]
                 if written:
                     others[name][key] = written if name == "identifiers" else written[0]
-    return partial(_look_up, texts), {name: partial(_look_up, values) for name, values in others.items()}
+    return partial(_look_up, texts), {name: partial(_look_up, values) for name, values in others.items() if values}
 
 
 def _fits(schema: Any, column: str, name: str) -> bool:

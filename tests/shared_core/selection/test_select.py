@@ -149,7 +149,7 @@ REFUSED: list[tuple[dict[str, Any], type[ValueError], str]] = [
     ({"k": 12}, InvalidParameterError, "k=12 .*n=11"),
     ({"relevance": [1.0, 2.0]}, InvalidInputError, r"^relevance .*\(11,\)"),
     ({"relevance": [np.nan] * 11}, InvalidInputError, "^relevance: row 0 .*nan"),
-    ({"relevance": range(11), "selector": "vrsd"}, InvalidParameterError, "VRSD .*'coverage', 'ndpp'"),
+    ({"relevance": range(11), "selector": "vrsd"}, InvalidParameterError, "^VRSD.*'coverage', 'ndpp'"),
     ({"relevance": range(11), "relevance_scale": "log"}, InvalidParameterError, "^relevance_scale .*minmax, rank"),
     ({"relevance_scale": "max"}, InvalidParameterError, "^relevance_scale .*minmax"),
     ({"selector": "mmr", "lambda_mult": 1.5}, InvalidParameterError, "lambda_mult"),

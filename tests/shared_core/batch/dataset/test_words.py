@@ -196,7 +196,7 @@ def test_a_row_says_which_candidate_names_each_pick(index: Path, tmp_path: Path)
     assert written(other) == named(["Nobody"] * N, reference_weight=0.5)
     by_id = {i: title for i, title in enumerate(TITLES) if title}
     assert written(select_table(asked(), index, **settings, titles=lambda ids: by_id)) == named()
-    without = select_table(asked(), index, **settings, reference_weight=0)
+    without = select_table(asked(), index, **settings, reference_weight=0, neighbour_weight=0)
     assert without.column_names == ["id", "ids", "gains", "relevance", "error"]
     with pytest.raises(InvalidInputError, match=r"heading; .* id, text, title"):
         select_table(asked(), index, **settings, titles="heading")

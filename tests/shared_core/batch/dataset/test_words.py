@@ -263,7 +263,7 @@ def test_neighbours_are_read_from_the_usual_columns_or_a_named_one(index: Path, 
         select_table(asked(), index, **settings, neighbours=lambda ids: dict.fromkeys(ids, "x"))
     pq.write_table(pa.table({"id": range(N), "text": TEXTS, "chunk": range(N)}), tmp_path / "texts.parquet")
     without = written(select_table(asked(), index, **settings))
-    assert all(by is None for _, referring in without for by in referring)
+    assert all(referring is None for _, referring in without)
     with pytest.raises(InvalidInputError, match="sources"):
         select_table(asked(), index, **settings, neighbours="chunk")
 

@@ -80,9 +80,9 @@ def compare(
     Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them. A setting
     with ``keyword_search`` picks from the 25 documents, too, that BM25 finds in the whole corpus. Hybrid search, which
     is the last setting, fuses both rankings.
-    :class:`Coverage` reads the words of queries and documents too, and which documents name each other. Documents and
-    queries are all that is needed. What the queries hold besides their text (gold ids, subtopics, roots, answers: see
-    :class:`Query`) adds measures. If no query has gold ids, subtopics or answers, no winner can be named.
+    :class:`Coverage` reads the words of queries and documents too, and which documents lead to each other. Documents
+    and queries are all that is needed. What the queries hold besides their text (gold ids, subtopics, roots, answers:
+    see :class:`Query`) adds measures. If no query has gold ids, subtopics or answers, no winner can be named.
 
     Parameters
     ----------

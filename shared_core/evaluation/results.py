@@ -220,7 +220,7 @@ class QueryView:
     """One query with its candidates, in descending order of their cosine, and the picks of each setting.
 
     ``picks`` maps a position in ``Comparison.settings`` to positions in ``candidates``, in the order of the picks.
-    ``referred_by`` maps it to the position of the earlier pick that names each pick and brought it a bonus, or -1.
+    ``referred_by`` maps it to the position of the earlier pick that leads to each pick and brought it a bonus, or -1.
     ``gold`` holds the ids that are known to be right; they need not be among the candidates. ``parts`` is what the
     query asks for: the labels of its subtopics, else its answers. ``words`` are the words of the query that at most
     half of the candidates have, the rarest first. ``cosines`` maps each candidate that is gold or picked to its cosines

@@ -101,9 +101,9 @@ OF_ADAPTERS = ("relevance", *(field.name for field in fields(Adapted) if field.n
 def sweep() -> list[tuple[Setting, Selector]]:
     """The settings that are tried by default, simplest first: plain similarity, then those without a value to choose.
 
-    Coverage reads the words of queries and documents, and which documents name each other; with ``reference_weight=0``
-    only the words. NDPP selects what Coverage would select without reading texts. The last setting is the default with
-    ``keyword_search``, which needs a second index.
+    Coverage reads the words of queries and documents, and which documents lead to each other; with
+    ``reference_weight=0`` only the words and which documents are neighbours. NDPP selects what Coverage would select
+    without reading texts. The last setting is the default with ``keyword_search``, which needs a second index.
 
     >>> [setting.label for setting, _ in sweep()][:4]
     ['similarity', 'coverage', 'ndpp', 'vrsd']

@@ -109,9 +109,9 @@ class Settings(BaseModel):
     """For ``"coverage"`` with ``cover``, at least 0: how much its values count, 1 by default."""
 
     reference_weight: NotNegative | None = None
-    """For ``"coverage"``, at least 0: the weight of the bonus for a document to which an earlier pick refers, 1 by
-    default; 0 switches it off. Example selectors look for references only if this, ``title``, ``identifier``, ``links``
-    or ``follow`` is set."""
+    """For ``"coverage"``, at least 0: the weight of the bonus for a document that an earlier pick names, links to or
+    cites, 1 by default; 0 switches it off. Example selectors look for references only if this, ``title``,
+    ``identifier``, ``links`` or ``follow`` is set."""
 
     neighbour_weight: NotNegative | None = None
     """For ``"coverage"``, at least 0: the weight of the bonus for a document that stands directly before or after an
@@ -255,11 +255,11 @@ class Settings(BaseModel):
     """Add ``selection_score`` (the gain), ``relevance_score`` and ``selection_reason`` to the metadata of copies of the
     documents. The reason says in words why the document was selected: its relevance, the words of the question and the
     values of ``cover`` that no earlier pick has, and the document that leads to it. A percentage is the share of the
-    document's worth. Where they exist, ``selection_referred_by`` is the name of the document that brought this one a
-    bonus (``reference_weight``), ``selection_serves`` is the query that it serves best (``queries``), and
-    ``selection_found_by`` holds the names of the searches that found it (``extra_retrievers``). A key that is there
-    already keeps its value; where it is ``relevance_score``, the relevance that counted here is
-    ``selection_relevance``. Events hold the scores in any case."""
+    document's worth. Where they exist, ``selection_referred_by`` is the name of the document that leads to this one and
+    brought it a bonus, ``selection_serves`` is the query that it serves best (``queries``), and ``selection_found_by``
+    holds the names of the searches that found it (``extra_retrievers``). A key that is there already keeps its value;
+    where it is ``relevance_score``, the relevance that counted here is ``selection_relevance``. Events hold the scores
+    in any case."""
 
     shadow: bool = False
     """Return what was there before the selection, and only record what the selection would have returned. A retriever

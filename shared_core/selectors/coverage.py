@@ -100,7 +100,7 @@ class Coverage:
       weight if its column a_·j is uncorrelated with the relevance, and nothing at −½ or below. The correlation is 0 if
       its column or the relevance is constant, and with one or two candidates.
     - The rows of E are the unit vectors of the candidates, and α is the ridge. The two first terms are those of
-      :class:`NDPP` without a kernel: without words and parts, both select the same set.
+      :class:`NDPP` without a kernel: without words, parts and references, both select the same set.
     - The last term is what the set covers: part j counts as covered as well as the best of its members covers it. β is
       v divided by its sum. The parts of ``cover`` are further columns, with a w of their own. Their β has a factor:
       the highest a_ij exp((ρ_i − max ρ) / T) of any candidate. So a part that only irrelevant candidates cover weighs

@@ -10,7 +10,7 @@ from ..search import HYBRID_SEARCH
 METHODS = {
     "similarity": "The texts that are nearest to the query.",
     "coverage": "A set of texts that are relevant, cover the words of the query together, and do not repeat each "
-    "other. A text that an earlier pick mentions by its title gets a bonus.",
+    "other. A text that an earlier pick names, links to or cites, or that stands next to it, gets a bonus.",
     "coverage with keyword search": f"What coverage selects if the {DEFAULT_EXTRA_K} best texts of a search by words "
     "(BM25) over all documents are candidates too. It needs an index of the words.",
     "ndpp": "A set of texts that are relevant and do not repeat each other.",

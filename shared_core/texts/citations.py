@@ -28,8 +28,8 @@ _NO_NAMES = frozenset(
     split_words("the of and act law rules rulebook agreement contract policy gesetz vertrag loi contrat")
 )
 
-# A document, and the levels of a number in it; or a kind of identifiers, and one of them.
-_Place = tuple[Hashable, tuple[str, ...]]
+# The rows of texts by levels of an identifier, each with the kind of that identifier.
+_Index = dict[tuple[str, ...], list[tuple[int, str]]]
 
 
 class Cited(NamedTuple):
@@ -101,24 +101,34 @@ class _Bearers:
         # Whether paragraphs of a section are texts of their own.
         paths = (path for called in identifiers for family, path in called if family not in _EVERYWHERE)
         self.has_paragraphs = any(path[-1][0] == "(" for path in paths)
-        # The rows and kinds of identifiers with these levels, and of those that have further levels.
-        self.exact: dict[_Place, list[tuple[int, str]]] = defaultdict(list)
-        self.parts: dict[_Place, list[tuple[int, str]]] = defaultdict(list)
+        # What is called in each document, and in each kind of identifiers that mean the same everywhere.
+        self._called: dict[Hashable, list[tuple[tuple[str, ...], tuple[int, str]]]] = defaultdict(list)
         for row, called in enumerate(identifiers):
             for family, path in called:
                 document = family if family in _EVERYWHERE else sources[row]
-                self.exact[document, path].append((row, family))
-                # A file is called by the end of its path, and a number is a part of what it begins with.
-                for place in range(1, len(path)):
-                    self.parts[document, path[place:] if family == FILE else path[:place]].append((row, family))
+                self._called[document].append((path, (row, family)))
+        self._indices: dict[Hashable, tuple[_Index, _Index]] = {}
         # The only row that defines a symbol, or None. The underscores at the ends of a word may be markup.
         self._symbols: dict[str, int | None] = {}
-        for (kind, path), rows in self.exact.items():
-            if kind == SYMBOL:
-                name = path[0].casefold()
-                for form in {name, name.strip("_"), name.lstrip("_"), name.rstrip("_")}:
-                    self._symbols[form] = None if form in self._symbols or len(rows) > 1 else rows[0][0]
+        for path, rows in self._index(SYMBOL)[0].items() if SYMBOL in self._called else ():
+            name = path[0].casefold()
+            for form in {name, name.strip("_"), name.lstrip("_"), name.rstrip("_")}:
+                self._symbols[form] = None if form in self._symbols or len(rows) > 1 else rows[0][0]
+        self._known = frozenset(self._symbols)
         self._by_name: dict[str, list[Hashable]] = {}
+
+    def _index(self, document: Hashable) -> tuple[_Index, _Index]:
+        """The rows and kinds of the identifiers with these levels, and of those that have further levels."""
+        if document not in self._indices:
+            exact: _Index = defaultdict(list)
+            parts: _Index = defaultdict(list)
+            for path, bearer in self._called.get(document, ()):
+                exact[path].append(bearer)
+                # A file is called by the end of its path, and a number is a part of what it begins with.
+                for place in range(1, len(path)):
+                    parts[path[place:] if bearer[1] == FILE else path[:place]].append(bearer)
+            self._indices[document] = exact, parts
+        return self._indices[document]
 
     @cached_property
     def _documents(self) -> dict[tuple[Hashable, str], set[str]]:
@@ -130,7 +140,7 @@ class _Bearers:
         """The symbols, case-folded, that may stand in the text at this row, but for those that only it defines."""
         if not self._symbols:
             return set()
-        return {word for word in filter(self._symbols.__contains__, text.words) if self._symbols[word] != row}
+        return {word for word in self._known.intersection(text.words) if self._symbols[word] != row}
 
     def find(self, citation: Citation, row: int) -> Iterator[tuple[list[int], float]]:
         """The rows that a citation in the text at this row leads to, and how clearly."""
@@ -140,14 +150,14 @@ class _Bearers:
                 yield found, 1 / len(found) if family == FILE else 1.0
             return
         for source in self.find_documents(name, row):
+            of_text, of_parts = self._index(source)
             whole = path
             # A paragraph that has no text of its own is in the text of its section.
-            while not (exact := self._agreeing(self.exact, source, family, whole)) and whole[-1][0] == "(":
+            while not (exact := _agreeing(of_text, family, whole)) and whole[-1][0] == "(":
                 whole = whole[:-1]
             if exact:
                 yield exact, 1.0 if source is not None else 1 / len(exact)
-            parts = [part for part in self._agreeing(self.parts, source, family, path) if part != row]
-            if parts:
+            if parts := [part for part in _agreeing(of_parts, family, path) if part != row]:
                 yield parts, 1 / len(parts)
 
     def find_lacking(self, citation: Citation, row: int) -> Iterator[Hashable]:
@@ -160,28 +170,16 @@ class _Bearers:
         if not self.has_paragraphs:
             path = path[: count_levels(path)]
         for source in self.find_documents(name, row):
-            if not self._agreeing(self.exact, source, family, path):
+            if not _agreeing(self._index(source)[0], family, path):
                 yield source
 
     def _find_everywhere(self, family: str, path: tuple[str, ...]) -> list[int]:
-        found = self.exact.get((family, path), []) + (self.parts.get((family, path), []) if family == FILE else [])
+        exact, ends = self._index(family)
+        found = exact.get(path, []) + ends.get(path, [])
         while not found and family == FILE and len(path) > 1:
             path = path[1:]
-            found = self.exact.get((family, path), [])
+            found = exact.get(path, [])
         return [row for row, _ in found]
-
-    def _agreeing(
-        self, index: dict[_Place, list[tuple[int, str]]], source: Hashable, family: str, path: tuple[str, ...]
-    ) -> list[int]:
-        """The rows in the index whose kind is not another one. Numbers of several levels are those of one sequence."""
-        if not (rows := index.get((source, path))):
-            return []
-        several = count_levels(path) > 1
-        return [
-            row
-            for row, other in rows
-            if other in (family, NUMBER) or family == NUMBER or (several and "annex" not in (other, family))
-        ]
 
     def find_documents(self, name: str, row: int) -> list[Hashable]:
         """The sources that have the words of a name in them, or in the title of one of their texts.
@@ -195,6 +193,18 @@ class _Bearers:
             found = (source for (source, _), own in self._documents.items() if words and words <= own)
             self._by_name[name] = list(dict.fromkeys(found))
         return self._by_name[name]
+
+
+def _agreeing(index: _Index, family: str, path: tuple[str, ...]) -> list[int]:
+    """The rows in the index whose kind is not another one. Numbers of several levels are those of one sequence."""
+    if not (rows := index.get(path)):
+        return []
+    several = count_levels(path) > 1
+    return [
+        row
+        for row, other in rows
+        if other in (family, NUMBER) or family == NUMBER or (several and "annex" not in (other, family))
+    ]
 
 
 def number_sections(identifiers: Sequence[Sequence[Identifier]], sources: Sequence[Hashable | None]) -> list[int]:

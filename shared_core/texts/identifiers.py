@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, compress, count, pairwise
-from string import digits
+from string import ascii_letters, digits
 from typing import Any, NamedTuple
 
 from .._validation import as_optional, quoted
@@ -139,7 +139,9 @@ _NO_CODES = _words("FY CY HY EUR USD GBP CHF JPY CNY INR AUD CAD AED RMB")
 LETTERED = ("chapter", "annex", "article")
 # One of these words stands before the first number of a series, or else a sign. At most one word is between them.
 _BEFORE_NUMBER = frozenset(_FAMILY) | _LEADING | {first for first, _ in _LEADING_PAIRS}
-_MAY_BE_NUMBER = re.compile(r"\d|[a-z]{1,2}\d|[a-z]\Z|[ivxlc]{2,6}\Z")
+_BEFORE_LETTER = frozenset(word for word, family in _FAMILY.items() if family in LETTERED)
+_HAS_DIGIT = re.compile(r"[a-z]{0,2}\d")
+_MAY_BE_NUMBER = re.compile(rf"{_HAS_DIGIT.pattern}|[a-z]\Z|[ivxlc]{{2,6}}\Z")
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 _HAN = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
@@ -209,7 +211,7 @@ _LONGEST_PATH, _LONGEST_NAME = 200, 80
 # What follows a name in a call: "parse_header(x)". In "person(s)" the brackets hold the end of a word.
 _END_OF_WORD = ("s)", "es)", "n)", "en)", "r)", "in)", "innen)")
 _NAME = re.compile(r"[^\W\d]\w{1,79}")
-_OUTSIDE_OF_NAME = re.compile(r"\W+")
+_IN_NAME, _OUTSIDE_OF_NAME = f"{ascii_letters}{digits}_", re.compile(r"\W+")
 _QUOTED = re.compile(r"`(?P<name>[^\W\d][\w.:]{1,159})(?:\(\))?`")
 _WORDS_OF_CODE = _words(
     "def class function fn func if for while switch return and or not in print len str int float list dict set super "
@@ -293,9 +295,9 @@ def list_identifiers(given: Sequence[Iterable[str]] | None, texts: Sequence[Text
     """
     called: list[list[Identifier]] = []
     for values, text in zip([()] * len(texts) if given is None else given, texts, strict=True):
-        parsed = dict.fromkeys(chain(*map(parse_identifier, values)))
-        files = [identifier for identifier in parsed if identifier.family == FILE]
-        others = [*parsed] if not files else [identifier for identifier in parsed if identifier.family != FILE]
+        parsed = dict.fromkeys(chain(*map(parse_identifier, values))) if values else ()
+        files = [identifier for identifier in parsed if identifier[0] == FILE]
+        others = [*parsed] if not files else [identifier for identifier in parsed if identifier[0] != FILE]
         called.append((others or read_identifiers(text)) + files)
     return called
 
@@ -345,7 +347,7 @@ def find_citations(text: Text, kinds: Citable = EVERYTHING, symbols: Collection[
     >>> [*map(str, find_citations(Text("Art. 6 Abs. 1 lit. f DSGVO, version 4.5.1 of 12.03.2024, 3.5 km")))]
     ['article 6(1)(f) of DSGVO']
     """
-    numbers = kinds.numbers and _may_cite_number(text)
+    numbers = kinds.numbers and _may_cite_number(text, kinds.letters)
     if not (numbers or kinds.codes or kinds.files or symbols is None or symbols):
         return []
     plain = clean(text.text)
@@ -363,13 +365,21 @@ def find_citations(text: Text, kinds: Citable = EVERYTHING, symbols: Collection[
     return list(dict.fromkeys(found))
 
 
-def _may_cite_number(text: Text) -> bool:
+def _may_cite_number(text: Text, letters: bool) -> bool:
     """Whether a number or a letter stands behind a word that makes it a citation, as far as the words tell."""
-    if "§" in text.text or "第" in text.text:
+    plain = text.text
+    if "§" in plain or "第" in plain:
         return True
+    # Digits that are not those of ASCII may be those of ASCII in another width.
+    has_digits = not plain.isascii() or any(map(plain.__contains__, digits))
+    if not has_digits and not letters:
+        return False
     words = text.words
-    places = compress(count(1), map(_BEFORE_NUMBER.__contains__, words))
-    return any(any(map(_MAY_BE_NUMBER.match, words[place : place + 2])) for place in places)
+    places = compress(count(1), map((_BEFORE_NUMBER if has_digits else _BEFORE_LETTER).__contains__, words))
+    return any(
+        any(map((_MAY_BE_NUMBER if words[place - 1] in _BEFORE_LETTER else _HAS_DIGIT).match, words[place : place + 2]))
+        for place in places
+    )
 
 
 def clean(text: str) -> str:
@@ -560,7 +570,10 @@ def _read_roman(number: str) -> str:
 
 def count_levels(path: tuple[str, ...]) -> int:
     """How many levels stand before the brackets."""
-    return sum(level[0] != "(" for level in path)
+    number = len(path)
+    while number and path[number - 1][0] == "(":
+        number -= 1
+    return number
 
 
 def _is_date(path: tuple[str, ...]) -> bool:
@@ -606,7 +619,8 @@ def _find_files(text: str) -> Iterator[tuple[str, ...]]:
 def _find_symbols(text: str, known: Collection[str] | None) -> Iterator[str]:
     """The names of what is called, or stands between backticks; only those that are ``known``, if they are given."""
     for piece, after in pairwise(text.split("(")):
-        name = _OUTSIDE_OF_NAME.split(piece[-_LONGEST_NAME:])[-1]
+        end = piece[-_LONGEST_NAME:]
+        name = end[len(end.rstrip(_IN_NAME)) :] if end.isascii() else _OUTSIDE_OF_NAME.split(end)[-1]
         is_name = _NAME.fullmatch(name) if known is None else name.casefold() in known
         if is_name and not after.startswith(_END_OF_WORD) and name not in _WORDS_OF_CODE:
             yield name

@@ -300,13 +300,13 @@ UNITS += ["\u200e", "é", "#"]
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_a_million_characters_of_one_kind(unit: str) -> None:
-    """A quadratic reader would take hours: a million characters are a million squared steps."""
-    text = Text((unit * (10**6 // len(unit) + 1))[: 10**6])
+def test_many_characters_of_one_kind(unit: str) -> None:
+    """A quadratic reader would take minutes: 100,000 characters are 10 billion steps then."""
+    text = Text((unit * (10**5 // len(unit) + 1))[: 10**5])
     start = time.process_time()
     find_citations(text)
     read_identifiers(text)
-    assert time.process_time() - start < 60
+    assert time.process_time() - start < 6
 
 
 def test_ten_thousand_identifiers_in_one_text() -> None:

@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 
 from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.clients import MILVUS as READER
-from shared_core.errors import InvalidInputError, InvalidParameterError, VectorSourceError
+from shared_core.errors import InvalidInputError, InvalidParameterError, SetSelectWarning, VectorSourceError
 from shared_core.stores.milvus import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
 from tests.stores.cases.milvus import database, langchain_store, llamaindex_store, seal
 from tests.stores.harness import (
@@ -217,7 +217,8 @@ class TestLangChain:
         with opened(TableEmbeddings(), path) as store:
             assert READER.search(store, QUERY, FETCH_K) == ([], [])
             assert await READER.asearch(store, QUERY, FETCH_K) == ([], [])
-            assert SetSelectRetriever(vectorstore=store).invoke("query 7") == []
+            with pytest.warns(SetSelectWarning, match="found no documents"):
+                assert SetSelectRetriever(vectorstore=store).invoke("query 7") == []
             assert READER.fetch(store, ["a"]) == await READER.afetch(store, ["a"]) == {}
 
     def test_metadata_in_a_field_of_its_own_and_fields_of_other_names(self, path: str) -> None:

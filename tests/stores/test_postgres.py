@@ -207,12 +207,14 @@ class TestErrors:
     async def test_a_deleted_collection_raises_the_stores_error(self) -> None:
         with database() as (_, address):
             with cases.collection(address("psycopg"), TableEmbeddings()) as store:
-                assert SetSelectRetriever(vectorstore=store).invoke(QUERY) == []
+                with pytest.warns(SetSelectWarning, match="found no documents"):
+                    assert SetSelectRetriever(vectorstore=store).invoke(QUERY) == []
                 store.delete_collection()
                 with pytest.raises(ValueError, match="Collection not found"):
                     SetSelectRetriever(vectorstore=store).invoke(QUERY)
             async with cases.async_collection(address("psycopg"), TableEmbeddings()) as other:
-                assert await SetSelectRetriever(vectorstore=other).ainvoke(QUERY) == []
+                with pytest.warns(SetSelectWarning, match="found no documents"):
+                    assert await SetSelectRetriever(vectorstore=other).ainvoke(QUERY) == []
                 await other.adelete_collection()
                 with pytest.raises(ValueError, match="Collection not found"):
                     await SetSelectRetriever(vectorstore=other).ainvoke(QUERY)

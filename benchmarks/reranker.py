@@ -32,7 +32,6 @@ from benchmarks.regimes_tasks import (
     SEED,
     Picks,
     Regime,
-    draw,
     embed_regime,
     nearest,
     test_half,
@@ -103,25 +102,25 @@ def likelihood(pairs: Sequence[Pair]) -> list[float]:
     rows_of: dict[str, list[int]] = {text: [] for text in sorted(texts, key=lambda text: len(before[text]))}
     for row, (_, text) in enumerate(pairs):
         rows_of[text].append(row)
+    batches: list[list[str]] = []
+    size = np.zeros(2)
+    for text, rows in rows_of.items():
+        more = np.array([len(before[text]), sum(len(after[pairs[row][0]]) for row in rows)])
+        if not batches or max(size + more) > BATCH_TOKENS:
+            batches.append([])
+            size = np.zeros(2)
+        batches[-1].append(text)
+        size += more
     scores = np.zeros(len(pairs))
-    batch: list[str] = []
-    for text in (*rows_of, None):
-        some = [*batch, text] if text else batch
-        sizes = [len(before[one]) for one in some], [len(after[pairs[row][0]]) for one in some for row in rows_of[one]]
-        if batch and (text is None or max(map(sum, sizes)) > BATCH_TOKENS):
-            rows = [row for one in batch for row in rows_of[one]]
-            of = [place for place, one in enumerate(batch) for _ in rows_of[one]]
-            scores[rows] = read(
-                model, output, [before[one] for one in batch], [after[pairs[row][0]] for row in rows], of
-            )
-            batch = []
-        if text is not None:
-            batch.append(text)
+    for batch in batches:
+        rows = [row for text in batch for row in rows_of[text]]
+        of = [place for place, text in enumerate(batch) for _ in rows_of[text]]
+        scores[rows] = read(model, output, [before[text] for text in batch], [after[pairs[row][0]] for row in rows], of)
     return scores.tolist()
 
 
 def read(model: Any, output: Any, before: list[list[int]], after: list[list[int]], of: list[int]) -> list[float]:
-    """The mean log-probability of the tokens of each row of ``after``, without its first, after row ``of`` of ``before``."""
+    """The mean log-probability of the tokens of each row of ``after`` but its first, after row ``of`` of ``before``."""
     import torch
 
     def pad(rows: list[list[int]]) -> tuple[Any, Any]:

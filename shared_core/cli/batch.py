@@ -78,7 +78,9 @@ def batch(
     ] = None,
     neighbours: Annotated[
         str | None,
-        typer.Option(help="Column of the texts' numbers in their documents. Default: chunk_index, chunk or seq_num."),
+        typer.Option(
+            help="Column of the texts' numbers in their documents. Default: chunk_index, chunk or seq_num."
+        ),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes. Two or more run on Ray.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="Run a single worker on Ray too.")] = False,

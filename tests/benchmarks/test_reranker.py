@@ -79,7 +79,7 @@ def test_what_was_scored_is_kept_when_a_run_is_cut_off(tmp_path: Path, monkeypat
 
 
 def test_the_scores_rank_the_candidates_and_are_the_relevance_of_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Text i is the i-th nearest to the question. Text 80 has its only word, text 30 the highest score among the nearest.
+    # Text i is the i-th nearest to the question. Text 80 has its only word, text 30 the highest near score.
     angles = np.linspace(0.1, 1.5, 120)
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     texts = ["needle" if row == 80 else f"straw {row}" for row in range(120)]

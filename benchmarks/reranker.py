@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.common import CACHE, Block, facts, is_there, parser, publish, say, skip, slug, table
+from benchmarks.common import CACHE, Block, best, facts, is_there, parser, publish, say, skip, slug, table
 from benchmarks.models import GEMMA, MINILM, PACKAGES, gemma_folder, is_installed
 from benchmarks.regimes import Cell, gain, interval, per_question
 from benchmarks.regimes_methods import DEFAULT, FETCH_K, METHODS, SIMILARITY, Corpus, Search
@@ -63,7 +64,7 @@ PAIRS = (
 )
 
 Pair = tuple[str, str]  # a question and a text
-Score = Callable[[list[Pair]], Sequence[float]]
+Score = Callable[[list[Pair]], Sequence[float] | np.ndarray]
 
 
 # --- the language model ---------------------------------------------------------------------------
@@ -81,9 +82,9 @@ def load_gemma() -> tuple[Any, Any, Any]:
     from shared_core.signals.language_models import choose_precision
 
     folder = gemma_folder()
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=choose_precision(torch, "cpu"))
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=choose_precision(torch, "cpu"))
     tokenizer, weights = AutoTokenizer.from_pretrained(folder), model.get_output_embeddings().weight
-    pieces = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    pieces = tokenizer.convert_ids_to_tokens([*range(len(tokenizer))])
     ascii_only = [place for place, piece in enumerate(pieces) if piece.replace("▁", " ").isascii()]
     return model.eval(), tokenizer, weights.detach()[ascii_only]
 
@@ -181,7 +182,7 @@ def keep(score: Score, path: Path) -> Score:
 def select(method: str, search: Search, scores: np.ndarray, k: int) -> Picks:
     """The picks of one method; ``scores`` are the reranker's."""
     if method == ALONE:
-        return search.rows[np.argsort(-scores, kind="stable")[:k]].tolist()
+        return [int(row) for row in search.rows[best(scores, k)]]
     relevance = rescale(scores, "minmax") if method == GIVEN else None
     return METHODS[SIMILARITY if method == SIMILARITY else DEFAULT](replace(search, relevance=relevance), k)
 
@@ -269,9 +270,7 @@ def blocks(cells: Sequence[Cell], seconds: dict[str, float]) -> Iterator[Block]:
 def load(place: str) -> Score:
     """The function that ``MODULE:NAME`` names."""
     module, _, name = place.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
+    found: Score = attrgetter(name)(importlib.import_module(module))
     return found
 
 

@@ -20,8 +20,7 @@ from benchmarks.common import CACHE
 from shared_core.signals.embedding_models import CachedEmbedding
 
 # isort: split
-from _gemma import GEMMA as GEMMA
-from _gemma import GEMMA_PARTS
+from _gemma import GEMMA, GEMMA_PARTS
 from _gemma import GEMMA_SHA256 as GEMMA_SHA256
 from _gemma import gemma_folder as gemma_folder
 

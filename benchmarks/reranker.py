@@ -2,8 +2,9 @@
 
 Gemma 3 270M ranks the candidates by the likelihood of the question given the text (Sachan et al. 2022, arXiv
 2204.07496). It is a weak reranker: a small language model that was not trained to rank. `--score MODULE:NAME` puts
-another one in its place: a function of (question, text) pairs that returns their scores, such as the method `predict`
-of sentence_transformers.CrossEncoder. The scores are kept in .cache, so that a run that was cut off goes on.
+yours in its place, a function of a list of (question, text) pairs that returns their scores. With a module yours.py,
+`predict = CrossEncoder("...").predict`, it is `--score yours:predict`. The scores are kept in .cache/reranker, so that
+a run that was cut off goes on; delete the folder of a scorer that you changed.
 """
 
 from __future__ import annotations
@@ -282,9 +283,9 @@ def main() -> None:
     )
     made.add_argument("--score", metavar="MODULE:NAME", help="your reranker, a function; no page is written")
     options = made.parse_args()
-    if options.score:
-        skip(f"{GEMMA}")
-    elif not is_installed(GEMMA):
+    if (options.tasks, options.questions, options.score) != (TASKS, QUESTIONS, None):
+        skip("what the page has")
+    if not options.score and not is_installed(GEMMA):
         sys.exit(f"{GEMMA} is not installed: run make models")
     score = load(options.score) if options.score else likelihood
     cells, seconds = [], {}

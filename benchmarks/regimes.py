@@ -207,9 +207,7 @@ def summary_table(cells: Sequence[Cell]) -> str:
         gains = [f"{kind.gain(method):+.1f}" for method in others]
         rows.append([name, str(sum(kind.sizes)), ks, found, *gains, kind.interval(DEFAULT)])
     means = [mean_of_kinds(list(kinds.values()), method) for method in SHOWN]
-    rows.append(
-        ["**mean of the kinds**", "", "", "", *(mean.split(" (")[0] for mean in means[:-1]), means[-1]]
-    )
+    rows.append(["**mean of the kinds**", "", "", "", *(mean.split(" (")[0] for mean in means[:-1]), means[-1]])
     worst = [f"{min(mean_gains(cells, method).values()):+.1f}" for method in SHOWN]
     rows.append(["worst task", "", "", "", *worst])
     return table([SUMMARY, "questions", "k", SIMILARITY, *SHOWN], rows)

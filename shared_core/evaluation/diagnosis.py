@@ -248,7 +248,7 @@ def _find(
     yield share("names", name, with_name / candidates, f"{counted(candidates, 'candidate')}, for {others}")
     for kind, word in enumerate(REFERENCE_KINDS):
         leads, settings = _LEADS.get(word, (f"leads to another one ({word})", ("reference_weight", "follow")))
-        led = np.array([_count_led_to(one.texts, kind) for one in counted_for])
+        led = np.array([one.texts.name_counts.led_to[kind] if one.texts.name_counts else 0 for one in counted_for])
         with_some = float(np.mean(led > 0))
         text = others if not with_some else f"{others}; {number(float(led.mean()), 1)} candidates are led to on average"
         yield share(word, f"Searches in which a candidate {leads}", with_some, text, *settings)
@@ -275,12 +275,3 @@ def _count_repeats(rows: NDArray[np.float64]) -> int:
     """How many rows nearly repeat an earlier one."""
     unit = _unit(rows)
     return int((np.tril(unit @ unit.T, -1) > NEAR).any(axis=1).sum())
-
-
-def _count_led_to(texts: Texts, kind: int) -> int:
-    """How many of the texts another one leads to by a reference of this kind."""
-    references = texts.find_references()
-    if references is None or references.kinds is None:
-        return 0
-    strength, _, kinds = references
-    return int(((strength > 0) & (kinds == kind)).any(axis=0).sum())

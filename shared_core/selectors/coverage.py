@@ -43,8 +43,8 @@ Matrix = NDArray[np.float64]
 # where the parameters are 1. They were chosen by benchmarks/constants.py.
 WORDS_IN_RELEVANCE = 0.4
 COVERED = 8.0
-# The weight of each kind of reference, in the order of REFERENCE_KINDS. The last two are
-# measured by benchmarks/citations.py and benchmarks/neighbours.py.
+# The weight of each kind of reference, in the order of REFERENCE_KINDS. benchmarks/citations.py and
+# benchmarks/neighbours.py measure the last two.
 REFERRED = (4.0, 4.0, 3.0, 0.75)
 # Two candidates always lie on a line, so with fewer than this many a correlation says nothing.
 FEWEST_TO_CORRELATE = 3

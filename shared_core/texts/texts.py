@@ -24,6 +24,11 @@ class NameCounts(NamedTuple):
     cited: int
     next_to: int
 
+    @property
+    def led_to(self) -> tuple[int, ...]:
+        """How many another one leads to, in the order of ``REFERENCE_KINDS``."""
+        return self[1:]
+
 
 class Texts:
     """What the texts of n candidates say: their words, and which of them refer to which others.

@@ -78,11 +78,12 @@ fuzz: $(READY) ## test random input with numba, with numba switched off, and wit
 	@NUMBA_DISABLE_JIT=1 $(FUZZ) $(WITHOUT_NUMBA)
 	@PYTHONPATH=tests/adversarial/without_numba $(FUZZ) $(WITHOUT_NUMBA)
 
-lint: $(READY) ## run ruff, strict mypy, and import-linter (the layers of docs/architecture.md)
+lint: $(READY) ## run ruff, strict mypy, import-linter (the layers of docs/architecture.md), and the limits of lines
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python tests/lines.py
 
 format: $(READY) ## format the code, and fix what ruff can fix
 	@$(BIN)/ruff check --fix .

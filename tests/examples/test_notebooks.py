@@ -89,7 +89,13 @@ def test_is_stored_as_it_ran(path: Path) -> None:
     check_says(notebook, path.stem)
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * ("_gemma" in path.read_text(encoding="utf-8")))
+        for path in NOTEBOOKS
+    ],
+)
 def test_runs_without_noise(
     path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,4 +22,4 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
 def pytest_testnodedown(node: Any) -> None:
     """Put this number into the last line of the output."""
     left_out = getattr(node, "workeroutput", {}).get("deselected", 0)
-    node.config.pluginmanager.getplugin("terminalreporter").stats["deselected"] = [None] * left_out
+    node.config.pluginmanager.getplugin("terminalreporter").stats["deselected"] = [SimpleNamespace()] * left_out

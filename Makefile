@@ -13,8 +13,8 @@ HERE := langchain_chroma langchain_qdrant langchain_lancedb lancedb numba pandas
 ELSEWHERE := llama_index.vector_stores.milvus langchain_azure_ai.vectorstores
 # One worker per core and one thread per worker: more workers or more threads are slower.
 WORKERS ?= logical
-test test-stores fuzz: export OMP_NUM_THREADS = 1
-test test-stores fuzz: export OPENBLAS_NUM_THREADS = 1
+test test-slow test-stores fuzz: export OMP_NUM_THREADS = 1
+test test-slow test-stores fuzz: export OPENBLAS_NUM_THREADS = 1
 # Random cases of `make fuzz`: how many, and which.
 CASES ?= 300000
 SEED ?= $(shell date +%Y%m%d)
@@ -22,7 +22,7 @@ SEED ?= $(shell date +%Y%m%d)
 export QUERY := $(value QUERY)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-stores test-install fuzz lint format bench bench-scoring models papers learned report bench-stores docs clean
+.PHONY: help demo test test-slow test-stores test-install fuzz lint format bench bench-scoring models papers learned report bench-stores docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
@@ -41,8 +41,11 @@ $(READY): pyproject.toml constraints.txt requirements-model.txt
 demo: $(READY) ## show what setselect selects from NumPy's docstrings; QUERY="..." for your own question
 	@$(BIN)/python examples/demo.py $(if $(value QUERY),"$$QUERY")
 
-test: $(READY) ## run all tests, doctests and snippets of the docs
-	@SETSELECT_REQUIRE="$(HERE)" $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+test: $(READY) ## run all tests, doctests and snippets of the docs, without the slow tests, which it counts as deselected
+	@SETSELECT_REQUIRE="$(HERE)" $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow"
+
+test-slow: $(READY) ## run the slow tests: statistics, which need minutes
+	@SETSELECT_REQUIRE="$(HERE)" $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m slow
 
 # $(1): environment, $(2): group of packages
 define INSTALL

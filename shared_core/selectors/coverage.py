@@ -270,10 +270,15 @@ class Coverage:
         picks, gains = np.empty((len(log_weight), k), np.int64), np.empty((len(log_weight), k))
         steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[-1]))) if lu is None else (lu.t, lu.d, lu.left)
         ran = run_compiled(
-            "coverage", rows if rows.ndim == 3 else rows[None], log_weight, noise[:, 0], self.ridge, *terms[2:],
-            steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
+            "coverage", rows if rows.ndim == 3 else rows[None], log_weight, noise[:, 0], self.ridge,
+            *map(_fixed, terms[2:]), steps, _fixed(ratios), left, TIE_TOLERANCE[rows.dtype], picks, gains,
         )  # fmt: skip
         return (picks, gains) if ran else None
+
+
+def _fixed(term: Any) -> Any:
+    """An array read-only and row by row: for each other combination numba would compile its loop again, for seconds."""
+    return read_only(np.ascontiguousarray(term)[...]) if isinstance(term, np.ndarray) else term
 
 
 def _shares(weights: Matrix) -> Matrix:

@@ -184,6 +184,7 @@ def test_the_pictures_show_what_the_demo_picks(demo: ModuleType, docs: Any, both
     check_drawn(in_assets(picture), lambda palette: picture.draw(shown, palette), words)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("demo")
 def test_the_pictures_of_a_reference_show_what_setselect_selects() -> None:
     picture = importlib.import_module("_reference_picture")
@@ -210,6 +211,7 @@ def test_the_pictures_of_a_citation_show_what_setselect_selects() -> None:
     check_drawn(drawn, lambda palette: picture.draw(given[0], palette, *given[1:]), {*best.titles, *nearest.titles})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("demo")
 def test_the_pictures_of_sub_questions_show_what_setselect_selects() -> None:
     picture = importlib.import_module("_queries_picture")

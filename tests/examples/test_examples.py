@@ -101,7 +101,9 @@ def test_each_script_has_its_expectations() -> None:
     assert set(SCRIPTS) == set(SAYS)
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize(
+    "group", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("data set", "Gemma"))) for name in GROUPS]
+)
 def test_runs_offline_and_without_noise(group: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if group == "Gemma":
         request.getfixturevalue("gemma")

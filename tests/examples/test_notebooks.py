@@ -18,6 +18,7 @@ from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 NAMES = [path.stem for path in NOTEBOOKS]
+RUNS = [pytest.param(path, marks=[pytest.mark.slow] * ("_gemma" in path.read_text("utf-8"))) for path in NOTEBOOKS]
 # What the outputs of each notebook must contain. test_each_notebook_has_its_expectations fails for one that is missing.
 SAYS = {
     "answers_with_a_real_model": [
@@ -89,7 +90,7 @@ def test_is_stored_as_it_ran(path: Path) -> None:
     check_says(notebook, path.stem)
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
+@pytest.mark.parametrize("path", RUNS, ids=NAMES)
 def test_runs_without_noise(
     path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

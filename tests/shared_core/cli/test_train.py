@@ -28,6 +28,8 @@ pytest.importorskip("torch")
 
 from shared_core.learning.training import Run
 
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
+
 ENOUGH = 120.0  # seconds in which anything here is over, on a busy machine too
 SMALL = ("--k", "2", "--epochs", "2", "--fetch-k", "12", "--skew-rank", "2")
 

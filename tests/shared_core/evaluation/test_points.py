@@ -17,6 +17,7 @@ from tests.embedding import embed
 from tests.shared_core.evaluation.versions import corpus_in_versions
 
 CORPUS = corpus_in_versions()
+CORPUS = CORPUS._replace(queries=CORPUS.queries[::3])
 SETTINGS = [named("similarity"), named("coverage"), named("vrsd")]
 VECTORS = np.array([embed(record["text"]) for record in CORPUS.documents])
 QUERY_VECTORS = np.array([embed(query["text"]) for query in CORPUS.queries])

@@ -26,7 +26,6 @@ from setselect import (
     select_many,
     select_stream,
 )
-from tests import oracles
 from tests.shared_core.cases import RELEVANCE_PAIRS, Pair, gaussian, names, random_cases, same
 
 NAMES = ("similarity", "vrsd", "mmr", "ndpp", "coverage")
@@ -98,21 +97,6 @@ def test_the_words_of_all_questions_count() -> None:
     assert same(found, Coverage().select(Candidates(queries, VECTORS, words=words, references=references), 4))
     assert same(found, select(queries, VECTORS, 4, question="the a? the d?", texts=texts))
     assert match_words(["a b", "b c"], texts).covered.tolist() == match_words("a b c", texts).covered.tolist()
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("unit", [True, False], ids=["unit rows", "rows of any length"])
-def test_the_callers_arrays_are_left_alone(unit: bool, dtype: Any) -> None:
-    query, vectors = gaussian(3, 20, 8)
-    if unit:
-        query, vectors = oracles.unit(query), oracles.unit_rows(vectors)
-    given = query.astype(dtype), vectors.astype(dtype), np.ones(20), np.ones(20)
-    before = [array.tobytes() for array in given]
-    for name in NAMES:
-        quality = given[2] if name == "mmr" else None
-        select(given[0], given[1], 5, name, quality=quality, costs=given[3], budget=9)
-    assert [array.tobytes() for array in given] == before
-    assert all(array.flags.writeable for array in given)
 
 
 @pytest.mark.parametrize("scale", [*SCALES, None])

@@ -10,10 +10,13 @@ import pytest
 
 from shared_core.selectors import _greedy
 
+# A fixture of a module that uses numpy's loops stays active while pytest-xdist runs tests that do not ask for it.
+_compiled_loops = _greedy.compiled_loops
+
 
 def available_loops() -> tuple[str, ...]:
     """The loops that this environment has: numpy's, and numba's where it is installed and switched on."""
-    if _greedy.compiled_loops() is not None:
+    if _compiled_loops() is not None:
         return "numpy", "compiled"
     if "numba" in os.environ.get("SETSELECT_REQUIRE", "").split():
         pytest.fail("numba is not installed or is switched off")
@@ -24,6 +27,5 @@ def available_loops() -> tuple[str, ...]:
 def use_loops(way: str) -> Iterator[None]:
     """Let the selectors use the loops of numpy, or the compiled ones (see :func:`available_loops`)."""
     with pytest.MonkeyPatch.context() as patch:
-        if way == "numpy":
-            patch.setattr(_greedy, "compiled_loops", lambda: None)
+        patch.setattr(_greedy, "compiled_loops", _compiled_loops if way == "compiled" else lambda: None)
         yield

@@ -103,9 +103,9 @@ def test_every_registered_selector_is_tested_here() -> None:
 
 @each_pair
 def test_agrees_with_the_reference(pair: Pair) -> None:
-    for case in random_cases(30, 72):
+    for case in random_cases(30, 36):
         pair.check(case.query, case.vectors, case.k, case)
-    for case in random_cases(31, 36, n_max=30):
+    for case in random_cases(31, 12, n_max=30):
         pair.check(case.query, case.vectors, len(case.vectors), case)
     for seed in range(10):
         query, vectors = gaussian(seed, 25, 30, np.float16)
@@ -145,7 +145,8 @@ def test_blocks_of_queries_agree_with_the_reference(pair: Pair, shared: bool, gi
         quality = qualities if pair.with_quality else None
         block = CandidateBlock.validate(queries, as_unit_rows(vectors), quality, relevances)
         before = block.vectors.copy(), block.relevance.copy()
-        many = pair.selector.select_block(block, case.k)
+        with use_loops("compiled"):
+            many = pair.selector.select_block(block, case.k)
         assert many.indices.shape == many.gains.shape == (3, case.k)
         assert np.array_equal(block.vectors, before[0])
         assert np.array_equal(block.relevance, before[1])
@@ -185,7 +186,7 @@ SEVERAL = [p for p in PAIRS if p.selector.capabilities.sub_questions]
 @pytest.mark.parametrize("pair", SEVERAL, ids=names)
 def test_agrees_with_the_reference_for_several_queries(pair: Pair) -> None:
     changed = 0
-    for case in random_cases(34, 72, n_max=40):
+    for case in random_cases(34, 36, n_max=40):
         if case.vectors.dtype == np.float32:
             continue
         queries = questions_of(case)
@@ -200,7 +201,7 @@ def test_agrees_with_the_reference_for_several_queries(pair: Pair) -> None:
         assert found.serves is not None
         assert not found.serves.flags.writeable
         np.testing.assert_allclose(scores[found.serves, range(k)], scores.max(axis=0), rtol=0, atol=1e-9)
-    assert changed > 15
+    assert changed > 7
 
 
 @quick
@@ -250,7 +251,7 @@ CONDITIONS = [
 )
 def test_agrees_with_the_reference_under_conditions(pair: Pair, about: tuple[str, ...]) -> None:
     changed = 0
-    for case in random_cases(40 + CONDITIONS.index(about), 72, n_max=40):
+    for case in random_cases(40 + CONDITIONS.index(about), 36, n_max=40):
         more = {"relevance": draw_relevance(case)} if "relevance" in about else {}
         k, conditions = draw_conditions(case, about)
         if isinstance(pair.selector, NDPP):
@@ -260,7 +261,7 @@ def test_agrees_with_the_reference_under_conditions(pair: Pair, about: tuple[str
         free = pair.select(case.query, case.vectors, case.k)
         changed += found is None or found.indices.tolist() != free.indices.tolist()
     # The agreement says little if the conditions never matter.
-    assert changed > 20
+    assert changed > 10
 
 
 # --- the result -----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from setselect import Coverage, InvalidParameterError, select
-from tests.shared_core.cases import PAIRS, Pair, names, random_cases
+from tests.shared_core.cases import PAIRS, Pair, assert_alike, names, random_cases
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=names)
@@ -22,7 +22,7 @@ def test_the_set_ends_before_the_first_gain_below_that_share(pair: Pair) -> None
             count = next((i for i in range(min_k, len(worth)) if worth[i] < min_gain), len(worth))
             found = select(query, vectors, len(full), pair.selector, min_gain=min_gain, min_k=min_k)
             smaller = select(query, vectors, min(count, len(full)), pair.selector)
-            assert (found.indices.tolist(), found.objective) == (smaller.indices.tolist(), smaller.objective)
+            assert_alike(found, smaller)
             assert found.ended == (len(found) < len(full))
             ended += found.ended
     assert ended

@@ -161,7 +161,8 @@ def test_after_a_crash_only_missing_scores_are_computed(torn: int, tmp_path: Pat
     assert lines.count(b"\n") == 4
     file.write_bytes(lines + lines[:torn])
     second, computed_later = counting()
-    np.testing.assert_array_equal(second.score(QUESTIONS, ANSWERS, resume=file), whole)
+    # Other batches: float32 sums in another order.
+    np.testing.assert_allclose(second.score(QUESTIONS, ANSWERS, resume=file), whole, rtol=0, atol=1e-6)
     assert sorted(computed + computed_later) == sorted(ANSWERS)
     assert file.read_bytes().startswith(lines)
     assert [set(json.loads(line)) for line in file.read_text().splitlines()] == [{"key", "log_probability"}] * 7

@@ -130,7 +130,7 @@ def test_an_error_in_an_actor_is_raised_as_it_is(ray: Any, tmp_path: Path) -> No
         raise ConnectionError("no connection")
 
     with pytest.raises(ConnectionError, match="no connection") as refused:
-        select_dataset(files, unreachable, out=tmp_path / "others", concurrency=2, block_rows=50, **NEAREST)
+        select_dataset(files, unreachable, out=tmp_path / "others", concurrency=1, **NEAREST)
     assert type(refused.value) is ConnectionError
 
 
@@ -155,7 +155,8 @@ def test_a_dataset_with_a_folder_is_staged_once_and_resumed(ray: Any, index: Pat
     vectors = np.empty(20, object)
     vectors[:] = [query[: D - (i == 5)] for i, query in enumerate(queries()[:20])]
     columns = {"id": np.arange(20), "vector": vectors, "hits": hits, "scores": scores}
-    given = {"k": 3, "selector": "mmr", "candidates_column": "hits", "relevance_column": "scores", "block_rows": 6}
+    read = {"candidates_column": "hits", "relevance_column": "scores"}
+    given = {"k": 3, "selector": "similarity", "block_rows": 6} | read
     dataset = ray.data.from_items([0], override_num_blocks=1).map_batches(lambda _: columns)
     done = select_dataset(dataset, index, out=out, concurrency=1, **given)
     assert (done.rows, done.errors, done.parts) == (20, 1, 4)

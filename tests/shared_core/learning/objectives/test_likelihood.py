@@ -149,6 +149,7 @@ def train(factors: Any, subsets: list[list[int]]) -> None:
             adam.step()
 
 
+@pytest.mark.slow
 def test_a_known_kernel_is_recovered_from_its_samples() -> None:
     """Held out, at least 95 % of the way from the first likelihood to that of the kernel that was sampled."""
     rng = np.random.default_rng(0)
@@ -169,6 +170,7 @@ def test_a_known_kernel_is_recovered_from_its_samples() -> None:
     assert np.abs((factors.rates - rates_before).detach().numpy()).min() > 0.01
 
 
+@pytest.mark.slow
 def test_items_that_come_together_need_the_skew_part() -> None:
     """det L_{ij} ≤ L_ii L_jj under a symmetric kernel: it cannot say that two items want each other."""
     rng = np.random.default_rng(2)

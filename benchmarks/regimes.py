@@ -21,17 +21,19 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.common import Block, best, bm25_scores, facts, holds, is_there, parser, publish, say, skip, table
+from benchmarks.common import Block, facts, holds, is_there, parser, publish, say, skip, table
 from benchmarks.models import E5, MINILM, MPNET, PACKAGES, is_installed
 from benchmarks.regimes_drawing import main as draw_regimes
 from benchmarks.regimes_methods import (
+    ADAGRES,
     DEFAULT,
-    FETCH_K,
     METHODS,
+    OURS,
     SHOWN,
     SIMILARITY,
     VECTORS_ALONE,
     WORDS,
+    Corpus,
     search_for,
 )
 from benchmarks.regimes_tasks import (
@@ -39,7 +41,6 @@ from benchmarks.regimes_tasks import (
     KINDS,
     REGIMES,
     SEED,
-    WINDOWS,
     Case,
     Picks,
     Regime,
@@ -47,16 +48,16 @@ from benchmarks.regimes_tasks import (
     test_half,
     without_copies,
 )
-from shared_core.texts.words import split_words
+from shared_core.texts.word_index import WordIndex
+from shared_core.texts.words import Text, split_words
 
 PAGE = "regimes.md"
 # The tables show the mean over these. E5, which embeds few of the corpora, has tables of its own.
 VECTORS = (MINILM, MPNET)
 SUMMARY = "points more than similarity"  # README.md, docs/index.md and docs/choosing.md show this table
-STEPS = (*KINDS["questions of several steps"], *WINDOWS)  # the worth is 1 only if the picks have everything needed
-MOST_TEXTS = 1000  # different texts of a corpus that E5 embeds
+# Different texts of a corpus that a slow model embeds.
+MOST_TEXTS = {E5: 1000}
 LEAST_MEAN, MOST_LOSS, MOST_LOSS_BY_REFERENCES = 4.0, 1.0, 0.5  # what is asked of the default, in points
-CURVE = range(1, 11)
 RESAMPLES = 2000
 
 
@@ -70,42 +71,28 @@ class Cell(NamedTuple):
     vectors: str
     questions: list[str]
     worth: dict[int, dict[str, np.ndarray]]  # by k and method
-    curve: dict[str, np.ndarray]  # worth by question and k in CURVE, of similarity and the default
     answer: dict[int, dict[str, np.ndarray]]  # whether a pick contains the answer; NaN: unknown
 
 
-def best_by_words(regime: Regime) -> list[np.ndarray]:
-    """For each question the rows of the best texts by BM25 over its whole corpus."""
-    found = []
-    all_scores = bm25_scores(regime.texts, [case.question for case in regime.cases])
-    for case, scores in zip(regime.cases, all_scores, strict=True):
-        rows = case.rows(len(scores))
-        rows = rows[best(scores[rows], FETCH_K)]
-        found.append(rows[scores[rows] > 0])
-    return found
-
-
-def measure(name: str, regime: Regime, by_words: list[np.ndarray], model: str) -> Cell | None:
-    if not is_installed(model) or (model == E5 and len(set(regime.texts)) > MOST_TEXTS):
+def measure(name: str, regime: Regime, split: list[Text], index: WordIndex, model: str) -> Cell | None:
+    if not is_installed(model) or len(set(regime.texts)) > MOST_TEXTS.get(model, len(split)):
         return None
     vectors, queries = embed_regime(regime, model)
+    corpus = Corpus(regime, vectors, split, index)
     shape = len(regime.cases)
     worth = {k: {method: np.full(shape, np.nan) for method in METHODS} for k in regime.ks}
     answer = {k: {method: np.full(shape, np.nan) for method in METHODS} for k in regime.ks}
-    curve = {method: np.zeros((shape, len(CURVE))) for method in (SIMILARITY, DEFAULT)}
-    spaced = [space_words(text) for text in regime.texts]
+    spaced = [f" {' '.join(text.words)} " for text in split]
     for number, (case, query) in enumerate(zip(regime.cases, queries, strict=True)):
-        search = search_for(regime, case, query, vectors, by_words=by_words[number])
+        search = corpus.with_words(search_for(regime, case, query, vectors), case)
         for method, select in METHODS.items():
+            # Every method but AdaGReS is greedy: the first k of a larger set are the set of k.
+            largest = None if method == ADAGRES else select(search, max(regime.ks))
             for k in regime.ks:
-                picks = select(search, k)
+                picks = select(search, k) if largest is None else largest[:k]
                 worth[k][method][number] = case.worth(picks)
                 answer[k][method][number] = contains(case, picks, spaced)
-        for method, values in curve.items():
-            # Both methods are greedy: the first k of a larger set are the set of k.
-            picks = METHODS[method](search, max(CURVE))
-            values[number] = [case.worth(picks[:k]) for k in CURVE]
-    return Cell(name, model, [case.question for case in regime.cases], worth, curve, answer)
+    return Cell(name, model, [case.question for case in regime.cases], worth, answer)
 
 
 def space_words(text: str) -> str:
@@ -199,15 +186,15 @@ def mean_of_kinds(kinds: Sequence[Kind], method: str, base: str = SIMILARITY) ->
 def summary_table(cells: Sequence[Cell]) -> str:
     """Points over similarity by kind of corpus and question: the table that the README shows."""
     kinds = kinds_of(cells)
-    others = [method for method in SHOWN if method != DEFAULT]
     rows = []
     for name, kind in kinds.items():
         ks = ", ".join(map(str, kind.regimes[0][0].worth))
         found = f"{kind.mean(lambda cell, k: cell.worth[k][SIMILARITY]):.1f}"
-        gains = [f"{kind.gain(method):+.1f}" for method in others]
-        rows.append([name, str(sum(kind.sizes)), ks, found, *gains, kind.interval(DEFAULT)])
+        gains = [kind.interval(method) if method in OURS else f"{kind.gain(method):+.1f}" for method in SHOWN]
+        rows.append([name, str(sum(kind.sizes)), ks, found, *gains])
     means = [mean_of_kinds(list(kinds.values()), method) for method in SHOWN]
-    rows.append(["**mean of the kinds**", "", "", "", *(mean.split(" (")[0] for mean in means[:-1]), means[-1]])
+    means = [mean if method in OURS else mean.split(" (")[0] for method, mean in zip(SHOWN, means, strict=True)]
+    rows.append(["**mean of the kinds**", "", "", "", *means])
     worst = [f"{min(mean_gains(cells, method).values()):+.1f}" for method in SHOWN]
     rows.append(["worst task", "", "", "", *worst])
     return table([SUMMARY, "questions", "k", SIMILARITY, *SHOWN], rows)
@@ -228,7 +215,7 @@ def verdict(cells: Sequence[Cell]) -> str:
     most_harmed = min(of_references, key=of_references.__getitem__)
     cell = min(cells, key=lambda cell: gain([cell], DEFAULT)[0].mean())
     lowest = gain([cell], DEFAULT)[0].mean()
-    others = [method for method in SHOWN if method != DEFAULT]
+    others = [method for method in SHOWN if method not in OURS]
     lines = [
         f"- {holds(means[DEFAULT] >= LEAST_MEAN)}: the mean gain of {DEFAULT} over similarity is at least "
         f"{LEAST_MEAN:.0f} points. It is {mean_of_kinds(kinds, DEFAULT)}.",
@@ -240,10 +227,13 @@ def verdict(cells: Sequence[Cell]) -> str:
         f"{MOST_LOSS_BY_REFERENCES:.1f} points to the words alone in any task. They add "
         f"{mean_of_kinds(kinds, DEFAULT, WORDS)}. The lowest figure: "
         f"{of_references[most_harmed]:+.1f}, {most_harmed}.",
-        f"- {holds(all(means[DEFAULT] > means[method] for method in others))}: the mean of {DEFAULT} is above hybrid "
-        "search and every MMR. The differences: "
-        + "; ".join(f"{method} {mean_of_kinds(kinds, DEFAULT, method)}" for method in others)
-        + ".",
+        *(
+            f"- {holds(all(means[ours] > means[method] for method in others))}: the mean of {ours} is above each "
+            "of the others. The differences: "
+            + "; ".join(f"{method} {mean_of_kinds(kinds, ours, method)}" for method in others)
+            + "."
+            for ours in OURS
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -266,25 +256,6 @@ def gain_table(cells: Sequence[Cell]) -> str:
     values = [list(gains[method].values()) for method in gains]
     rows.append(["**worst**", "", *(f"**{min(one):+.1f}**" for one in values)])
     return table(["regime", SIMILARITY, *gains], rows)
-
-
-def curve_table(cells: Sequence[Cell]) -> str:
-    """How many texts the default needs until it finds as much as similarity with 10."""
-    shown = (2, 3, 5, 8, 10)
-    rows = []
-    for name, some in by_regime(cells).items():
-        if name in STEPS:
-            means = {}
-            for method in (SIMILARITY, DEFAULT):
-                values = np.mean([cell.curve[method] for cell in some], axis=(0, 1))
-                means[method] = 100 * values
-                rows.append([f"{name}: {method}", *(f"{means[method][k - 1]:.0f}" for k in shown)])
-            enough = np.flatnonzero(means[DEFAULT] >= means[SIMILARITY][-1] - 1e-9)
-            rows[-2].append("10")
-            rows[-1].append(str(CURVE[enough[0]]) if len(enough) else "more than 10")
-    return table(
-        ["everything found among k texts", *(f"k = {k}" for k in shown), "as much as similarity with 10"], rows
-    )
 
 
 def evidence_table(cells: Sequence[Cell]) -> str:
@@ -348,7 +319,7 @@ def value_table(cells: Sequence[Cell], measures: dict[str, str]) -> str:
 
 
 def difference_table(cells: Sequence[Cell]) -> str:
-    methods = [*SHOWN[:-1], VECTORS_ALONE, DEFAULT]
+    methods = [*SHOWN, VECTORS_ALONE]
     rows = [[cell.regime, *(interval([gain([cell], method)]) for method in methods)] for cell in cells]
     return table(["regime", *methods], rows)
 
@@ -363,7 +334,7 @@ def blocks(cells: Sequence[Cell], measures: dict[str, str], files: Sequence[str]
     main = [cell for cell in cells if cell.vectors in VECTORS]
     yield summary_table(main)
     yield ": the mean gain of ", verdict(main)
-    for make in (kind_interval_table, curve_table, evidence_table, answer_table):
+    for make in (kind_interval_table, evidence_table, answer_table):
         yield make(main)
     yield harm_table(cells)
     yield gain_table(main)
@@ -386,8 +357,8 @@ def main() -> None:
             regime = without_copies(test_half(make()))
             measures[name] = regime.measure
             files += needed
-            by_words = best_by_words(regime)
-            cells += [cell for model in models if (cell := measure(name, regime, by_words, model))]
+            split, index = list(map(Text, regime.texts)), WordIndex(regime.texts)
+            cells += [cell for model in models if (cell := measure(name, regime, split, index, model))]
             say(name)
     if cells:
         publish(PAGE, blocks(cells, measures, files), options.write)

@@ -9,15 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.common import best
 from benchmarks.regimes_tasks import Case, Picks, Regime, nearest
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK
 from shared_core.candidates import Parts, References
-from shared_core.selectors.coverage import COVERED, REFERRED, WORDS_IN_RELEVANCE
-from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
+from shared_core.selection.sizes import DEFAULT_EXTRA_K
+from shared_core.selectors.coverage import COVERED, GATE, HALF_OPEN, REFERRED, RIDGE, TEMPERATURE, WORDS_IN_RELEVANCE
 from shared_core.texts.names import list_names
 from shared_core.texts.references import find_split_references
 from shared_core.texts.word_index import WordIndex
-from shared_core.texts.words import Text, match_split_words
+from shared_core.texts.words import Text, Weigh, match_split_words
 
 FETCH_K = 50
 RRF_K = 60  # the constant of Cormack, Clarke and Büttcher (SIGIR 2009)
@@ -33,23 +34,19 @@ class Search:
     vectors: np.ndarray  # of these rows
     texts: list[str]  # of these rows
     by_words: np.ndarray  # rows of the best texts by BM25 over the whole corpus
+    bm25: np.ndarray | None = None  # of ``rows``, with the frequencies of the whole corpus
+    joined: Search | None = None  # the same search where the best texts by words join the nearest ones
     relevance: np.ndarray | None = None  # in place of the cosines
     names: list[str] | None = None  # titles of these rows; None: names are read from the texts
     near: int | None = None  # the relevance is standardised over so many first rows; None: over all
+    weigh: Weigh | None = None  # what words weigh in the corpus, if its index is at hand
     # The same texts, where several searches share them: each is split into words once.
     split: list[Text] | None = None
 
     @cached_property
     def words(self) -> Parts:
         """How well each text covers each word of the question."""
-        return match_split_words([self.question], self.split or list(map(Text, self.texts)))
-
-    @cached_property
-    def reliability(self) -> np.ndarray:
-        """max(0, ½ + r_j): r_j is the correlation of word j with the relevance over the candidates."""
-        relevance = standardised(self.candidates.relevance[: self.near].astype(np.float64))
-        r = np.array([(standardised(column) * relevance).mean() for column in self.words.covered[: self.near].T])
-        return np.maximum(0, 0.5 + r)
+        return match_split_words([self.question], self.split or list(map(Text, self.texts)), self.weigh)
 
     @cached_property
     def between(self) -> np.ndarray:
@@ -107,11 +104,23 @@ class Corpus(NamedTuple):
             near=near,
         )
 
+    def with_words(self, search: Search, case: Case) -> Search:
+        """The search with what BM25 over the candidates of the case says."""
+        by_words, scores = self.rank_by_words(case, len(self.split))
+        rows = np.array([*dict.fromkeys([*search.rows.tolist(), *by_words[:DEFAULT_EXTRA_K].tolist()])])
+        bm25 = np.zeros(len(self.split))
+        bm25[by_words] = scores
+        joined = replace(self.search(search, rows), bm25=bm25[rows], weigh=self.index.weigh)
+        return replace(search, by_words=by_words[:FETCH_K], joined=joined)
+
+    def rank_by_words(self, case: Case, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of the best texts by BM25 among the candidates of the case, and their scores."""
+        allowed = None if case.pool is None else set(case.pool.tolist()).__contains__
+        return self.index.best_rows(case.question, count, allowed)
+
     def best_by_words(self, case: Case, count: int) -> np.ndarray:
         """The rows of the best texts by BM25 among the candidates of the case."""
-        allowed = None if case.pool is None else set(case.pool.tolist()).__contains__
-        rows: np.ndarray = self.index.best_rows(case.question, count, allowed)[0]
-        return rows
+        return self.rank_by_words(case, count)[0]
 
 
 # The rows of k texts, the best first.
@@ -142,8 +151,25 @@ def hybrid(search: Search, k: int) -> Picks:
 
 def relevance_with_words(search: Search, k: int) -> Picks:
     """No selection: the k highest of the relevance that enters the default."""
-    best = np.argsort(-fused_relevance(search, WORDS_IN_RELEVANCE), kind="stable")
-    return search.rows[best[:k]].tolist()
+    return search.rows[best(fused_relevance(search, WORDS_IN_RELEVANCE, weigh_words(search)), k)].tolist()
+
+
+def sum_of_scores(h: float) -> Method:
+    """No selection: the k highest of z(cosine) + h z(BM25) among the nearest texts and the best ones by words."""
+
+    def select(search: Search, k: int) -> Picks:
+        joined = search.joined
+        assert joined is not None
+        assert joined.bm25 is not None
+        scores = standardised(joined.vectors @ joined.query) + h * standardised(joined.bm25)
+        return joined.rows[best(scores, k)].tolist()
+
+    return select
+
+
+def with_keyword_search(method: Method) -> Method:
+    """The method where the best texts by words join the nearest ones."""
+    return lambda search, k: method(search.joined or search, k)
 
 
 def adagres(search: Search, k: int) -> Picks:
@@ -195,48 +221,49 @@ def standardised(values: np.ndarray, near: int | None = None) -> np.ndarray:
     return (values - values[:near].mean()) / sigma if sigma > 1e-9 else np.zeros(len(values))
 
 
-def fused_relevance(search: Search, h: float, reliable: float = 1.0) -> np.ndarray:
-    """ρ: the cosine plus h times the score of the words, both in standard deviations.
+def weigh_words(search: Search, reliable: bool = False, power: float = 1.0) -> np.ndarray:
+    """What each word weighs: its idf to a power. ``reliable``: times max(0, ½ + its correlation with the cosines)."""
+    weights = search.words.weights**power
+    if reliable:
+        cosines = standardised(search.candidates.relevance.astype(np.float64))
+        weights = weights * [max(0, 0.5 + (standardised(a) * cosines).mean()) for a in search.words.covered.T]
+    return weights
 
-    ``reliable`` is the exponent of the words' reliability.
-    """
+
+def fused_relevance(search: Search, h: float, weights: np.ndarray) -> np.ndarray:
+    """ρ: the cosine plus h times the score of the words, both in standard deviations."""
     cosines = search.candidates.relevance.astype(np.float64)
-    words = search.words.covered @ (search.words.weights * search.reliability**reliable)
-    return standardised(cosines, search.near) + h * standardised(words, search.near)
+    return standardised(cosines, search.near) + h * standardised(search.words.covered @ weights, search.near)
 
 
 def objective(
-    w: float = COVERED, h: float = WORDS_IN_RELEVANCE, b: float = REFERRED[0], t: float = AUTO_TEMPERATURE,
-    in_relevance: float = 1.0, in_coverage: float = 0.0, gate: float = 0.0, most: int | None = None,
+    w: float = COVERED, h: float = WORDS_IN_RELEVANCE, b: float = REFERRED[0], t: float = TEMPERATURE,
+    ridge: float = RIDGE, gate: float = GATE, reliable: bool = False, power: float = 1.0,
 ) -> Method:  # fmt: skip
     """The greedy maximum of Coverage's objective, whose constants are no parameters of the selector.
 
-    ``in_relevance`` and ``in_coverage`` are the exponents of the words' reliability. With ``gate`` the bonus of a text
-    is multiplied by a sigmoid of its relevance in standard deviations, plus ½. Only ``most`` picks get a bonus.
+    It leaves out what the question names exactly. ``reliable`` and ``power`` are those of :func:`weigh_words`, in the
+    relevance alone.
     """
 
     def select(search: Search, k: int) -> Picks:
-        relevance = standardised(fused_relevance(search, h, in_relevance), search.near)
-        parts, weights = search.words.covered, search.words.weights * search.reliability**in_coverage
+        relevance = standardised(fused_relevance(search, h, weigh_words(search, reliable, power)), search.near)
+        parts, weights = search.words.covered, search.words.weights
         weights = w * weights / max(weights.sum(), 1e-12)
-        bonus = b / (1 + np.exp(-gate * (relevance + 0.5))) if gate else b
+        bonus = b / (1 + np.exp(-gate * (relevance - HALF_OPEN))) if gate else b
         relevance /= t
-        kernel = search.between + DEFAULT_RIDGE * np.eye(len(search.rows))
+        kernel = search.between + ridge * np.eye(len(search.rows))
         references, names = search.references.strength, search.references.documents[0]
         covered = np.zeros(len(weights))
         picks: list[int] = []
-        left = k if most is None else most
         for _ in range(k):
             gain = relevance + np.log(kernel.diagonal().clip(1e-12)) + np.maximum(0, parts - covered) @ weights
-            referred = np.zeros(len(gain))
-            if b and picks and left:
+            if b and picks:
                 # Named by a pick, while no pick bears the name.
-                referred = bonus * references[picks].max(axis=0) * (names[:, None] != names[picks]).all(axis=1)
-                gain += referred
+                gain += bonus * references[picks].max(axis=0) * (names[:, None] != names[picks]).all(axis=1)
             gain[picks] = -np.inf
             p = int(gain.argmax())
             picks.append(p)
-            left -= referred[p] > 0
             kernel -= np.outer(kernel[:, p], kernel[p]) / max(kernel[p, p], 1e-12)  # the Schur complement
             covered = np.maximum(covered, parts[p])
         return search.rows[picks].tolist()
@@ -245,6 +272,9 @@ def objective(
 
 
 SIMILARITY, HYBRID, DEFAULT = "similarity", "hybrid search", "setselect"
+# The line that anybody can write, and the default over the same candidates.
+SUM, KEYWORDS, ADAGRES = "sum of scores", "keyword_search", "AdaGReS"
+SUM_WEIGHT = 0.7  # of BM25: the best of 0.5, 0.7 and 1 on the development halves
 # The default without a part: without references, and without words and references.
 WORDS, VECTORS_ALONE = "… without references", "NDPP()"
 METHODS: dict[str, Method] = {
@@ -252,16 +282,20 @@ METHODS: dict[str, Method] = {
     "MMR λ 0.5": by_vectors(MMR(lambda_mult=0.5)),
     "MMR λ 0.8": by_vectors(MMR(lambda_mult=0.8)),
     HYBRID: hybrid,
+    SUM: sum_of_scores(SUM_WEIGHT),
     "words, no selection": relevance_with_words,
     "VRSD": by_vectors(VRSD()),
-    "AdaGReS": adagres,
+    ADAGRES: adagres,
     "Dartboard": dartboard(1.0),
     VECTORS_ALONE: by_vectors(NDPP()),
     DEFAULT: by_texts(Coverage()),
+    KEYWORDS: with_keyword_search(by_texts(Coverage())),
     WORDS: by_texts(Coverage(reference_weight=0)),
     "… without words in the relevance": objective(h=0),
     "… without coverage": objective(w=0),
     "… without the determinant": by_texts(Coverage(ridge=1e6)),
+    "… without what is named exactly": objective(),
 }
 # The columns of the table that the README shows.
-SHOWN = ("MMR λ 0.5", "MMR λ 0.8", HYBRID, DEFAULT)
+SHOWN = ("MMR λ 0.5", HYBRID, SUM, DEFAULT, KEYWORDS)
+OURS = (DEFAULT, KEYWORDS)

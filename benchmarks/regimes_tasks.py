@@ -314,6 +314,14 @@ COMPANIES: dict[str, tuple[Callable[[], Regime], tuple[str, ...]]] = {
     "chunks of five corpora": of_company("chunking"),
     "ObliQA": of_company("obliqa", least=2),
 }
+# Further kinds of corpora and questions.
+OTHER_KINDS: dict[str, tuple[Callable[[], Regime], tuple[str, ...]]] = {
+    "Seal-Tools": of_company("seal_tools_dev"),
+    "StableToolBench": of_company("stabletoolbench"),
+    "FeTaQA": of_company("fetaqa_dev"),
+    "PubMedQA": of_company("pubmedqa"),
+    "DSTC11": of_company("dstc11_dev"),
+}
 PIR = ("pir/corpus.jsonl", "pir/queries.jsonl")
 REGIMES: dict[str, tuple[Callable[[], Regime], tuple[str, ...]]] = {
     **several_steps("HotpotQA", "hotpotqa"),
@@ -334,6 +342,7 @@ REGIMES: dict[str, tuple[Callable[[], Regime], tuple[str, ...]]] = {
     "MTOP": (lambda: examples(mtop(), "logical_form", intents_and_slots, own=False), ("mtop/mtop.jsonl",)),
     "NL2Bash": (lambda: examples(nl2bash(), "bash", commands_and_options, own=False), ("nl2bash/nl2bash.jsonl",)),
     **COMPANIES,
+    **OTHER_KINDS,
 }
 # For benchmarks of copies and of choices that were made with them. The adapters leave copies out.
 STORED_THREE_TIMES = {
@@ -354,4 +363,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     "every paraphrase wanted": ("PIR, paraphrases",),
     "several meanings or opinions": ("Perspectrum", "Ambient", "ArgKP"),
     "examples for a prompt": ("GeoQuery", "MTOP", "NL2Bash"),
+    "tools of two catalogues": ("Seal-Tools", "StableToolBench"),
+    "rows of tables": ("FeTaQA",),
+    "sections of abstracts": ("PubMedQA",),
+    "reviews": ("DSTC11",),
 }

@@ -128,6 +128,7 @@ def compare_store(
             following=read_neighbours(pool.items, pool.ids, source=retriever.source, body=pool.body).after,
             candidates=candidates,
             by_words=by_words,
+            weigh=None if searching.extras is None else searching.extras.weigh,
         )
 
     name = model or _model_name(embedding)

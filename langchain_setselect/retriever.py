@@ -300,6 +300,7 @@ class SearchSettings(SelectionSettings, Fetching):
             if words is None
             else partial(_search_words, WordRetriever(words=words), store, store_kwargs, settings.extra_k, config),
         )
+        indexes = [words, *(one.words for one in settings.extra_retrievers if isinstance(one, WordRetriever))]
         keeps = reader is not None and (reader.fetch or reader.afetch) and reader.id_of is document_id
         return Store(
             lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),
@@ -314,6 +315,7 @@ class SearchSettings(SelectionSettings, Fetching):
                 partial(look_up, store, store_kwargs),
                 lambda: name_of_model(model()),
                 words.refresh if words is not None and keeps else None,
+                next((one.weigh for one in indexes if one is not None), None),
             )
             if retrievers
             else None,

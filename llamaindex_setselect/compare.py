@@ -139,6 +139,7 @@ def compare_index(
             bodies=list(map(pool.body, pool.items)),
             candidates=candidates,
             by_words=by_words,
+            weigh=None if searching.extras is None else searching.extras.weigh,
         )
 
     name = model or embedding.model_name

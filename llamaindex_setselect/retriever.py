@@ -46,7 +46,7 @@ from ._settings import (
 from .stores.faiss import takes_node_ids
 from .stores.filters import narrow
 from .vectors import NodeVectors
-from .words import as_function, can_list, share_words
+from .words import WordRetriever, as_function, can_list, share_words
 
 P = ParamSpec("P")
 
@@ -307,11 +307,13 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
             partial(_find_extra, asked),
             None if words is None else partial(_search_words, words, call.extra_k, self._make_filter()),
         )
+        indexes = [words, *(one.words for one in call.extra_retrievers if isinstance(one, WordRetriever))]
         extras = Extras(
             retrievers,
             partial(self._look_up, vectors),
             lambda: vectors.model_name,
             None if words is None or vectors.reader is None else words.refresh,
+            next((one.weigh for one in indexes if one is not None), None),
         )
 
         def before(k: int) -> Flow[list[NodeWithScore]]:

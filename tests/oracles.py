@@ -740,33 +740,10 @@ def standard_scores(values: Iterable[float], equal: float = 0.0) -> tuple[Floats
     return np.array([float(x - mean) / sigma for x in exact]), sigma
 
 
-def correlation(xs: Iterable[float], ys: Iterable[float], equal: float) -> float:
-    """Pearson's correlation; 0 for fewer than three pairs, and if one side is constant up to rounding.
-
-    The values of xs are at most about 1. Below the standard deviation ``equal`` ys are constant.
-    """
-    x, y = list(xs), list(ys)
-    zx, zy = standard_scores(x, 16 * 2.0**-52)[0], standard_scores(y, equal)[0]
-    return math.fsum(a * b for a, b in zip(zx, zy, strict=True)) / len(x) if len(x) > 2 else 0.0
-
-
-def reliable_weights(words: Parts, worth: Floats, equal: float, error: float = 0.0) -> tuple[Floats, float]:
-    """b_j = v_j max(0, 1/2 + corr(a_j, worth)), divided by their sum, of the words in the docstring of Coverage.
-
-    And the largest sum of their errors, where ``error`` is the largest error of the relevance in its standard
-    deviations.
-    """
-    a, v = np.asarray(words[0], dtype=np.float64), [Fraction(float(x)) for x in np.asarray(words[1])]
-    share = [0.5 + correlation(column, worth, equal) for column in a.T]
-    # Less than this may be a rounding error.
-    least = 16 * 2.0**-23
-    b = [float(x / (max(v) or 1)) * part * (part > least) for x, part in zip(v, share, strict=True)]
-    # A word may count or not where its share is near 0.
-    unsure = math.fsum(float(x / (max(v) or 1)) for x, part in zip(v, share, strict=True) if part > least - 2 * error)
-    total = math.fsum(b)
-    if not total:
-        return np.zeros(len(b)), math.inf if unsure else 0.0
-    return np.array([x / total for x in b]), 2 * (error + least * (error > 0)) * unsure / total
+def shares_of(weights: ArrayLike) -> Floats:
+    """The weights divided by their sum; 0 if all of them are 0."""
+    v = [Fraction(float(x)) for x in np.asarray(weights)]
+    return np.array([float(x / sum(v)) if sum(v) else 0.0 for x in v])
 
 
 def _coverage_relevance(
@@ -793,14 +770,9 @@ def _coverage_relevance(
     of_several = relevance is None and len(different_queries(query)) > 1
     rho = z = r if of_several else z
     if words is not None and h:
-        b, moved = reliable_weights(words, r, equal, float(np.max(error)))
-        if b.any():
-            a = np.asarray(words[0], dtype=np.float64)
-            found = [math.fsum(x * y for x, y in zip(row, b, strict=True)) for row in a]
-            of_words, deviation = standard_scores(found, 16 * 2.0**-52 * max(found))
-            rho = z + h * of_words
-            if math.isfinite(deviation):
-                error = error + h * (2 + np.abs(of_words)) * moved / deviation
+        a, b = np.asarray(words[0], dtype=np.float64), shares_of(words[1])
+        found = [math.fsum(x * y for x, y in zip(row, b, strict=True)) for row in a]
+        rho = z + h * standard_scores(found, 16 * 2.0**-52 * max(found))[0]
     if of_several:
         return (rho - max(rho)) / several, (2 + np.abs(rho)) * 2 * float(np.max(error)) / several
     centred, deviation = standard_scores(rho, 16 * 2.0**-52)
@@ -822,7 +794,7 @@ def _coverage_terms(
     word_weight: float = 1.0,
     cover_weight: float = 1.0,
     served: float = 0.5,
-    several: float = 0.6,
+    several: float = 0.5,
     **others: Any,
 ) -> tuple[Floats, Floats, Floats]:
     """(ρ − max ρ) / T; its largest error; and w β_j a_ij of each part, (parts, n)."""
@@ -834,9 +806,11 @@ def _coverage_terms(
         if parts is not None:
             a, b = np.asarray(parts[0], dtype=np.float64), np.asarray(parts[1], dtype=np.float64)
             # A part of cover counts as much as the most relevant candidate that covers it.
-            most = np.ones(len(b)) if parts is words else (a * np.exp(worth)[:, None]).max(axis=0)
+            most = np.ones(len(b)) if parts is words else (a * np.exp(c * worth)[:, None]).max(axis=0) / c
             columns += [w * weight * b[j] / math.fsum(b) * most[j] * a[:, j] for j in range(len(b)) if b[j] > 0]
-            moved = moved + (0.0 if parts is words else w * weight * float(np.max(moved, initial=0.0)))
+            exact = parts[2] if len(parts) > 2 and weight else None
+            columns += [] if exact is None else [100.0 * named for named in np.asarray(exact, dtype=np.float64).T]
+            moved = moved + (0.0 if parts is words else w / c * weight * float(np.max(moved, initial=0.0)))
     if len(different_queries(query)) > 1:
         different = different_queries(query)
         for one in different:
@@ -862,7 +836,7 @@ def assert_shares(
     for position, pick in enumerate(picks):
         before = [*shown, *picks[:position]]
         new = [max(column[pick] - max(column[before], default=0.0), 0.0) for column in covered]
-        lead = 0.0 if references is None else bridge * clearness(pick, before, references)
+        lead = 0.0 if references is None else bridge * gates(worth)[pick] * clearness(pick, before, references)
         parts = [worth[pick] - min(worth), math.fsum(new), lead]
         total, error = math.fsum(parts), 1e-9 + 4 * float(np.max(moved))
         if total > 1e3 * error:
@@ -899,6 +873,10 @@ def coverage(
     weights: dict[str, Any] = {"c": c, "h": h, "w": w, "word_weight": word_weight, "cover_weight": cover_weight}
     worth, moved, covered = _coverage_terms(query, vectors, words=words, cover=cover, relevance=relevance, **weights)
 
+    gate, spread = gates(worth), float(np.std(worth))
+    # The slope of the gate is at most three quarters.
+    moved = moved * (1 + (0.75 * bridge / spread if references is not None and spread > 1e-12 else 0.0))
+
     def values(sets: list[list[int]]) -> Floats:
         index = np.array(sets, dtype=np.int64)
         diversity = np.linalg.slogdet(L[index[:, :, None], index[:, None, :]])[1]
@@ -908,15 +886,21 @@ def coverage(
     def scores_of(picked: Sequence[int], mask: Mask) -> Step:
         before, others = [*shown, *picked], np.flatnonzero(mask).tolist()
         gains, slack = np.zeros(n), moved.copy()
-        gains[others] = values([[*before, i] for i in others]) - values([before])
+        gains[others] = values([[*before, i] for i in others]) - values([before]) - math.log1p(ridge)
         if references is not None:
-            gains[others] += [bridge * clearness(i, before, references) for i in others]
+            gains[others] += [bridge * gate[i] * clearness(i, before, references) for i in others]
         ratios = _determinants_with(L, before, others) / ndpp_determinant(L, before)
         slack[others] += 2 * FLOAT32_ROUNDING * ((1 + ridge) * _amplification(L, before)[others] / ratios)
         return Step(gains, gains, slack, tie=16 * float(np.finfo(np.float32).eps) if is_single(vectors) else 1e-10)
 
     more: dict[str, Any] = {"k": k, "relevance": relevance, "shown": shown, **conditions}
     return _greedy(query, vectors, scores_of, combine=math.fsum, of_determinants=True, **more)
+
+
+def gates(worth: Floats) -> Floats:
+    """The share of its bonus that each candidate gets: half of it one standard deviation below the mean."""
+    z, _ = standard_scores(worth, 16 * 2.0**-52)
+    return np.array([1 / (1 + math.exp(-3 * (x + 1))) for x in z])
 
 
 def clearness(i: int, before: Sequence[int], references: Names) -> float:

@@ -261,7 +261,7 @@ class Candidates(ReadOnlyArrays):
             taken[name] = None if column is None else read_only(column[index])
         for name in ("words", "cover"):
             parts = getattr(self, name)
-            taken[name] = None if parts is None else parts._replace(covered=read_only(parts.covered[index]))
+            taken[name] = None if parts is None else parts.take(index)
         if self.references is not None:
             taken["references"] = self.references.take(index)
         for name in ("ids", "sources"):

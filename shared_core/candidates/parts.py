@@ -25,10 +25,19 @@ class Parts(NamedTuple):
         How well candidate i covers part j.
     weights : ndarray, shape (m,), at least 0
         What each part counts. Only their ratios matter.
+    exact : ndarray, shape (n, r), booleans, optional
+        Which candidates contain what the question names exactly: r identifiers and quoted strings. A set has a
+        candidate for each of them before anything else counts.
     """
 
     covered: NDArray[np.float64]
     weights: NDArray[np.float64]
+    exact: NDArray[np.bool_] | None = None
+
+    def take(self, rows: NDArray[np.int64]) -> Parts:
+        """The parts of the candidates at these rows."""
+        exact = None if self.exact is None else read_only(self.exact[rows])
+        return Parts(read_only(self.covered[rows]), self.weights, exact)
 
     def that_count(self) -> Parts:
         """The parts that a candidate covers: the others would take a share of the weight."""
@@ -71,6 +80,13 @@ def as_parts(given: Any, n: int, what: str, name: Callable[[int], str] = "row {}
     >>> as_parts(["news", "blog", ["blog", "news"], None], 4, "cover").covered.tolist()
     [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
     """
+    exact = given.exact if isinstance(given, Parts) else None
+    if exact is not None:
+        exact = as_numeric(exact, f"what the question names exactly, in {what},", kinds="b")
+        if exact.ndim != 2 or len(exact) != n:
+            raise InvalidInputError(
+                f"{what}.exact must have shape ({n}, r), one row for each candidate, got {exact.shape}"
+            )
     if isinstance(given, Parts):
         covered, weights = as_float64(given.covered, what), as_float64(given.weights, f"the weights of {what}")
     else:
@@ -91,7 +107,7 @@ def as_parts(given: Any, n: int, what: str, name: Callable[[int], str] = "row {}
         raise InvalidInputError(f"{what}: row {row} covers part {part} by {covered[row, part]}; it must be in [0, 1]")
     if weights.size and not (weights.min() >= 0 and weights.max() < math.inf):
         raise InvalidInputError(f"the weights of {what} must be finite and at least 0, got {quoted(weights)}")
-    return Parts(read_only(covered), read_only(weights))
+    return Parts(read_only(covered), read_only(weights), exact)
 
 
 def _as_indicators(values: Iterable[Any], n: int, what: str, name: Callable[[int], str]) -> NDArray[np.float64]:

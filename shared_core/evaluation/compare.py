@@ -213,6 +213,7 @@ def compare(
             rankings={HYBRID_SEARCH: [position[row] for row in fused]},
             candidates=len(near),
             by_words=[position[row] for row in extra],
+            weigh=word_index.weigh,
             gold_vectors={name: rows[row_of[name]] for name in query.gold},
         )
 

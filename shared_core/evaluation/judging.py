@@ -23,7 +23,7 @@ from ..texts.keys import find_identifiers
 from ..texts.names import list_names
 from ..texts.neighbours import find_following
 from ..texts.texts import NameCounts
-from ..texts.words import UNSPACED, Text, normalise
+from ..texts.words import UNSPACED, Text, Weigh, normalise
 from .corpus import Document, Query, as_number, find_place, first_value, read_names
 from .measures import sum_cosine
 from .results import QueryView, counted
@@ -75,6 +75,9 @@ class SearchResult:
     by_words : sequence of int, optional
         Rows of ``documents`` that a search by words found, the best first. Settings with ``keyword_search`` select from
         these too. They are left out by default; an empty sequence says that the search found nothing.
+    weigh : callable, optional
+        ``weigh(words)``: the inverse document frequency of each word in the corpus, for settings with
+        ``keyword_search``. By default only those among the candidates count.
     gold_vectors : mapping, optional
         The embeddings of gold documents by their ids. By default those that are candidates are known.
     """
@@ -92,6 +95,7 @@ class SearchResult:
     rankings: Mapping[str, Sequence[int]] = field(default_factory=dict)
     candidates: int | None = None
     by_words: Sequence[int] | None = None
+    weigh: Weigh | None = None
     gold_vectors: Mapping[str, ArrayLike] = field(default_factory=dict)
 
 
@@ -317,7 +321,8 @@ class _Pool:
             self.following = [[at[after] for after in found.following[row] if after in at] for row in order]
         self.nearest = self._among(near)
         # Texts are split and compared when they are first used.
-        self.united = self.nearest if len(united) == len(near) else self._among(united)
+        same = len(united) == len(near) and found.weigh is None
+        self.united = self.nearest if same else self._among(united, found.weigh)
         self.unit, (self.unit_query,) = (
             as_unit_rows(rows.astype(np.float64)) for rows in (self.everything.vectors, self.everything.query[None])
         )
@@ -327,13 +332,14 @@ class _Pool:
         self.contained = _find_answers([document.text for document in self.documents], query.answers)
         self.lengths = np.array([len(document.text) for document in self.documents])
 
-    def _among(self, rows: list[int]) -> _Among:
+    def _among(self, rows: list[int], weigh: Weigh | None = None) -> _Among:
         titles = [self.documents[row].title for row in rows]
         columns: tuple[Sequence[Any], ...] = (self.embedded, self.bodies, self.identifiers, self.sources)
         embedded, bodies, identifiers, sources = ([column[row] for row in rows] for column in columns)
         at = {row: place for place, row in enumerate(rows)}
         following = [[at[after] for after in self.following[row] if after in at] for row in rows]
-        texts = Texts(embedded, titles, bodies=bodies, identifiers=identifiers, sources=sources, following=following)
+        more: dict[str, Any] = {"sources": sources, "following": following, "weigh": weigh}
+        texts = Texts(embedded, titles, bodies=bodies, identifiers=identifiers, **more)
         return _Among(rows, self.everything.take(rows), texts)
 
     def select(self, setting: Adapted, k: int) -> PickedSet:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .._validation import quoted
 from ..errors import InvalidParameterError
 from ..selection.sizes import share_fetch_k
+from ..texts.words import Weigh
 from .flow import Flow, together
 from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Pool, drop_ambiguous, unite
 from .question import EmbeddedQuery
@@ -50,6 +51,8 @@ class Extras(NamedTuple):
     model: Callable[[], str]
     # Called if the keyword search finds documents that are not in the store any more. None if that cannot be known.
     refresh: Callable[[], None] | None = None
+    # What words weigh in the corpus, if one of the retrievers has an index of words.
+    weigh: Weigh | None = None
 
 
 class Answer(NamedTuple):

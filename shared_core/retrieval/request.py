@@ -18,6 +18,7 @@ from ..selection.route import Limits, select_set
 from ..selectors.registry import capabilities_of, make_selector
 from ..selectors.selection import Selection
 from ..texts import Texts
+from ..texts.words import Weigh
 from .memory import is_name_of_text, name_of_text
 from .names import OF_REFERENCES, read_identifiers, read_keys, read_links, read_sources, read_titles
 from .neighbours import Neighbours, read_neighbours
@@ -87,8 +88,8 @@ class Request:
         other.fetch_k = self.fetch_k + len(other.shown) - len(self.shown)
         return other
 
-    def select(self, pool: Pool, queries: Sequence[EmbeddedQuery]) -> ItemSelection:
-        """Select among the items.
+    def select(self, pool: Pool, queries: Sequence[EmbeddedQuery], weigh: Weigh | None = None) -> ItemSelection:
+        """Select among the items; ``weigh`` says what words weigh in the corpus.
 
         If several items have the same id, only the first one is a candidate. Items whose id is None stay separate.
         With ``drop_duplicates`` no two items of the result have the same text, and no item has the text of a shown
@@ -110,7 +111,7 @@ class Request:
         if queries[0].pap is not None:
             candidates = queries[0].pap.apply(candidates)
         neighbours = self._read_neighbours(distinct) if self.settings.join_neighbours else None
-        texts = self.read_texts(distinct, neighbours)
+        texts = self.read_texts(distinct, neighbours, weigh)
         shown = self._find_shown(distinct)
         question = [] if self.settings.word_weight == 0 else [query.words for query in queries]
         selection = select_set(
@@ -213,7 +214,7 @@ class Request:
         given, source = self.settings.neighbours, self.settings.source
         return read_neighbours(pool.items, pool.ids, given, source, self.view, pool.body)
 
-    def read_texts(self, pool: Pool, neighbours: Neighbours | None = None) -> Texts | None:
+    def read_texts(self, pool: Pool, neighbours: Neighbours | None = None, weigh: Weigh | None = None) -> Texts | None:
         """The texts by which copies are found, with what the selector reads in them."""
         items, settings, view = pool.items, self.settings, self.view
         refers = self.reads_references and self._is_within_limit(pool)
@@ -240,6 +241,7 @@ class Request:
             sources=read_sources(items, settings.source, view) if refers else None,
             following=None if neighbours is None else neighbours.after,
             refer=refers,
+            weigh=weigh,
         )
 
     def _is_cut_short(self, pool: Pool, candidates: Candidates, selection: Selection, shown: Sequence[int]) -> bool:

@@ -140,7 +140,8 @@ def _search_and_select(
             pool, joined, reports = yield from search_beside(owner, queries, store, extras, fetch_k, extra_k, least)
         if joined is not None:
             pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
-        selected: ItemSelection = yield Step(partial(request.select, pool, queries))
+        weigh = None if extras is None else extras.weigh
+        selected: ItemSelection = yield Step(partial(request.select, pool, queries, weigh))
         fetch_k = _wider(selected, store.widest) if selected.cut_short else None
     if request.settings.follow and (request.reads_references or request.reads_neighbours):
         selected = yield from _follow(request, selected, queries, store)
@@ -256,7 +257,8 @@ def _follow(
     named = [pool.take(range(len(pool.items))[:FOLLOW_K]) for pool in named]
     united, added = unite(selected.pool, [pool.found_by(FOLLOW) for pool in (linked, *looked_up, *named)])
     if any(added):
-        selected = yield Step(partial(request.select, united, queries))
+        weigh = None if store.extras is None else store.extras.weigh
+        selected = yield Step(partial(request.select, united, queries, weigh))
     followed = [
         Followed("link", link, [row for row in added[0] if str(united.ids[row]) == link])
         for link in links

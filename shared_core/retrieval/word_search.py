@@ -12,6 +12,7 @@ from threading import Lock, RLock
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._files import read_sealed, write_sealed
 from .._validation import as_identifiers, quoted
@@ -96,6 +97,10 @@ class WordSearch(Generic[Item]):
         row_passes = None if passes is None else lambda row: passes(state.items[row])
         rows, scores = state.index.best_rows(question, k, row_passes)
         return [(self.kind.copy(state.items[row]), score) for row, score in zip(rows, scores.tolist(), strict=True)]
+
+    def weigh(self, terms: Sequence[str]) -> NDArray[np.float64]:
+        """The inverse document frequency of each term among the items."""
+        return self._current().index.weigh(terms)
 
     def add(self, items: Iterable[Item]) -> None:
         """Add items. One whose id is known replaces the earlier one, in its place."""

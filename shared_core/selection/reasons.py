@@ -10,7 +10,7 @@ from .._validation import as_plain, is_missing
 from ..selectors.registry import Selector
 from ..selectors.selection import Selection, newly_served, write_reasons
 from ..texts import Texts
-from ..texts.words import join_questions, list_terms
+from ..texts.words import join_questions, list_exact, list_terms
 
 # A reason names at most this many words, and none that brings less than this share of what the first one brings.
 MOST_WORDS, LEAST_SHARE = 5, 0.25
@@ -56,8 +56,13 @@ def find_new_words(
     What counts most comes first.
     """
     rows = np.delete(np.arange(len(texts.bodies)), selection.left_out)
-    (covered, weights) = (texts.take(rows.tolist()) if selection.left_out else texts).match_words(question)
-    names, found = np.array(list_terms(join_questions(question)), object), []
+    covered, weights, exact = (texts.take(rows.tolist()) if selection.left_out else texts).match_words(question)
+    joined, found = join_questions(question), []
+    names = np.array([*list_terms(joined), *list_exact(joined)], object)
+    if exact is not None:
+        # What the question names exactly comes before its other words.
+        covered = np.hstack([covered, exact])
+        weights = np.append(weights, np.full(exact.shape[1], 1e3 * weights.max(initial=1.0)))
     before = covered[np.searchsorted(rows, list(shown))].any(axis=0)
     for row in np.searchsorted(rows, selection.indices):
         new = np.where(before, 0.0, weights * covered[row])

@@ -286,7 +286,7 @@ def ndpp(
 
 @_compile()
 def update_bonus(
-    i: int, r: FloatArray, kinds: NDArray[np.int8], documents: NDArray[np.int64], omega: Matrix,
+    i: int, r: FloatArray, kinds: NDArray[np.int8], documents: NDArray[np.int64], omega: Matrix, g: Matrix,
     fresh: NDArray[np.bool_], of_kind: Matrix, bonus: Matrix, bound: Matrix,
 ) -> None:  # fmt: skip
     """Raise the bonus and the bound of what ``i`` refers to. What belongs together with it gets none of that kind."""
@@ -296,7 +296,7 @@ def update_bonus(
                 fresh[kind, v], of_kind[kind, v] = False, 0.0
         kind = kinds[i, v]
         if fresh[kind, v]:
-            of_kind[kind, v] = max(of_kind[kind, v], omega[kind] * r[i, v])
+            of_kind[kind, v] = max(of_kind[kind, v], omega[kind] * r[i, v] * g[v])
         highest = 0.0
         for kind in range(len(omega)):
             highest = max(highest, of_kind[kind, v])
@@ -306,9 +306,9 @@ def update_bonus(
 
 @_compile()
 def coverage(
-    rows: FloatArray, relevance: Matrix, noises: Matrix, alpha: float, a: Matrix, w: Matrix, first_weighed: int,
+    rows: FloatArray, relevance: Matrix, noises: Matrix, alpha: float, a: Matrix, w: Matrix,
     covered_before: Matrix, r: FloatArray, kinds: NDArray[np.int8], documents: NDArray[np.int64], omega: Matrix,
-    shown: Indices, steps: int, ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
+    g: Matrix, shown: Indices, steps: int, ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
 ) -> None:  # fmt: skip
     """Coverage for each query of a batch, into ``picks`` and ``gains``.
 
@@ -323,29 +323,22 @@ def coverage(
     k = picks.shape[1]
     n, width = rows.shape[1:]
     m = len(w)
-    d, bound, seen, covered, weights = np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(m), np.empty(m)
+    d, bound, seen, covered = np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(m)
     bonus, of_kind, fresh = np.empty(n), np.empty((len(omega), n)), np.empty((len(omega), n), np.bool_)
     for query in range(len(picks)):
         own = query if len(rows) > 1 else 0
         worth, noise = relevance[query], noises[query]
         # The largest tie tolerance that a candidate can have.
         widest = tie + ROUNDING * (1.0 + alpha) / alpha + noise
-        # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
-        weights[:] = w
-        for j in range(first_weighed, m):
-            most = 0.0
-            for v in range(n):
-                most = max(most, a[v, j] * np.exp(worth[v]))
-            weights[j] *= most
         covered[:] = covered_before
         for v in range(n):
             # The squared length of a row is 1 or 0, with a rounding error below 1e-5.
-            seen[v], bound[v] = -1, worth[v] + np.log(1.0 + 1e-5 + alpha) + weights.sum()
+            seen[v], bound[v] = -1, worth[v] + np.log(1.0 + 1e-5 + alpha) + w.sum()
             if len(shown):
                 seen[v], d[v] = steps, ratios[v]
         fresh[:], of_kind[:], bonus[:] = True, 0.0, 0.0
         for i in shown:
-            update_bonus(i, r, kinds, documents, omega, fresh, of_kind, bonus, bound)
+            update_bonus(i, r, kinds, documents, omega, g, fresh, of_kind, bonus, bound)
         for i in shown:
             bound[i] = -np.inf
         for step in range(k):
@@ -367,7 +360,7 @@ def coverage(
                     seen[v] = t
                     bound[v] = worth[v] + np.log(d[v]) + bonus[v]
                     for j in range(m):
-                        bound[v] += weights[j] * max(a[v, j] - covered[j], 0.0)
+                        bound[v] += w[j] * max(a[v, j] - covered[j], 0.0)
                     if bound[v] > top:
                         best, top = v, bound[v]
             lowest = top - tie - ROUNDING * (1.0 + alpha) / d[best] - noise
@@ -378,7 +371,7 @@ def coverage(
             bound[i] = -np.inf
             if step == k - 1:
                 break
-            update_bonus(i, r, kinds, documents, omega, fresh, of_kind, bonus, bound)
+            update_bonus(i, r, kinds, documents, omega, g, fresh, of_kind, bonus, bound)
             for j in range(m):
                 covered[j] = max(covered[j], a[i, j])
             row, root = rows[own, i], np.sqrt(d[i])

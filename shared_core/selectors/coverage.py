@@ -17,7 +17,6 @@ from ..candidates import (
     TIE_TOLERANCE,
     CandidateBlock,
     Candidates,
-    Parts,
     References,
     cosines_with_queries,
     count_repeats,
@@ -25,31 +24,31 @@ from ..candidates import (
 )
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .ndpp import (
-    AUTO_TEMPERATURE,
-    DEFAULT_RIDGE,
     FLOAT64_TIE,
     IncrementalLU,
     factors_of_unit_rows,
     log_relevance,
     standard_relevance,
-    temperature_of,
 )
 from .registry import Capabilities, register_selector
 from .selection import Selection, Selections, make_selection, make_selections
 
 Matrix = NDArray[np.float64]
 
-# The weight of the words beside the cosine in the relevance, of each kind of parts, and of the bonus for a reference,
-# where the parameters are 1. They were chosen by benchmarks/constants.py.
-WORDS_IN_RELEVANCE = 0.4
+# Chosen by benchmarks/constants.py: the weights of the words beside the cosine in the relevance, and of each kind of
+# parts, where the parameters are 1; T, in standard deviations of the relevance; and the ridge.
+WORDS_IN_RELEVANCE = 0.5
 COVERED = 8.0
+TEMPERATURE = 0.5
+RIDGE = 0.5
+# The weight of what the question names exactly, each: more than all other terms of a candidate together.
+EXACT = 100.0
 # The weight of each kind of reference, in the order of REFERENCE_KINDS. benchmarks/citations.py and
 # benchmarks/neighbours.py measure the last two.
 REFERRED = (4.0, 4.0, 3.0, 0.75)
-# Two candidates always lie on a line, so with fewer than this many a correlation says nothing.
-FEWEST_TO_CORRELATE = 3
-# A word of which at most this share counts does not count: the share may be rounding error.
-LEAST_RELIABLE = TIE_TOLERANCE[np.dtype(np.float32)]
+# A candidate gets half of a bonus where its relevance is this many standard deviations from the mean, and with the
+# slope GATE the more, the more relevant it is.
+GATE, HALF_OPEN = 3.0, -1.0
 # A candidate covers a query by 1/e if its cosine is this many standard deviations below the highest one. It was chosen
 # on the development half of the questions of benchmarks/several_queries.py.
 SERVED = 0.5
@@ -60,27 +59,27 @@ LEAST_RIDGE = 1e-4
 _NONE, _NO_ROWS = read_only(np.empty(0)), read_only(np.empty(0, np.int64))
 _NO_REFERENCES = read_only(np.empty((0, 0), np.float32))
 _NO_KINDS, _NO_DOCUMENTS = read_only(np.empty((0, 0), np.int8)), read_only(np.empty((len(REFERRED), 0), np.int64))
-# The last terms of _Terms but one: R, its kinds, the documents, and the weights.
-_Bonus = tuple[FloatArray, NDArray[np.int8], NDArray[np.int64], Matrix]
-_NO_BONUS: _Bonus = _NO_REFERENCES, _NO_KINDS, _NO_DOCUMENTS, read_only(np.zeros(len(REFERRED)))
+# The last terms of _Terms but one: R, its kinds, the documents, the weights, and the share of each candidate.
+_Bonus = tuple[FloatArray, NDArray[np.int8], NDArray[np.int64], Matrix, Matrix]
+_NO_BONUS: _Bonus = _NO_REFERENCES, _NO_KINDS, _NO_DOCUMENTS, read_only(np.zeros(len(REFERRED))), _NONE
 
 
 class _Terms(NamedTuple):
     """The terms of the objective and the bonus, in the letters of :class:`Coverage`; for one query, or a block of b.
 
-    The columns of a are the words, the questions if there are several, and from ``first`` on the parts of ``cover``.
+    The columns of a are what the question names exactly, the words, the questions if there are several, and ``cover``.
     """
 
     log_weight: Matrix  # (ρ − max ρ) / T: (n,), or (b, n)
     noise: Matrix  # the tie tolerance beside that of the determinant: (1,), or (b, 1)
     a: Matrix  # (n, m)
-    w: Matrix  # (m,): w β, for cover without its factor
-    first: int
+    w: Matrix  # (m,): w β
     covered: Matrix  # (m,): how well the shown candidates cover each part
     r: FloatArray  # R (n, n); empty if there is no bonus
     kinds: NDArray[np.int8]  # (n, n)
     documents: NDArray[np.int64]  # (kinds, n)
     omega: Matrix  # (kinds,): the weight of the bonus by the kind of the reference; 0 if there is none
+    g: Matrix  # (n,): the share of its bonus that a candidate gets
     shown: NDArray[np.int64]
 
 
@@ -89,43 +88,42 @@ class _Terms(NamedTuple):
 class Coverage:
     """The set S that is relevant, repeats little, covers the words of the question, and whose texts lead to each other.
 
-    The objective is F(S) = Σ_{i∈S} (ρ_i − max ρ) / T + log det(E_S E_Sᵀ + αI) + w Σ_j β_j max_{i∈S} a_ij.
+    The objective is F(S) = Σ_{i∈S} (ρ_i − max ρ) / T + log det((E_S E_Sᵀ + αI) / (1 + α)) + w Σ_j β_j max_{i∈S} a_ij.
 
-    - ρ is the relevance of each candidate. With words, it is z(r) + h·z(a b), where r is the cosine or the relevance
-      that was given, a_ij in [0, 1] is how well candidate i covers word j, and z subtracts the mean of the candidates
-      and divides by their standard deviation, or is 0 if it is 0. Without words ρ = r. T is the standard deviation of
-      ρ.
-    - In the relevance a word counts as far as the vectors agree with it: b_j = v_j max(0, ½ + corr(a_·j, z(r))), where
-      v_j is its weight in ``words``, and corr is Pearson's correlation over all candidates. So a word counts half its
-      weight if its column a_·j is uncorrelated with the relevance, and nothing at −½ or below. The correlation is 0 if
-      its column or the relevance is constant, and with one or two candidates.
-    - The rows of E are the unit vectors of the candidates, and α is the ridge. The two first terms are those of
-      :class:`NDPP` without a kernel: without words, parts and references, both select the same set.
-    - The last term is what the set covers: part j counts as covered as well as the best of its members covers it. β is
-      v divided by its sum. The parts of ``cover`` are further columns, with a w of their own. Their β has a factor:
-      the highest a_ij exp((ρ_i − max ρ) / T) of any candidate. So a part that only irrelevant candidates cover weighs
-      little.
-    - With sub-questions, max_j z(c_j) stands for z(r), where c_j are the cosines with query j, and T = 0.6. Each
-      query is a part too: a_ij = exp((c_ij − max c_j) / (σ_j / 2)), where σ_j is the standard deviation of c_j. The
-      queries have the same β, with sum 1.
+    - ρ is the relevance of each candidate. With words, it is z(z(r) + h·z(a β)), where r is the cosine or the relevance
+      that was given, a_ij in [0, 1] is how well candidate i covers word j, β_j is its weight in ``words`` divided by
+      their sum, and z subtracts the mean of the candidates and divides by their standard deviation, or is 0 if it is 0.
+      Without words ρ = z(r). T = 0.5.
+    - The rows of E are the unit vectors of the candidates, and α is the ridge: a candidate that repeats nothing adds 0.
+      These two terms are those of :class:`NDPP` without a kernel, whose T and α weigh repetition more.
+    - The last term is what the set covers: part j counts as covered as well as the best of its members covers it. The
+      parts of ``cover`` are further columns, with a w of their own. Their β has a factor: the highest a_ij exp(ρ_i −
+      max ρ) / T of any candidate. So a part that only irrelevant candidates cover weighs little. Each part of
+      ``words.exact``, what the question names exactly, weighs more than all other terms together: as long as there are
+      places, the set gets a candidate for it.
+    - With sub-questions, max_j z(c_j) stands for z(r), where c_j are the cosines with query j, and ρ is not
+      standardised again. Each query is a part too: a_ij = exp((c_ij − max c_j) / (σ_j / 2)), where σ_j is the standard
+      deviation of c_j. The queries have the same β, with sum 1.
 
     Each term is submodular (Lin and Bilmes 2011, "A Class of Submodular Functions for Document Summarization"), and so
     is F: the gain F(S + i) − F(S) of a candidate never rises as the set grows.
 
-    With references, a candidate to which an earlier pick or a ``shown`` text refers gets a bonus. Its gain is
-    F(S + i) − F(S) + max_{j∈S} ω_κ R_ji, where R_ji in [0, 1] says how clearly text j refers to text i, and κ is the
-    kind of this reference: a name, a link, a citation by number or code, or a place directly before or after text i in
-    its document. A reference does not count if S has a text that belongs together with i by its kind, so several
-    passages of one document, or of one section that is cited, bring one bonus. The objective is the sum of the gains,
-    and depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive correlation between
-    items, which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
+    With references, a candidate to which an earlier pick or a ``shown`` text refers gets a bonus. Its gain is F(S + i)
+    − F(S) + g_i max_{j∈S} ω_κ R_ji, where R_ji in [0, 1] says how clearly text j refers to text i, and κ is the kind of
+    this reference: a name, a link, a citation by number or code, or a place directly before or after text i in its
+    document. g_i = 1 / (1 + exp(−3 (z(ρ)_i + 1))) lets its own relevance have a say: half of the bonus one standard
+    deviation below the mean. A reference does not count if S has a text that belongs together with i
+    by its kind, so several passages of one document, or of one section that is cited, bring one bonus. The objective is
+    the sum of the gains, and depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive
+    correlation between items, which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
 
     Cost: O(nkd + nkm) for m parts. Memory: O(kd + nm), and O(n²) with references.
 
     Parameters
     ----------
     word_weight : float in [0, 1e6]
-        Scales h and w for the words: how much the words of the question count beside the vectors. 0: not at all.
+        Scales h and w for the words: how much the words of the question count beside the vectors. 0: not at all, and
+        what it names exactly neither.
     cover_weight : float in [0, 1e6]
         Scales w for the parts of ``cover``: how much it counts that the set covers them.
     reference_weight : float in [0, 1e6]
@@ -154,7 +152,7 @@ class Coverage:
     cover_weight: float = 1.0
     reference_weight: float = 1.0
     neighbour_weight: float = 1.0
-    ridge: float = DEFAULT_RIDGE
+    ridge: float = RIDGE
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -185,6 +183,8 @@ class Coverage:
             state.picks, gains = found[0][0].tolist(), found[1][0].tolist()
         else:
             gains = self._greedy(candidates, state, lu or IncrementalLU(factors, [], state.target), terms)
+        # The loops leave out the constant 1 / (1 + α) of the determinant.
+        gains = np.subtract(gains, math.log1p(self.ridge)).tolist()
         referred_by, bonus = _find_referring(terms, state.picks) if terms.omega.any() else (None, 0.0)
         shares = _find_shares(terms, state.picks, bonus)
         return make_selection(candidates, state.picks, gains, referred_by=referred_by, shares=shares)
@@ -194,50 +194,63 @@ class Coverage:
         n = block.relevance.shape[1]
         if not 1 <= k <= n:
             return None
-        worth = log_relevance(*standard_relevance(block), temperature_of(block))
+        worth = log_relevance(*standard_relevance(block), TEMPERATURE)
         nothing, no_rows = np.empty(0), np.empty(0, np.int64)
-        r, kinds, documents, omega = _NO_BONUS
-        terms = _Terms(*worth, np.zeros((n, 0)), nothing, 0, nothing, r, kinds, documents, omega, no_rows)
+        terms = _Terms(*worth, np.zeros((n, 0)), nothing, nothing, *_NO_BONUS, no_rows)
         found = self._run_compiled(block, terms, k)
-        return None if found is None else make_selections(block, *found, found[1].sum(axis=1))
+        if found is None:
+            return None
+        gains = found[1] - math.log1p(self.ridge)
+        return make_selections(block, found[0], gains, gains.sum(axis=1))
 
     def _terms(self, candidates: Candidates, shown: list[int]) -> _Terms:
         z, noise = standard_relevance(candidates)
-        words, columns, weights = candidates.words, [], []
-        if words is not None and self.word_weight and words.weights.any():
-            columns, weights = [words.covered], [COVERED * self.word_weight * _shares(words.weights)]
-            b, error = _weigh_by_agreement(words, z, noise.item(), candidates.dtype)
-            if b.any():
+        columns, weights = [], []
+        if (words := candidates.words) is not None and self.word_weight:
+            if words.exact is not None:
+                columns.append(words.exact.astype(np.float64))
+                weights.append(np.full(words.exact.shape[1], EXACT))
+            if words.weights.any():
+                beta = _shares(words.weights)
+                columns.append(words.covered)
+                weights.append(COVERED * self.word_weight * beta)
                 h = WORDS_IN_RELEVANCE * self.word_weight
                 # vecdot computes each row alone, so copies of a text get exactly the same number.
-                z_words, per_words = standardise(np.vecdot(words.covered, b), None)
-                z, noise = z + h * z_words, 1 + noise + h * per_words * (1 + error)
-                if temperature_of(candidates) == AUTO_TEMPERATURE:
+                z_words, per_words = standardise(np.vecdot(words.covered, beta), None)
+                z, noise = z + h * z_words, 1 + noise + h * per_words
+                # The highest of several z has another deviation, and T is in standard deviations of the cosines there.
+                if len(candidates.questions) == 1 or candidates.relevance_given:
                     z, per_rho = standardise(z, z.dtype)
                     noise = noise * per_rho
-        log_weight, noise = log_relevance(z, noise, temperature_of(candidates))
+        log_weight, noise = log_relevance(z, noise, TEMPERATURE)
         if len(candidates.questions) > 1:
             columns.append(_served(candidates))
             weights.append(COVERED * _shares(1 / count_repeats(candidates.questions)))
-        first = sum(map(len, weights))
+        of_values = 0.0
         if candidates.cover is not None and self.cover_weight and candidates.cover.weights.any():
             columns.append(candidates.cover.covered)
-            weights.append(COVERED * self.cover_weight * _shares(candidates.cover.weights))
+            # A part weighs as much as the most relevant candidate that covers it. T divides both, as in the relevance.
+            most = (candidates.cover.covered * np.exp(TEMPERATURE * log_weight)[:, None]).max(axis=0)
+            weights.append(COVERED / TEMPERATURE * self.cover_weight * _shares(candidates.cover.weights) * most)
+            of_values = weights[-1].sum()
         # One kind of parts is not copied.
         a = columns[0] if len(columns) == 1 else np.hstack([np.zeros((len(candidates), 0)), *columns])
         w = np.concatenate([_NONE, *weights])
-        bonus = _NO_BONUS
+        bonus, per_gate = _NO_BONUS, 0.0
         references = candidates.references
         if references is not None and (self.reference_weight or self.neighbour_weight):
-            bonus = _weigh_references(references, self.reference_weight, self.neighbour_weight)
-        noise = noise * (1 + w[first:].sum()) + FLOAT64_TIE * (w.sum() + bonus[-1].max())
+            *matrices, omega = _weigh_references(references, self.reference_weight, self.neighbour_weight)
+            standard, per_sigma = standardise(log_weight, log_weight.dtype)
+            bonus = *matrices, omega, 1 / (1 + np.exp(-GATE * (standard - HALF_OPEN)))
+            # The slope of g is at most a quarter of GATE.
+            per_gate = GATE / 4 * per_sigma.item() * omega.max()
+        noise = noise * (1 + of_values + per_gate) + FLOAT64_TIE * (w.sum() + bonus[3].max())
         covered = a[shown].max(axis=0, initial=0.0)
-        return _Terms(log_weight, noise, a, w, first, covered, *bonus, np.array(shown, np.int64))
+        return _Terms(log_weight, noise, a, w, covered, *bonus, np.array(shown, np.int64))
 
     def _greedy(self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, terms: _Terms) -> list[float]:
         """The greedy method; returns the gain of each pick."""
-        a, covered, log_weight = terms.a, terms.covered, terms.log_weight.copy()
-        w = _weigh_parts(terms)
+        a, w, covered, log_weight = terms.a, terms.w, terms.covered, terms.log_weight.copy()
         state.close(log_weight)  # -inf for a closed candidate
         gains, n = [], len(candidates)
         bonus = np.zeros(n)
@@ -288,30 +301,15 @@ def _shares(weights: Matrix) -> Matrix:
     return result
 
 
-def _weigh_by_agreement(words: Parts, z: Matrix, noise: float, dtype: np.dtype[Any]) -> tuple[Matrix, float]:
-    """b with sum 1, or all 0; and how far rounding may move it, in units of FLOAT64_TIE.
-
-    z and its noise are those of :func:`standard_relevance`, ``dtype`` is that of the vectors.
-    """
-    v = _shares(words.weights)
-    # The highest of several z has another mean and another deviation.
-    z, per_z = standardise(z, dtype)
-    reliability = np.full(len(v), 0.5)
-    if len(z) >= FEWEST_TO_CORRELATE:
-        reliability += np.vecdot(standardise(words.covered.T, words.covered.dtype)[0], z) / len(z)
-    b = np.where(reliability > LEAST_RELIABLE, v * reliability, 0.0)
-    # An error of z moves each of these weights by up to v_j, and their sum by as much.
-    error = 2 * (1 + noise) * per_z.item() * v[b > 0].sum() / (b.sum() or 1.0)
-    return _shares(b), error
-
-
 def _served(candidates: Candidates) -> Matrix:
     """(n, q): how well each candidate covers each query; fully if its cosines are equal up to rounding."""
     z, _ = standardise(cosines_with_queries(candidates), candidates.dtype)
     return np.ascontiguousarray(np.exp((z - z.max(axis=1, keepdims=True)) / SERVED).T)
 
 
-def _weigh_references(references: References, weight: float, of_neighbours: float) -> _Bonus:
+def _weigh_references(
+    references: References, weight: float, of_neighbours: float
+) -> tuple[FloatArray, NDArray[np.int8], NDArray[np.int64], Matrix]:
     """R, its kinds, the documents of each kind, and the weights of the kinds."""
     omega = [omega * (of_neighbours if kind == "neighbour" else weight)
              for kind, omega in zip(REFERENCE_KINDS, REFERRED, strict=True)]  # fmt: skip
@@ -325,17 +323,10 @@ def _update_bonus(i: int, terms: _Terms, fresh: NDArray[np.bool_], of_kind: Matr
     fresh &= terms.documents != terms.documents[:, [i]]
     kinds = terms.kinds[i].astype(np.intp)
     at = kinds, np.arange(len(kinds))
-    of_kind[at] = np.maximum(of_kind[at], terms.omega[kinds] * terms.r[i].astype(np.float64))
+    of_kind[at] = np.maximum(of_kind[at], terms.omega[kinds] * terms.r[i].astype(np.float64) * terms.g)
     of_kind[~fresh] = 0.0
     highest: Matrix = of_kind.max(axis=0)
     return highest
-
-
-def _weigh_parts(terms: _Terms) -> Matrix:
-    """(m,): w β. A part of ``cover`` weighs as much as the most relevant candidate that covers it."""
-    w, first = terms.w.copy(), terms.first
-    w[first:] *= (terms.a[:, first:] * np.exp(terms.log_weight)[:, None]).max(axis=0, initial=0.0)
-    return w
 
 
 def _find_shares(terms: _Terms, picks: list[int], bonus: Matrix | float) -> Matrix:
@@ -345,7 +336,7 @@ def _find_shares(terms: _Terms, picks: list[int], bonus: Matrix | float) -> Matr
     if terms.w.size:
         a = terms.a[picks]
         before = np.maximum.accumulate(np.vstack([terms.covered, a[:-1]]))
-        worth[:, 1] = np.vecdot(np.maximum(a - before, 0.0), _weigh_parts(terms))
+        worth[:, 1] = np.vecdot(np.maximum(a - before, 0.0), terms.w)
     worth[:, 2] = bonus
     total = worth.sum(axis=1, keepdims=True)
     np.divide(worth, total, out=worth, where=total > 0)
@@ -362,5 +353,5 @@ def _find_referring(terms: _Terms, picks: list[int]) -> tuple[NDArray[np.int64],
     is_new = ~((documents[:, row, None] == documents[:, None, picks]) & earlier).any(axis=1)
     kinds = terms.kinds[row][:, picks].astype(np.intp)
     counts = earlier & is_new[kinds, np.arange(len(picks))]
-    bonus = terms.omega[kinds] * terms.r[row][:, picks].astype(np.float64) * counts
+    bonus = terms.omega[kinds] * terms.r[row][:, picks].astype(np.float64) * terms.g[picks] * counts
     return np.where(bonus.any(axis=0), row[bonus.argmax(axis=0)], -1), bonus.max(axis=0, initial=0.0)

@@ -66,6 +66,8 @@ _NEXT = re.compile(
     """,
     re.VERBOSE,
 )
+# A salutation ends its line, and a colon follows a speaker: "Hi Bob,", "Bob Roy (10:32): fine".
+_SPOKEN = re.compile(r"\s*(?:[(\[][^()\[\]\n]*[)\]]\s*)?(?:[:：](?!\S{2})|[,，!！](?=\s*(?:\n|\Z)))")
 # A sentence begins after a mark at the end of the word before, and in a new paragraph.
 _NEW_SENTENCE = re.compile(rf"\A{_PIECE}[.!?:]|\n[{_GAP}]*\n")
 
@@ -118,7 +120,11 @@ def _read_first_run(head: str) -> str:
     if not any(map(str.isupper, head[: LINE + 1])):
         return ""
     for start, _, run in capitalised_runs(head):
-        before = split_words(head[: min(start, LINE)])
+        before, end = split_words(head[: min(start, LINE)]), start
+        for word in run:
+            end = head.index(word, end) + len(word)
+        if _SPOKEN.match(head, end):
+            break
         if start > LINE or not all(word in _OPENING or word.isdigit() for word in before):
             break
         while run and (run[0].casefold() in _OPENING or (run[0].isdigit() and len(run) < 2)):

@@ -12,7 +12,7 @@ from .names import list_names
 from .neighbours import add_neighbours
 from .references import find_split_references
 from .titles import as_key, is_proper
-from .words import Text, match_split_words
+from .words import Text, Weigh, match_split_words
 
 
 class NameCounts(NamedTuple):
@@ -36,7 +36,8 @@ class Texts:
     ``texts`` are what was embedded. ``bodies`` are the texts without what an index puts before them: they refer to each
     other, and two equal ones are copies unless they are empty. By default they are ``texts``. ``following`` has for
     each text the rows of those directly after it in its document. With ``refer=False`` there are no other references.
-    The other arguments are those of :func:`find_references`; they are checked already.
+    ``weigh`` is that of :func:`match_split_words`. The other arguments are those of :func:`find_references`; they are
+    checked already.
     """
 
     def __init__(
@@ -51,13 +52,14 @@ class Texts:
         sources: Sequence[Hashable | None] | None = None,
         following: Sequence[Iterable[int]] | None = None,
         refer: bool = True,
+        weigh: Weigh | None = None,
     ) -> None:
         self.bodies = texts if bodies is None else bodies
         self._texts = list(map(Text, texts))
         self._bodies = self._texts if bodies is None else list(map(Text, bodies))
         self._columns: dict[str, Any] = {"titles": titles, "links": links, "keys": keys, "sources": sources}
         self._identifiers, self._following = identifiers, following
-        self._refer = refer
+        self._refer, self._weigh = refer, weigh
         self._matches: dict[tuple[str, ...], Parts] = {}
         self._with_neighbours: dict[bool, References] = {}
         self._taken: dict[tuple[int, ...], Texts] = {}
@@ -66,7 +68,7 @@ class Texts:
         """How well each text covers each word of the question; see :func:`match_words`."""
         questions = (question,) if isinstance(question, str) else tuple(question)
         if questions not in self._matches:
-            self._matches[questions] = match_split_words(questions, self._texts)
+            self._matches[questions] = match_split_words(questions, self._texts, self._weigh)
         return self._matches[questions]
 
     @cached_property
@@ -115,7 +117,7 @@ class Texts:
         """The texts at these rows, which are not split again."""
         key = tuple(rows)
         if key not in self._taken:
-            taken = Texts([], refer=self._refer)
+            taken = Texts([], refer=self._refer, weigh=self._weigh)
             taken.bodies = [self.bodies[row] for row in key]
             taken._texts = [self._texts[row] for row in key]
             taken._bodies = taken._texts if self._bodies is self._texts else [self._bodies[row] for row in key]

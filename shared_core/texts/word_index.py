@@ -67,6 +67,17 @@ class WordIndex:
             rows = np.array([*islice(filter(passes, rows.tolist()), n)], np.intp)
         return rows[:n], scores[rows[:n]]
 
+    def weigh(self, terms: Iterable[str]) -> NDArray[np.float64]:
+        """The inverse document frequency of each term in the corpus; 0 for a term that it does not have, a stop word.
+
+        A term without accents that the corpus has only with accents is weighed in that form.
+        """
+        forms = self._accents[0]
+        ids = [self._vocabulary.get(term, self._vocabulary.get(forms.get(term, ""), -1)) for term in terms]
+        # The last number is that of unknown terms.
+        holders = np.append(self._holders, len(self.texts))[ids].astype(np.float64)
+        return np.where(np.array(ids) < 0, 0.0, np.log1p((len(self.texts) - holders + 0.5) / (holders + 0.5)))
+
     def prepare(self) -> Self:
         """The index itself, after it has made the matrix that the first search would make."""
         if self._vocabulary:
@@ -98,6 +109,13 @@ class WordIndex:
         has_accents = np.zeros(len(self.texts), np.bool_)
         has_accents[np.searchsorted(self._ends, np.flatnonzero(accented[self._ids]), "right")] = True
         return find_accented_forms(compress(self._vocabulary, accented)), has_accents
+
+    @cached_property
+    def _holders(self) -> NDArray[np.int64]:
+        """How many texts have each term."""
+        return np.bincount(
+            np.concatenate([np.empty(0, np.int32), *map(np.unique, self._split())]), minlength=len(self._vocabulary)
+        )
 
     def _split(self) -> list[NDArray[np.int32]]:
         """The numbers of the terms of each text."""

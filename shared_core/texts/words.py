@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, filterfalse, starmap
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._validation import quoted
+from .._validation import quoted, read_only
 from ..candidates import Parts
 from ..errors import InvalidInputError
 from .markup import broken_words, remove_marks, strip_markup
@@ -52,10 +53,19 @@ _STROKES = str.maketrans("łđøħŧ", "ldoht")
 _LONG = 100
 # The parts of an identifier: those of camel case, a plural such as "IDs", and numbers.
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z](?:\d*[a-z])*|[A-Z](?:\d*[A-Z])*s?|\d+")
+# What a question names exactly: what stands in quotes, and identifiers. An identifier is a word with a letter before a
+# digit, with "_" between its parts, or with a capital behind a small letter; or a code of joined words: "SOP-QA-012".
+_QUOTED = re.compile(r'"([^"\n]{2,80})"|“([^”\n]{2,80})”|«([^»\n]{2,80})»|「([^」\n]{1,80})」|`([^`\n]{2,80})`')
+_JOINED = re.compile(r"\w+(?:[-._/:]\w+)*")
+_IDENTIFIER = re.compile(r"[^\W_]_[^\W_]|[a-z][A-Z]|[^\W\d_]\d")
+_CODE = re.compile(r"(?=.*[A-Z]).*[^\W\d_][-._/:]?\d")
 # Each letter of ASCII becomes "a" or "A", each digit "0".
 _SHAPES = bytes(
     ord("A" if c.isupper() else "a" if c.islower() else "0" if c.isdigit() else c) for c in map(chr, range(128))
 ) + bytes(128)
+
+# The inverse document frequency of each term in a corpus.
+Weigh = Callable[[Sequence[str]], NDArray[np.float64]]
 
 
 class Text:
@@ -265,7 +275,9 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
     Returns
     -------
     Parts
-        With one part for each different word of the question.
+        With one part for each different word of the question. ``exact`` is about what the question names exactly, word
+        by word: what stands in quotes (" " “ ” « » 「 」 and backticks), and identifiers such as E4711, ``get_user``,
+        ``getUser`` and SOP-QA-012. None if it names nothing so.
 
     Raises
     ------
@@ -286,8 +298,11 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
     return match_split_words(as_questions(question), list(map(Text, texts)))
 
 
-def match_split_words(questions: Sequence[str], texts: Sequence[Text]) -> Parts:
-    """:func:`match_words` for texts that may have been split already; the arrays are read-only."""
+def match_split_words(questions: Sequence[str], texts: Sequence[Text], weigh: Weigh | None = None) -> Parts:
+    """:func:`match_words` for texts that may have been split already; the arrays are read-only.
+
+    ``weigh`` gives the inverse document frequencies of terms in the corpus, by which their weights are multiplied.
+    """
     question = join_questions(questions)
     column = {term: j for j, term in enumerate(list_terms(question))}
     n, m = len(texts), len(column)
@@ -307,11 +322,30 @@ def match_split_words(questions: Sequence[str], texts: Sequence[Text]) -> Parts:
     in_texts = np.count_nonzero(f, axis=0)
     weights = np.log1p((n - in_texts + 0.5) / (in_texts + 0.5))
     weights[(in_texts == 0) | (in_texts == n)] = 0.0
+    if weigh is not None:
+        weights *= weigh(list(column))
     # If all texts are empty, the mean is 0, and so is f.
     mean_length = lengths.sum() / max(n, 1) or 1.0
     covered = f / (f + K1 * (1 - B + B * lengths / mean_length)[:, None])
     covered.flags.writeable = weights.flags.writeable = False
-    return Parts(covered, weights)
+    phrases = list_exact(question)
+    if not phrases:
+        return Parts(covered, weights)
+    spaced = [f" {' '.join(text.words)} " for text in texts]
+    exact = np.array([f" {phrase} " in text for text in spaced for phrase in phrases], np.bool_)
+    return Parts(covered, weights, read_only(exact.reshape(n, len(phrases))))
+
+
+def list_exact(question: Text) -> list[str]:
+    """What a question names exactly, in the words of a text: identifiers and quoted strings.
+
+    >>> list_exact(Text('Do E4711 and get_user fail with "out of memory" since the 2020s, as in SOP-QA-012?'))
+    ['out of memory', 'e4711', 'get_user', 'sop qa 012']
+    """
+    named = [next(filter(None, found)) for found in _QUOTED.findall(question.text)]
+    for found in _JOINED.findall(question.text):
+        named += [found] if _CODE.match(found) else filter(_IDENTIFIER.search, re.findall(r"\w+", found))
+    return [phrase for phrase in dict.fromkeys(" ".join(split_words(name)) for name in named) if phrase]
 
 
 def join_questions(questions: Iterable[str]) -> Text:

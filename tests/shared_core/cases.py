@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, NothingLeftError, Parts, Selection, TopK
 from shared_core.candidates import REFERENCE_KINDS, References
-from shared_core.selectors.coverage import COVERED, REFERRED, WORDS_IN_RELEVANCE
+from shared_core.selectors.coverage import COVERED, REFERRED, RIDGE, TEMPERATURE, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 from tests import oracles
 from tests.shared_core.selectors.loops import available_loops, use_loops
@@ -277,9 +277,7 @@ MMR_QUALITY = Pair("MMR with quality", MMR(lambda_mult=0.75, lambda_b=0.5), _mmr
 NDPP_LINEAR = Pair("NDPP linear", NDPP(relevance_mapping="linear", ridge=0), oracles.ndpp_greedy)
 _auto = functools.partial(oracles.ndpp_greedy, kind="auto", c=AUTO_TEMPERATURE, ridge=DEFAULT_RIDGE)
 NDPP_AUTO = Pair("NDPP", NDPP(), _auto)
-_coverage = functools.partial(
-    oracles.coverage, c=AUTO_TEMPERATURE, h=WORDS_IN_RELEVANCE, w=COVERED, ridge=DEFAULT_RIDGE
-)
+_coverage = functools.partial(oracles.coverage, c=TEMPERATURE, h=WORDS_IN_RELEVANCE, w=COVERED, ridge=RIDGE)
 COVERAGE = Pair("Coverage", Coverage(), _coverage)
 COVERAGE_PARTS = Pair(
     "Coverage of words, values and names",

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, Coverage, InvalidParameterError, Parts, Selection, select
 from shared_core.candidates import REFERENCE_KINDS, References
-from shared_core.selectors.coverage import COVERED, REFERRED, WORDS_IN_RELEVANCE
-from shared_core.selectors.ndpp import DEFAULT_RIDGE
-from tests import oracles
+from shared_core.selectors.coverage import COVERED, REFERRED, RIDGE, TEMPERATURE, WORDS_IN_RELEVANCE
 from tests.shared_core.cases import assert_alike, draw_relevance, gaussian, random_cases
 
 quick = settings(deadline=None, derandomize=True, max_examples=40)
@@ -39,16 +37,17 @@ def random_parts(rng: np.random.Generator, n: int) -> dict[str, Any]:
 # --- without words --------------------------------------------------------------------------------
 
 
-def test_without_words_and_parts_it_is_ndpp_with_logarithms_as_gains() -> None:
+def test_without_words_and_parts_it_is_ndpp_of_its_temperature_and_ridge() -> None:
     for case in random_cases(70, 96):
         more = {"relevance": draw_relevance(case)} if case.number % 3 == 0 else {}
         candidates = Candidates(case.query, case.vectors, **more)
         shown = case.rng.permutation(len(case.vectors))[: case.number % 3].tolist()
         k = min(case.k, len(case.vectors) - len(shown))
-        if k:
-            ours, theirs = (kind().select(candidates, k, shown=shown) for kind in (Coverage, NDPP))
+        sigma = float(candidates.relevance.astype(np.float64).std())
+        if k and sigma > 1e-3:
+            ndpp = NDPP(temperature=TEMPERATURE * sigma, ridge=RIDGE)
+            ours, theirs = (one.select(candidates, k, shown=shown) for one in (Coverage(), ndpp))
             assert ours.indices.tolist() == theirs.indices.tolist(), case
-            np.testing.assert_allclose(np.exp(ours.gains), theirs.gains, rtol=1e-6)
 
 
 @quick
@@ -97,7 +96,7 @@ def test_a_part_counts_once_and_as_well_as_the_best_member_covers_it() -> None:
         plain = gain_of(i, candidates, [0], Coverage(cover_weight=0))
         for weight in (1.0, 0.25):
             with_parts = gain_of(i, candidates, [0], Coverage(cover_weight=weight))
-            assert with_parts - plain == pytest.approx(weight * COVERED * new, abs=1e-12)
+            assert with_parts - plain == pytest.approx(weight * COVERED / TEMPERATURE * new, abs=1e-12)
 
 
 def test_each_value_gets_its_place() -> None:
@@ -146,89 +145,40 @@ def test_a_question_that_tells_no_text_from_another_leaves_it_to_the_vectors(que
     assert of_words(question, ["one text"], 1).indices.tolist() == [0]
 
 
-# --- words by their reliability -------------------------------------------------------------------
-
-ROOT2, ALONE = math.sqrt(2), math.log(1 + DEFAULT_RIDGE)
-
-
-def test_a_word_counts_half_its_weight_and_its_correlation_with_the_relevance() -> None:
-    # The correlations are 0, 1 and −1, so b is 1½, 1½ and 0, and β is 0.3, 0.1 and 0.6. All vectors are orthogonal.
+def test_words_count_in_the_relevance_and_once_in_what_the_set_covers() -> None:
+    # β is 0.3, 0.1 and 0.6. The standard deviation of the relevance is 2, and all vectors are orthogonal.
     covered = np.array([[1.0, 1, 0], [0, 1, 0], [1, 0, 1], [0, 0, 1]])
     candidates = {"query": np.ones(4), "vectors": np.eye(4), "relevance": [7.0, 7, 3, 3]}
     words = {"words": Parts(covered, np.array([3.0, 1, 6]))}
-    h = WORDS_IN_RELEVANCE
-    rho = [1 + h * ROOT2, 1, -1, -1 - h * ROOT2]
-    sigma = math.sqrt(((1 + h * ROOT2) ** 2 + 1) / 2)
-    for i, new in enumerate([0.4, 0.1, 0.9, 0.6]):
-        expected = (rho[i] - rho[0]) / sigma + ALONE + COVERED * new
+    of_words = np.array([0.4, 0.1, 0.9, 0.6])
+    rho = np.array([1, 1, -1, -1]) + WORDS_IN_RELEVANCE * (of_words - of_words.mean()) / of_words.std()
+    for i, new in enumerate(of_words):
+        expected = (rho[i] - rho.max()) / rho.std() / TEMPERATURE + COVERED * new
         assert gain_of(i, candidates | words, []) == pytest.approx(expected, abs=1e-12)
 
 
-def test_with_equal_relevance_or_two_candidates_words_count_their_weight() -> None:
-    words = {"words": Parts(np.eye(3), np.array([2.0, 1, 1]))}
-    equal = {"query": np.ones(3), "vectors": np.eye(3), "relevance": [5.0, 5, 5]}
-    for i, expected in enumerate([COVERED / 2, COVERED / 4 - 3 / ROOT2, COVERED / 4 - 3 / ROOT2]):
-        assert gain_of(i, equal | words, []) == pytest.approx(ALONE + expected, abs=1e-12)
-    # The correlation of the word, which only the last candidate has, is −1, −½ and −0.33. If it counts, this candidate
-    # is the most relevant one.
-    for n, relevance in ((2, 0.0), (3, -3 / ROOT2), (4, 0.0)):
-        only_the_last = Parts(np.eye(n)[:, -1:], np.ones(1))
-        found = Coverage(word_weight=5).select(Candidates(np.eye(n)[0], np.eye(n), words=only_the_last), 1)
-        assert found.indices.tolist() == [n - 1]
-        assert found.gains[0] == pytest.approx(ALONE + 5 * COVERED + relevance, abs=1e-12)
-
-
-def correlated(z: NDArray[Any], correlation: float, rng: np.random.Generator) -> NDArray[Any]:
-    """A column of numbers between 0 and 1 with this correlation with z."""
-    z = (z - z.mean()) / z.std()
-    other = rng.normal(size=len(z))
-    other -= other.mean() + z * (other @ z) / len(z)
-    column: NDArray[Any] = 0.5 + 0.1 * (correlation * z + math.sqrt(1 - correlation**2) * other / other.std())
-    return column
+# --- what the question names exactly --------------------------------------------------------------
 
 
 @quick
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(3, 15), data=st.data())
-def test_a_word_that_the_vectors_contradict_counts_nothing_in_the_relevance(
-    seed: int, n: int, data: st.DataObject
-) -> None:
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(4, 40), named=st.integers(1, 4))
+def test_a_set_has_a_candidate_for_all_that_the_question_names_exactly(seed: int, n: int, named: int) -> None:
     query, vectors = gaussian(seed, n, 6)
-    rng = np.random.default_rng([seed, 1])
-    if data.draw(st.booleans()):
-        query = np.vstack([query, rng.normal(size=6)])
-    relevance = rng.normal(size=n) if data.draw(st.booleans()) else None
-    low = correlated(oracles.standard_worth(query, vectors, relevance), -rng.uniform(0.5, 1) - 1e-9, rng)
-    plain = Candidates(query, vectors, relevance=relevance)
-    with_word = plain.with_values(words=Parts(low[:, None], np.ones(1)))
-    # Nobody covers the word better than this candidate, so the others add nothing to the coverage.
-    shown = [int(low.argmax())]
-    assert_alike(Coverage().select(with_word, n - 1, shown=shown), Coverage().select(plain, n - 1, shown=shown))
-
-
-def test_rounding_does_not_make_a_word_count_that_counts_nothing() -> None:
-    for seed in range(100):
-        rng, third = np.random.default_rng(seed), 1 + seed % 10
-        query, vectors = gaussian(seed, 3 * third, 40)
-        low, high = np.sort(rng.normal(size=2))
-        # Whatever the numbers are, the correlation is −½.
-        candidates = Candidates(query, vectors, relevance=np.repeat([high, low, low], third))
-        words = Parts(np.repeat([0, 0, rng.random()], third)[:, None], np.ones(1))
-        shown = [3 * third - 1]
-        found = Coverage().select(candidates.with_values(words=words), 2, shown=shown)
-        assert_alike(found, Coverage().select(candidates, 2, shown=shown))
-
-
-def test_equal_gains_go_to_the_lower_index_although_words_hardly_count() -> None:
-    # Each of the first six candidates has a twin among the last six, of equal relevance and with the words in exchange,
-    # so both add the same. A word counts 1e-5 of its weight, so its rounding error is large beside it.
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        half = rng.normal(size=6)
-        relevance = np.append(half, half[::-1])
-        column = correlated(relevance, 1e-5 - 0.5, rng)
-        words = Parts(np.column_stack([column, column[::-1]]), np.ones(2))
-        found = Coverage().select(Candidates(np.ones(12), np.eye(12), relevance=relevance, words=words), 1)
-        assert found.indices[0] < 6, seed
+    rng = np.random.default_rng(seed)
+    exact = rng.random((n, named)) < 0.2
+    parts = random_parts(rng, n)
+    with_names = parts | {"words": parts["words"]._replace(exact=exact), "references": random_references(rng, n)}
+    found = Coverage().select(Candidates(query, vectors, **with_names), named)
+    assert (exact[found.indices].any(axis=0) == exact.any(axis=0)).all()
+    # What no candidate, or a shown one, contains changes nothing.
+    nothing = parts | {"words": parts["words"]._replace(exact=np.zeros((n, named), bool))}
+    plain = Candidates(query, vectors, **parts)
+    assert_alike(Coverage().select(Candidates(query, vectors, **nothing), n), Coverage().select(plain, n))
+    first = parts | {"words": parts["words"]._replace(exact=np.arange(n)[:, None] == 0)}
+    shown = Coverage().select(Candidates(query, vectors, **first), n - 1, shown=[0])
+    assert_alike(shown, Coverage().select(plain, n - 1, shown=[0]))
+    off = Coverage(word_weight=0).select(Candidates(query, vectors, **first), n)
+    assert_alike(off, Coverage(word_weight=0).select(plain, n))
 
 
 # --- several queries ------------------------------------------------------------------------------
@@ -277,9 +227,10 @@ def random_references(rng: np.random.Generator, n: int) -> References:
 
 
 def test_a_candidate_that_an_earlier_text_names_is_preferred_and_says_by_which() -> None:
-    query = np.array([1.0, 0, 0, 0, 0, 0])
-    vectors = np.column_stack([[0.9, 0.8, 0.7, 0.1, 0.1], np.eye(5)])
-    named = np.zeros((5, 5))
+    # The last ten are irrelevant.
+    query = np.eye(16)[0]
+    vectors = np.column_stack([[0.9, 0.8, 0.7, 0.6, 0.6, *[0.0] * 10], np.eye(15)])
+    named = np.zeros((15, 15))
     named[0, 3], named[3, 1], named[2, 4] = 1, 1, 1
     plain, bridged = Candidates(query, vectors), Candidates(query, vectors, references=named)
     assert Coverage().select(plain, 3).indices.tolist() == [0, 1, 2]
@@ -289,10 +240,22 @@ def test_a_candidate_that_an_earlier_text_names_is_preferred_and_says_by_which()
     after = Coverage().select(bridged, 1, shown=[2])
     assert (after.indices.tolist(), after.referred_by.tolist()) == ([4], [2])  # type: ignore[union-attr]
     # A text of the same name is there already.
-    one_name = References(np.float32(named), np.array([0, 1, 4, 0, 4]))
+    one_name = References(np.float32(named), np.array([0, 1, 4, 0, 4, *range(5, 15)]))
     found = Coverage().select(Candidates(query, vectors, references=one_name), 3)
     assert found.indices.tolist() == [0, 1, 2]
     assert found.referred_by.tolist() == [-1, -1, -1]  # type: ignore[union-attr]
+
+
+def test_what_is_irrelevant_gets_little_of_a_bonus() -> None:
+    """g is ½ one standard deviation below the mean, 1 far above it, and 0 far below it."""
+    relevance = np.array([1.0, -1, 0, 0, 3, -3])
+    named = np.zeros((6, 6))
+    named[2] = 1
+    given_ = {"query": np.ones(6), "vectors": np.eye(6), "relevance": relevance}
+    z = relevance / relevance.std()
+    for i in (0, 1, 3, 4, 5):
+        bonus = gain_of(i, given_ | {"references": named}, [2]) - gain_of(i, given_, [2])
+        assert bonus == pytest.approx(REFERRED[0] / (1 + math.exp(-3 * (z[i] + 1))))
 
 
 @quick
@@ -328,13 +291,13 @@ def test_the_shares_are_those_of_the_relevance_the_new_parts_and_the_bonus() -> 
     named[1, 3] = 0.5
     given_ = {"query": np.ones(4), "vectors": np.eye(4), "relevance": [7.0, 7, 3, 3], "references": named}
     covered = Parts(np.array([[1.0, 0, 0], [0.5, 1, 0], [0, 0, 0], [0, 0, 1]]), np.array([1.0, 1, 2]))
-    # Candidates 2 and 3 count e^-2 as much as the most relevant ones.
-    part = COVERED / 4
+    # Candidates 2 and 3 count e^-2 as much as the most relevant ones, and get half of a bonus.
+    part = COVERED / TEMPERATURE / 4
     worth = {
-        1: [2.0, 1.5 * part, 0],
-        0: [2.0, 0.5 * part, 0],
+        1: [2 / TEMPERATURE, 1.5 * part, 0],
+        0: [2 / TEMPERATURE, 0.5 * part, 0],
         2: [0, 0, 0],
-        3: [0, 2 * part * math.exp(-2), 0.5 * REFERRED[0]],
+        3: [0, 2 * part * math.exp(-2), 0.5 * 0.5 * REFERRED[0]],
     }
     found = Coverage().select(Candidates(**given_, cover=covered), 4)
     assert found.indices.tolist()[0] == 1, "else candidate 3 gets no bonus"

@@ -1,10 +1,8 @@
-"""How many candidates to fetch: what the default selection finds among 20, 50, 100 and 200, and what they cost.
+"""What 20, 50, 100 and 200 candidates cost; benchmarks/keyword_search.py measures what they bring.
 
-The same numbers are measured with the 25 best texts by words beside the nearest ones. What it finds is measured on the
-tasks of benchmarks/regimes.py with all-MiniLM-L6-v2. What it costs is measured on the abstracts of SciFact and their
-claims, through the stores of benchmarks/stores.py and both adapters with their defaults, on one BLAS thread. Stores are
-measured in the environment of this script and in .venv-stores (`make bench-stores` builds it); those that are missing
-are left out. A run takes about ten minutes.
+It is measured on the abstracts of SciFact and their claims, through the stores of benchmarks/stores.py and both
+adapters with their defaults, on one BLAS thread. Stores are measured in the environment of this script and in
+.venv-stores (`make bench-stores` builds it); those that are missing are left out. A run takes some minutes.
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,75 +29,18 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.common import ROOT, Block, facts, is_there, parser, publish, say, table, take_turns
+from benchmarks.common import ROOT, Block, facts, parser, publish, require, table, take_turns
 from benchmarks.models import MINILM, PACKAGES, embed
-from benchmarks.regimes_methods import METHODS, WORDS, Corpus, Search
-from benchmarks.regimes_tasks import (
-    COMPANIES,
-    REGIMES,
-    SEED,
-    STORED_THREE_TIMES,
-    Regime,
-    development_half,
-    embed_regime,
-    nearest,
-)
-from shared_core.selection.sizes import DEFAULT_EXTRA_K
-from shared_core.texts.word_index import WordIndex
-from shared_core.texts.words import Text
+from benchmarks.regimes_tasks import REGIMES, SEED, Regime
 
-TASKS = REGIMES | STORED_THREE_TIMES
 PAGE = "fetch_k.md"
 SIZES = (20, 50, 100, 200)
-KS = (5, 10)
-K = 5  # of the costs
+K = 5
 COST_REGIME = "SciFact"
 TURNS = 30
-SUMMARY = "points more than similarity, mean of the tasks"  # docs/choosing.md shows this table
 LEFT_OUT = ("PGVectorStore, cosine", "Milvus Lite FLAT, COSINE")
 OTHER_ENVIRONMENT = ROOT / ".venv-stores" / "bin" / "python"
 FRAMEWORKS = ("langchain-core", "llama-index-core")
-
-
-# --- what is found --------------------------------------------------------------------------------
-
-
-class Found(NamedTuple):
-    """The worth of the picks of each question, 0 to 1: of similarity, and of the default by number of candidates."""
-
-    development: np.ndarray
-    similarity: np.ndarray  # (questions, KS)
-    default: np.ndarray  # (2, questions, SIZES, KS): without and with candidates by words
-
-    def gains(self, development: bool, by_words: bool = False) -> np.ndarray:
-        """(SIZES, KS): points more than similarity, the mean of the questions of one half."""
-        some = self.development == development
-        gains: np.ndarray = 100 * (self.default[int(by_words), some] - self.similarity[some, None]).mean(axis=0)
-        return gains
-
-
-def measure(regime: Regime) -> Found:
-    vectors, queries = embed_regime(regime)
-    found = Found(
-        development_half(regime.cases),
-        np.zeros((len(regime.cases), len(KS))),
-        np.zeros((2, len(regime.cases), len(SIZES), len(KS))),
-    )
-    corpus = Corpus(regime, vectors, list(map(Text, regime.texts)), WordIndex(regime.texts))
-    # Without references, because ``references.py`` measures what they add.
-    select = METHODS[WORDS]
-    for number, (case, query) in enumerate(zip(regime.cases, queries, strict=True)):
-        near = nearest(case, query, vectors, max(SIZES))
-        found.similarity[number] = [case.worth(near[:k].tolist()) for k in KS]
-        by_words = corpus.best_by_words(case, DEFAULT_EXTRA_K)
-        search = Search(case.question, query, near, vectors[near], [], by_words)
-        for column, size in enumerate(SIZES):
-            for more, rows in enumerate((near[:size], np.concatenate([near[:size], by_words]))):
-                candidates = corpus.search(search, list(dict.fromkeys(rows.tolist())))
-                # The default is greedy: the first k of a larger set are the set of k.
-                picks = select(candidates, max(KS))
-                found.default[more, number, column] = [case.worth(picks[:k]) for k in KS]
-    return found
 
 
 # --- what it costs --------------------------------------------------------------------------------
@@ -176,39 +116,6 @@ def measure_costs(regime: Regime) -> list[Cost]:
 # --- the page -------------------------------------------------------------------------------------
 
 
-def means(found: dict[str, Found], development: bool, by_words: bool = False) -> np.ndarray:
-    """(SIZES, KS): the mean over the tasks."""
-    values: np.ndarray = np.mean([one.gains(development, by_words) for one in found.values()], axis=0)
-    return values
-
-
-def summary_table(found: dict[str, Found], heading: str, development: bool) -> str:
-    """Points more than similarity by number of candidates, the mean over the tasks, for each k."""
-    values = means(found, development)
-    rows = [[f"k = {k}", *(f"{value:+.1f}" for value in values[:, column])] for column, k in enumerate(KS)]
-    rows.append(["**mean**", *(f"**{value:+.1f}**" for value in values.mean(axis=1))])
-    of_companies = {name: one for name, one in found.items() if name in COMPANIES}
-    for kind, some in (("mean", found), ("documents of companies", of_companies)):
-        for by_words in (False, True):
-            if some and (by_words or kind != "mean"):
-                label = f"{kind}, and {DEFAULT_EXTRA_K} by words" if by_words else kind
-                gains = means(some, development, by_words).mean(axis=1)
-                rows.append([label, *(f"{value:+.1f}" for value in gains)])
-    return table([heading, *(f"{size} candidates" for size in SIZES)], rows)
-
-
-def task_table(found: dict[str, Found]) -> str:
-    gains = {name: one.gains(development=False).mean(axis=1) for name, one in found.items()}
-    rows = []
-    for name, one in found.items():
-        base = 100 * one.similarity[~one.development].mean()
-        rows.append([name, str((~one.development).sum()), f"{base:.1f}", *(f"{gain:+.1f}" for gain in gains[name])])
-    every = np.array(list(gains.values()))
-    rows.append(["**mean**", "", "", *(f"**{value:+.1f}**" for value in every.mean(axis=0))])
-    rows.append(["**worst**", "", "", *(f"**{value:+.1f}**" for value in every.min(axis=0))])
-    return table(["task", "questions", "similarity", *(f"{size} candidates" for size in SIZES)], rows)
-
-
 def cost_table(costs: list[Cost]) -> str:
     rows = []
     for store, framework, milliseconds in costs:
@@ -222,24 +129,8 @@ def cost_table(costs: list[Cost]) -> str:
     return table(["store", "framework", *(f"{size} candidates" for size in SIZES)], rows)
 
 
-def steps_table(found: dict[str, Found], costs: list[Cost]) -> str:
-    """What each step to more candidates brings, on the half that chooses, and what it costs."""
-    points = np.diff(means(found, development=True).mean(axis=1))
-    added = np.median([np.diff(one.milliseconds) for one in costs], axis=0)
-    rows = [
-        [f"from {low} to {high}", f"{more:+.1f}", f"{10 * more / (high - low):+.2f}", f"{time:+.1f}"]
-        for (low, high), more, time in zip(pairwise(SIZES), points, added, strict=True)
-    ]
-    return table(["candidates", "points", "points for 10 more", "milliseconds, median over the stores"], rows)
-
-
-def blocks(found: dict[str, Found], costs: list[Cost]) -> Iterator[Block]:
-    files = [file for name in found for file in TASKS[name][1]]
-    yield facts(files, ["numpy", *FRAMEWORKS, PACKAGES[MINILM][0]], SEED)
-    yield steps_table(found, costs)
-    yield summary_table(found, "points more than similarity, the half that chose", development=True)
-    yield summary_table(found, SUMMARY, development=False)
-    yield task_table(found)
+def blocks(costs: list[Cost]) -> Iterator[Block]:
+    yield facts(REGIMES[COST_REGIME][1], ["numpy", *FRAMEWORKS, PACKAGES[MINILM][0]], SEED)
     yield cost_table(costs)
 
 
@@ -251,13 +142,9 @@ def main() -> None:
     if options.costs_of:
         costs_of(options.costs_of, options.measured)
         return
-    found: dict[str, Found] = {}
-    for name, (make, needed) in TASKS.items():
-        if is_there(*needed):
-            found[name] = measure(make())
-            say(name)
-    if COST_REGIME in found:
-        publish(PAGE, blocks(found, measure_costs(TASKS[COST_REGIME][0]())), options.write)
+    make, needed = REGIMES[COST_REGIME]
+    require(*needed)
+    publish(PAGE, blocks(measure_costs(make())), options.write)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from benchmarks.racing.plot import DARK, LIGHT, Palette
 # The column of the page, its name in the drawing, and its marker. The default is drawn last, over the others.
 METHODS = (
     ("MMR λ 0.5", "MMR, λ = 0.5", "v"),
-    ("MMR λ 0.8", "MMR, λ = 0.8", "s"),
-    ("hybrid search", "hybrid search, a second index", "D"),
+    ("sum of scores", "sum of scores, a second index", "D"),
+    ("keyword_search", "keyword_search, a second index", "s"),
     ("setselect", "setselect", "o"),
 )
 # Further losses are drawn at this value, with the figure beside the marker.
@@ -48,7 +48,7 @@ def draw(path: Path, added: dict[str, dict[str, float]], palette: Palette) -> No
     look = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), palette.text)
     with matplotlib.rc_context({**look, "svg.hashsalt": "setselect", "svg.fonttype": "none"}):
         # A phone shows the drawing at two thirds of this width: names stand above their rows, in letters of 12 points.
-        figure = Figure(figsize=(5, 6.2), layout="constrained")
+        figure = Figure(figsize=(5, 9.2), layout="constrained")
         axes = figure.subplots()
         write = partial(axes.annotate, textcoords="offset points", va="center", fontsize=12)
         for (column, name, marker), colour in zip(METHODS, colours, strict=True):

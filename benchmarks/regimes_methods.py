@@ -277,13 +277,14 @@ SUM, KEYWORDS, ADAGRES = "sum of scores", "keyword_search", "AdaGReS"
 SUM_WEIGHT = 0.7  # of BM25: the best of 0.5, 0.7 and 1 on the development halves
 # The default without a part: without references, and without words and references.
 WORDS, VECTORS_ALONE = "… without references", "NDPP()"
+WORDS_SORTED, DETERMINANT = "words, no selection", "words and determinant"
 METHODS: dict[str, Method] = {
     SIMILARITY: by_vectors(TopK()),
     "MMR λ 0.5": by_vectors(MMR(lambda_mult=0.5)),
     "MMR λ 0.8": by_vectors(MMR(lambda_mult=0.8)),
     HYBRID: hybrid,
     SUM: sum_of_scores(SUM_WEIGHT),
-    "words, no selection": relevance_with_words,
+    WORDS_SORTED: relevance_with_words,
     "VRSD": by_vectors(VRSD()),
     ADAGRES: adagres,
     "Dartboard": dartboard(1.0),
@@ -292,9 +293,17 @@ METHODS: dict[str, Method] = {
     KEYWORDS: with_keyword_search(by_texts(Coverage())),
     WORDS: by_texts(Coverage(reference_weight=0)),
     "… without words in the relevance": objective(h=0),
-    "… without coverage": objective(w=0),
     "… without the determinant": by_texts(Coverage(ridge=1e6)),
-    "… without what is named exactly": objective(),
+    "… without exact names": objective(),
+    DETERMINANT: objective(w=0, b=0),
+}
+# Each part of the default, and the method that has it and all parts above it.
+PARTS = {
+    "words in the relevance": WORDS_SORTED,
+    "the determinant": DETERMINANT,
+    "words to cover, and exact names": WORDS,
+    "references": DEFAULT,
+    "25 by words, and their corpus": KEYWORDS,
 }
 # The columns of the table that the README shows.
 SHOWN = ("MMR λ 0.5", HYBRID, SUM, DEFAULT, KEYWORDS)

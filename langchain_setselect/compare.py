@@ -31,7 +31,7 @@ from shared_core.texts import Texts
 from ._settings import say_place
 from .retriever import SetSelectRetriever
 from .vectors import reader_of
-from .words import can_index, count_documents
+from .words import DOCUMENTS
 
 
 def compare_store(
@@ -98,7 +98,7 @@ def compare_store(
         )
 
     more = dict(search_kwargs or {})
-    words = searches_words(options.get("settings")) and can_index(store)
+    words = searches_words(options.get("settings")) and DOCUMENTS.can_index(store)
     retriever = SetSelectRetriever(
         vectorstore=store, embeddings=embedding, k=max(sizes), fetch_k=fetch_k, keyword_search=words
     )
@@ -244,7 +244,7 @@ def _diagnose(
         dimension,
         questions,
         title=title,
-        documents=count_documents(store) if documents is None else documents,
+        documents=DOCUMENTS.count(store) if documents is None else documents,
         k=k,
         fetch_k=fetch_k,
         widest=searching.widest or fetch_k,

@@ -38,6 +38,7 @@ from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Call, Fetching, Joining
 from shared_core.retrieval.telling import describe
 from shared_core.retrieval.values import check_items
+from shared_core.retrieval.word_search import share_search
 from shared_core.selectors.registry import SelectorName
 
 from ._settings import OF_DICT, SelectionSettings
@@ -54,7 +55,7 @@ from .vectors import (
     reader_of,
     search_and_embed,
 )
-from .words import WordRetriever, can_list, share_words
+from .words import DOCUMENTS, WordRetriever
 
 EVENT = "setselect"
 
@@ -224,7 +225,7 @@ class SearchSettings(SelectionSettings, Fetching):
 
     @override
     def _check_searches(self, call: Call) -> list[str]:
-        if call.keyword_search and not can_list(self.vectorstore):
+        if call.keyword_search and not DOCUMENTS.can_list(self.vectorstore):
             raise InvalidParameterError(
                 f"keyword_search: setselect cannot list the documents of {type(self.vectorstore).__name__}. Pass the "
                 "store's own search by words as one of the extra_retrievers, or "
@@ -291,7 +292,7 @@ class SearchSettings(SelectionSettings, Fetching):
             return search_store(store, reader, model(), narrow(store, store_kwargs, where), query, k)
 
         settings, config = request.settings, {"callbacks": callbacks}
-        words = share_words(store) if settings.keyword_search else None
+        words = share_search(DOCUMENTS, store) if settings.keyword_search else None
         retrievers = name_retrievers(
             settings.extra_retrievers,
             _name_of,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from functools import partial
 from operator import attrgetter
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -22,12 +21,11 @@ from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.inputs import check_instance, check_question
 from shared_core.retrieval.lookup import find_registered, refuse_unknown
 from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import ItemKind, Listing, WordSearch, check_integer, is_too_large, share_search
+from shared_core.retrieval.word_search import ItemKind, StoreListing, WordSearch, check_integer
 from shared_core.texts.words import check_strings
 
 from ._settings import OF_DICT, say_place
 from .stores import LISTINGS
-from .stores.reader import StoreListing
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
 
@@ -43,17 +41,11 @@ def _copy(document: Document) -> Document:
     return document.model_copy(update={"metadata": deepcopy(document.metadata)})
 
 
-def _to_json(document: Document) -> dict[str, Any]:
-    return {"id": document.id, "page_content": document.page_content, "metadata": document.metadata}
+def _find_listing(store: Any) -> tuple[StoreListing[Document] | None, Any]:
+    return find_registered(LISTINGS, type(store)), store
 
 
-def _from_json(fields: dict[str, Any]) -> Document:
-    return Document(**fields)
-
-
-_DOCUMENTS: ItemKind[Document] = ItemKind(
-    "setselect-documents", attrgetter("page_content"), attrgetter("id"), _copy, _to_json, _from_json
-)
+DOCUMENTS: ItemKind[Document] = ItemKind(attrgetter("page_content"), attrgetter("id"), _copy, _find_listing)
 
 
 class WordRetriever(BaseRetriever):
@@ -64,9 +56,8 @@ class WordRetriever(BaseRetriever):
     Markdown and HTML, identifiers also by their parts, and Chinese, Japanese, Korean and Thai by pairs of characters.
     There is no stemming. Documents without a word of the question are not returned, so there may be fewer than ``k``.
 
-    Make one with :meth:`from_documents`, :meth:`from_texts`, :meth:`from_store` or :meth:`load`. The index is made at
-    the first search after a change. Any number of threads may search, while one adds documents. You get copies of the
-    documents, with their ids and metadata.
+    Make one with :meth:`from_documents`, :meth:`from_texts` or :meth:`from_store`. The index is made at the first
+    search. Any number of threads may search. You get copies of the documents, with their ids and metadata.
 
     Parameters
     ----------
@@ -111,7 +102,7 @@ class WordRetriever(BaseRetriever):
             refuse_unknown(type(self).__name__, settings, type(self).model_fields, _REMEDIES)
             if "words" not in settings:
                 raise InvalidParameterError(
-                    "make a WordRetriever with WordRetriever.from_documents(documents), from_texts, from_store or load"
+                    "make a WordRetriever with WordRetriever.from_documents(documents), from_texts or from_store"
                 )
             _check_filter(settings.get("filter"))
             super().__init__(**{**settings, "k": check_integer(settings.get("k", 25), "k", 1)})
@@ -134,7 +125,7 @@ class WordRetriever(BaseRetriever):
         >>> WordRetriever.from_documents(documents, k=1).invoke("blue lamp")[0].page_content
         'A blue lamp'
         """
-        return cls(words=WordSearch(_DOCUMENTS, _check_documents(documents)), **settings)
+        return cls(words=WordSearch(DOCUMENTS, _check_documents(documents)), **settings)
 
     @classmethod
     def from_texts(
@@ -190,53 +181,12 @@ class WordRetriever(BaseRetriever):
         1
         """
         check_instance(store, VectorStore, "store", say_place(store))
-        if not can_list(store):
+        if not DOCUMENTS.can_list(store):
             raise InvalidParameterError(
                 f"setselect cannot list the documents of {type(store).__name__}: pass them to "
                 "WordRetriever.from_documents, or use the store's own search by words as a retriever"
             )
-        listing: Listing[Document] = Listing(partial(_list, store), partial(_count, store))
-        return cls(words=WordSearch(_DOCUMENTS, listing=listing), **settings)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str], **settings: Any) -> Self:
-        """A retriever over the documents that :meth:`save` wrote.
-
-        Raises
-        ------
-        InvalidInputError
-            The file is damaged, of another kind, or of a newer version of setselect; the message names it.
-        FileNotFoundError
-            There is no such file.
-        """
-        return cls(words=WordSearch.load(path, _DOCUMENTS), **settings)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the documents and their index to a file in one step: a file is never half written.
-
-        Loading does not split the texts again, unless another version of setselect made the file. Metadata is written
-        as JSON, which knows strings, numbers, lists and dicts with strings as keys.
-
-        Raises
-        ------
-        InvalidInputError
-            Metadata cannot be written as JSON; the message names the document.
-        """
-        self.words.save(path)
-
-    def add_documents(self, documents: Iterable[Document]) -> None:
-        """Add copies of the documents. One whose id is known replaces the earlier one.
-
-        Raises
-        ------
-        InvalidParameterError
-            The retriever follows a store: add the documents there.
-        """
-        self.words.add(_check_documents(documents))
-
-    def delete(self, ids: Iterable[str]) -> None:
-        """Delete the documents with these ids; unknown ids are ignored. See :meth:`add_documents`."""
-        self.words.delete(ids)
+        return cls(words=WordSearch(DOCUMENTS, store=store), **settings)
 
     def refresh(self) -> None:
         """Read the documents from the store again at the next search, whatever their number is."""
@@ -267,41 +217,6 @@ class WordRetriever(BaseRetriever):
         # The connection of a SQLite store may belong to the caller's thread.
         except sqlite3.ProgrammingError:
             return search()
-
-
-def can_list(store: VectorStore) -> bool:
-    """Whether :meth:`WordRetriever.from_store` can list the documents of this store."""
-    return find_registered(LISTINGS, type(store)) is not None
-
-
-def can_index(store: VectorStore) -> bool:
-    """Whether an index of words can be made over all documents: they can be listed, and they are not too many."""
-    return can_list(store) and not is_too_large(_count(store))
-
-
-def count_documents(store: VectorStore) -> int | None:
-    """The number of documents of this store; None if it cannot list them."""
-    return _count(store) if can_list(store) else None
-
-
-def share_words(store: VectorStore) -> WordSearch[Document]:
-    """The search over the documents of a store that its retrievers share; :func:`can_list` has to be true."""
-    return share_search(store, _DOCUMENTS, _list, _count)
-
-
-# Functions of a module, because entries of the table cannot be pickled.
-def _list(store: VectorStore) -> Iterable[Document]:
-    return _listing(store).documents(store)
-
-
-def _count(store: VectorStore) -> int:
-    return _listing(store).count(store)
-
-
-def _listing(store: VectorStore) -> StoreListing:
-    listing = find_registered(LISTINGS, type(store))
-    assert listing is not None
-    return listing
 
 
 def _check_documents(documents: Iterable[Document]) -> list[Document]:

@@ -30,7 +30,7 @@ from shared_core.texts import Texts
 
 from .retriever import SetSelectIndexRetriever
 from .vectors import embed_as_queries
-from .words import can_index
+from .words import NODES
 
 
 def compare_index(
@@ -100,7 +100,7 @@ def compare_index(
         fetch_k=fetch_k,
         filters=filters,
         embed_model=embed_model,
-        keyword_search=searches_words(options.get("settings")) and can_index(index),
+        keyword_search=searches_words(options.get("settings")) and NODES.can_index(index),
     )
     embedding = retriever._settings._vectors.need_model("the queries")
 

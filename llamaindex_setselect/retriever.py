@@ -31,7 +31,7 @@ from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Call, Fetching, Joining
 from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import WordSearch
+from shared_core.retrieval.word_search import WordSearch, share_search
 
 from ._settings import (
     QueryChecks,
@@ -46,7 +46,7 @@ from ._settings import (
 from .stores.faiss import takes_node_ids
 from .stores.filters import narrow
 from .vectors import NodeVectors
-from .words import WordRetriever, as_function, can_list, share_words
+from .words import NODES, WordRetriever, as_function
 
 P = ParamSpec("P")
 
@@ -114,7 +114,7 @@ class IndexSettings(SelectionSettings, Fetching):
 
     def _over(self, index: VectorStoreIndex) -> Self:
         check_instance(index, VectorStoreIndex, "index", say_place(index))
-        if self.keyword_search and not can_list(index):
+        if self.keyword_search and not NODES.can_list(index):
             raise InvalidParameterError(
                 f"keyword_search: setselect cannot list the nodes of {type(index.vector_store).__name__}. Pass the "
                 "store's own search by words as one of the extra_retrievers, or "
@@ -300,7 +300,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
     def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
         vectors, retriever, store = settings._vectors, cache(self._retriever), self._index.vector_store
         call = settings._request.settings
-        words = share_words(self._index) if call.keyword_search else None
+        words = share_search(NODES, self._index) if call.keyword_search else None
         retrievers = name_retrievers(
             call.extra_retrievers,
             lambda one: type(one).__name__,

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
-from functools import partial
 from operator import attrgetter
-from os import PathLike
 from typing import Any, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -15,7 +13,6 @@ from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
-from llama_index.core.storage.docstore.utils import doc_to_json, json_to_doc
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 from typing_extensions import override
@@ -24,11 +21,10 @@ from shared_core import InvalidParameterError
 from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.lookup import find_registered, refuse_unknown
 from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import ItemKind, Listing, WordSearch, check_integer, is_too_large, share_search
+from shared_core.retrieval.word_search import ItemKind, StoreListing, WordSearch, check_integer
 
 from ._settings import QueryChecks, check_filters, say_place
 from .stores import LISTINGS
-from .stores.reader import StoreListing
 
 _SETTINGS = ("similarity_top_k", "filters", "callback_manager", "object_map", "objects", "verbose")
 _RULE = "WordRetriever has its own rule of what a word is, the one by which setselect selects"
@@ -44,7 +40,25 @@ def _text(node: BaseNode) -> str:
     return node.get_content(metadata_mode=MetadataMode.EMBED)
 
 
-_NODES: ItemKind[BaseNode] = ItemKind("setselect-nodes", _text, attrgetter("node_id"), _copy, doc_to_json, json_to_doc)
+def _list_docstore(index: VectorStoreIndex) -> Iterable[BaseNode]:
+    # A docstore may also have nodes that are not in the index.
+    nodes: list[BaseNode] = index.docstore.get_nodes([*index.index_struct.nodes_dict.values()], raise_error=False)
+    return nodes
+
+
+_IN_DOCSTORE = StoreListing(_list_docstore, lambda index: len(index.index_struct.nodes_dict))
+
+
+def _find_listing(store: Any) -> tuple[StoreListing[BaseNode] | None, Any]:
+    if not isinstance(store, VectorStoreIndex):
+        return find_registered(LISTINGS, type(store)), store
+    inside: Any = store.vector_store
+    if not inside.stores_text or store._store_nodes_override:
+        return _IN_DOCSTORE, store
+    return find_registered(LISTINGS, type(inside)), inside
+
+
+NODES: ItemKind[BaseNode] = ItemKind(_text, attrgetter("node_id"), _copy, _find_listing)
 
 
 class WordRetriever(QueryChecks, BaseRetriever):
@@ -56,8 +70,8 @@ class WordRetriever(QueryChecks, BaseRetriever):
     There is no stemming. Nodes without a word of the question are not returned, so there may be fewer than
     ``similarity_top_k``. The text of a node is the one that is embedded, with its metadata.
 
-    Make one with :meth:`from_defaults`, :meth:`from_store` or :meth:`load`. The index is made at the first search
-    after a change. Any number of threads may search, while one adds nodes. You get copies of the nodes.
+    Make one with :meth:`from_defaults` or :meth:`from_store`. The index is made at the first search. Any number of
+    threads may search. You get copies of the nodes.
 
     Parameters
     ----------
@@ -125,9 +139,8 @@ class WordRetriever(QueryChecks, BaseRetriever):
             raise InvalidParameterError("pass one of index=, nodes= and docstore=")
         if index is not None:
             return cls.from_store(index, **settings)
-        return cls._over(
-            WordSearch(_NODES, _check_nodes(nodes if docstore is None else docstore.docs.values())), settings
-        )
+        items = nodes if docstore is None else docstore.docs.values()
+        return cls._over(WordSearch(NODES, _check_nodes(items)), settings)
 
     @classmethod
     def from_store(cls, store: VectorStoreIndex | BasePydanticVectorStore, **settings: Any) -> Self:
@@ -150,7 +163,7 @@ class WordRetriever(QueryChecks, BaseRetriever):
             The nodes cannot be listed, or, at the first search, there are more than a million.
         """
         check_instance(store, (VectorStoreIndex, BasePydanticVectorStore), "store", say_place(store))
-        if not can_list(store):
+        if not NODES.can_list(store):
             inside = store.vector_store if isinstance(store, VectorStoreIndex) else store
             remedy = "pass nodes= to WordRetriever.from_defaults" if inside.stores_text else "pass the index over it"
             raise InvalidParameterError(
@@ -159,53 +172,12 @@ class WordRetriever(QueryChecks, BaseRetriever):
             )
         if isinstance(store, VectorStoreIndex):
             settings = {"callback_manager": store._callback_manager, "object_map": store._object_map, **settings}
-        listing: Listing[BaseNode] = Listing(partial(_list, store), partial(_count, store))
-        return cls._over(WordSearch(_NODES, listing=listing), settings)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str], **settings: Any) -> Self:
-        """A retriever over the nodes that :meth:`save` wrote.
-
-        Raises
-        ------
-        InvalidInputError
-            The file is damaged, of another kind, or of a newer version of setselect; the message names it.
-        FileNotFoundError
-            There is no such file.
-        """
-        return cls._over(WordSearch.load(path, _NODES), settings)
+        return cls._over(WordSearch(NODES, store=store), settings)
 
     @classmethod
     def _over(cls, words: WordSearch[BaseNode], settings: dict[str, Any]) -> Self:
         refuse_unknown(cls.__name__, settings, _SETTINGS, _REMEDIES)
         return cls(words, **settings)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the nodes and their index to a file in one step: a file is never half written.
-
-        Loading does not split the texts again, unless another version of setselect made the file. Nodes are written as
-        JSON, as LlamaIndex's docstores do.
-
-        Raises
-        ------
-        InvalidInputError
-            Metadata cannot be written as JSON; the message names the node.
-        """
-        self.words.save(path)
-
-    def add_nodes(self, nodes: Iterable[BaseNode]) -> None:
-        """Add copies of the nodes. One whose id is known replaces the earlier one.
-
-        Raises
-        ------
-        InvalidParameterError
-            The retriever follows an index or a store: add the nodes there.
-        """
-        self.words.add(_check_nodes(nodes))
-
-    def delete(self, node_ids: Iterable[str]) -> None:
-        """Delete the nodes with these ids; unknown ids are ignored. See :meth:`add_nodes`."""
-        self.words.delete(node_ids)
 
     def refresh(self) -> None:
         """Read the nodes from the index or store again at the next search, whatever their number is."""
@@ -228,51 +200,6 @@ class WordRetriever(QueryChecks, BaseRetriever):
     @override
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
-
-
-def can_list(store: VectorStoreIndex | BasePydanticVectorStore) -> bool:
-    """Whether :meth:`WordRetriever.from_store` can list the nodes of this index or store."""
-    return _in_docstore(store) or _listing(store)[0] is not None
-
-
-def can_index(store: VectorStoreIndex | BasePydanticVectorStore) -> bool:
-    """Whether an index of words can be made over all nodes: they can be listed, and they are not too many."""
-    return can_list(store) and not is_too_large(_count(store))
-
-
-def share_words(index: VectorStoreIndex) -> WordSearch[BaseNode]:
-    """The search over the nodes of an index that its retrievers share; :func:`can_list` has to be true."""
-    return share_search(index, _NODES, _list, _count)
-
-
-# Functions of a module, because entries of the table cannot be pickled.
-def _list(store: Any) -> Iterable[BaseNode]:
-    if _in_docstore(store):
-        # A docstore may also have nodes that are not in the index.
-        nodes: list[BaseNode] = store.docstore.get_nodes([*store.index_struct.nodes_dict.values()], raise_error=False)
-        return nodes
-    listing, inside = _listing(store)
-    assert listing is not None
-    return listing.nodes(inside)
-
-
-def _count(store: Any) -> int:
-    if _in_docstore(store):
-        return len(store.index_struct.nodes_dict)
-    listing, inside = _listing(store)
-    assert listing is not None
-    return listing.count(inside)
-
-
-def _in_docstore(store: Any) -> bool:
-    """Whether it is an index whose nodes are in its docstore; otherwise its vector store has them."""
-    return isinstance(store, VectorStoreIndex) and (not store.vector_store.stores_text or store._store_nodes_override)
-
-
-def _listing(store: Any) -> tuple[StoreListing | None, Any]:
-    """How the nodes of a vector store, or of that of an index, are listed; the vector store."""
-    inside = store.vector_store if isinstance(store, VectorStoreIndex) else store
-    return find_registered(LISTINGS, type(inside)), inside
 
 
 def as_function(filters: MetadataFilters | None) -> Callable[[BaseNode], bool] | None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import hashlib
 import json
 import os
 import secrets
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from io import FileIO
-from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -88,43 +86,6 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
             # remove an open file; there filelock removes it.
             with contextlib.suppress(PermissionError):
                 lock.unlink(missing_ok=True)
-
-
-def write_sealed(
-    path: str | os.PathLike[str], kind: str, version: int, header: Mapping[str, Any], parts: Sequence[bytes]
-) -> None:
-    """Write a file for :func:`read_sealed` in one step: a line of JSON with a SHA-256 of the file, then the parts."""
-    line = {"format": kind, "version": version, **header, "sizes": [*map(len, parts)]}
-    body = b"".join(parts)
-    write_atomically(path, _line({**line, "sha256": _seal(line, body)}) + body)
-
-
-def read_sealed(path: str | os.PathLike[str], kind: str, version: int) -> tuple[dict[str, Any], list[memoryview]]:
-    """The header and the parts of a file of this kind; an InvalidInputError that names any other file."""
-    first, _, body = Path(path).read_bytes().partition(b"\n")
-    line: Any = None
-    with contextlib.suppress(ValueError, RecursionError):
-        line = json.loads(first)
-    if not isinstance(line, dict) or line.get("format") != kind:
-        what = line["format"][:40] if isinstance(line, dict) and isinstance(line.get("format"), str) else None
-        problem = "not a file of setselect, or damaged" if what is None else f"a file of the format {what!r}"
-        raise InvalidInputError(f"{path}: {problem}; {kind!r} is needed: name another file, or save it again")
-    found = line.get("version")
-    if isinstance(found, int) and found > version:
-        raise InvalidInputError(
-            f"{path}: this setselect reads versions up to {version} of this format, not {found}: upgrade setselect"
-        )
-    if line.pop("sha256", None) != _seal(line, body):
-        raise InvalidInputError(f"{path}: the file is damaged: save it again")
-    ends = list(accumulate(line.pop("sizes"), initial=0))
-    view = memoryview(body)
-    return line, [view[start:end] for start, end in pairwise(ends)]
-
-
-def _seal(line: Mapping[str, Any], body: bytes) -> str:
-    digest = hashlib.sha256(json.dumps(line, sort_keys=True).encode())
-    digest.update(body)
-    return digest.hexdigest()
 
 
 class Journal:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from langchain_core.documents import Document
+
+from shared_core.retrieval.word_search import StoreListing
+
 from . import clients, faiss, in_memory, lancedb, opensearch, postgres, weaviate
-from .reader import StoreListing, VectorReader
+from .reader import VectorReader
 
 # The keys are full names of classes, so that no store's package has to be imported.
 READERS: dict[type | str, VectorReader] = {
@@ -28,7 +32,7 @@ READERS: dict[type | str, VectorReader] = {
     "langchain_weaviate.vectorstores.WeaviateVectorStore": weaviate.READER,
 }
 
-LISTINGS: dict[type | str, StoreListing] = {
+LISTINGS: dict[type | str, StoreListing[Document]] = {
     "langchain_core.vectorstores.in_memory.InMemoryVectorStore": in_memory.LISTING,
     "langchain_chroma.vectorstores.Chroma": clients.CHROMA_LISTING,
     "langchain_community.vectorstores.duckdb.DuckDB": clients.DUCKDB_LISTING,

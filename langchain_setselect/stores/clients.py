@@ -14,9 +14,10 @@ from langchain_core.runnables.config import run_in_executor
 
 from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.retrieval.lookup import refuse_unknown
+from shared_core.retrieval.word_search import StoreListing
 from shared_core.stores import azure_search, chroma, duckdb, elasticsearch, milvus, pinecone, qdrant, sqlite_vec
 
-from .reader import Hits, StoreListing, read_with_client
+from .reader import Hits, read_with_client
 
 
 # Azure AI Search, of langchain-azure-ai and langchain-community.

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from shared_core.errors import InvalidInputError, InvalidParameterError, explain_lengths
 from shared_core.retrieval.following import Where, suits
 from shared_core.retrieval.lookup import refuse_unknown
+from shared_core.retrieval.word_search import StoreListing
 
-from .reader import Hits, StoreListing, VectorReader, nearest_of
+from .reader import Hits, VectorReader, nearest_of
 
 
 def _search(

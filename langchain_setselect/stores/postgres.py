@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 
 from shared_core.errors import VectorSourceError
 from shared_core.retrieval.lookup import refuse_unknown
+from shared_core.retrieval.word_search import StoreListing
 from shared_core.stores.postgres import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
 
-from .reader import Hits, StoreListing, VectorReader
+from .reader import Hits, VectorReader
 
 
 def _search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:

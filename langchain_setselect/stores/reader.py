@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -71,14 +70,6 @@ def nearest_of(ids: Sequence[str], vectors: Mapping[str, ArrayLike], query: list
     rows = np.array([vectors[name] for name in known], np.float64).reshape(len(known), -1)
     cosines = rows @ np.asarray(query) / np.maximum(np.linalg.norm(rows, axis=1), 1e-300) if known else np.zeros(0)
     return [known[row] for row in np.argsort(-cosines, kind="stable")[:k].tolist()]
-
-
-@dataclass(frozen=True)
-class StoreListing:
-    """How all documents of a store are listed, as its searches return them, and counted, which is fast."""
-
-    documents: Callable[[Any], Iterable[Document]]
-    count: Callable[[Any], int]
 
 
 def read_with_client(

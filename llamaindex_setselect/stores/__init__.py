@@ -13,6 +13,7 @@ from llama_index.core.vector_stores.utils import metadata_dict_to_node
 from numpy.typing import ArrayLike
 
 from shared_core.errors import VectorSourceError
+from shared_core.retrieval.word_search import StoreListing
 from shared_core.stores import (
     azure_search,
     chroma,
@@ -28,7 +29,7 @@ from shared_core.stores import (
 )
 
 from . import faiss
-from .reader import StoreListing, VectorReader, read_with_client
+from .reader import VectorReader, read_with_client
 
 Index = VectorStoreIndex | None
 
@@ -187,7 +188,7 @@ READERS: dict[type | str, VectorReader] = {
 }
 
 # The stores that hold the texts of their nodes. Those of the others are in the index's docstore.
-LISTINGS: dict[type | str, StoreListing] = {
+LISTINGS: dict[type | str, StoreListing[BaseNode]] = {
     "llama_index.vector_stores.chroma.base.ChromaVectorStore": StoreListing(
         lambda store: store.get_nodes(None), lambda store: store.client.count()
     ),

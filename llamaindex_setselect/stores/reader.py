@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from llama_index.core.schema import BaseNode
 from numpy.typing import ArrayLike, NDArray
 
 from shared_core.errors import VectorSourceError
@@ -31,14 +29,6 @@ class VectorReader(NamedTuple):
     widest: int = WIDEST
     # The arguments of a search that name a part of the store, such as partitions. ``fetch`` takes them too.
     scope: Collection[str] = ()
-
-
-@dataclass(frozen=True)
-class StoreListing:
-    """How all nodes of a store are listed, as its searches return them, and counted, which is fast."""
-
-    nodes: Callable[[Any], Iterable[BaseNode]]
-    count: Callable[[Any], int]
 
 
 def read_with_client(

@@ -21,6 +21,7 @@ START = "start_index"
 PAGES = ("page", "page_number", "page_label")
 # Splitters drop the separators and blanks between two chunks. This many characters may be missing.
 MOST_BETWEEN = 10
+_PLACES = (START, *PLACE_KEYS, *PAGES)
 # A place that the setting ``neighbours`` gives.
 _GIVEN = "neighbours"
 # The ids of the previous and the next item.
@@ -177,10 +178,12 @@ def _read_relations(item: Any) -> _Pair:
 
 
 def _read_place(metadata: Mapping[str, Any]) -> _Place | None:
+    if metadata.keys().isdisjoint(_PLACES):
+        return None
     page = next((value for key in PAGES if not is_missing(value := as_plain(metadata.get(key)))), None)
     if page is not None:
         page = str(page) if (number := read_place(page)) is None else number
-    for key in (START, *PLACE_KEYS, *PAGES):
+    for key in filter(metadata.__contains__, _PLACES):
         # LangChain's splitters write -1 for a chunk that they do not find in the document again.
         if (number := read_place(metadata.get(key))) is not None:
             return _Place(key, page, number)
@@ -208,8 +211,10 @@ def _read_given(name: str, value: Any) -> _Place | None:
 
 def _read_start(item: Any) -> int | None:
     """Where the text of an item begins in its document or page, in characters."""
-    start = read_place(item.metadata.get(START))
-    return read_place(getattr(getattr(item, "node", item), "start_char_idx", None)) if start is None else start
+    start = read_place(item.metadata[START]) if START in item.metadata else None
+    if start is None and (index := getattr(getattr(item, "node", item), "start_char_idx", None)) is not None:
+        return read_place(index)
+    return start
 
 
 def _pair_by_id(

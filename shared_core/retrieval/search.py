@@ -38,7 +38,6 @@ from .telling import (
     timed,
     warn_if_all_are_selected,
     warn_of_empty_store,
-    warn_of_unused_references,
     warn_of_unused_retrievers,
 )
 
@@ -109,7 +108,6 @@ def select_among(
         warn_if_all_are_selected(request, owner, len(retrieved), remedy)
         pool = (yield from reading).check_vectors()
         selected: ItemSelection = yield Step(partial(request.select, pool, queries))
-        warn_of_unused_references(request, owner, selected)
         tell(selected)
         return timed(request, selected, started, vector_source)
 
@@ -148,7 +146,6 @@ def _search_and_select(
     selected = selected._replace(extras=reports)
     if not selected.pool.items and not store.filtered:
         warn_of_empty_store(owner, store.vector_source())
-    warn_of_unused_references(request, owner, selected)
     warn_of_unused_retrievers(owner, selected)
     return timed(request, selected, started, store.vector_source)
 

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("setselect")
 LOGGER.addHandler(logging.NullHandler())
-# After so many searches in which titles or links were of no use, there is a warning.
+# After so many searches in which an extra retriever was of no use, there is a warning.
 SEARCHES = 20
-# How many of the lowest scores are tried as fused ranks, and up to which rank.
-_LOWEST, _DEEPEST = 8, 100
 # Searches of one object may run in several threads.
 _COUNTING = threading.Lock()
 
@@ -176,8 +174,7 @@ def warn_of_ignored_scores(request: Request, owner: Settings, selected: ItemSele
     scores = np.array(selected.pool.scores, np.float64)
     known = np.isfinite(scores)
     scores, cosines = scores[known], selected.cosines[known]
-    # Who fuses rankings wants their candidates. The cosine selects better from these than the sum of their ranks does.
-    if "_checked_scores" in owner.__dict__ or not _orders_otherwise(scores, cosines) or _are_fused_ranks(scores):
+    if "_checked_scores" in owner.__dict__ or not _orders_otherwise(scores, cosines):
         return
     # The vectors are looked at once for each owner.
     is_first(owner, "_checked_scores")
@@ -188,33 +185,6 @@ def warn_of_ignored_scores(request: Request, owner: Settings, selected: ItemSele
             f"the {name} of the candidates is ignored: it orders them otherwise than their cosine with the query, "
             f"which is the relevance here. If a reranker gave it, relevance={name!r} selects by it. If a fusion of "
             "searches did, the cosine selects better: relevance='cosine' keeps it without this warning"
-        )
-
-
-def warn_of_unused_references(request: Request, owner: Settings, selected: ItemSelection) -> None:
-    """Warn, once for each ``owner``, if titles or links are set and no text was ever named or reached by them.
-
-    A search with fewer than two candidates does not count.
-    """
-    counts = None if "_reached" in owner.__dict__ else selected.name_counts
-    if counts is None or len(selected.pool.items) < 2:
-        return
-    unused = []
-    with _COUNTING:
-        for name, reached in (("title", counts.named or counts.linked), ("links", counts.linked)):
-            if getattr(request.settings, name) is not None:
-                # Not private attributes of pydantic, for the reason that is_first gives.
-                searches = owner.__dict__.get(f"_searches_{name}", 0) + 1
-                owner.__dict__[f"_searches_{name}"] = -math.inf if reached else searches
-                if searches == SEARCHES and not reached:
-                    unused.append(name)
-        first = bool(unused) and is_first(owner, "_reached")
-    if first:
-        what = " and ".join(f"{name}=" for name in unused)
-        warn(
-            f"{what}: in {SEARCHES} searches no candidate was named or linked to by another one. Compare the values "
-            f"of {what} with the ids, titles and texts of the candidates; the event of each search counts with_name, "
-            "named and linked"
         )
 
 
@@ -314,24 +284,6 @@ def is_first(owner: object, flag: str) -> bool:
     first = flag not in owner.__dict__
     owner.__dict__[flag] = True
     return first
-
-
-def _are_fused_ranks(scores: NDArray[np.float64]) -> bool:
-    """Whether scores are sums of 1 / (60 + rank), as reciprocal rank fusion gives.
-
-    Two of the lowest scores tell, if each is a sum for at most three rankings, and if none is higher than 18 rankings
-    could give. A rounded score is no such sum, even if it is 0.05.
-    """
-    if not len(scores) or scores.min() <= 0 or scores.max() > 0.3:
-        return False
-    lowest = np.unique(scores)[:_LOWEST]
-    lowest = lowest[np.abs(lowest - lowest.round(6)) > 1e-12]
-    single = 1 / np.arange(60, 60 + _DEEPEST)
-    others = np.concatenate([[0.0], single, (single[:, None] + single).ravel()])
-    rest = lowest[:, None] - others
-    inverse = 1 / np.where(rest > 1e-6, rest, np.inf)
-    is_rank = (np.abs(inverse - np.rint(inverse)) < 1e-8) & (inverse > 59.5)
-    return bool(is_rank.any(axis=1).sum() > 1)
 
 
 def _are_of_search(scores: NDArray[np.float64], vectors: NDArray[Any], query: NDArray[np.float64]) -> bool:

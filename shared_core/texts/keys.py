@@ -35,7 +35,9 @@ def find_identifiers(record: Mapping[str, Any]) -> list[str]:
 
 def list_values(record: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """The values under the usual keys, each with the form in which it is written."""
-    return [(form, one) for key, form in IDENTIFIER_KEYS.items() for one in as_several(record.get(key))]
+    if record.keys().isdisjoint(IDENTIFIER_KEYS):
+        return []
+    return [(form, one) for key, form in IDENTIFIER_KEYS.items() if key in record for one in as_several(record[key])]
 
 
 def as_several(value: Any) -> list[Any]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from importlib.metadata import version
 from itertools import compress, islice
 from typing import Any, Self
 
@@ -124,31 +121,3 @@ class WordIndex:
     def __getstate__(self) -> dict[str, Any]:
         # The matrix is made again: it is larger than all the rest.
         return {name: value for name, value in self.__dict__.items() if name != "_bm25"}
-
-    def to_arrays(self) -> tuple[str, list[str], NDArray[np.int32], NDArray[np.int64]]:
-        """What :meth:`from_arrays` needs: a fingerprint, the terms, their numbers text by text, and where texts end."""
-        return _fingerprint(self.texts), [*self._vocabulary], self._ids, self._ends
-
-    @classmethod
-    def from_arrays(
-        cls,
-        texts: Sequence[str],
-        fingerprint: str,
-        terms: Sequence[str],
-        ids: NDArray[np.int32],
-        ends: NDArray[np.int64],
-        track: Track = iter,
-    ) -> WordIndex:
-        """The index that gave these arrays; a new one if another version of setselect has split the texts."""
-        if fingerprint != _fingerprint(texts):
-            return cls(texts, track=track)
-        index = cls(())
-        index.texts, index._ids, index._ends = tuple(texts), ids, ends
-        index._vocabulary = {term: i for i, term in enumerate(terms)}
-        return index
-
-
-def _fingerprint(texts: Sequence[str]) -> str:
-    """A hash of the texts, and of the versions on which it depends how they are split."""
-    everything = "\0".join((version("setselect"), unicodedata.unidata_version, *texts))
-    return hashlib.sha256(everything.encode(errors="surrogatepass")).hexdigest()

@@ -773,10 +773,8 @@ def test_documents_without_ids_from_an_ensemble_are_known_by_their_text(
         assert embedded(LANGCHAIN, store) == 0
 
 
-@pytest.mark.parametrize(
-    ("mode", "warned"), [("reciprocal_rerank", False), ("simple", True), ("relative_score", True)], ids=str
-)
-def test_a_fusion_in_front_of_a_postprocessor(mode: Any, warned: bool) -> None:
+@pytest.mark.parametrize("mode", ["reciprocal_rerank", "simple", "relative_score"])
+def test_a_fusion_in_front_of_a_postprocessor(mode: Any) -> None:
     index = LLAMAINDEX.corpus()
     retrievers: list[Any] = [index.as_retriever(similarity_top_k=20), words(LLAMAINDEX, item=scored)]
     fused = QueryFusionRetriever(
@@ -784,9 +782,10 @@ def test_a_fusion_in_front_of_a_postprocessor(mode: Any, warned: bool) -> None:
     )
     made = RERANKERS[1].make(index)
     nodes = fused.retrieve(QUERY)
-    with pytest.warns(SetSelectWarning, match="fusion .*relevance='cosine'") if warned else nullcontext():
+    with pytest.warns(SetSelectWarning, match="fusion .*relevance='cosine'"):
         found = made.postprocess_nodes(nodes, query_str=QUERY)
     assert numbers(found) == expected([node.metadata["number"] for node in nodes])
+    assert RERANKERS[1].make(index, relevance="cosine").postprocess_nodes(nodes, query_str=QUERY) == found
 
 
 def scored(row: Row) -> NodeWithScore:

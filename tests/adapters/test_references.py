@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,8 +52,6 @@ from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 LAST, HIDDEN = 19, 24
 # How many names and links are followed, and how many items each search for a name adds at most.
 FOLLOWED, FOLLOW_K = 20, 2
-# After how many searches without a reference there is a warning.
-SEARCHES = 20
 # A text is not called by a name that stands this far from its beginning.
 START = "this passage has more words than anybody wants to read, before it says"
 NAMING, NAMED = f"{START} that Ann Lee made it.", "she comes from there."
@@ -351,53 +347,6 @@ def test_the_event_counts_names_and_links(subject: Subject) -> None:
         found(subject, rows, told, **settings)
     counts = [[one[key] for key in ("candidates", "with_name", "named", "linked")] for one in told]
     assert counts == [[20, 2, 1, 0], [20, 2, 1, 1], [20, None, None, None]]
-
-
-@OVER_READERS
-@pytest.mark.parametrize(
-    ("settings", "last", "warned"),
-    [
-        ({"title": "other"}, {}, ["title"]),
-        ({"links": "links"}, {}, ["links"]),
-        ({"title": "other", "links": "links"}, {}, ["title", "links"]),
-        ({"title": "other", "links": "links"}, {"other": "Ann Lee"}, ["links"]),
-        ({"title": "other", "links": "links"}, {"url": "nowhere"}, []),
-        ({"title": "title"}, {"title": "Ann Lee"}, []),
-        ({"title": "other", "selector": "ndpp"}, {}, None),
-        ({}, {}, []),
-    ],
-    ids=name_of,
-)
-def test_titles_and_links_that_are_of_no_use_are_warned_of_once(
-    subject: Subject, settings: dict[str, Any], last: dict[str, Any], warned: list[str] | None
-) -> None:
-    rows = replaced(replaced(story(), LAST, **{"title": None, **last}), 3, other="Bob Ray", links="nowhere")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        made = subject.make(subject.open(rows, subject.kinds[0]), k=3, **settings)
-        caught.clear()
-        for search in range(2 * SEARCHES):
-            assert [str(one.message) for one in caught if "20 searches" in str(one.message)] == [] or search >= SEARCHES
-            subject.run(made, rows)
-    said = [str(one.message) for one in caught if f"{SEARCHES} searches" in str(one.message)]
-    assert [[name for name in ("title", "links") if f"{name}=" in message] for message in said] == (
-        [warned] if warned else []
-    )
-
-
-def test_searches_of_several_threads_count_together_and_small_ones_do_not() -> None:
-    rows = replaced(replaced(story(), LAST, title=None), 3, other="Bob Ray")
-    retriever = RETRIEVERS[0].make(RETRIEVERS[0].open(rows, RETRIEVERS[0].kinds[0]), k=3, title="other")
-    before = copy.copy(retriever)
-    alone = RETRIEVERS[0].make(RETRIEVERS[0].open(rows[3:4], RETRIEVERS[0].kinds[0]), k=3, title="other")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with ThreadPoolExecutor(8) as threads:
-            list(threads.map(lambda _: retriever.invoke(QUERY), range(3 * SEARCHES)))
-        for _ in range(SEARCHES):
-            alone.invoke(QUERY)
-    assert len([one for one in caught if f"{SEARCHES} searches" in str(one.message)]) == 1
-    assert before == retriever
 
 
 # Following

@@ -122,9 +122,8 @@ def fast() -> None:
 def words() -> None:
     from shared_core.retrieval.word_search import ItemKind, WordSearch
 
-    search = WordSearch(
-        ItemKind("texts", str, hash, str, str, str), ["red lamp"] + [f"fuse {i}" for i in range(20_000)]
-    )
+    kind = ItemKind(str, hash, str, lambda store: (None, store))
+    search = WordSearch(kind, ["red lamp"] + [f"fuse {i}" for i in range(20_000)])
     assert search.search("A lamp", 5)[0][0] == "red lamp"
 
 

@@ -13,8 +13,8 @@ from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import QueryBundle, TextNode
 
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor, WordRetriever
-from setselect import Candidates, Coverage, InvalidInputError, SetSelectWarning, match_words
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from setselect import Candidates, Coverage, InvalidInputError, match_words
 from tests.llamaindex_setselect.nodes_and_indexes import (
     QUERY,
     TEXTS,
@@ -70,25 +70,6 @@ async def test_behind_a_fusion_no_score_is_called_ignored(index: VectorStoreInde
         texts, vectors = [node.text for node in front], [embedding(node.text) for node in front]
         candidates = Candidates(list(map(embedding, QUERIES)), vectors, words=match_words(" ".join(QUERIES), texts))
         assert found == [front[i].node_id for i in Coverage().select(candidates, 4).indices]
-
-
-def test_fused_ranks_of_several_searches_need_no_setting(index: VectorStoreIndex) -> None:
-    # Most nodes are in the lists of several searches.
-    each = [index.as_retriever(similarity_top_k=30), WordRetriever.from_store(index, similarity_top_k=10)]
-    fused = QueryFusionRetriever(
-        each,
-        llm=Writer(),
-        num_queries=3,
-        similarity_top_k=40,
-        mode=FUSION_MODES.RECIPROCAL_RANK,
-        use_async=False,
-    )
-    post, front = SetSelectPostprocessor(index=index, top_n=4), fused.retrieve(QUERY)
-    assert len(post.postprocess_nodes(front, query_str=QUERY)) == 4
-    # Scores in the same order that are no sums of ranks are not of a fusion.
-    others = [node.model_copy(update={"score": (node.score or 0) ** 1.1}) for node in front]
-    with pytest.warns(SetSelectWarning, match="relevance='score'"):
-        post.postprocess_nodes(others, query_str=QUERY)
 
 
 def test_texts_of_the_querys_own_stay_one_query(index: VectorStoreIndex) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import signal
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core._files import Journal, hold_lock, read_sealed, remove_leftovers, write_atomically, write_sealed
+from shared_core._files import Journal, hold_lock, remove_leftovers, write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -225,44 +224,3 @@ def test_a_lock_lasts_as_long_as_its_process(tmp_path: Path) -> None:
     with hold_lock(path):
         pass
     assert os.listdir(tmp_path) == []
-
-
-# --- sealed files ---------------------------------------------------------------------------------
-
-PARTS = [b"first\n", b"", b"\x00\xff second"]
-
-
-def test_a_sealed_file_gives_its_header_and_parts(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    for parts in (PARTS, []):
-        write_sealed(path, "setselect-test", 2, {"name": "é"}, parts)
-        header, read = read_sealed(path, "setselect-test", 2)
-        assert header == {"format": "setselect-test", "version": 2, "name": "é"}
-        assert [*map(bytes, read)] == parts
-    # A later version of setselect reads an earlier format.
-    assert read_sealed(path, "setselect-test", 3)[0]["version"] == 2
-
-
-def test_every_damage_of_a_sealed_file_is_an_error_that_names_it(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    write_sealed(path, "setselect-test", 1, {"name": "x"}, PARTS)
-    whole = path.read_bytes()
-    damaged = [whole[:end] for end in range(len(whole))]
-    damaged += [whole[:i] + bytes([whole[i] ^ 1 << bit]) + whole[i + 1 :] for i in range(len(whole)) for bit in (0, 5)]
-    damaged += [whole + b"\n", b"{}\n", b"[" * 100_000, b"{" + b"9" * 10_000, b"null\n", b"\xff\xfe\n"]
-    for content in damaged:
-        path.write_bytes(content)
-        with pytest.raises(InvalidInputError, match=f"^{re.escape(str(path))}: "):
-            read_sealed(path, "setselect-test", 1)
-
-
-def test_a_sealed_file_of_another_kind_or_a_newer_version_is_refused_by_what_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    write_sealed(path, "setselect-other", 1, {}, PARTS)
-    with pytest.raises(InvalidInputError, match=r"'setselect-other'.*'setselect-test' is needed"):
-        read_sealed(path, "setselect-test", 1)
-    write_sealed(path, "setselect-test", 7, {"unknown": [json.loads("1e400")]}, PARTS)
-    with pytest.raises(InvalidInputError, match=r"up to 1 of this format, not 7: upgrade"):
-        read_sealed(path, "setselect-test", 1)
-    with pytest.raises(FileNotFoundError, match="absent"):
-        read_sealed(tmp_path / "absent", "setselect-test", 1)

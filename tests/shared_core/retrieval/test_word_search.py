@@ -2,38 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 
-from shared_core.retrieval.word_search import ItemKind, Listing, WordSearch
-
-ROOT = Path(__file__).resolve().parents[3]
-STRINGS: ItemKind[str] = ItemKind("strings", str, str, str, str, str)
-WRITER = """
-import sys
-from tests.shared_core.retrieval.test_word_search import STRINGS, WordSearch
-path, n = sys.argv[1], int(sys.argv[2])
-search = WordSearch(STRINGS, [f"lamp {i}" for i in range(n)])
-for _ in range(15):
-    search.save(path)
-"""
-
-
-def test_two_processes_that_write_one_file_mix_nothing(tmp_path: Path) -> None:
-    path, seen = tmp_path / "words", set()
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(n)], cwd=ROOT) for n in (3, 400)]
-    while any(writer.poll() is None for writer in writers):
-        if path.exists():
-            loaded = WordSearch.load(path, STRINGS)
-            assert loaded.search(f"lamp {len(loaded) - 1}", 1)[0][0] == f"lamp {len(loaded) - 1}"
-            seen.add(len(loaded))
-    assert [writer.returncode for writer in writers] == [0, 0]
-    assert seen | {len(WordSearch.load(path, STRINGS))} <= {3, 400}
-    assert [each.name for each in tmp_path.iterdir()] == ["words"]
+from shared_core.retrieval.word_search import ItemKind, StoreListing, WordSearch
 
 
 class Store:
@@ -49,7 +22,8 @@ class Store:
         return list(self.texts)
 
     def search(self) -> WordSearch[str]:
-        return WordSearch(STRINGS, listing=Listing(self.items, lambda: len(self.texts)))
+        listing = StoreListing(Store.items, lambda store: len(store.texts))
+        return WordSearch(ItemKind(str, str, str, lambda store: (listing, store)), store=self)
 
 
 def found(search: WordSearch[str], question: str) -> list[str]:
@@ -92,10 +66,3 @@ def test_threads_that_search_first_list_the_store_once() -> None:
         thread.join()
     assert store.listed == 1
     assert results == [[f"lamp {i}" for i in range(10)]] * 8
-
-
-def test_a_file_of_a_later_splitting_of_words_is_split_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "words"
-    WordSearch(STRINGS, ["red lamp", "blue fuse"]).save(path)
-    monkeypatch.setattr("shared_core.texts.word_index.version", lambda name: "0.0.1")
-    assert found(WordSearch.load(path, STRINGS), "fuse") == ["blue fuse"]

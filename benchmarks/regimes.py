@@ -191,7 +191,7 @@ def summary_table(cells: Sequence[Cell]) -> str:
     for name, kind in kinds.items():
         ks = ", ".join(map(str, kind.regimes[0][0].worth))
         found = f"{kind.mean(lambda cell, k: cell.worth[k][SIMILARITY]):.1f}"
-        gains = [kind.interval(method) if method in OURS else f"{kind.gain(method):+.1f}" for method in SHOWN]
+        gains = [kind.interval(method) if method == DEFAULT else f"{kind.gain(method):+.1f}" for method in SHOWN]
         rows.append([name, str(sum(kind.sizes)), ks, found, *gains])
     means = [mean_of_kinds(list(kinds.values()), method) for method in SHOWN]
     means = [mean if method in OURS else mean.split(" (")[0] for method, mean in zip(SHOWN, means, strict=True)]

@@ -118,7 +118,7 @@ def losses() -> Chart:
     columns, rows = read_table(read("regimes.md"), "regime | similarity")
     tasks = {name.replace("paragraphs stored", "stored"): cells for name, cells in rows.items() if name != "worst"}
     groups = {}
-    for method in ("MMR λ 0.5", "MMR λ 0.8", "hybrid search", "setselect"):
+    for method in ("MMR λ 0.5", "hybrid search", "sum of scores", "setselect"):
         column = columns.index(method)
         bars = sorted((Bar(name, float(cells[column])) for name, cells in tasks.items()), key=lambda bar: bar.value)
         lost = sum(bar.value < 0 for bar in bars)

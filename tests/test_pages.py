@@ -123,7 +123,7 @@ def test_the_harm_is_every_loss_of_the_regimes_that_is_hardly_chance() -> None:
     heading = "regime and vectors"
     head, *rows = table(REGIMES, heading)
     losses = [row for row in rows if any(re.match(r"-\S+ \(-\S+ to -", cell) for cell in row)]
-    assert len(losses) > 3
+    assert losses
     assert table("docs/when-diversity-hurts.md", heading) == [head, *losses]
 
 

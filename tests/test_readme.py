@@ -88,7 +88,8 @@ def test_every_picture_is_there_and_described() -> None:
 
 
 def test_newcomers_read_one_and_a_half_screens() -> None:
-    assert len(README.read_text(encoding="utf-8").split()) <= 750
+    # The bars of tables are no words.
+    assert len(README.read_text(encoding="utf-8").replace("|", " ").split()) <= 750
 
 
 def test_the_program_prints_what_stands_below_it(capsys: pytest.CaptureFixture[str]) -> None:

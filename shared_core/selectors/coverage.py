@@ -196,7 +196,8 @@ class Coverage:
             return None
         worth = log_relevance(*standard_relevance(block), TEMPERATURE)
         nothing, no_rows = np.empty(0), np.empty(0, np.int64)
-        terms = _Terms(*worth, np.zeros((n, 0)), nothing, nothing, *_NO_BONUS, no_rows)
+        r, kinds, documents, omega, g = _NO_BONUS
+        terms = _Terms(*worth, np.zeros((n, 0)), nothing, nothing, r, kinds, documents, omega, g, no_rows)
         found = self._run_compiled(block, terms, k)
         if found is None:
             return None
@@ -239,9 +240,9 @@ class Coverage:
         bonus, per_gate = _NO_BONUS, 0.0
         references = candidates.references
         if references is not None and (self.reference_weight or self.neighbour_weight):
-            *matrices, omega = _weigh_references(references, self.reference_weight, self.neighbour_weight)
+            r, kinds, documents, omega = _weigh_references(references, self.reference_weight, self.neighbour_weight)
             standard, per_sigma = standardise(log_weight, log_weight.dtype)
-            bonus = *matrices, omega, 1 / (1 + np.exp(-GATE * (standard - HALF_OPEN)))
+            bonus = r, kinds, documents, omega, 1 / (1 + np.exp(-GATE * (standard - HALF_OPEN)))
             # The slope of g is at most a quarter of GATE.
             per_gate = GATE / 4 * per_sigma.item() * omega.max()
         noise = noise * (1 + of_values + per_gate) + FLOAT64_TIE * (w.sum() + bonus[3].max())

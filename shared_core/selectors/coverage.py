@@ -143,7 +143,7 @@ class Coverage:
     >>> from setselect import Candidates, Coverage, match_words
     >>> texts = ["Paris has a river.", "Paris has many rivers.", "The Seine is 777 km long.", "The weather is fine."]
     >>> words = match_words("How long is the river of Paris?", texts)
-    >>> c = Candidates([1.0, 0.4], [[1.0, 0.1], [1.0, 0.2], [0.6, 1.0], [-1.0, 0.5]], words=words)
+    >>> c = Candidates([1.0, 0.2], [[1.0, 0.1], [1.0, 0.2], [0.6, 1.0], [-1.0, 0.5]], words=words)
     >>> Coverage().select(c, 2).indices.tolist()
     [0, 2]
     """

@@ -125,11 +125,9 @@ def test_what_a_question_names_exactly_is_in_the_set(
     subject: Subject, texts: list[str], asked: str, k: int, named: set[int]
 ) -> None:
     rows = [Row(f"doc-{i}", text, {"number": i}, unit(embed(text))) for i, text in enumerate(texts)]
-    store = open_store(subject, 0, rows)
-    assert named <= {*numbers(subject.run(subject.make(store, k=k, keyword_search=True), query=asked))}
-    assert not named <= {
-        *numbers(subject.run(subject.make(store, k=k, keyword_search=True, word_weight=0), query=asked))
-    }
+    store, settings = open_store(subject, 0, rows), {"k": k, "keyword_search": True}
+    assert named <= {*numbers(subject.run(subject.make(store, **settings), query=asked))}
+    assert not named <= {*numbers(subject.run(subject.make(store, word_weight=0, **settings), query=asked))}
 
 
 @over(EXAMPLES)

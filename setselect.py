@@ -1,7 +1,7 @@
 """Select the best set of k documents from any vector store: the public names of setselect.
 
 >>> import setselect
->>> setselect.select([1.0, 0.9], [[1.0, 0.0], [1.0, 0.02], [0.0, 1.0]], k=2).indices.tolist()
+>>> setselect.select([1.0, 1.0], [[1.0, 0.0], [1.0, 0.02], [0.0, 1.0]], k=2).indices.tolist()
 [1, 2]
 
 ``__all__`` has the names of the core, which needs only numpy. ``LAZY`` has the names that need an extra or more time to

@@ -99,7 +99,7 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     >>> from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
     >>> vectors = {"a": [1.0, 0.0], "b": [1.0, 0.02], "c": [0.0, 1.0]}
     >>> nodes = [NodeWithScore(node=TextNode(id_=i, text=i, embedding=v)) for i, v in vectors.items()]
-    >>> query = QueryBundle("both", embedding=[1.0, 0.9])
+    >>> query = QueryBundle("both", embedding=[1.0, 1.0])
     >>> [n.node_id for n in SetSelectPostprocessor(top_n=2).postprocess_nodes(nodes, query)]
     ['b', 'c']
     """

@@ -236,7 +236,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
     >>> nodes = [TextNode(id_=i, text=i, embedding=v) for i, v in vectors.items()]
     >>> index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2))
     >>> retriever = SetSelectIndexRetriever(index, top_n=2)
-    >>> [n.node_id for n in retriever.retrieve(QueryBundle("both", embedding=[1.0, 0.9]))]
+    >>> [n.node_id for n in retriever.retrieve(QueryBundle("both", embedding=[1.0, 1.0]))]
     ['b', 'c']
     """
 

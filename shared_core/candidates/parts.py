@@ -82,11 +82,9 @@ def as_parts(given: Any, n: int, what: str, name: Callable[[int], str] = "row {}
     """
     exact = given.exact if isinstance(given, Parts) else None
     if exact is not None:
-        exact = as_numeric(exact, f"what the question names exactly, in {what},", kinds="b")
-        if exact.ndim != 2 or len(exact) != n:
-            raise InvalidInputError(
-                f"{what}.exact must have shape ({n}, r), one row for each candidate, got {exact.shape}"
-            )
+        exact = read_only(as_numeric(exact, f"{what}.exact", kinds="bfiu").copy())
+        if exact.dtype != np.bool_ or exact.ndim != 2 or len(exact) != n:
+            raise InvalidInputError(f"{what}.exact must be booleans of shape ({n}, r), got {exact.dtype} {exact.shape}")
     if isinstance(given, Parts):
         covered, weights = as_float64(given.covered, what), as_float64(given.weights, f"the weights of {what}")
     else:

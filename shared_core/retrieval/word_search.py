@@ -110,8 +110,9 @@ class WordSearch(Generic[Item]):
         return [(self.kind.copy(state.items[row]), score) for row, score in zip(rows, scores.tolist(), strict=True)]
 
     def weigh(self, terms: Sequence[str]) -> NDArray[np.float64]:
-        """The inverse document frequency of each term among the items."""
-        return self._current().index.weigh(terms)
+        """The inverse document frequency of each term among the items of the last search; 1 if none was possible."""
+        index = self._state.index
+        return index.weigh(terms) if index.texts else np.ones(len(terms))
 
     def refresh(self) -> None:
         """List the items of the store again at the next search, whatever their number is."""

@@ -136,7 +136,7 @@ def select(
     --------
     >>> from setselect import select
     >>> vectors = [[1.0, 0.0], [1.0, 0.02], [0.0, 1.0]]
-    >>> select([1.0, 0.9], vectors, k=2).indices.tolist()
+    >>> select([1.0, 1.0], vectors, k=2).indices.tolist()
     [1, 2]
     >>> select([1.0, 0.9], vectors, k=2, selector="similarity").indices.tolist()
     [1, 0]

@@ -143,7 +143,7 @@ class Coverage:
     >>> from setselect import Candidates, Coverage, match_words
     >>> texts = ["Paris has a river.", "Paris has many rivers.", "The Seine is 777 km long.", "The weather is fine."]
     >>> words = match_words("How long is the river of Paris?", texts)
-    >>> c = Candidates([1.0, 0.4], [[1.0, 0.1], [1.0, 0.2], [0.6, 1.0], [-1.0, 0.5]], words=words)
+    >>> c = Candidates([1.0, 0.2], [[1.0, 0.1], [1.0, 0.2], [0.6, 1.0], [-1.0, 0.5]], words=words)
     >>> Coverage().select(c, 2).indices.tolist()
     [0, 2]
     """
@@ -194,10 +194,8 @@ class Coverage:
         n = block.relevance.shape[1]
         if not 1 <= k <= n:
             return None
-        worth = log_relevance(*standard_relevance(block), TEMPERATURE)
-        nothing, no_rows = np.empty(0), np.empty(0, np.int64)
-        r, kinds, documents, omega, g = _NO_BONUS
-        terms = _Terms(*worth, np.zeros((n, 0)), nothing, nothing, r, kinds, documents, omega, g, no_rows)
+        log_weight, noise = log_relevance(*standard_relevance(block), TEMPERATURE)
+        terms = _Terms(log_weight, noise, np.zeros((n, 0)), _NONE, _NONE, *_NO_BONUS, _NO_ROWS)
         found = self._run_compiled(block, terms, k)
         if found is None:
             return None
@@ -237,14 +235,14 @@ class Coverage:
         # One kind of parts is not copied.
         a = columns[0] if len(columns) == 1 else np.hstack([np.zeros((len(candidates), 0)), *columns])
         w = np.concatenate([_NONE, *weights])
-        bonus, per_gate = _NO_BONUS, 0.0
-        references = candidates.references
+        bonus: _Bonus = _NO_BONUS
+        per_gate, references = 0.0, candidates.references
         if references is not None and (self.reference_weight or self.neighbour_weight):
-            r, kinds, documents, omega = _weigh_references(references, self.reference_weight, self.neighbour_weight)
             standard, per_sigma = standardise(log_weight, log_weight.dtype)
-            bonus = r, kinds, documents, omega, 1 / (1 + np.exp(-GATE * (standard - HALF_OPEN)))
+            g = 1 / (1 + np.exp(-GATE * (standard - HALF_OPEN)))
+            bonus = *_weigh_references(references, self.reference_weight, self.neighbour_weight), g
             # The slope of g is at most a quarter of GATE.
-            per_gate = GATE / 4 * per_sigma.item() * omega.max()
+            per_gate = GATE / 4 * per_sigma.item() * bonus[3].max()
         noise = noise * (1 + of_values + per_gate) + FLOAT64_TIE * (w.sum() + bonus[3].max())
         covered = a[shown].max(axis=0, initial=0.0)
         return _Terms(log_weight, noise, a, w, covered, *bonus, np.array(shown, np.int64))

@@ -193,7 +193,7 @@ def write_reasons(
 
     >>> from setselect import select
     >>> write_reasons(select([1.0, 0.0], [[1.0, 0.1], [0.5, 1.0], [0.0, 1.0]], k=2, references=[[0, 1, 0]] * 3))
-    ['relevance 0.995 (100 %)', 'relevance 0.447 (22 %); referred to by 0 (78 %)']
+    ['relevance 0.995 (100 %)', 'relevance 0.447 (37 %); referred to by 0 (63 %)']
     """
     # Where only the relevance counts, its share says nothing.
     shares = None if selection.shares is None or not selection.shares[:, 1:].any() else selection.shares
@@ -261,11 +261,11 @@ class Selections(ReadOnlyArrays):
     Examples
     --------
     >>> from setselect import select_many
-    >>> many = select_many([[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 3.0]], k=1)
+    >>> many = select_many([[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 3.0]], k=2)
     >>> many
-    Selections(queries=2, k=1, mean objective=0.04879)
+    Selections(queries=2, k=2, mean objective=-4)
     >>> many.indices.tolist(), many[1]
-    ([[0], [1]], Selection(k=1, indices=[1], objective=0.04879))
+    ([[0, 1], [1, 0]], Selection(k=2, indices=[1, 0], objective=-4))
     """
 
     indices: NDArray[np.int64]

@@ -55,7 +55,9 @@ _LONG = 100
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z](?:\d*[a-z])*|[A-Z](?:\d*[A-Z])*s?|\d+")
 # What a question names exactly: what stands in quotes, and identifiers. An identifier is a word with a letter before a
 # digit, with "_" between its parts, or with a capital behind a small letter; or a code of joined words: "SOP-QA-012".
-_QUOTED = re.compile(r'"([^"\n]{2,80})"|“([^”\n]{2,80})”|«([^»\n]{2,80})»|「([^」\n]{1,80})」|`([^`\n]{2,80})`')
+_QUOTED = re.compile(
+    r'(?<![0-9A-Za-z])"([^"\n]{2,80})"|“([^”\n]{2,80})”|«([^»\n]{2,80})»|「([^」\n]{1,80})」|`([^`\n]{2,80})`'
+)
 _JOINED = re.compile(r"\w+(?:[-._/:]\w+)*")
 _IDENTIFIER = re.compile(r"[^\W_]_[^\W_]|[a-z][A-Z]|[^\W\d_]\d")
 _CODE = re.compile(r"(?=.*[A-Z]).*[^\W\d_][-._/:]?\d")

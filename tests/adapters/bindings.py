@@ -74,12 +74,14 @@ def nearest(count: int = 50, query: Any = None, among: Sequence[int] | None = No
 def falling(texts: Sequence[str], question: str = QUERY, lowest: float = 0.4, apart: Sequence[str] = ()) -> list[Row]:
     """Rows whose cosine with the question falls from 0.6; otherwise their vectors have nothing in common.
 
+    It falls fast, so that the last row is half a standard deviation below the mean, and gets most of a bonus.
     Nor have they with the vectors of ``apart``.
     """
     queries = unit([embed(text) for text in (question, *apart)])
     noise = np.random.default_rng(0).normal(size=(DIMENSION, len(texts)))
     others = np.linalg.qr(np.column_stack([queries.T, noise]))[0].T[len(queries) :]
-    cosines = np.linspace(0.6, lowest, len(texts))[:, None]
+    falls = 0.95 * 0.4 ** np.arange(len(texts)) + 0.05 * np.linspace(1, 0, len(texts))
+    cosines = (lowest + (0.6 - lowest) * falls)[:, None]
     vectors = cosines * queries[0] + np.sqrt(1 - cosines**2) * others
     return [Row(f"doc-{i}", text, {"number": i}, vectors[i]) for i, text in enumerate(texts)]
 

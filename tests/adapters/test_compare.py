@@ -251,6 +251,9 @@ def test_a_class_returns_what_compare_picks(subject: Subject, seed: int) -> None
                 continue
             if setting["name"] == "coverage" and "reference_weight" not in setting and subject in EXAMPLES:
                 continue
+            # A reranker has no index of words, by which they weigh.
+            if setting.get("keyword_search") and not subject.searches:
+                continue
             ids, expected = returned(subject, seed, query, setting), picks(comparison, query, label_of(setting, query))
             assert by_text(case, ids) == by_text(case, expected), (query.text, setting)
 

@@ -18,7 +18,7 @@ from llama_index.core.vector_stores.simple import SimpleVectorStore
 
 import langchain_setselect
 import llamaindex_setselect
-from setselect import InvalidParameterError
+from setselect import Candidates, Coverage, InvalidParameterError, SetSelectWarning, match_words
 from shared_core.retrieval import word_search
 from shared_core.texts.word_index import WordIndex
 from tests.adapters.bindings import (
@@ -27,14 +27,18 @@ from tests.adapters.bindings import (
     RERANKERS,
     RETRIEVERS,
     ROWS,
+    VECTORS,
+    Row,
     Subject,
     _node,
     expected,
     nearest,
     numbers,
     over,
+    unit,
 )
 from tests.adapters.test_extra_retrievers import LANGCHAIN, LLAMAINDEX, OVER_STORES, TOPIC, filtered, open_store
+from tests.embedding import embed
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 
@@ -73,6 +77,57 @@ async def test_the_best_documents_by_words_join_the_candidates(subject: Subject,
     made.extra_retrievers = RETRIEVER[subject].from_store(store)
     subject.run(made, told=told)
     assert [one["name"] for one in told[-1]["extra_retrievers"]] == ["keyword search", "WordRetriever"]
+
+
+@over(RETRIEVERS)
+@pytest.mark.parametrize("extra", [False, True], ids=["keyword_search", "WordRetriever"])
+async def test_words_weigh_by_their_frequency_in_the_corpus_too(subject: Subject, extra: bool) -> None:
+    store, told = open_store(subject, 0), list[Any]()
+    more = {"extra_retrievers": RETRIEVER[subject].from_store(store)} if extra else {"keyword_search": True}
+    made = subject.make(store, fetch_k=FETCH_K, **more)
+    rows, corpus = joined(), WordIndex([row.text for row in ROWS])
+    words = match_words(QUERY, [ROWS[row].text for row in rows])
+    weighed = words._replace(weights=words.weights * corpus.weigh(QUERY.split()))
+    assert len({*(weighed.weights / words.weights)}) > 1
+    expected = Coverage().select(Candidates(embed(QUERY), VECTORS[rows], words=weighed), 4)
+    for found in (subject.run(made, told=told), await subject.arun(made, told=told)):
+        assert numbers(found) == [rows[i] for i in expected.indices]
+    for event in told:
+        assert event["gains"] == pytest.approx(expected.gains.tolist(), rel=1e-5)
+
+
+@over(RETRIEVERS)
+def test_a_word_retriever_that_fails_leaves_the_words_of_the_candidates(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(subject, 0)
+    made = subject.make(store, fetch_k=FETCH_K, extra_retrievers=RETRIEVER[subject].from_store(store))
+    monkeypatch.setitem(sys.modules, "bm25s.stopwords", None)
+    with pytest.warns(SetSelectWarning, match=r"setselect\[words\]"):
+        assert numbers(subject.run(made)) == expected(nearest(FETCH_K))
+
+
+COLOURS = "red", "blue", "grey"
+ORDERS = [f"The order RX-{1000 + i} of a {COLOURS[i % 3]} lamp was sent in week {i % 7}." for i in range(60)]
+GUIDES = [f"A text on Guide to {COLOURS[i % 3]} boats {i}." for i in range(60)]
+
+
+@over(RETRIEVERS)
+@pytest.mark.parametrize(
+    ("texts", "asked", "k", "named"),
+    [
+        (ORDERS, "When were the orders RX-1003, RX-1017, RX-1028, RX-1041 and RX-1059 of a lamp sent?", 10,
+         {3, 17, 28, 41, 59}),
+        (GUIDES, 'Which text on blue boats cites the "Guide to grey boats 41", a Guide to red boats?', 2, {41}),
+    ],
+)  # fmt: skip
+def test_what_a_question_names_exactly_is_in_the_set(
+    subject: Subject, texts: list[str], asked: str, k: int, named: set[int]
+) -> None:
+    rows = [Row(f"doc-{i}", text, {"number": i}, unit(embed(text))) for i, text in enumerate(texts)]
+    store, settings = open_store(subject, 0, rows), {"k": k, "keyword_search": True}
+    assert named <= {*numbers(subject.run(subject.make(store, **settings), query=asked))}
+    assert not named <= {*numbers(subject.run(subject.make(store, word_weight=0, **settings), query=asked))}
 
 
 @over(EXAMPLES)

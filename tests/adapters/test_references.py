@@ -109,6 +109,16 @@ async def test_by_default_a_text_whose_title_stands_in_a_pick_is_selected(subjec
             assert {*numbers(subject.run(copied, rows))} == {0, 1, third}
 
 
+@OVER_READERS
+@pytest.mark.parametrize(
+    ("last", "third"),
+    [("Tom Ray was the master of the port.", LAST), ("Hi Tom Ray,\n\nlunch?", 2), ("Tom Ray (10:32): lol", 2)],
+)
+def test_a_salutation_and_a_speaker_lead_nowhere(subject: Subject, last: str, third: int) -> None:
+    rows = replaced(replaced(story(), LAST, last, title=None), 0, f"{START} the key.\n\n> Hi Tom Ray,\n> where is it?")
+    assert {*found(subject, rows)} == {0, 1, third}
+
+
 BOB = {"text": NAMING.replace("Ann Lee", "Bob Ray"), "name": float("nan")}
 URL = "https://example.org/19"
 
@@ -300,7 +310,7 @@ def test_a_link_to_a_document_of_llamaindex_leads_to_its_nodes() -> None:
 
 
 @OVER_READERS
-@pytest.mark.parametrize("settings", [{}, {"score_threshold": 0.45}, {"order": "nearest_last"}], ids=name_of)
+@pytest.mark.parametrize("settings", [{}, {"score_threshold": 0.415}, {"order": "nearest_last"}], ids=name_of)
 def test_the_event_and_the_scores_say_which_text_refers_to_a_pick(subject: Subject, settings: dict[str, Any]) -> None:
     rows = replaced(replaced(story(), 0, title="Forbidden Ground"), 1, "passage 2")
     last = rows[-1].vector - 0.4 * unit(embed(QUERY))

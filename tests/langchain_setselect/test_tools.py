@@ -123,6 +123,15 @@ async def test_the_agent_sees_the_set_of_select_tools_at_each_of_five_steps(
     assert embeddings.queries == 3
 
 
+def test_tools_that_a_request_names_are_in_the_set(embeddings: WordEmbeddings) -> None:
+    named = ["delete_email", "find_hotel", "delete_photo", "share_stock", "delete_recipe", "share_train"]
+    request = f"find the weather of a person in the calendar, then call {', '.join(named)}"
+    model = Scripted(script=[AIMessage("Done.")])
+    agent = create_agent(model, tools=TOOLS, middleware=[SetSelectTools(embeddings, max_tools=6)])
+    run_invoke(agent, {"messages": [HumanMessage(request)]})
+    assert sorted(model.seen[0]) == sorted(named)
+
+
 async def test_messages_async_and_a_changed_tool(embeddings: WordEmbeddings) -> None:
     messages = [{"role": "user", "content": REQUEST}]
     chosen = select_tools(REQUEST, TOOLS, 4, embeddings=embeddings)

@@ -127,6 +127,13 @@ async def test_both_frameworks_select_the_same_set(model: CountingEmbedding) -> 
         assert chosen == names_of(await retriever.aretrieve(QueryBundle(request)))
 
 
+def test_tools_that_a_request_names_are_in_the_set(model: CountingEmbedding) -> None:
+    named = ["delete_email", "find_hotel", "delete_photo", "share_stock", "delete_recipe", "share_train"]
+    request = f"find the weather of a person in the calendar, then call {', '.join(named)}"
+    retriever = SetSelectToolRetriever(TOOLS, max_tools=6, embed_model=model)
+    assert sorted(names_of(retriever.retrieve(request))) == sorted(named)
+
+
 async def test_an_index_of_tools_that_grows(model: CountingEmbedding) -> None:
     index = ObjectIndex.from_objects(TOOLS, index_cls=VectorStoreIndex, embed_model=model)
     retriever = SetSelectToolRetriever(index, max_tools=4)

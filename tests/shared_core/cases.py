@@ -176,7 +176,7 @@ def parts_of(vectors: ArrayLike) -> dict[str, Any]:
     documents = np.floor(np.multiply.outer(20 + 7 * kinds, places)).astype(np.int64)
     of_kind = np.floor(1000 * np.abs(np.subtract.outer(places, 2 * places))).astype(np.int64) % len(kinds)
     references = References(np.float32(named), documents, of_kind)
-    words = Parts(covered, np.array([0.7, 1.9, 0.0, 1.2, 0.4]))
+    words = Parts(covered, np.array([0.7, 1.9, 0.0, 1.2, 0.4]), covered[:, :2] > 0.8)
     return {"words": words, "cover": labels, "references": references}
 
 

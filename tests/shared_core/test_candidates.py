@@ -87,7 +87,8 @@ LABELS = list("aabbccddaab")
 @pytest.mark.parametrize("given", [None, GIVEN], ids=["cosine", "given relevance"])
 def test_the_columns_stay_with_their_rows(given: Any, queries: Any) -> None:
     references = References(np.asfortranarray(COVERED.dot(COVERED.T) / 3), range(5, 16))  # type: ignore[arg-type]
-    parts: dict[str, Any] = {"words": Parts(COVERED, np.ones(3)), "references": references, "cover": LABELS}
+    parts: dict[str, Any] = {"references": references, "cover": LABELS}
+    parts["words"] = Parts(COVERED, np.ones(3), COVERED[:, :2] < 0.5)
     one_hot = np.array([[label == name for name in "abcd"] for label in LABELS], dtype=float)
     whole = Candidates(queries, VECTORS, relevance=given, max_per_source=2, **PREFER, **COLUMNS, **parts)
     # The candidates, and the queries, vectors and rows that they should have.
@@ -119,6 +120,7 @@ def test_the_columns_stay_with_their_rows(given: Any, queries: Any) -> None:
         for part, covered in ((other.words, COVERED), (other.cover, one_hot)):
             assert part.covered.tolist() == covered[rows].tolist(), name
             assert part.weights.tolist() == [1.0] * covered.shape[1], name
+        assert other.words.exact.tolist() == (COVERED[rows, :2] < 0.5).tolist(), name
         strength, documents, _ = other.references
         assert strength.tolist() == np.float32(references.strength)[np.ix_(rows, rows)].tolist(), name
         assert documents.tolist() == [5 + row for row in rows]
@@ -193,11 +195,19 @@ def test_parts_of_a_tensor_are_those_of_the_array(given: Any) -> None:
         (Parts(np.ones((3, 2)), np.ones(3)), r".*\(2,\).*\(3,\)"),
         (Parts(np.ones(3), np.ones(3)), r".*\(3, m\)"),
         *((Parts(np.ones((3, 1)), np.array([w])), ".*finite") for w in (-1.0, np.nan, np.inf)),
+        (Parts(np.ones((3, 1)), np.ones(1), np.ones((2, 1), bool)), r"\.exact .*\(3, r\).*\(2, 1\)"),
+        (Parts(np.ones((3, 1)), np.ones(1), np.ones(3, bool)), r"\.exact .*\(3, r\).*\(3,\)"),
     ],
 )
 def test_parts_that_are_wrong_are_refused_by_row(given: Any, says: str) -> None:
     with pytest.raises(InvalidInputError, match=f"cover:? ?{says}"):
         Candidates([1.0], np.ones((3, 1)), cover=given)
+
+
+@pytest.mark.parametrize("exact", [np.ones((3, 1)), np.array([["a"], ["b"], ["c"]]), np.array([[True], [None], [1]])])
+def test_what_is_named_exactly_is_booleans(exact: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"^words\.exact must be (booleans|numbers)"):
+        Candidates([1.0], np.ones((3, 1)), words=Parts(np.ones((3, 1)), np.ones(1), exact))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -218,7 +218,7 @@ def test_a_comparison_has_a_diagnosis_only_if_no_query_says_what_is_right() -> N
 def test_a_comparison_says_how_many_texts_each_setting_replaces() -> None:
     vectors = [[1.0, 0.0], [1.0, 0.01], [0.8, 0.6]]
     queries = ["Which lamp is red?", "Which is blue?"]
-    found = compare(["A lamp", "Lamp", "A red one"], queries, (vectors, [[1.0, 0.3], [0.8, 0.6]]), k=2)
+    found = compare(["A lamp", "Lamp", "A red one"], queries, (vectors, [[3.0, 1.0], [0.8, 0.6]]), k=2)
     for setting, replacement in enumerate(found.replacements):
         picks = [(view.picks[0], view.picks[setting]) for view in found.queries]
         assert replacement.changed == np.mean([{*before} != {*after} for before, after in picks])

@@ -85,11 +85,11 @@ def test_texts_besides_the_request_count_if_they_are_near_to_a_tool() -> None:
 
 
 def test_a_tool_that_another_one_mentions_comes_along() -> None:
-    about = {"change_invoice": "changes a bill; needs the id that find_customer returns", "find_customer": "people"}
+    about = {"change_invoice": "changes a bill; needs the id that find_customer returns", "find_customer": "a bill"}
     about |= {f"{verb}_invoice": f"a bill, to {verb} it" for verb in ("print", "send", "delete", "pay")}
     kind = ToolKind(lambda name: Tool.of(name, name, about[name], ()), lambda name: name)
     selector = ToolSelector("test", kind, Model().as_model(), 2, (), {})
-    selection = run_flow(selector.select([*about], Turn(["changes the bill with a new date"])))
+    selection = run_flow(selector.select([*about], Turn(["changes the bill of people"])))
     assert selection.tools == ["change_invoice", "find_customer"]
     assert selection.make_event()["referred_by"] == [None, "change_invoice"]
 

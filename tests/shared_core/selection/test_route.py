@@ -218,7 +218,7 @@ def is_too_dear(asked: Asked, expected: Expected) -> bool:
 
 def test_a_selection_is_that_of_the_reference() -> None:
     left_out = ended = empty = referred = 0
-    for number in range(450):
+    for number in range(600):
         asked = draw(number)
         expected = select_slowly(asked)
         with warnings.catch_warnings(record=True) as caught:

@@ -85,7 +85,7 @@ def test_wrong_numbers_are_refused_by_row(wrong: dict[str, Any], names: str) -> 
 
 
 def test_select_follows_a_pick_to_its_neighbour() -> None:
-    vectors = [[1.0, 0.0], [0.7, 0.72], [0.7, -0.72], [0.2, 0.98]]
+    vectors = [[1.0, 0.0], [0.7, 0.72], [0.7, -0.72], [0.6, 0.8]]
     given_: dict[str, Any] = {"question": "rain", "texts": TEXTS, "sources": ["a", "b", "b", "a"]}
     plain = select([1.0, 0.0], vectors, 2, **given_, neighbours=[7, 0, 5, 9])
     led = select([1.0, 0.0], vectors, 2, **given_, neighbours=[7, 0, 5, 8], neighbour_weight=20)

@@ -94,6 +94,16 @@ def test_words_are_those_of_the_selection_without_english_stop_words_and_stemmin
     assert hits(index, "the zyzzyva") == hits(index, "") == hits(index, "?!") == []
 
 
+def test_words_weigh_their_inverse_document_frequency() -> None:
+    index = WordIndex(["red lamp", "red red fuse", "the red café", "getUser"])
+    terms = ["red", "lamp", "café", "cafe", "user", "the", "zyzzyva", "lámp"]
+    three, one = np.log1p(1.5 / 3.5), np.log1p(3.5 / 1.5)
+    np.testing.assert_allclose(index.weigh(terms), [three, one, one, one, one, 0, 0, 0], rtol=1e-12)
+    assert WordIndex([*index.texts, "cafe"]).weigh(["cafe", "café"]).tolist() == [np.log1p(4.5 / 1.5)] * 2
+    assert WordIndex([]).weigh(["red"]).tolist() == [0]
+    assert index.weigh([]).tolist() == []
+
+
 @pytest.mark.parametrize("texts", [[], [""], ["the", "a"], ["", "?"]])
 def test_without_a_word_nothing_is_found(texts: list[str]) -> None:
     for index in (

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setselect import InvalidInputError, match_words, select
-from shared_core.texts.words import split_words
+from shared_core.texts.words import Text, list_exact, split_words
 from tests import oracles
 
 quick = settings(deadline=None, derandomize=True, max_examples=60)
@@ -146,6 +146,41 @@ def test_the_words_alone_find_the_right_text(question: str, texts: list[str]) ->
     assert scores(question, texts).argmax() == 3
     # All vectors are equal.
     assert select([1.0, 0.0], [[1.0, 1.0]] * 5, 1, question=question, texts=texts).indices.tolist() == [3]
+
+
+# --- what a question names exactly -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "phrases"),
+    [
+        ("Why E4711, and KB5034441?", ["e4711", "kb5034441"]),
+        ("get_user, getUser or numpy.fft.rfft2()", ["get_user", "getuser", "rfft2"]),
+        ("SOP-QA-012, COVID-19, X/12", ["sop qa 012", "covid 19", "x 12"]),
+        ('the "Red Lamp" “Blaue Lampe” «la lampe» `a b`', ["red lamp", "blaue lampe", "la lampe", "a b"]),
+        ("naïveName café_2", ["naïvename", "café_2"]),
+        ('E1 and e1, "E1"', ["e1"]),
+        ("the 20th get-together in 4K, 2020s, 12-month, 24/7, 3.5, and its 'end'", []),
+        ('Plain Words don\'t, O\'Neil, HTTP, 北京大学, a 5" pipe, a 6" pipe, "", "?!"', []),
+        ('他说"hello world"', ["hello world"]),
+    ],
+)
+def test_identifiers_and_quoted_strings_are_named_exactly(question: str, phrases: list[str]) -> None:
+    assert list_exact(Text(question)) == phrases
+    exact = match_words(question, ["", *phrases, *(f"a{phrase} {phrase}0" for phrase in phrases)]).exact
+    assert (exact is None) == (not phrases)
+    if exact is not None:
+        assert exact.tolist() == np.eye(2 * len(phrases) + 1, len(phrases), -1, bool).tolist()
+
+
+def test_what_is_named_exactly_stands_word_by_word_in_a_text() -> None:
+    texts = ["Error E4712.", "(E4711)", "an e 4711", "Out of the memory", "out-of\nMEMORY: E4711!", "memory, out of"]
+    exact = match_words(["E4711?", 'Or "out of memory"?'], texts).exact
+    assert exact is not None
+    assert np.argwhere(exact).tolist() == [[1, 1], [4, 0], [4, 1]]
+    assert not exact.flags.writeable
+    assert match_words("「東京」", ["東京都", "京東"]).exact.tolist() == [[True], [False]]  # type: ignore[union-attr]
+    assert match_words("E4711", []).exact.shape == (0, 1)  # type: ignore[union-attr]
 
 
 # --- what is refused ------------------------------------------------------------------------------

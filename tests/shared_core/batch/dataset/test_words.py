@@ -55,8 +55,9 @@ def test_a_row_has_the_selection_of_a_single_call_with_question_and_texts(index:
     found = select_table(asked(), index, question_column="question", texts=texts)
     assert found["error"].null_count == COUNT
     assert found["ids"].to_pylist() == expected()
-    alone = select_table(asked(), index)["ids"].to_pylist()
-    assert alone == select_table(asked(), index, selector="ndpp")["ids"].to_pylist() != expected()
+    near = [nearest(query) for query in queries()[:COUNT]]
+    of_vectors = [one[select(q, corpus()[one], 4).indices].tolist() for q, one in zip(queries(), near, strict=False)]
+    assert select_table(asked(), index)["ids"].to_pylist() == of_vectors != expected()
     half = select_table(asked(), index, question_column="question", texts=texts, word_weight=0.5)
     assert half["ids"].to_pylist() == expected(word_weight=0.5)
 

@@ -26,11 +26,13 @@ from benchmarks.common import CACHE, Block, facts, parser, publish, records, req
 from benchmarks.learned.judge import END, Judge
 from benchmarks.papers import _language_models as language_models
 from benchmarks.papers._language_models import LanguageModel
-from benchmarks.regimes import best_by_words, contains, space_words
-from benchmarks.regimes_methods import DEFAULT, HYBRID, METHODS, SIMILARITY, search_for
+from benchmarks.regimes import contains, space_words
+from benchmarks.regimes_methods import DEFAULT, HYBRID, METHODS, SIMILARITY, Corpus, search_for
 from benchmarks.regimes_tasks import REGIMES, SEED, embed_regime, test_half
 from shared_core.evaluation.measures.statistics import bootstrap_interval
 from shared_core.signals.language_models import Item
+from shared_core.texts.word_index import WordIndex
+from shared_core.texts.words import Text
 
 PAGE = "answers.md"
 FOLDER = CACHE / "answers"
@@ -76,9 +78,10 @@ def read_set(name: str) -> list[Asked]:
     spaced = [space_words(text) for text in regime.texts]
     names = regime.names or []
     test = []
-    for case, query, by_words in zip(regime.cases, queries, best_by_words(regime), strict=True):
+    corpus = Corpus(regime, vectors, list(map(Text, regime.texts)), WordIndex(regime.texts))
+    for case, query in zip(regime.cases, queries, strict=True):
         record = questions[case.question]
-        search = search_for(regime, case, query, vectors, by_words=by_words)
+        search = corpus.with_words(search_for(regime, case, query, vectors), case)
         picks = {NOTHING: [], NEEDED: [row_of[passage] for passage in record["gold"]]}
         picks |= {method: METHODS[method](search, K) for method in SELECTED}
         asked = Asked(

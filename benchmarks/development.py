@@ -46,6 +46,7 @@ def means_of(measured: Mapping[str, Measured], method: str) -> list[str]:
     """The cells of MEANS: the mean over the kinds of corpora and questions, that of windows, and the lowest figure."""
     added = {name: one.added[method] for name, one in measured.items()}
     kinds = [[added[name] for name in names if name in added] for names in (*KINDS.values(), WINDOWS)]
-    *means, windows = (np.mean(values) if values else np.nan for values in kinds)
+    *means, windows = (float(np.mean(values)) if values else None for values in kinds)
     worst = min(added, key=added.__getitem__)
-    return [f"{np.nanmean(means):+.2f}", f"{windows:+.2f}", f"{added[worst]:+.1f}: {worst}"]
+    mean = np.mean([value for value in means if value is not None])
+    return [f"{mean:+.2f}", "" if windows is None else f"{windows:+.2f}", f"{added[worst]:+.1f}: {worst}"]

@@ -29,7 +29,7 @@ SUMMARY = "points more than similarity, other half"  # docs/choosing.md and docs
 QUESTIONS = 100  # of either half of a task
 # How many of the nearest texts and how many of the best texts by words are the candidates.
 POOLS = {
-    f"{size}" + (f" and {more} by words" if more else ""): (size, more)
+    f"{size} nearest" + (f" and {more} by words" if more else ""): (size, more)
     for size, more in (
         (20, 0),
         (50, 0),
@@ -43,8 +43,8 @@ POOLS = {
         (100, 50),
     )
 }
-CHOSEN = f"{FETCH_K} and {DEFAULT_EXTRA_K} by words"
-SHOWN = (HYBRID, SUM, "50", CHOSEN, "100", "100 and 50 by words")
+CHOSEN = f"{FETCH_K} nearest and {DEFAULT_EXTRA_K} by words"
+SHOWN = (HYBRID, SUM, "50 nearest", CHOSEN, "100 nearest", "100 nearest and 50 by words")
 
 
 def select(corpus: Corpus, method: str, search: Search, k: int) -> Picks:
@@ -91,8 +91,7 @@ def pool_table(cells: Sequence[Cell], heading: str) -> str:
     for method in (HYBRID, SUM, *POOLS):
         gains = mean_gains(cells, method)
         worst = min(gains, key=gains.__getitem__)
-        label = f"{method} candidates" if method in POOLS else method
-        rows.append([label, mean_of_kinds(kinds, method), f"{gains[worst]:+.1f}: {worst}"])
+        rows.append([method, mean_of_kinds(kinds, method), f"{gains[worst]:+.1f}: {worst}"])
     return table([heading, "mean of the kinds", "lowest task"], rows)
 
 

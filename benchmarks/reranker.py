@@ -208,14 +208,15 @@ def measure(name: str, regime: Regime, score: Score) -> Cell:
             search = Search(case.question, query, empty, vectors[:0], [], empty)
             for method in methods:
                 size = len(rows) if method.endswith(BY_WORDS) else min(FETCH_K, len(case.rows(len(vectors))))
-                of = corpus.search(search, rows[:size])
+                weigh = corpus.index.weigh if method.endswith(BY_WORDS) else None
+                of = replace(corpus.search(search, rows[:size]), weigh=weigh)
                 # Each method is greedy: the first k of a larger set are the set of k.
                 picks = select(method.removesuffix(BY_WORDS), of, scores[:size], max(regime.ks))
                 for k in regime.ks:
                     worth[k][method].append(case.worth(picks[:k]))
         say(f"{name}: {start + len(cases)} of {len(regime.cases)} questions")
     arrays = {k: {method: np.array(values) for method, values in one.items()} for k, one in worth.items()}
-    return Cell(name, MINILM, [case.question for case in regime.cases], arrays, {}, {})
+    return Cell(name, MINILM, [case.question for case in regime.cases], arrays, {})
 
 
 def draw_questions(regime: Regime, count: int) -> Regime:

@@ -26,20 +26,11 @@ def test_a_setting_breaks_the_rule_below_the_limit_and_below_the_figure_before()
         "SciFact": Measured(50.0, {BEFORE: 2.0, "other": -0.4}),
     }
     row = constants.summary_table(measured, ["other"]).splitlines()[2]
-    # Two families of one task each, and one of two.
-    assert row == "| other | -2.17 | -3.10 | -1.30 | -3.1: MetaTool | PIR, MetaTool |"
+    # Two kinds of one task each, and one of two; no windows.
+    assert row == "| other | -2.17 |  | -3.1: MetaTool | PIR, MetaTool |"
 
 
-def test_headings_are_names_where_a_setting_says_so() -> None:
-    one = search([0.9, 0.1, 0.1, 0.3], ["A Text", "Get Started", "Ann Lee", "Ships"])
-    sentence_case = search([0.9, 0.1, 0.1, 0.3], ["A Text", "get Started", "Ann Lee", "Ships"])
-    method = objective(h=0, w=0)
-    assert constants.with_headings(method)(one, 3) == method(one, 3) == [0, 1, 2]
-    assert method(sentence_case, 3)[:2] == [0, 2]
-    assert constants.with_headings(method)(sentence_case, 3) == [0, 2, 3]
-
-
-def test_at_most_some_picks_get_a_bonus_and_irrelevant_texts_get_less() -> None:
-    one = search([0.9, 0.1, 0.1, 0.3], ["A Text", "Get Started", "Ann Lee", "Ships"])
-    assert objective(h=0, w=0, most=1)(one, 3) == [0, 1, 3]
-    assert objective(h=0, w=0, gate=9)(one, 2) == [0, 3]
+def test_irrelevant_texts_get_less_of_a_bonus() -> None:
+    one = search([0.9, 0.0, 0.5, 0.5], ["A Text", "Get Started", "Born", "Ships"])
+    assert objective(h=0, w=0, b=9, gate=0)(one, 2) == [0, 1]
+    assert objective(h=0, w=0, b=9, gate=90)(one, 2) == [0, 2]

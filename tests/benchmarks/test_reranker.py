@@ -79,10 +79,10 @@ def test_what_was_scored_is_kept_when_a_run_is_cut_off(tmp_path: Path, monkeypat
 
 
 def test_the_scores_rank_the_candidates_and_are_the_relevance_of_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Text i is the i-th nearest to the question. Text 80 has its only word, text 30 the highest near score.
+    # Text i is the i-th nearest to the question. Text 60 has its only word, text 30 the highest near score.
     angles = np.linspace(0.1, 1.5, 120)
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    texts = ["needle" if row == 80 else f"straw {row}" for row in range(120)]
+    texts = ["needle" if row == 60 else f"straw {row}" for row in range(120)]
     monkeypatch.setattr(reranker, "embed_regime", lambda regime: (vectors, np.array([[1.0, 0.0]], np.float32)))
     scores = {"needle": 9.0, "straw 30": 8.0, "straw 0": -7.0}
 
@@ -93,7 +93,7 @@ def test_the_scores_rank_the_candidates_and_are_the_relevance_of_the_default(mon
         return {method for method, values in cell.worth[5].items() if values[0]}
 
     pooled = {method + BY_WORDS for method in (DEFAULT, ALONE, GIVEN)}
-    assert found(80) == pooled
+    assert found(60) == pooled
     assert {ALONE, GIVEN, ALONE + BY_WORDS, GIVEN + BY_WORDS} <= found(30) <= {*METHODS_HERE}
     assert {SIMILARITY, DEFAULT, ALONE} <= found(0)
 

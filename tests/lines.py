@@ -23,7 +23,7 @@ def measure(paths: list[str], unit: str) -> int:
     if unit == "files":
         return len(files)
     texts = [file.read_text(encoding="utf-8") for file in files]
-    return sum(len(text.split()) if unit == "words" else text.count("\n") for text in texts)
+    return sum(len(text.replace("|", " ").split()) if unit == "words" else text.count("\n") for text in texts)
 
 
 def main() -> None:

@@ -41,7 +41,7 @@ RULES = {
     "3.6": "A firm charges a client a fee for an account.",
     "5.1": "Fees are stated in the annex.",
     "7.1": "Copies of passports are kept for six years.",
-    "7.2": "A passport and a proof of residence must be seen and copied.",
+    "7.2": "A firm must see a passport and a proof of residence of the client.",
     "7.3": "Staff are trained every year.",
 }
 

@@ -18,15 +18,15 @@ def topics_of(indices: np.ndarray) -> list[int]:
 
 
 nearest = select(query, vectors, k=2, selector="similarity")
-selection = select(query, vectors, k=2)
+selection = select(query, vectors, k=2, selector="ndpp")  # by the vectors alone; the default also reads texts
 print("topics of the 2 nearest:    ", topics_of(nearest.indices))
 print("topics of the 2 selected:   ", topics_of(selection.indices))
 
-# A gain is what a pick added to the objective: its relevance, the words that it adds, and a penalty for repetition. It
-# may be negative.
+# A gain is what a pick added to the objective. Those of NDPP are factors: lower for a pick that is less relevant, or
+# that repeats an earlier one.
 for index, gain, cosine in zip(selection.indices, selection.gains, selection.relevance, strict=True):
     print(f"  row {index:2}: cosine {cosine:.3f}, gain {gain:.3f}")
-print(f"  objective {selection.objective:.3f}, the sum of the gains")
+print(f"  objective {selection.objective:.3f}, the product of the gains")
 
 # With the question and the texts, the default reads their words too.
 texts = [f"{topic}, passage {i}" for topic in ("storm", "harbour", "ferry", "museum") for i in range(10)]

@@ -18,7 +18,7 @@ from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 NAMES = [path.stem for path in NOTEBOOKS]
-RUNS = [pytest.param(path, marks=[pytest.mark.slow] * ("_gemma" in path.read_text("utf-8"))) for path in NOTEBOOKS]
+RUNS = [pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS]
 # What the outputs of each notebook must contain. test_each_notebook_has_its_expectations fails for one that is missing.
 SAYS = {
     "answers_with_a_real_model": [

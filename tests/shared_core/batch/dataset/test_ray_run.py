@@ -94,6 +94,7 @@ def make_deadly_search(deaths: Path, allowed: int, rows: Any) -> Any:
     return search
 
 
+@pytest.mark.slow
 def test_killed_actors_lose_and_repeat_no_row(ray: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_ray_run, "MAX_RETRIES", 1)
     vectors = [np.array(v, np.float32) for v in table()["vector"].to_pylist()]
@@ -134,6 +135,7 @@ def test_an_error_in_an_actor_is_raised_as_it_is(ray: Any, tmp_path: Path) -> No
     assert type(refused.value) is ConnectionError
 
 
+@pytest.mark.slow
 def test_a_dataset_comes_back_as_a_dataset(ray: Any, index: Path) -> None:
     dataset = ray.data.from_arrow([table().slice(start, 50) for start in range(0, Q, 50)])
     found = select_dataset(dataset, index, concurrency=1, block_rows=64, **NEAREST)
@@ -186,6 +188,7 @@ def test_a_dataset_that_cannot_be_used_is_refused(ray: Any, index: Path, tmp_pat
             select_dataset(given, index, **{**NEAREST, **change})
 
 
+@pytest.mark.slow
 def test_the_command_starts_ray_and_prints_none_of_its_messages(index: Path, tmp_path: Path) -> None:
     # In another process, so that it starts a Ray of its own.
     files = write_queries(tmp_path / "queries.parquet")

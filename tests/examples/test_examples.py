@@ -63,7 +63,7 @@ SAYS = {
         "200 questions, 1971 passages",
         "store.as_retriever     6",
         "SetSelectRetriever     8",
-        "=0   6",
+        "=0   7",
     ],
     "own_arrays.py": ["2 nearest:     [0, 0]", "2 selected:    [0, 1]", "words select:    [0, 2]"],
     "perspective_langchain.py": [

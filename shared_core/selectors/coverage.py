@@ -112,10 +112,10 @@ class Coverage:
     − F(S) + g_i max_{j∈S} ω_κ R_ji, where R_ji in [0, 1] says how clearly text j refers to text i, and κ is the kind of
     this reference: a name, a link, a citation by number or code, or a place directly before or after text i in its
     document. g_i = 1 / (1 + exp(−3 (z(ρ)_i + 1))) lets its own relevance have a say: half of the bonus one standard
-    deviation below the mean. A reference does not count if S has a text that belongs together with i
-    by its kind, so several passages of one document, or of one section that is cited, bring one bonus. The objective is
-    the sum of the gains, and depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive
-    correlation between items, which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
+    deviation below the mean. A reference does not count if S has a text that belongs together with i by its kind, so
+    several passages of one document, or of one section that is cited, bring one bonus. The objective is the sum of the
+    gains, and depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive correlation
+    between items, which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
 
     Cost: O(nkd + nkm) for m parts. Memory: O(kd + nm), and O(n²) with references.
 

@@ -81,8 +81,8 @@ def read_name(text: str) -> str:
     markup, its number ("3.2", "Chapter 3:") and its anchor. A heading that says nothing ("Untitled") is none.
 
     Else the name is the run of two or more capitalised words with which the text begins. A word such as "of" or "von"
-    may stand inside of it. Articles and prepositions before it are left out, and so is a number with which the text
-    begins. An instruction of two words ("Click Save") is no name. Scripts without capitals have names only in headings.
+    may stand inside of it. Articles, prepositions and a number before it are left out. An instruction ("Click Save"), a
+    salutation ("Hi Bob,") and a speaker ("Bob Roy:") are no names. Scripts without capitals have names only in headings.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def read_name(text: str) -> str:
 
     Else the name is the run of two or more capitalised words with which the text begins. A word such as "of" or "von"
     may stand inside of it. Articles, prepositions and a number before it are left out. An instruction ("Click Save"), a
-    salutation ("Hi Bob,") and a speaker ("Bob Roy:") are no names. Scripts without capitals have names only in headings.
+    salutation ("Hi Bob,") or a speaker ("Bob Roy:") is no name. Scripts without capitals have names in headings alone.
 
     Parameters
     ----------

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 from ..selection.sizes import DEFAULT_EXTRA_K
+from ..selectors.registry import SelectorName, selector_parameters
 from .results import Setting
 
 # By how the setting gets its candidates: plain search needs no setselect, and scores come from a reranker.
@@ -14,26 +16,26 @@ _LINES = {
         "LlamaIndex": "retriever = index.as_retriever(similarity_top_k={k})",
     },
     "search": {
-        "LangChain": """from langchain_setselect import SetSelectRetriever{word_retriever}
+        "LangChain": """from langchain_setselect import SetSelectRetriever{imports}
 
 retriever = SetSelectRetriever(
     vectorstore=store,
     search_kwargs={{"k": {k}, "fetch_k": {fetch_k}{items}}},
 {fields})""",
-        "LlamaIndex": """from llamaindex_setselect import SetSelectIndexRetriever{word_retriever}
+        "LlamaIndex": """from llamaindex_setselect import SetSelectIndexRetriever{imports}
 
 retriever = SetSelectIndexRetriever(
     index, top_n={k}, fetch_k={fetch_k}{arguments},
 {fields})""",
     },
     "scores": {
-        "LangChain": """from langchain_setselect import SetSelectCompressor
+        "LangChain": """from langchain_setselect import SetSelectCompressor{imports}
 
 # after the reranker, which gives each of {fetch_k} documents{by_words} a metadata["relevance_score"]
 compressor = SetSelectCompressor(
     vectorstore=store, k={k}{arguments},
 {fields})""",
-        "LlamaIndex": """from llamaindex_setselect import SetSelectPostprocessor
+        "LlamaIndex": """from llamaindex_setselect import SetSelectPostprocessor{imports}
 
 # after the reranker, which gives each of {fetch_k} nodes{by_words} its score
 postprocessor = SetSelectPostprocessor(
@@ -97,6 +99,12 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     }
     by_words = f" and the {DEFAULT_EXTRA_K} best by words" if setting.keyword_search else ""
     arrays = _lines_for_arrays(setting, arguments, k, fetch_k, by_words, needs)
+    imports = ", WordRetriever" if needs["extra_retrievers"] else ""
+    own = {key: arguments.pop(key) for key in selector_parameters(name) if key in arguments}
+    if own:
+        kind = setting.selector.partition("(")[0]
+        arguments["selector"] = f"{kind}({', '.join(f'{key}={value}' for key, value in own.items())})"
+        imports += f"\nfrom setselect import {kind}" if name in get_args(SelectorName) else ""
     if not drop_duplicates:
         arguments["drop_duplicates"] = "False"
     plain = setting.method == "similarity" and not setting.parameters
@@ -106,7 +114,7 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
             k=k,
             fetch_k=fetch_k,
             by_words=by_words,
-            word_retriever=", WordRetriever" if setting.keyword_search else "",
+            imports=imports,
             arguments=_as_arguments(arguments),
             items="".join(f', "{key}": {value}' for key, value in arguments.items()),
             fields="".join(f"    {key}={_FIELDS[framework][key]},\n" for key, needed in needs.items() if needed),

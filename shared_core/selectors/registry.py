@@ -203,6 +203,24 @@ def selector_parameters(name: str) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(_REGISTRY[_known(name)]) if field.init)
 
 
+def where_to_pass_parameters() -> dict[str, str]:
+    """What to write in place of a setting that is a parameter of a registered selector."""
+    ways: dict[str, list[str]] = {}
+    for name, kind in _REGISTRY.items():
+        for parameter in selector_parameters(name):
+            ways.setdefault(parameter, []).append(f"selector={kind.__name__}({parameter}=...)")
+    ways["selector_kwargs"] = ["selector=VRSD(refine=True), for example"]
+    return {parameter: f"pass {' or '.join(found)}" for parameter, found in ways.items()}
+
+
+def name_and_parameters(selector: Selector) -> tuple[str | None, dict[str, Any]]:
+    """The name under which a selector's class is registered, and its parameters that are not the default."""
+    name = next((name for name, kind in _REGISTRY.items() if type(selector) is kind), None)
+    fields: tuple[Any, ...] = dataclasses.fields(selector) if dataclasses.is_dataclass(selector) else ()
+    values = [(field, getattr(selector, field.name)) for field in fields if field.init]
+    return name, {field.name: value for field, value in values if value != field.default}
+
+
 def make_selector(name: str, **parameters: Any) -> Selector:
     """The selector of this name with these parameters.
 
@@ -225,12 +243,10 @@ def make_selector(name: str, **parameters: Any) -> Selector:
     if unknown:
         owners = [quoted(other) for other in _REGISTRY if unknown[0] in selector_parameters(other)]
         near = nearest_name(unknown[0], allowed)
-        hint = f" (a parameter of {' and '.join(owners)})" if owners else f": did you mean {near!r}?" if near else ""
-        remedy = f". Leave it out, or select with {' or '.join(owners)}" if owners else ""
-        raise InvalidParameterError(
-            f"selector {quoted(name)} has no parameter {quoted(unknown[0])}{hint}; allowed: "
-            f"{', '.join(allowed) or 'none'}{remedy}"
-        )
+        remedy = f": did you mean {near!r}?" if near else f"; allowed: {', '.join(allowed) or 'none'}"
+        if owners:
+            remedy = f" (a parameter of {' and '.join(owners)}). Leave it out, or select with {' or '.join(owners)}"
+        raise InvalidParameterError(f"selector {quoted(name)} has no parameter {quoted(unknown[0])}{remedy}")
     selector: Selector = _REGISTRY[name](**parameters)
     return selector
 

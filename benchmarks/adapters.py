@@ -62,6 +62,7 @@ from benchmarks.common import Block, parser, publish, table
 from benchmarks.racing.contenders import numpy_alone
 from langchain_setselect import SetSelectRetriever, WordRetriever
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from setselect import Coverage
 
 # The most microseconds that an adapter may add.
 WITH_NUMBA, NUMPY = "with numba", "numpy alone"
@@ -142,8 +143,10 @@ def words_pairs(store: FAISS, *, named: bool = False) -> Iterator[Pair]:
     questions = {query: " ".join(rng.choice(words, 20)) for query in harness.QUERIES}
     table = {questions[query]: vector for query, vector in harness.QUERIES.items()}
     with_texts = FAISS(harness.TableEmbeddings(table), store.index, docstore, store.index_to_docstore_id)
-    given: dict[str, Any] = {} if named else {"reference_weight": 0}
-    retriever = SetSelectRetriever(vectorstore=with_texts, k=K_WITH_WORDS, fetch_k=FETCH_K_WITH_WORDS, **given)
+    selector = Coverage() if named else Coverage(reference_weight=0)
+    retriever = SetSelectRetriever(
+        vectorstore=with_texts, k=K_WITH_WORDS, fetch_k=FETCH_K_WITH_WORDS, selector=selector
+    )
 
     def without(query: str) -> list[Document]:
         return retriever.invoke(questions[query])

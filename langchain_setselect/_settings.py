@@ -14,10 +14,10 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 
 from shared_core import InvalidParameterError
-from shared_core.retrieval.lookup import nearest_name
+from shared_core.retrieval.lookup import nearest_name, where_to_pass_parameters
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.settings import Call, Name, Positive, Settings
-from shared_core.selectors.registry import DEFAULT_SELECTOR, SelectorName, where_to_pass_parameters
+from shared_core.retrieval.settings import Call, Name, Positive, Settings, list_contents
+from shared_core.selectors.registry import DEFAULT_SELECTOR, SelectorName
 
 # How the question in a dict is passed on in a chain.
 OF_DICT = "pick it out in the chain, itemgetter({key!r}) | retriever"
@@ -84,7 +84,7 @@ class SelectionSettings(Settings):
         # Users change search_kwargs in place: retriever.search_kwargs["k"] = 3.
         made: tuple[Request, dict[str, Any]]
         seen, made = self.__dict__.get("_made", (None, None))
-        contents = _list_contents({"search_kwargs": self.search_kwargs})
+        contents = list_contents({"search_kwargs": self.search_kwargs})
         if seen is None or len(seen) != len(contents) or not all(map(is_, seen, contents)):
             made = self._configure({}, told=() if seen is None else made[0].without_effect)
             self.__dict__["_made"] = contents, made
@@ -142,21 +142,6 @@ class SelectionSettings(Settings):
                     f"there is no {name!r}: {hint} Arguments of the store go into vectorstore_kwargs"
                 )
         return settings, rest
-
-
-def _list_contents(kwargs: Mapping[str, Any]) -> list[Any]:
-    """Each argument, and what its list, set, or dict of further arguments holds; a caller may change it in place.
-
-    A mapping by id is one argument, because each call reads it anew.
-    """
-    contents: list[Any] = []
-    for name, value in kwargs.items():
-        contents += name, value
-        if isinstance(value, (list, set)):
-            contents += value
-        elif name.endswith("_kwargs") and isinstance(value, Mapping):
-            contents += _list_contents(value)
-    return contents
 
 
 def _is_default(value: Any, field: FieldInfo) -> bool:

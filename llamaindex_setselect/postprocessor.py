@@ -17,7 +17,7 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError, make_selector
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import refuse_swapped
-from shared_core.retrieval.lookup import refuse_unknown
+from shared_core.retrieval.lookup import name_and_parameters, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
@@ -26,7 +26,6 @@ from shared_core.retrieval.settings import Joining
 from shared_core.retrieval.sub_questions import is_splitter
 from shared_core.retrieval.telling import warn_of_ignored_scores, warn_of_unused_perspective
 from shared_core.retrieval.values import check_items
-from shared_core.selectors.registry import name_and_parameters
 
 from ._settings import (
     SelectionSettings,

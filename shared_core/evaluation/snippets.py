@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import get_args
 
 from ..selection.sizes import DEFAULT_EXTRA_K
-from ..selectors.registry import SelectorName, selector_parameters
+from ..selectors.registry import selector_parameters
 from .results import Setting
 
 # By how the setting gets its candidates: plain search needs no setselect, and scores come from a reranker.
@@ -43,10 +42,6 @@ postprocessor = SetSelectPostprocessor(
 {fields})""",
     },
 }
-_ARRAYS = """from setselect import select
-
-# {what}: those of the {fetch_k} nearest candidates{by_words}{condition}
-selection = select({query}, vectors, k={k}{arguments})"""
 # The fields of the classes that say where the framework has what a setting needs.
 _FIELDS = {
     "LangChain": {
@@ -78,15 +73,18 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
 
     >>> from shared_core.evaluation.settings import named
     >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["Arrays"])
-    from setselect import select
+    from setselect import MMR, select
     <BLANKLINE>
     # vectors: those of the 50 nearest candidates
-    selection = select(query, vectors, k=5, selector="mmr", lambda_mult=0.8)
+    selection = select(query, vectors, k=5, selector=MMR(lambda_mult=0.8))
     """
     if setting.method in ("rrf", "ranking", "reranker"):
         return {}
     name = "similarity" if setting.method == "highest cosine" else setting.method
-    arguments = {"selector": f'"{name}"', **dict(setting.parameters)}
+    arguments = dict(setting.parameters)
+    own = [f"{key}={arguments.pop(key)}" for key in selector_parameters(name) if key in arguments]
+    kind = setting.selector.partition("(")[0]
+    arguments = {"selector": f"{kind}({', '.join(own)})" if own else f'"{name}"', **arguments}
     by_scores = arguments.pop("relevance", None) == '"scores"'
     # The retrievers have another search for it.
     arguments.pop("keyword_search", None)
@@ -100,11 +98,7 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     by_words = f" and the {DEFAULT_EXTRA_K} best by words" if setting.keyword_search else ""
     arrays = _lines_for_arrays(setting, arguments, k, fetch_k, by_words, needs)
     imports = ", WordRetriever" if needs["extra_retrievers"] else ""
-    own = {key: arguments.pop(key) for key in selector_parameters(name) if key in arguments}
-    if own:
-        kind = setting.selector.partition("(")[0]
-        arguments["selector"] = f"{kind}({', '.join(f'{key}={value}' for key, value in own.items())})"
-        imports += f"\nfrom setselect import {kind}" if name in get_args(SelectorName) else ""
+    imports += f"\nfrom setselect import {kind}" if own else ""
     if not drop_duplicates:
         arguments["drop_duplicates"] = "False"
     plain = setting.method == "similarity" and not setting.parameters
@@ -136,15 +130,11 @@ def _lines_for_arrays(
     condition = " of all queries" if several else ""
     if "score_threshold" in arguments:
         condition += f", of at least {arguments['score_threshold']} by {'score' if needs['relevance'] else 'cosine'}"
-    return _ARRAYS.format(
-        what="vectors and texts" if setting.reads_words else "vectors",
-        fetch_k=fetch_k,
-        by_words=by_words,
-        condition=condition,
-        query="queries" if several else "query",
-        k=k,
-        arguments=_as_arguments(of_select),
-    )
+    kind, is_object, _ = arguments["selector"].partition("(")
+    return f"""from setselect import {kind + ", " if is_object else ""}select
+
+# vectors{" and texts" if setting.reads_words else ""}: those of the {fetch_k} nearest candidates{by_words}{condition}
+selection = select({"queries" if several else "query"}, vectors, k={k}{_as_arguments(of_select)})"""
 
 
 def _as_arguments(values: Mapping[str, str]) -> str:

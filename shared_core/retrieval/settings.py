@@ -25,10 +25,9 @@ from ..selectors.registry import (
     SelectorName,
     check_capability,
     resolve_selector,
-    where_to_pass_parameters,
 )
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
-from .lookup import refuse_unknown
+from .lookup import refuse_unknown, where_to_pass_parameters
 from .sub_questions import Queries, check_queries
 from .values import ItemName, ItemNumber, ItemOrdered
 
@@ -417,6 +416,21 @@ class Call(Settings, Fetching, Joining):
         given = [name for name, field in fields.items() if name not in skipped and getattr(self, name) != field.default]
         given += ["drop_duplicates"] if self.drop_duplicates else []
         return [*find_without_effect(selector, given, fields)]
+
+
+def list_contents(kwargs: Mapping[str, Any]) -> list[Any]:
+    """Each argument, and what its list, set, or dict of further arguments holds; a caller may change it in place.
+
+    A mapping by id is one argument, because each call reads it anew.
+    """
+    contents: list[Any] = []
+    for name, value in kwargs.items():
+        contents += name, value
+        if isinstance(value, (list, set)):
+            contents += value
+        elif name.endswith("_kwargs") and isinstance(value, Mapping):
+            contents += list_contents(value)
+    return contents
 
 
 def _as_parameter_error(error: ValidationError, size_name: str, say_place: Callable[[Any], str]) -> Exception:

@@ -14,8 +14,8 @@ import numpy as np
 from .._files import SHADOW_LOG_VERSION
 from .._validation import id_of_text
 from ..candidates import as_unit_rows, as_unit_vector
-from ..selectors.registry import name_and_parameters
 from .flow import Flow
+from .lookup import name_and_parameters
 from .pool import ItemSelection, Pool
 from .request import Request
 from .telling import LOGGER

@@ -15,7 +15,6 @@ from .selection import Selection
 # The selectors of this package, for editors.
 SelectorName = Literal["coverage", "ndpp", "mmr", "vrsd", "similarity"]
 
-
 # The selector of all functions, adapters and commands that are given none.
 DEFAULT_SELECTOR = "coverage"
 
@@ -61,7 +60,6 @@ class Capabilities:
 
 
 _DEFAULT_CAPABILITIES = Capabilities()
-
 
 # What is refused if a selector lacks the capability, and what to do.
 _REFUSED = {
@@ -135,7 +133,6 @@ class Selector(Protocol):
 
 _REGISTRY: dict[str, type[Any]] = {}
 
-
 _S = TypeVar("_S", bound=type[Any])
 
 
@@ -186,6 +183,11 @@ def selector_names() -> tuple[str, ...]:
     return tuple(_REGISTRY)
 
 
+def selector_class(name: str) -> Any:
+    """The class of the selector of this name."""
+    return _REGISTRY[_known(name)]
+
+
 def selector_parameters(name: str) -> tuple[str, ...]:
     """The parameters of the selector of this name.
 
@@ -200,25 +202,7 @@ def selector_parameters(name: str) -> tuple[str, ...]:
     >>> selector_parameters("mmr")
     ('lambda_mult', 'lambda_b')
     """
-    return tuple(field.name for field in dataclasses.fields(_REGISTRY[_known(name)]) if field.init)
-
-
-def where_to_pass_parameters() -> dict[str, str]:
-    """What to write in place of a setting that is a parameter of a registered selector."""
-    ways: dict[str, list[str]] = {}
-    for name, kind in _REGISTRY.items():
-        for parameter in selector_parameters(name):
-            ways.setdefault(parameter, []).append(f"selector={kind.__name__}({parameter}=...)")
-    ways["selector_kwargs"] = ["selector=VRSD(refine=True), for example"]
-    return {parameter: f"pass {' or '.join(found)}" for parameter, found in ways.items()}
-
-
-def name_and_parameters(selector: Selector) -> tuple[str | None, dict[str, Any]]:
-    """The name under which a selector's class is registered, and its parameters that are not the default."""
-    name = next((name for name, kind in _REGISTRY.items() if type(selector) is kind), None)
-    fields: tuple[Any, ...] = dataclasses.fields(selector) if dataclasses.is_dataclass(selector) else ()
-    values = [(field, getattr(selector, field.name)) for field in fields if field.init]
-    return name, {field.name: value for field, value in values if value != field.default}
+    return tuple(field.name for field in dataclasses.fields(selector_class(name)) if field.init)
 
 
 def make_selector(name: str, **parameters: Any) -> Selector:
@@ -236,8 +220,7 @@ def make_selector(name: str, **parameters: Any) -> Selector:
     MMR(lambda_mult=0.5, lambda_b=0.95)
     """
     if not parameters:
-        kind: Any = _REGISTRY[_known(name)]
-        return _make_default(kind)
+        return _make_default(selector_class(name))
     allowed = selector_parameters(name)
     unknown = [p for p in parameters if p not in allowed]
     if unknown:

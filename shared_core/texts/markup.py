@@ -30,11 +30,8 @@ _UNDERSCORES = re.compile(
     r"|(?<!\w)_+(?=[A-Z\d]|[^\x00-\x7f]|[a-z][^_\n]{0,200}(?<=\S)_+(?!\w))"
     r"|(?<=[^\W_])_+(?!\w)"
 )
-# The end of a line inside of a word: "retire-\nment". A soft hyphen is no character of the word.
+# The end of a line inside of a word: "retire-\nment".
 _BROKEN = re.compile(r"[-\u2010\u00ad](?<=[^\W\d_].)[^\S\n]*\n[^\S\n]*(?=[^\W\d_])")
-_MAY_BE_BROKEN = re.compile(r"[-\u2010\u00ad][^\w\n]{0,20}\n")
-# How far the two halves of a broken word reach.
-_HALF = 40
 
 
 def strip_markup(text: str) -> str:
@@ -45,15 +42,10 @@ def strip_markup(text: str) -> str:
     >>> strip_markup("retire-\nment, Jean-\nLuc, __init__, 2*3")
     'retirement, Jean-\nLuc, __init__, 2*3'
     """
-    return join_broken_words(remove_marks(text))
-
-
-def remove_marks(text: str) -> str:
-    """:func:`strip_markup` that leaves the ends of the lines as they are."""
     if "<" in text:
         text = _TAG.sub(" ", text)
     if "&" in text:
-        text = _ENTITY.sub(_unescape, text)
+        text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
     if "](" in text:
         # A link may stand around an image: "[![text](image)](target)".
         text = _LINK.sub(r"\1", _LINK.sub(r"\1", text))
@@ -64,30 +56,8 @@ def remove_marks(text: str) -> str:
     if "*" in text or "`" in text or "~" in text:
         text = _EMPHASIS.sub(_keep_operator, text)
     if "_" in text and _AT_END_OF_WORD.search(text):
-        text = _UNDERSCORES.sub(_keep_identifier, text)
-    return text
-
-
-def join_broken_words(text: str) -> str:
-    """``text`` without the hyphens and line ends inside of words."""
-    return _BROKEN.sub(_join, text) if "\n" in text else text
-
-
-def broken_words(text: str) -> list[tuple[str, str]]:
-    """What stands on both sides of each line end inside of a word, at most 40 characters of each side.
-
-    A hyphen at the end of a line may be part of a word, "well-known", or not, "retire-ment".
-    """
-    if "\n" not in text or not _MAY_BE_BROKEN.search(text):
-        return []
-    text = remove_marks(text)
-    breaks = [line_end for line_end in _BROKEN.finditer(text) if "\u00ad" not in line_end[0]]
-    sides = ((text[max(0, m.start() - _HALF) : m.start()], text[m.end() : m.end() + _HALF]) for m in breaks)
-    return [(before.split()[-1], after.split()[0]) for before, after in sides]
-
-
-def _unescape(entity: re.Match[str]) -> str:
-    return html.unescape(entity[0])
+        text = _UNDERSCORES.sub(lambda marks: marks["identifier"] or "", text)
+    return _BROKEN.sub(_keep_hyphen, text) if "\n" in text else text
 
 
 def _keep_operator(marks: re.Match[str]) -> str:
@@ -97,10 +67,6 @@ def _keep_operator(marks: re.Match[str]) -> str:
     return marks[0] if all(c.isascii() and c.isalnum() for c in around) else ""
 
 
-def _keep_identifier(marks: re.Match[str]) -> str:
-    return marks["identifier"] or ""
-
-
-def _join(line_end: re.Match[str]) -> str:
-    # "Jean-\nLuc" keeps its hyphen.
-    return line_end[0] if line_end.string[line_end.end()].isupper() and "\u00ad" not in line_end[0] else ""
+def _keep_hyphen(line_end: re.Match[str]) -> str:
+    """ "Jean-\\nLuc" is two words."""
+    return line_end[0] if line_end.string[line_end.end()].isupper() else ""

@@ -26,7 +26,7 @@ from .identifiers import Identifier, check_identifiers, list_identifiers
 from .names import list_names
 from .neighbours import add_neighbours, check_neighbours
 from .titles import Key, as_key, clean_title, is_joining, is_proper, key_of_words
-from .words import Text, bare_word, check_strings
+from .words import Text, bare_word, check_strings, group_accented, list_spellings
 
 # Which letters of a word are capitals.
 Capitals = tuple[int, ...]
@@ -55,8 +55,7 @@ def find_references(
     ``max_tokens`` and ``numpy.fft``. So "Model names" is a heading and no name. In scripts without capitals every title
     is a name. A text names it by writing it with the same capitals. A name of several words may also have words all in
     capitals, in the text ("Ann LEE") or in the title. A name of one word does not count if a text has it in lower case.
-    A text that has no accents at all may write a name without its accents, and a name that has none may have them in a
-    text.
+    A text may write a name without its accents, and a name that has none with accents.
 
     A name that stands in many texts says little. Let n' candidates have other names, and let m of them contain the
     name. Then it weighs log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1. The weight is 1 for a name
@@ -272,66 +271,43 @@ def _follow_links(
     return reached
 
 
-class _Names:
-    """Names as they are looked up in a text: by their first two words, longest first. So the time is linear.
-
-    ``names`` maps the words that are looked for to the name.
-    """
-
-    def __init__(self, names: dict[Key, Key]) -> None:
-        self.names = names
-        self.lengths: dict[str, list[int]] = {}
-        for length, first in sorted({(len(key), key[0]) for key in names}, reverse=True):
-            self.lengths.setdefault(first, []).append(length)
-        self._pairs = {key[:2] for key in names}
-
-    def find_starts(self, words: Sequence[str]) -> Iterator[int]:
-        """Where a name may begin. Many texts have the first word of a name, such as "the", without its second one."""
-        pairs = self._pairs
-        for start in compress(count(), map(self.lengths.__contains__, words)):
-            if (words[start], *words[start + 1 : start + 2]) in pairs or (words[start],) in pairs:
-                yield start
-
-
 def _find_in_texts(
     texts: Sequence[Text], skipped: Container[int], capitals: Mapping[Key, Sequence[Container[Capitals]]]
 ) -> Iterator[tuple[int, set[Key]]]:
-    """The row of each text with the names that stand in it, of those with ``capitals``."""
-    as_written = without_accents = _Names({key: key for key in capitals})
-    accented = [key for key in capitals if not "".join(key).isascii()]
-    if accented:
-        # What a text without accents calls them. Two names that differ only by their accents are not told apart there.
-        keys = [tuple(map(bare_word, key)) for key in accented]
-        number = Counter(keys)
-        once = {key: name for key, name in zip(keys, accented, strict=True) if number[key] == 1}
-        without_accents = _Names(once | as_written.names)
-    vocabulary = set(chain(*capitals))
+    """The row of each text with the names that stand in it, of those with ``capitals``.
+
+    A name is looked up by the first two of its words without accents, the longest first. So the time is linear.
+    """
+    accented = group_accented(set().union(*(text.accented for text in texts)))
+    forms = {word: list_spellings(word, accented) for word in set(chain(*capitals))}
+    called: dict[Key, list[Key]] = defaultdict(list)
+    for name in capitals:
+        called[tuple(map(bare_word, name))].append(name)
+    begins = {key[:2] for key in called}
+    lengths: dict[str, list[int]] = defaultdict(list)
+    for length, first in sorted({(len(key), key[0]) for key in called}, reverse=True):
+        lengths[first].append(length)
     ordinary: set[Key] = set()
     found: dict[int, set[Key]] = {}
     for row, text in enumerate(texts):
         if row in skipped:
             continue
-        words, names = text.words, without_accents
-        if not text.text.isascii() and text.accented:
-            # A name without accents may have them in a text that has some.
-            names = as_written
-            bare = {word: bare_word(word) for word in text.accented.difference(vocabulary)}
-            words = [bare.get(word, word) for word in words]
-        named, end = set(), 0
-        for start in names.find_starts(words):
-            if start < end:
+        words = list(map(bare_word, text.words)) if text.accented else text.words
+        end, found[row] = 0, set()
+        for start in compress(count(), map(lengths.__contains__, words)):
+            # Many texts have the first word of a name, such as "the", without its second one.
+            if start < end or begins.isdisjoint((tuple(words[start : start + 2]), (words[start],))):
                 continue
-            for length in names.lengths[words[start]]:
-                # Shorter than ``length`` at the end of the text.
-                name = names.names.get(tuple(words[start : start + length]))
-                if name is None:
-                    continue
-                written = text.written[start : start + len(name)]
-                if all(map(contains, capitals[name], map(_find_capitals, written))):
-                    named.add(name)
-                    end = start + len(name)
+            for length in lengths[words[start]]:
+                written, folded = text.written[start : start + length], text.words[start : start + length]
+                for name in called.get(tuple(words[start : start + length]), ()):
+                    if not all(map(contains, map(forms.__getitem__, name), folded)):
+                        continue
+                    if all(map(contains, capitals[name], map(_find_capitals, written))):
+                        found[row].add(name)
+                        end = start + length
+                    elif length == 1 and written[0].islower():
+                        ordinary.add(name)
+                if end > start:
                     break
-                if len(name) == 1 and written[0].islower():
-                    ordinary.add(name)
-        found[row] = named
     return ((row, named - ordinary) for row, named in found.items())

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain, filterfalse, starmap
+from itertools import chain, filterfalse
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .._validation import quoted, read_only
 from ..candidates import Parts
 from ..errors import InvalidInputError
-from .markup import broken_words, remove_marks, strip_markup
+from .markup import strip_markup
 
 # The constants of BM25: how fast further occurrences of a word count less, and how much the length of a text counts.
 K1, B = 1.2, 0.75
@@ -82,23 +82,23 @@ class Text:
         return strip_markup(self.text)
 
     @cached_property
-    def words(self) -> list[str]:
-        """The words in their order, case-folded."""
-        return _fold(self._spaced).split()
-
-    @cached_property
     def written(self) -> list[str]:
         """The words in their order, as they are written."""
         return self._spaced.split()
 
     @cached_property
+    def words(self) -> list[str]:
+        """The words in their order, case-folded."""
+        return _fold(self._spaced).split()
+
+    @cached_property
     def terms(self) -> list[str]:
-        """The words, the parts of identifiers among them, and the other readings of words that a line end breaks."""
-        words = self.written if _has_identifiers(self._spaced) else []
+        """The words, and the parts of identifiers among them."""
         # Most words consist of letters in lower case, which have no parts.
-        mixed = chain(filterfalse(str.isalpha, words), filterfalse(str.islower, filter(str.isalpha, words)))
-        more = [*chain(*map(split_identifier, mixed)), *chain(*starmap(_read_otherwise, broken_words(self.text)))]
-        return self.words + more if more else self.words
+        written = self.written if _has_identifiers(self._spaced) else []
+        mixed = chain(filterfalse(str.isalpha, written), filterfalse(str.islower, filter(str.isalpha, written)))
+        parts = [*chain.from_iterable(map(split_identifier, mixed))]
+        return self.words + parts if parts else self.words
 
     @cached_property
     def characters(self) -> list[str]:
@@ -108,32 +108,29 @@ class Text:
     @cached_property
     def accented(self) -> set[str]:
         """The terms that have accents."""
-        return {term for term in filterfalse(str.isascii, self.terms) if bare_word(term) != term}
+        others = () if self._spaced.isascii() else filterfalse(str.isascii, self.terms)
+        return {term for term in others if bare_word(term) != term}
 
     @cached_property
     def _spaced(self) -> str:
-        return space_words(strip_markup(self.text))
+        return space_words(self.plain)
+
+    @cached_property
+    def _parts(self) -> list[str]:
+        """The words, with the parts of an identifier in its place."""
+        return [part for word in self.written for part in split_identifier(word) or (_fold(word),)]
 
     def has_phrase(self, phrase: Text) -> bool:
         """Whether the words of ``phrase`` stand in the text one after the other, or the parts of these words do."""
-        if not phrase.words:
-            return False
         # A single character of a script that is split into pairs.
         if phrase.words == phrase.characters:
-            return phrase.words[0] in self.characters
-        readings = [(self.words, phrase.words), (self._all_parts, phrase._all_parts)]
-        if not phrase.accented:
-            bare = {accented: word for word, accented in find_accented([self]).items()}
-            readings += [([bare.get(word, word) for word in words], sought) for words, sought in readings]
-        elif not self.accented:
-            readings += [(words, list(map(bare_word, sought))) for words, sought in readings]
-        return any(f" {' '.join(sought)} " in f" {' '.join(words)} " for words, sought in readings)
-
-    @cached_property
-    def _all_parts(self) -> list[str]:
-        """The words, with the parts of an identifier in its place, and each hyphen at the end of a line as a hyphen."""
-        written = space_words(remove_marks(self.text)).split()
-        return [part for word in written for part in split_identifier(word) or (_fold(word),)]
+            return bool(phrase.words) and phrase.words[0] in self.characters
+        accented = group_accented(self.accented)
+        meant = {form: word for word in phrase.terms for form in list_spellings(word, accented)}
+        return any(
+            f" {' '.join(sought)} " in f" {' '.join([meant.get(word, word) for word in words])} "
+            for words, sought in ((self.words, phrase.words), (self._parts, phrase._parts))
+        )
 
 
 def split_words(text: str) -> list[str]:
@@ -203,17 +200,26 @@ def bare_word(word: str) -> str:
     return unicodedata.normalize("NFC", "".join(letters)).translate(_STROKES)
 
 
-def find_accented(texts: Iterable[Text]) -> dict[str, str]:
-    """For each word without accents its accented form in the texts; none for a word with several, as in Vietnamese."""
-    return find_accented_forms(set().union(*(text.accented for text in texts if not text.text.isascii())))
-
-
-def find_accented_forms(accented: Iterable[str]) -> dict[str, str]:
-    """:func:`find_accented` for different words that have accents."""
+def group_accented(words: Iterable[str]) -> dict[str, list[str]]:
+    """The words that have accents, by their forms without."""
     forms = defaultdict(list)
-    for word in accented:
-        forms[bare_word(word)].append(word)
-    return {bare: words[0] for bare, words in forms.items() if len(words) == 1}
+    for word in words:
+        if (bare := bare_word(word)) != word:
+            forms[bare].append(word)
+    return forms
+
+
+def list_spellings(word: str, accented: Mapping[str, Sequence[str]]) -> list[str]:
+    """What texts whose ``accented`` words are grouped may write for a word that is sought.
+
+    A word without accents may have them in a text. A word with accents may lack them all, and has no others.
+
+    >>> accented = group_accented(["résumé", "resumé", "sí"])
+    >>> list_spellings("resume", accented), list_spellings("résumé", accented)
+    (['resume', 'résumé', 'resumé'], ['résumé', 'resume'])
+    """
+    bare = bare_word(word)
+    return [word, bare] if bare != word else [word, *accented.get(word, ())]
 
 
 def space_words(text: str) -> str:
@@ -248,12 +254,6 @@ def _pairs(run: re.Match[str]) -> str:
     return f" {' '.join(map(str.__add__, characters, characters[1:])) or characters} "
 
 
-def _read_otherwise(before: str, after: str) -> list[str]:
-    """The reading of a word with a line end between its halves that ``Text.words`` does not have."""
-    halves = [*split_words(before)[-1:], *split_words(after)[:1]]
-    return ["".join(halves)] if after[0].isupper() else halves
-
-
 def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
     """The words of the question as parts that a set of texts has to cover; for :class:`Candidates`.
 
@@ -264,8 +264,9 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
     words is needed.
 
     Texts are read without markup. An identifier counts as one word and by its parts: a question about "user id" finds
-    ``getUserById``. The parts do not add to l: an identifier makes a text no longer than another word does. A word
-    without accents counts for one with accents, and the other way round, where the question or the text has none.
+    ``getUserById``. The parts do not add to l: an identifier makes a text no longer than another word does. A word of
+    the question without accents finds a word with or without them, and a word with accents finds itself and its form
+    without.
 
     Parameters
     ----------
@@ -308,19 +309,19 @@ def match_split_words(questions: Sequence[str], texts: Sequence[Text], weigh: We
     question = join_questions(questions)
     column = {term: j for j, term in enumerate(list_terms(question))}
     n, m = len(texts), len(column)
-    # What stands for the words of the question in a text that has no accents, and in one that has some.
-    in_bare = column | {bare_word(term): column[term] for term in question.accented if bare_word(term) not in column}
-    accented = {} if question.accented else find_accented(texts)
-    in_accented = column | {accented[term]: j for term, j in column.items() if term in accented}
-    singles = {term for term in column if len(term) == 1 and _UNSPACED.match(term)}
+    accented = group_accented(set().union(*(text.accented for text in texts)))
+    columns: dict[str, list[int]] = defaultdict(list)
+    for term, j in column.items():
+        for form in list_spellings(term, accented):
+            columns[form].append(j)
     lengths, places = np.zeros(n), []
     for row, text in enumerate(texts):
         lengths[row] = len(text.words)
-        columns = in_bare if text.text.isascii() or not text.accented else in_accented
-        places += [row * m + columns[term] for term in filter(columns.__contains__, text.terms)]
+        places += [row * m + j for term in filter(columns.__contains__, text.terms) for j in columns[term]]
     f = np.bincount(np.array(places, np.int64), minlength=n * m).reshape(n, m).astype(np.float64)
-    for term in singles:
-        f[:, column[term]] = [text.characters.count(term) for text in texts]
+    for term, j in column.items():
+        if len(term) == 1 and _UNSPACED.match(term):
+            f[:, j] = [text.characters.count(term) for text in texts]
     in_texts = np.count_nonzero(f, axis=0)
     weights = np.log1p((n - in_texts + 0.5) / (in_texts + 0.5))
     weights[(in_texts == 0) | (in_texts == n)] = 0.0

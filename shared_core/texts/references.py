@@ -276,31 +276,32 @@ def _find_in_texts(
 ) -> Iterator[tuple[int, set[Key]]]:
     """The row of each text with the names that stand in it, of those with ``capitals``.
 
-    A name is looked up by the first two of its words without accents, the longest first. So the time is linear.
+    A name is looked up by its first two words without accents, the longest first. So the time is linear.
     """
     accented = group_accented(set().union(*(text.accented for text in texts)))
     forms = {word: list_spellings(word, accented) for word in set(chain(*capitals))}
     called: dict[Key, list[Key]] = defaultdict(list)
     for name in capitals:
         called[tuple(map(bare_word, name))].append(name)
-    begins = {key[:2] for key in called}
-    lengths: dict[str, list[int]] = defaultdict(list)
-    for length, first in sorted({(len(key), key[0]) for key in called}, reverse=True):
-        lengths[first].append(length)
+    lengths: dict[Key, list[int]] = defaultdict(list)
+    for length, begin in sorted({(len(key), key[:2]) for key in called}, reverse=True):
+        lengths[begin].append(length)
+    firsts = {first for first, *_ in called}
     ordinary: set[Key] = set()
     found: dict[int, set[Key]] = {}
     for row, text in enumerate(texts):
         if row in skipped:
             continue
-        words = list(map(bare_word, text.words)) if text.accented else text.words
+        words = text.words
+        if text.accented:
+            words = [bare_word(word) if word in text.accented else word for word in words]
         end, found[row] = 0, set()
-        for start in compress(count(), map(lengths.__contains__, words)):
-            # Many texts have the first word of a name, such as "the", without its second one.
-            if start < end or begins.isdisjoint((tuple(words[start : start + 2]), (words[start],))):
+        for start in compress(count(), map(firsts.__contains__, words)):
+            if start < end:
                 continue
-            for length in lengths[words[start]]:
-                written, folded = text.written[start : start + length], text.words[start : start + length]
+            for length in (*lengths.get(tuple(words[start : start + 2]), ()), *lengths.get((words[start],), ())):
                 for name in called.get(tuple(words[start : start + length]), ()):
+                    written, folded = text.written[start : start + length], text.words[start : start + length]
                     if not all(map(contains, map(forms.__getitem__, name), folded)):
                         continue
                     if all(map(contains, capitals[name], map(_find_capitals, written))):

@@ -61,10 +61,11 @@ _QUOTED = re.compile(
 _JOINED = re.compile(r"\w+(?:[-._/:]\w+)*")
 _IDENTIFIER = re.compile(r"[^\W_]_[^\W_]|[a-z][A-Z]|[^\W\d_]\d")
 _CODE = re.compile(r"(?=.*[A-Z]).*[^\W\d_][-._/:]?\d")
-# Each letter of ASCII becomes "a" or "A", each digit "0".
+# Each letter of ASCII becomes "a" or "A", each digit "0". These are in a text with words that have parts.
 _SHAPES = bytes(
     ord("A" if c.isupper() else "a" if c.islower() else "0" if c.isdigit() else c) for c in map(chr, range(128))
 ) + bytes(128)
+_WITH_PARTS = (b"_", b"aA", b"AAaa", b"a0", b"A0", b"0a", b"0A")
 
 # The inverse document frequency of each term in a corpus.
 Weigh = Callable[[Sequence[str]], NDArray[np.float64]]
@@ -94,9 +95,10 @@ class Text:
     @cached_property
     def terms(self) -> list[str]:
         """The words, and the parts of identifiers among them."""
-        # Most words consist of letters in lower case, which have no parts.
-        written = self.written if _has_identifiers(self._spaced) else []
-        mixed = chain(filterfalse(str.isalpha, written), filterfalse(str.islower, filter(str.isalpha, written)))
+        # Most texts have no word with parts, and most words consist of letters in lower case.
+        shape = self._spaced.encode("ascii", "replace").translate(_SHAPES)
+        words = self.written if any(map(shape.__contains__, _WITH_PARTS)) else []
+        mixed = chain(filterfalse(str.isalpha, words), filterfalse(str.islower, filter(str.isalpha, words)))
         parts = [*chain.from_iterable(map(split_identifier, mixed))]
         return self.words + parts if parts else self.words
 
@@ -160,17 +162,6 @@ def split_identifier(word: str) -> tuple[str, ...]:
         _fold(word[part.start() : part.end()]) for part in _PART.finditer(_as_shape(word)) if len(part[0]) > 1
     )
     return () if parts == (_fold(word),) else parts
-
-
-def _has_identifiers(spaced: str) -> bool:
-    """Whether any of the words may have parts: for most texts the answer is no, and they need not be looked through."""
-    shape = spaced.encode("ascii", "replace").translate(_SHAPES)
-    if b"_" in shape or b"aA" in shape or b"AAaa" in shape:
-        return True
-    if b"0" not in shape:
-        return False
-    shape = shape.lower()
-    return b"a0" in shape or b"0a" in shape
 
 
 def _as_shape(text: str) -> str:

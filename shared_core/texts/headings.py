@@ -13,8 +13,7 @@ LINE = 60
 EMPTY_HEADINGS = 3
 # A line that ends like this is a sentence or leads to one, and no heading.
 _SENTENCE_ENDS = tuple(".,;:!?。，；：！？،؛।")
-# White space, and the byte order mark and the space of no width that str.strip leaves.
-_BLANK = " \t\r\n\f\v\u00a0\ufeff\u200b"
+# Blanks; the byte order mark and the space of no width are some that str.strip leaves.
 _BLANKS = re.compile(r"[\s\ufeff\u200b]*+")
 # What may stand before the first line of a text: blanks, comments ("<!-- image -->"), pictures and rules.
 _NOTHING = re.compile(
@@ -45,8 +44,7 @@ def split_heading(text: str) -> tuple[str, str]:
 
     The heading is empty if there is none that says something.
     """
-    start = _BLANKS.match(text).end()  # type: ignore[union-attr]
-    head = text[start : start + HEAD * 10]
+    head = _BLANKS.sub("", text, count=1)[: HEAD * 10]
     if block := _FRONT_MATTER.match(head):
         head = head[block.end() :]
         if (title := _TITLE_LINE.search(block["lines"])) and (name := clean_title(title[1].strip().strip("\"'"))):
@@ -65,7 +63,7 @@ def split_heading(text: str) -> tuple[str, str]:
         head = rest
     # The target of a link may be longer than the text around it.
     long = "](" in head[:HEAD] or "<" in head[:HEAD]
-    plain = strip_markup(head[: HEAD * 4 if long else HEAD]).lstrip(_BLANK)[:HEAD]
+    plain = _BLANKS.sub("", strip_markup(head[: HEAD * 4 if long else HEAD]), count=1)[:HEAD]
     line, _, rest = plain.partition("\n")
     line, following = line.strip(), rest.lstrip()
     # A text with fixed line lengths goes on in lower case.

@@ -30,7 +30,8 @@ NEARLY_ALL = 0.8
 SOURCES, SHARE_OF_CANDIDATES = 3, 1 / 3
 
 _SEPARATOR = re.compile(r" (?:[|·»•–—-]|::) ")
-_BEFORE = re.compile(rf"{_SEPARATOR.pattern}|: ")
+# What stands before a name: a part of its site, or a number that stands alone.
+_BEFORE = re.compile(rf"(?P<number>\d{{1,3}}[.):]?|[IVXLC]{{1,5}}[.)]) +(?=[^\W\d_])|.*?(?:{_SEPARATOR.pattern}|: )")
 _NEVER_IN_NAMES = frozenset("|·»•:")
 
 _APPLICATION = re.compile(r"\AMicrosoft (?:Word|PowerPoint|Excel) - ", re.IGNORECASE)
@@ -38,35 +39,27 @@ _APPLICATION = re.compile(r"\AMicrosoft (?:Word|PowerPoint|Excel) - ", re.IGNORE
 _ANCHOR = re.compile(r"(?: ?(?:\{[#.:][^{}]*\}|[¶\u200b])| #+)+\Z")
 _PART = (
     "chapter|section|part|appendix|article|lesson|kapitel|abschnitt|teil|anhang|artikel|chapitre|partie|annexe|"
-    "capítulo|capitulo|sección|anexo|capitolo|hoofdstuk|глава|раздел|часть"
+    "capítulo|sección|anexo|capitolo|глава|раздел|часть"
 )
 # What follows must be there. Behind a number that is ``alone`` it is no word in lower case: "3.5 mm jack" is a name.
 _NUMBER = re.compile(
     rf"""
     (?: (?i:{_PART}) \s+ (?: \d+ (?:\.\d+)* | (?i:[ivxlc]+) | [A-Z] ) \s* [.:)–—-] \s+ (?=\w)
     | §+ \s* \d+ [a-z]? (?: \s* [-–] \s* \d+ [a-z]? )? [.:]? \s+ (?=\w)
-    | 第 \s* [\d一二三四五六七八九十百千〇零]+ \s* [章節节回部編编条條款篇课課] [\s:：、.]* (?=\w)
-    | 제 \s* \d+ \s* [장절조편부항] [\s:.]+ (?=\w)
+    | [第제] \s* [\d一二三四五六七八九十百千〇零]+ \s* [章節节回部編编条條款篇課课장절조편부항] [\s:：、.]* (?=\w)
     | (?P<alone>
-        (?: \d{{1,2}} (?: \.\d{{1,2}} )+ | [A-Z] (?: \.\d{{1,2}} )+ ) [.:)]? \s+ (?=[^\W\d_])
-        | [IVX]{{2,}} [.)] \s+ (?=[^\W\d_]{{3}})
-      )
-    )""",
+        (?: (?: \d{{1,2}} | [A-Z] ) (?: \.\d{{1,2}} )+ [.:)]? | [IVX]{{2,}} [.)] ) \s+ (?=[^\W\d_]) ) )""",
     re.VERBOSE,
 )
-_LONE_NUMBER = re.compile(r"(?:\d{1,3}[.):]?|[IVXLC]{1,5}[.)]) +(?=[^\W\d_])")
 _NO_TITLE = re.compile(
     r"""
     (?: untitled | unnamed | unbenannt | sans\ titre | sin\ título | senza\ titolo | 無題 | 无标题 )
         (?: [\s_-]* (?: document | page | note | presentation | spreadsheet | dokument ) )? [\s_(-]* \d* \)?
     | none | nan | nat | null | nil | undefined | unknown | n/a | <na> | no\ title | title | tbd
-    | (?: (?: powerpoint | microsoft ) [\s-]* )+ (?: presentation | präsentation )
-    | (?: new\ | neues\ )? (?: document | dokument | microsoft\ word\ document )
-    | (?: document | dokument | doc | presentation | präsentation | slide | folie | page | seite | sheet | tabelle
-        | book | mappe | workbook | file | scan | scanned | scanned\ document | fax | image | photo | foto | screenshot
-        | bildschirmfoto | whatsapp\ image | img | dsc[nf]? | pxl | mvimg | vid | mov | dji | gopr )
-        [\s_-]* (?=\d) [\d\s_.:,()-]* (?: (?: at | um | à ) [\d\s_.:-]+ )? (?: [ap]m )?
-    | (?: p | r ) \d{6,}
+    | (?: (?: powerpoint | microsoft ) [\s-]* )+ presentation | (?: new\ )? (?: microsoft\ word\ )? document
+    | (?: document | dokument | doc | presentation | slide | folie | page | seite | sheet | tabelle | book | mappe
+        | file | scan | image | photo | foto | screenshot | img | dsc[nf]? | pxl ) [\s_-]* (?=\d) [\d\s_.:,()-]*
+        (?: at [\d\s_.:-]+ )? (?: [ap]m )?
     | see\ also | (?: table\ of\ )? contents | read\ more | click\ here | skip\ to\ (?:main\ )?content
     | [0-9a-f]{8} (?: -[0-9a-f]{4} ){3} -[0-9a-f]{12} | [0-9a-f]{32,}
     """,
@@ -121,7 +114,7 @@ def shorten_titles(titles: Sequence[str]) -> list[str]:
         if not rests:
             break
         short = {title: rests.get(rest, rest) for title, rest in short.items()}
-    short = {title: _without_number(rest) for title, rest in _without_lone_numbers(short).items()}
+    short = {title: _without_number(rest) for title, rest in short.items()}
     cut = Counter(rest.casefold() for title, rest in short.items() if rest != title)
     return [title if cut[short.get(title, "").casefold()] > 1 else short.get(title, "") for title in titles]
 
@@ -136,28 +129,18 @@ def _cut_shared(titles: set[str]) -> dict[str, str]:
     ends, beginnings = defaultdict[str, dict[str, str]](dict), defaultdict[str, dict[str, str]](dict)
     for title in titles:
         if separators := [*_SEPARATOR.finditer(title)]:
-            last = separators[-1]
-            ends[title[last.start() :]][title] = title[: last.start()]
-        if first := _BEFORE.search(title):
-            beginnings[title[: first.end()]][title] = title[first.end() :]
-    shared = [(part[1] in _NEVER_IN_NAMES, rests) for part, rests in ends.items() if len(rests) >= SHARED_BY]
-    before = [rests for rests in beginnings.values() if len(rests) >= SHARED_BY]
-    of_sites = {title for _, rests in shared for title in rests}
-    everywhere = len(of_sites) >= NEARLY_ALL * len(titles)
-    cut = {title: rest for certain, rests in shared if certain or everywhere for title, rest in rests.items()}
-    # A beginning is looked for where no end is shared: one round cuts one part.
-    begun = {title: rest for rests in before for title, rest in rests.items() if title not in cut}
-    if len(begun) >= NEARLY_ALL * len(titles):
-        cut |= begun
+            place = separators[-1].start()
+            ends[title[place:]][title] = title[:place]
+        if first := _BEFORE.match(title):
+            beginnings["" if first["number"] else first[0]][title] = title[first.end() :]
+    cut: dict[str, str] = {}
+    for parts in (ends, beginnings):
+        shared = {part: rests for part, rests in parts.items() if len(rests) >= SHARED_BY}
+        everywhere = sum(map(len, shared.values())) >= NEARLY_ALL * len(titles)
+        for part, rests in shared.items():
+            if everywhere or (parts is ends and part[1] in _NEVER_IN_NAMES):
+                cut = rests | cut
     return {title: rest for title, rest in cut.items() if any(map(str.isalnum, rest))}
-
-
-def _without_lone_numbers(short: dict[str, str]) -> dict[str, str]:
-    """Without the number that nearly all titles begin with, if there are several numbers."""
-    numbers = {rest: number[0] for rest in {*short.values()} if (number := _LONE_NUMBER.match(rest))}
-    if len({*numbers.values()}) < SHARED_BY or len(numbers) < NEARLY_ALL * len({*short.values()}):
-        return short
-    return {title: rest.removeprefix(numbers.get(rest, "")) for title, rest in short.items()}
 
 
 def replace_titles_of_many(

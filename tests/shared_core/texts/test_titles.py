@@ -36,7 +36,6 @@ SITE = ["Inception | FilmBase", "Heat | FilmBase", "Alien | FilmBase"]
         "Scan 001.pdf",
         "IMG_1234",
         "DSC0001.JPG",
-        "P1000123.jpg",
         "PXL_20240101_101112",
         "Screenshot 2024-01-01 at 10.00.00 PM.png",
         "123e4567-e89b-12d3-a456-426614174000",

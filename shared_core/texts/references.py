@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_identifiers, as_names, as_optional
+from .._validation import as_identifiers, as_names, as_optional, read_only
 from ..candidates import REFERENCE_KINDS, References
 from ..errors import InvalidInputError
-from .citations import Cited, find_cited, number_sections
+from .citations import find_cited, number_sections
 from .identifiers import Identifier, check_identifiers, list_identifiers
 from .names import list_names
 from .neighbours import add_neighbours, check_neighbours
@@ -55,17 +55,17 @@ def find_references(
     ``max_tokens`` and ``numpy.fft``. So "Model names" is a heading and no name. In scripts without capitals every title
     is a name. A text names it by writing it with the same capitals. A name of several words may also have words all in
     capitals, in the text ("Ann LEE") or in the title. A name of one word does not count if a text has it in lower case.
-    A text may write a name without its accents, and a name that has none with accents.
+    A text may write a name without its accents, and with accents a name that has none.
 
-    A name that stands in many texts says little. Let n' candidates have other names, and let m of them contain the
-    name. Then it weighs log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1. The weight is 1 for a name
-    that stands in one text, and 0 for a name that stands in all n' texts.
+    A name that stands in many texts says little. If m of the n' candidates with other names contain it, it weighs
+    log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1: 1 for a name that stands in one text, 0 for one
+    that stands in all of them.
 
     A text also refers to what it cites by a number ("Rule 4.5.1", "§ 12 Abs. 2", "第5条"), a code ("RFC 7231", "error
     E1042"), a file (``utils/io.py``) or a symbol (``parse_header()``). A number means a text of the same source, unless
-    another document is named beside it ("Art. 6 GDPR"). By itself it is no citation: it needs its kind ("Rule"), or
-    three levels and a word such as "see". A citation that leads to m parts of a section leads to each by 1/m, and so
-    does one to m texts of the same number whose sources are not known.
+    another document is named beside it ("Art. 6 GDPR"). It needs its kind ("Rule"), or three levels and a word such as
+    "see". A citation that leads to m parts of a section leads to each by 1/m, and so does one to m texts of the same
+    number whose sources are not known.
 
     A text that does not refer to the next or previous text of its source in another way leads to it by s², where s is
     the share of that text that does not overlap with its own.
@@ -159,13 +159,11 @@ def find_split_references(
             if key not in documents:
                 bearers.setdefault(key, []).append(row)
     bearers.pop((), None)
+    own_titles = [title or "" for title in titles or [""] * n]
     linked: dict[int, set[int]] = {}
     if links is not None:
-        own = [
-            [name for name in (title, *forms[:1]) if name]
-            for title, forms in zip(titles or [""] * n, names, strict=True)
-        ]
-        linked = _follow_links(links, [()] * n if keys is None else keys, own, bearers)
+        called = [filter(None, (title, *forms[:1])) for title, forms in zip(own_titles, names, strict=True)]
+        linked = _follow_links(links, [()] * n if keys is None else keys, called, bearers)
     # The kind counts where the strength is above 0. 0 is "name".
     strength, kinds = np.zeros((n, n), np.float32), np.zeros((n, n), np.int8)
     capitals = {key: forms for key, forms in _capitals_of(names, name_keys).items() if key in bearers}
@@ -183,36 +181,18 @@ def find_split_references(
     document_of = [numbers.setdefault(key or row, len(numbers)) for row, (key, *_) in enumerate(name_keys)]
     documents_of = np.tile(np.array(document_of, np.int64), (len(REFERENCE_KINDS), 1))
     if any(identifiers):
-        known = [None] * n if sources is None else list(sources)
-        own_titles = [title or "" for title in titles or [None] * n]
-        if None in known:
-            # Texts that share a title are parts of one document.
-            shared = {title for title, number in Counter(own_titles).items() if title and number > 1}
-            known = [
-                title if source is None and title in shared else source
-                for source, title in zip(known, own_titles, strict=True)
-            ]
-        _add_citations(strength, kinds, find_cited(texts, identifiers, known, own_titles, linked))
+        # Texts of no known source that share a title are parts of one document.
+        shared = {title for title, number in Counter(own_titles).items() if title and number > 1}
+        by_title = [title if title in shared else None for title in own_titles]
+        known = [
+            title if source is None else source for source, title in zip(sources or [None] * n, by_title, strict=True)
+        ]
+        for row, targets, clearness in find_cited(texts, identifiers, known, own_titles, linked):
+            for target in targets:
+                if target != row and clearness > strength[row, target]:
+                    strength[row, target], kinds[row, target] = clearness, _CITATION
         documents_of[_CITATION] = number_sections(identifiers, known)
-    references = References(strength, documents_of, kinds)
-    for array in (strength, documents_of, kinds):
-        array.flags.writeable = False
-    return references
-
-
-def _add_citations(strength: NDArray[np.float32], kinds: NDArray[np.int8], cited: Iterable[Cited]) -> None:
-    """Write the citations into the matrices, where they lead more clearly than names do."""
-    clearest: dict[tuple[int, int], float] = {}
-    for row, targets, clearness in cited:
-        for target in targets:
-            if target != row and clearness > clearest.get((row, target), 0.0):
-                clearest[row, target] = clearness
-    if clearest:
-        rows, targets_of = np.array([*clearest], np.int64).T
-        values = np.array([*clearest.values()], np.float32)
-        clearer = values > strength[rows, targets_of]
-        at = rows[clearer], targets_of[clearer]
-        strength[at], kinds[at] = values[clearer], _CITATION
+    return References(read_only(strength), read_only(documents_of), read_only(kinds))
 
 
 def weigh(m: NDArray[Any], others: NDArray[np.float64]) -> NDArray[np.float64]:

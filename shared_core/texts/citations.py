@@ -6,23 +6,10 @@ from collections import defaultdict
 from collections.abc import Container, Hashable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice
-from typing import NamedTuple
 
-from .identifiers import (
-    CODE,
-    FILE,
-    NUMBER,
-    SYMBOL,
-    Citable,
-    Citation,
-    Identifier,
-    count_levels,
-    find_citations,
-)
+from .identifiers import EVERYWHERE, FILE, NUMBER, SYMBOL, Citation, Identifier, count_levels, find_citations
 from .words import Text, split_words
 
-# Identifiers that mean the same in every document.
-_EVERYWHERE = (CODE, FILE, SYMBOL)
 # Words that name no document: a text about a contract calls it "the Agreement".
 _NO_NAMES = frozenset(
     split_words("the of and act law rules rulebook agreement contract policy gesetz vertrag loi contrat")
@@ -32,36 +19,26 @@ _NO_NAMES = frozenset(
 _Index = dict[tuple[str, ...], list[tuple[int, str]]]
 
 
-class Cited(NamedTuple):
-    """The rows that a citation in the text at ``row`` leads to, and how clearly it leads to each."""
-
-    row: int
-    targets: list[int]
-    strength: float
-
-
 def find_cited(
     texts: Sequence[Text],
     identifiers: Sequence[Sequence[Identifier]],
     sources: Sequence[Hashable | None],
     titles: Sequence[str],
     skipped: Container[int] = (),
-) -> Iterator[Cited]:
-    """What each text, those at the ``skipped`` rows aside, cites of the texts that have these identifiers.
+) -> Iterator[tuple[int, list[int], float]]:
+    """What each text, those at the ``skipped`` rows aside, cites: its row, the rows it leads to, and how clearly.
 
     A number means a text of the same source. Another document has to be named beside it, by words of its source or of
     the title of one of its texts. The paragraphs of a section are its parts: if a citation leads to m parts, it leads
     to each by 1/m, and so does one to a file in m pieces. If the sources are not known, the m texts of one number may
     belong to m documents: again 1/m.
     """
-    if not any(identifiers):
-        return
     bearers = _Bearers(identifiers, sources, titles)
     for row, text in enumerate(texts):
         if row not in skipped:
-            for citation in find_citations(text, bearers.citable, bearers.find_symbols(text, row)):
+            for citation in find_citations(text, bearers.families, bearers.find_symbols(text, row)):
                 for targets, strength in bearers.find(citation, row):
-                    yield Cited(row, targets, strength)
+                    yield row, targets, strength
 
 
 def find_uncited(
@@ -77,11 +54,10 @@ def find_uncited(
     With each comes the source that it belongs to. A code has the source of the text that cites it.
     """
     bearers = _Bearers(identifiers, sources, titles)
-    citable = bearers.citable._replace(files=False)
     for row in rows:
         uncited = (
             (citation, source)
-            for citation in find_citations(Text(texts[row]), citable, ())
+            for citation in find_citations(Text(texts[row]), bearers.families - {FILE}, ())
             for source in bearers.find_lacking(citation, row)
         )
         yield [*islice(uncited, most)]
@@ -97,15 +73,14 @@ class _Bearers:
         titles: Sequence[str],
     ) -> None:
         self.sources, self._titles = sources, titles
-        self.citable = Citable.of(chain(*identifiers))
+        self.families = {family if family in EVERYWHERE else NUMBER for family, _ in chain(*identifiers)}
         # Whether paragraphs of a section are texts of their own.
-        paths = (path for called in identifiers for family, path in called if family not in _EVERYWHERE)
-        self.has_paragraphs = any(path[-1][0] == "(" for path in paths)
+        self.has_paragraphs = any(path[-1][0] == "(" for family, path in chain(*identifiers) if family != FILE)
         # What is called in each document, and in each kind of identifiers that mean the same everywhere.
         self._called: dict[Hashable, list[tuple[tuple[str, ...], tuple[int, str]]]] = defaultdict(list)
         for row, called in enumerate(identifiers):
             for family, path in called:
-                document = family if family in _EVERYWHERE else sources[row]
+                document = family if family in EVERYWHERE else sources[row]
                 self._called[document].append((path, (row, family)))
         self._indices: dict[Hashable, tuple[_Index, _Index]] = {}
         # The only row that defines a symbol, or None. The underscores at the ends of a word may be markup.
@@ -138,14 +113,12 @@ class _Bearers:
 
     def find_symbols(self, text: Text, row: int) -> set[str]:
         """The symbols, case-folded, that may stand in the text at this row, but for those that only it defines."""
-        if not self._symbols:
-            return set()
         return {word for word in self._known.intersection(text.words) if self._symbols[word] != row}
 
     def find(self, citation: Citation, row: int) -> Iterator[tuple[list[int], float]]:
         """The rows that a citation in the text at this row leads to, and how clearly."""
         family, path, name = citation
-        if family in _EVERYWHERE:
+        if family in EVERYWHERE:
             if found := self._find_everywhere(family, path):
                 yield found, 1 / len(found) if family == FILE else 1.0
             return
@@ -163,7 +136,7 @@ class _Bearers:
     def find_lacking(self, citation: Citation, row: int) -> Iterator[Hashable]:
         """The sources that a citation in the text at this row means, and that have no text of the same identifier."""
         family, path, name = citation
-        if family in _EVERYWHERE:
+        if family in EVERYWHERE:
             if not self._find_everywhere(family, path):
                 yield self.sources[row]
             return
@@ -190,8 +163,8 @@ class _Bearers:
             return [self.sources[row]]
         if name not in self._by_name:
             words = {word for word in split_words(name) if word not in _NO_NAMES}
-            found = (source for (source, _), own in self._documents.items() if words and words <= own)
-            self._by_name[name] = list(dict.fromkeys(found))
+            found = {source: None for (source, _), own in self._documents.items() if words and words <= own}
+            self._by_name[name] = [*found]
         return self._by_name[name]
 
 
@@ -220,7 +193,7 @@ def number_sections(identifiers: Sequence[Sequence[Identifier]], sources: Sequen
         place: Hashable = row
         if called:
             family, path = called[0]
-            section = path if family in _EVERYWHERE else path[: count_levels(path)]
-            place = (family if family in _EVERYWHERE else "", sources[row], section)
+            section = path if family in EVERYWHERE else path[: count_levels(path)]
+            place = (family if family in EVERYWHERE else "", sources[row], section)
         sections.append(numbers.setdefault(place, len(numbers)))
     return sections

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, compress, count, pairwise
+from itertools import chain, pairwise
 from string import ascii_letters, digits
 from typing import Any, NamedTuple
 
@@ -17,8 +17,9 @@ from .._validation import as_optional, quoted
 from ..errors import InvalidInputError
 from .words import Text, check_strings, normalise
 
-# Families of identifiers that are not numbers of a document.
+# Families of identifiers that are not numbers of a document: they mean the same in every document.
 CODE, FILE, SYMBOL = "code", "file", "symbol"
+EVERYWHERE = (CODE, FILE, SYMBOL)
 # A number whose kind is not known.
 NUMBER = ""
 # What is found at most in one range ("Sections 4 to 6") and in the beginning of a text.
@@ -40,7 +41,7 @@ class Identifier(NamedTuple):
 
     def __str__(self) -> str:
         text = "/".join(self.path)
-        if self.family not in (CODE, FILE, SYMBOL):
+        if self.family not in EVERYWHERE:
             text = "".join(f"{level})" if level[0] == "(" else f".{level}" for level in self.path).lstrip(".")
         return f"{self.family} {text}".strip()
 
@@ -56,69 +57,41 @@ class Citation(NamedTuple):
         return f"{Identifier(*self[:2])}{' of ' if self.document else ''}{self.document}"
 
 
-class Citable(NamedTuple):
-    """What is looked for in a text: numbers, those that begin with letters or are letters, codes, and files."""
-
-    numbers: bool = True
-    letters: bool = True
-    codes: bool = True
-    files: bool = True
-
-    @classmethod
-    def of(cls, identifiers: Iterable[Identifier]) -> Citable:
-        """What citations of these identifiers may look like."""
-        firsts: dict[str, set[str]] = {}
-        for family, path in identifiers:
-            firsts.setdefault(family, set()).add(path[0][0])
-        codes, files = firsts.pop(CODE, None) is not None, firsts.pop(FILE, None) is not None
-        firsts.pop(SYMBOL, None)
-        letters = any(family in LETTERED for family in firsts) or not all(map(str.isdigit, chain(*firsts.values())))
-        return cls(bool(firsts), letters, codes, files)
-
-
-EVERYTHING = Citable()
-
-
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # The kinds of numbers. The words of a language that also stand before other numbers ("number 5", "page 7") are none.
-# In "Section 4 and 12 others" a second number belongs to the first only if the word is a plural or used as one.
-_KINDS: dict[str, frozenset[str]] = {
-    "section": _words(
-        "section sections sec secs sect § §§ rule rules clause clauses cl regulation regulations reg regs "
-        "abschnitt abschnitte abschnitts abschnitten klausel klauseln règle règles clauses "
-        "sección secciones cláusula cláusulas regla reglas sezione sezioni clausola clausole regola regole "
-        "seção seções sectie paragraaf раздел раздела разделе разделы"
+# In "Section 4 and 12 others" a second number belongs to the first only if the word is a plural or used as one: "+".
+_KINDS = {
+    "section": (
+        "section sections+ sec secs+ sect §+ §§+ rule rules+ clause clauses+ cl regulation regulations+ reg regs+ "
+        "abschnitt abschnitte+ abschnitts abschnitten+ klausel klauseln+ règle règles+ sección secciones+ cláusula "
+        "cláusulas+ regla reglas+ sezione sezioni+ clausola clausole+ regola regole+ seção seções+ sectie paragraaf "
+        "раздел раздела разделе разделы+"
     ),
-    "article": _words(
-        "article articles art arts artikel artikels artikeln artículo artículos articolo articoli artigo artigos "
-        "статья статьи статье статьей ст"
+    "article": (
+        "article articles+ art+ arts+ artikel+ artikels artikeln+ artículo artículos+ articolo articoli+ artigo "
+        "artigos+ статья статьи+ статье статьей ст+"
     ),
-    "chapter": _words(
-        "chapter chapters chap chaps kapitel kapitels kapiteln chapitre chapitres capítulo capítulos capitolo capitoli "
-        "hoofdstuk part parts teil teile teils partie parties parte partes parti глава главы главе "
+    "chapter": (
+        "chapter chapters+ chap chaps+ kapitel+ kapitels kapiteln+ chapitre chapitres+ capítulo capítulos+ capitolo "
+        "capitoli+ hoofdstuk part parts+ teil teile+ teils partie parties+ parte partes+ parti глава главы главе "
         "titel título titolo titre"
     ),
-    "annex": _words(
-        "annex annexes appendix appendices app apps schedule schedules sch exhibit exhibits anhang anhangs anlage "
-        "anlagen annexe anexo anexos allegato allegati bijlage приложение приложения приложении"
+    "annex": (
+        "annex annexes+ appendix appendices+ app apps+ schedule schedules+ sch exhibit exhibits+ anhang anhangs "
+        "anlage anlagen+ annexe anexo anexos+ allegato allegati+ bijlage приложение приложения приложении"
     ),
     # Most of these count the parts of one section, so only numbers with several levels are citations.
-    "paragraph": _words(
-        "paragraph paragraphs para paras item step ziffer ziffern ziff punkt punkte nr nummer point points paragraphe "
-        "paragraphes párrafo párrafos apartado apartados punto puntos punti paragrafo paragrafi пункт пункта пункте п"
+    "paragraph": (
+        "paragraph paragraphs+ para paras+ item step ziffer ziffern+ ziff punkt punkte+ nr nummer point points+ "
+        "paragraphe paragraphes+ párrafo párrafos+ apartado apartados+ punto puntos+ punti+ paragrafo paragrafi+ "
+        "пункт пункта пункте п"
     ),
 }
-_FAMILY = {word: family for family, words in _KINDS.items() for word in words}
-_PLURAL = _words(
-    "sections secs §§ § rules clauses regulations regs abschnitte abschnitten klauseln règles secciones cláusulas "
-    "reglas sezioni clausole regole seções разделы articles art arts artikel artikeln artículos articoli artigos "
-    "статьи ст chapters chaps kapitel kapiteln chapitres capítulos capitoli parts teile parties partes annexes "
-    "appendices apps schedules exhibits anlagen anexos allegati paragraphs paras ziffern punkte points paragraphes "
-    "párrafos apartados puntos punti paragrafi"
-)
+_FAMILY = {word.rstrip("+"): family for family, words in _KINDS.items() for word in words.split()}
+_PLURAL = frozenset(word[:-1] for words in _KINDS.values() for word in words.split() if word.endswith("+"))
 # Words after which a number of three levels is a citation without its kind.
 _LEADING = _words(
     "see under per cf pursuant siehe s gemäß gemäss nach laut vgl voir selon cf véase según ver vedi secondo conforme "
@@ -137,11 +110,8 @@ _COUNTED = _words(
 _NO_CODES = _words("FY CY HY EUR USD GBP CHF JPY CNY INR AUD CAD AED RMB")
 # Kinds that are counted by letters or Roman numbers too: "Annex B", "Part IV".
 LETTERED = ("chapter", "annex", "article")
-# One of these words stands before the first number of a series, or else a sign. At most one word is between them.
+# One of these words stands before the first number of a series, or else a sign.
 _BEFORE_NUMBER = frozenset(_FAMILY) | _LEADING | {first for first, _ in _LEADING_PAIRS}
-_BEFORE_LETTER = frozenset(word for word, family in _FAMILY.items() if family in LETTERED)
-_HAS_DIGIT = re.compile(r"[a-z]{0,2}\d")
-_MAY_BE_NUMBER = re.compile(rf"{_HAS_DIGIT.pattern}|[a-z]\Z|[ivxlc]{{2,6}}\Z")
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 _HAN = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
@@ -154,13 +124,12 @@ _BRACKETED = r"\([ ]?(?:\d{1,3}[a-z]?|[a-zA-Z]{1,2}|[ivx]{2,5})[ ]?\)"
 _LEVELS = rf"(?:\.[A-Z]?\d{{1,4}}[A-Za-z]?(?!\w)){{0,11}}(?:\.?{_BRACKETED}|[ ]{_BRACKETED}){{0,6}}"
 # A number with its levels: "4.5.1(2)", "12a", "A4.6.21", "IV", "B". What stands before it makes it a citation.
 # Its first character stands alone before the lookbehinds: sre finds it far faster than a place that they suit.
-_FIRST = r"(?<![\w,:/$€£¥+#~=^-]{0})(?<!\d\.{0})"
+_FIRST = r"(?<![\w,:/$€£¥+#~=^-][0-9A-Z])(?<!\d\.[0-9A-Z])"
 _END = r"(?![%€$£°]|[.,:/]\d|[-–]?\d|\s?[%€°])"
 _DIGITS = rf"\d{{0,3}}[A-Za-z]?(?!\w){_LEVELS}"
-_NUMBER = re.compile(rf"(?P<number>[0-9]{_FIRST.format('[0-9]')}{_DIGITS}){_END}")
 # Most capitals begin a word: the next letter is the cheapest test.
-_NUMBER_OR_LETTER = re.compile(
-    rf"(?P<number>[0-9A-Z](?![a-z](?<=[A-Z].)){_FIRST.format('[0-9A-Z]')}(?:(?<=\d){_DIGITS}|(?<=[A-Z])[A-Z]?\d{_DIGITS}"
+_NUMBER = re.compile(
+    rf"(?P<number>[0-9A-Z](?![a-z](?<=[A-Z].)){_FIRST}(?:(?<=\d){_DIGITS}|(?<=[A-Z])[A-Z]?\d{_DIGITS}"
     rf"|(?<=[IVXLC])[IVXLC]{{0,5}}(?!\w)|(?<=[A-Z])(?!\w))){_END}"
 )
 # How many characters before a number are looked at.
@@ -219,11 +188,11 @@ _WORDS_OF_CODE = _words(
 )
 _DEFINING = _words("def class function fn func interface struct enum trait")
 _DEFINITION = re.compile(
-    r"[ \t]*(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|inline|virtual)[ \t]+){0,4}"
+    r"^[ \t]*(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|inline|virtual)[ \t]+){0,4}"
     r"(?:def|class|function|fn|func|interface|struct|enum|trait)[ \t]+(?:\([^()\n]{0,80}\)[ \t]*)?"
-    r"(?P<name>[^\W\d]\w{1,79})(?=[ \t]*(?:[(:{<\[;]|extends\b|implements\b))"
+    r"(?P<name>[^\W\d]\w{1,79})(?=[ \t]*(?:[(:{<\[;]|extends\b|implements\b))",
+    re.MULTILINE,
 )
-_LONGEST_INDENT = 120
 # What separates the number of a value from its title, and how such a number begins.
 _BEFORE_TITLE = re.compile(r"[\s:]+(?=[^\W\d])")
 _GLUED = re.compile(r"(?<=[A-Za-z]{3})(?=\d)")
@@ -264,15 +233,10 @@ def read_identifiers(text: Text) -> list[Identifier]:
 
 def _find_defined(text: Text) -> list[str]:
     """The names of the functions and classes that a text defines, each once."""
-    starts: set[int] = set()
-    code = text.text
-    for word in _DEFINING.intersection(text.words):
-        place = code.find(f"{word} ")
-        while place >= 0:
-            starts.add(max(code.rfind("\n", max(place - _LONGEST_INDENT, 0), place) + 1, place - _LONGEST_INDENT))
-            place = code.find(f"{word} ", place + len(word))
-    names = (match["name"] for start in sorted(starts) if (match := _DEFINITION.match(code, start)))
-    return [name for name in dict.fromkeys(names) if name not in _WORDS_OF_CODE]
+    if _DEFINING.isdisjoint(text.words):
+        return []
+    names = dict.fromkeys(match["name"] for match in _DEFINITION.finditer(text.text))
+    return [name for name in names if name not in _WORDS_OF_CODE]
 
 
 def check_identifiers(given: Sequence[Any]) -> list[tuple[str, ...]]:
@@ -336,8 +300,10 @@ def parse_identifier(value: str) -> tuple[Identifier, ...]:
     return ()
 
 
-def find_citations(text: Text, kinds: Citable = EVERYTHING, symbols: Collection[str] | None = None) -> list[Citation]:
-    """The identifiers that a text cites, each once; only of some ``kinds`` and ``symbols``, which saves time.
+def find_citations(
+    text: Text, families: Collection[str] = (NUMBER, CODE, FILE), symbols: Collection[str] | None = None
+) -> list[Citation]:
+    """The identifiers that a text cites, each once; only of some ``families`` and ``symbols``, which saves time.
 
     The symbols are case-folded; None stands for every one. The words of the text, which are known already, tell whether
     a search is worth its time.
@@ -347,39 +313,19 @@ def find_citations(text: Text, kinds: Citable = EVERYTHING, symbols: Collection[
     >>> [*map(str, find_citations(Text("Art. 6 Abs. 1 lit. f DSGVO, version 4.5.1 of 12.03.2024, 3.5 km")))]
     ['article 6(1)(f) of DSGVO']
     """
-    numbers = kinds.numbers and _may_cite_number(text, kinds.letters)
-    if not (numbers or kinds.codes or kinds.files or symbols is None or symbols):
-        return []
     plain = clean(text.text)
     found: list[Citation] = []
-    if numbers:
-        found += [citation for _, _, citation in _find_numbers(plain, letters=kinds.letters)]
-    if kinds.codes and any(map(plain.__contains__, digits)):
+    if NUMBER in families and ("§" in plain or "第" in plain or not _BEFORE_NUMBER.isdisjoint(text.words)):
+        found += [citation for _, _, citation in _find_numbers(plain)]
+    if CODE in families:
         found += [Citation(CODE, path) for match in _CODE.finditer(plain) if (path := _path_of_code(match))]
         if not _COUNTED.isdisjoint(text.words):
             found += [Citation(CODE, (number,)) for number in _find_counted(plain)]
-    if kinds.files:
+    if FILE in families:
         found += [Citation(FILE, path) for path in _find_files(plain)]
     if symbols is None or symbols:
         found += [Citation(SYMBOL, (name,)) for name in _find_symbols(plain, symbols)]
     return list(dict.fromkeys(found))
-
-
-def _may_cite_number(text: Text, letters: bool) -> bool:
-    """Whether a number or a letter stands behind a word that makes it a citation, as far as the words tell."""
-    plain = text.text
-    if "§" in plain or "第" in plain:
-        return True
-    # Digits that are not those of ASCII may be those of ASCII in another width.
-    has_digits = not plain.isascii() or any(map(plain.__contains__, digits))
-    if not has_digits and not letters:
-        return False
-    words = text.words
-    places = compress(count(1), map((_BEFORE_NUMBER if has_digits else _BEFORE_LETTER).__contains__, words))
-    return any(
-        any(map((_MAY_BE_NUMBER if words[place - 1] in _BEFORE_LETTER else _HAS_DIGIT).match, words[place : place + 2]))
-        for place in places
-    )
 
 
 def clean(text: str) -> str:
@@ -387,12 +333,12 @@ def clean(text: str) -> str:
     return text if text.isascii() else normalise(_INVISIBLE.sub("", text))
 
 
-def _find_numbers(text: str, *, letters: bool = True) -> Iterator[tuple[int, int, Citation]]:
+def _find_numbers(text: str) -> Iterator[tuple[int, int, Citation]]:
     """The numbers of documents that a text cites, with the places where their series begins and ends."""
     if "第" in text:
         yield from _find_chinese(text)
     series: _Series | None = None
-    for match in (_NUMBER_OR_LETTER if letters else _NUMBER).finditer(text):
+    for match in _NUMBER.finditer(text):
         if series is not None:
             if match.start() < series.end or series.goes_on(text, match):
                 continue
@@ -480,14 +426,13 @@ def _begin_series(text: str, match: re.Match[str]) -> _Series | None:
 
 def _lead_to(text: str, match: re.Match[str], word: str, before: str) -> _Series | None:
     """The series of a number without a kind: it has three levels and stands behind a word such as "see"."""
-    number = match["number"]
-    if number.count(".") < 2 or not (word in _LEADING or tuple(before.casefold().split()[-2:]) in _LEADING_PAIRS):
-        return None
-    path = _split_number(number)
+    path = _split_number(match["number"])
     levels = count_levels(path)
     # A version or an address of the internet has more such levels.
     is_address = levels == 4 and any(len(level) > 2 for level in path)
     if levels < 3 or _is_date(path) or "0" in path or is_address:
+        return None
+    if not (word in _LEADING or tuple(before.casefold().split()[-2:]) in _LEADING_PAIRS):
         return None
     series = _Series(match.start(), NUMBER, plural=True)
     series.add(text, match)
@@ -570,10 +515,7 @@ def _read_roman(number: str) -> str:
 
 def count_levels(path: tuple[str, ...]) -> int:
     """How many levels stand before the brackets."""
-    number = len(path)
-    while number and path[number - 1][0] == "(":
-        number -= 1
-    return number
+    return sum(level[0] != "(" for level in path)
 
 
 def _is_date(path: tuple[str, ...]) -> bool:
@@ -632,11 +574,7 @@ def _find_symbols(text: str, known: Collection[str] | None) -> Iterator[str]:
 
 def _last_word(text: str) -> str:
     """The letters at the end of a text, case-folded, or the sign of a section; marks after them do not count."""
-    text = text.rstrip()
-    if text[-1:] in _MARKS_BEHIND:
-        text = text.rstrip(_MARKS_BEHIND).rstrip()
-    if (last := text[text.rfind(" ") + 1 :]).isalpha():
-        return last.casefold()
+    text = text.rstrip().rstrip(_MARKS_BEHIND).rstrip()
     if text.endswith("§"):
         return "§§" if text.endswith("§§") else "§"
     start = len(text)

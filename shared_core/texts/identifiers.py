@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
-from string import ascii_letters, digits
+from itertools import chain
 from typing import Any, NamedTuple
 
 from .._validation import as_optional, quoted
@@ -169,19 +168,22 @@ _CODE = re.compile(
     r"[A-ZГ](?<![\w./-][A-ZГ])(?P<letters>(?<=[A-ZГ])[A-ZОСТ0-9]{0,9}(?:/[A-Z]{2,5})?)"
     r"(?P<mark>[ \u00a0-]?)(?P<digits>\d{1,10}(?:-\d{1,8}){0,5})(?![\w%]|-\w|\.\d)"
 )
-_COUNTED_CODE = re.compile(r"[ #№](?P<n>0x[0-9A-Fa-f]{1,16}|\d{1,8})(?![\w%]|[.,:/]\d)")
+_COUNTED_CODE = re.compile(
+    rf"(?<!\w)(?i:{'|'.join(sorted(_COUNTED))})(?:[ .:]+(?i:{'|'.join(sorted(_NUMBER_SIGN))}))?[{_MARKS_BEHIND}]*[ ]?"
+    r"[ #№](?P<n>0x[0-9A-Fa-f]{1,16}|\d{1,8})(?![\w%]|[.,:/]\d)"
+)
 _SUFFIXES = (
     "py pyi ipynb js jsx mjs ts tsx vue java kt scala go rs rb php c h cc cpp hpp cs swift m sql sh bash ps1 lua r jl "
     "pl html css scss json yaml yml toml ini cfg conf xml md mdx rst txt proto tf gradle ex exs erl hs clj dart"
 )
 _SUFFIX = re.compile(rf"\.(?:{'|'.join(_SUFFIXES.split())})(?![\w/\\@-]|\.\w)")
 _OUTSIDE_OF_PATH = re.compile(r"[^\w.@/\\:-]+")
-_LONGEST_PATH, _LONGEST_NAME = 200, 80
-# What follows a name in a call: "parse_header(x)". In "person(s)" the brackets hold the end of a word.
-_END_OF_WORD = ("s)", "es)", "n)", "en)", "r)", "in)", "innen)")
+_LONGEST_PATH = 200
 _NAME = re.compile(r"[^\W\d]\w{1,79}")
-_IN_NAME, _OUTSIDE_OF_NAME = f"{ascii_letters}{digits}_", re.compile(r"\W+")
-_QUOTED = re.compile(r"`(?P<name>[^\W\d][\w.:]{1,159})(?:\(\))?`")
+# "parse_header(x)", but not "person(s)": there the brackets hold the end of a word.
+_SYMBOL = re.compile(
+    rf"(?<!\w)(?P<called>{_NAME.pattern})\((?!(?:s|es|n|en|r|in|innen)\))|`(?P<quoted>[^\W\d][\w.:]{{1,159}})`"
+)
 _WORDS_OF_CODE = _words(
     "def class function fn func if for while switch return and or not in print len str int float list dict set super "
     "catch sizeof typeof await assert range isinstance self"
@@ -259,10 +261,9 @@ def list_identifiers(given: Sequence[Iterable[str]] | None, texts: Sequence[Text
     """
     called: list[list[Identifier]] = []
     for values, text in zip([()] * len(texts) if given is None else given, texts, strict=True):
-        parsed = dict.fromkeys(chain(*map(parse_identifier, values))) if values else ()
-        files = [identifier for identifier in parsed if identifier[0] == FILE]
-        others = [*parsed] if not files else [identifier for identifier in parsed if identifier[0] != FILE]
-        called.append((others or read_identifiers(text)) + files)
+        parsed = dict.fromkeys(chain.from_iterable(map(parse_identifier, values)))
+        others = [identifier for identifier in parsed if identifier.family != FILE]
+        called.append((others or read_identifiers(text)) + [one for one in parsed if one.family == FILE])
     return called
 
 
@@ -320,7 +321,7 @@ def find_citations(
     if CODE in families:
         found += [Citation(CODE, path) for match in _CODE.finditer(plain) if (path := _path_of_code(match))]
         if not _COUNTED.isdisjoint(text.words):
-            found += [Citation(CODE, (number,)) for number in _find_counted(plain)]
+            found += [Citation(CODE, (match["n"].upper(),)) for match in _COUNTED_CODE.finditer(plain)]
     if FILE in families:
         found += [Citation(FILE, path) for path in _find_files(plain)]
     if symbols is None or symbols:
@@ -401,8 +402,6 @@ def _begin_series(text: str, match: re.Match[str]) -> _Series | None:
     """The series that a number begins; None if the words before it do not make it a citation."""
     before = text[max(0, match.start() - _BACK) : match.start()]
     word = _last_word(before)
-    if not word:
-        return None
     if word in _NUMBER_SIGN:
         # "Article No. 5"
         kind = _last_word(before.rstrip(f" {_MARKS_BEHIND}")[: -len(word)])
@@ -466,19 +465,13 @@ def _find_chinese(text: str) -> Iterator[tuple[int, int, Citation]]:
 
 
 def _read_han(number: str) -> str:
-    """ "十二" as "12".
-
-    >>> [*map(_read_han, ["12", "十二", "二十", "一百零三", "五"])]
-    ['12', '12', '20', '103', '5']
-    """
+    """ "一百零三" as "103"."""
     if number.isdecimal():
         return str(int(number))
     total, digit = 0, 0
     for c in number:
-        if c in _HAN_UNITS:
-            total, digit = total + (digit or 1) * _HAN_UNITS[c], 0
-        else:
-            digit = _HAN[c]
+        unit = _HAN_UNITS.get(c, 0)
+        total, digit = total + (digit or 1) * unit, 0 if unit else _HAN[c]
     return str(total + digit)
 
 
@@ -539,17 +532,6 @@ def _path_of_code(match: re.Match[str]) -> tuple[str, ...]:
     return (f"{letters}{digits}",) if is_code and letters not in _NO_CODES else ()
 
 
-def _find_counted(text: str) -> Iterator[str]:
-    """The numbers of errors and tickets."""
-    for match in _COUNTED_CODE.finditer(text):
-        before = text[max(0, match.start() - _BACK) : match.start()]
-        word = _last_word(before)
-        if word in _NUMBER_SIGN:
-            word = _last_word(before.rstrip(" .:")[: -len(word)])
-        if word in _COUNTED:
-            yield match["n"].upper()
-
-
 def _find_files(text: str) -> Iterator[tuple[str, ...]]:
     """The paths of files, and the names of files, without addresses of the internet."""
     for match in _SUFFIX.finditer(text):
@@ -560,14 +542,8 @@ def _find_files(text: str) -> Iterator[tuple[str, ...]]:
 
 def _find_symbols(text: str, known: Collection[str] | None) -> Iterator[str]:
     """The names of what is called, or stands between backticks; only those that are ``known``, if they are given."""
-    for piece, after in pairwise(text.split("(")):
-        end = piece[-_LONGEST_NAME:]
-        name = end[len(end.rstrip(_IN_NAME)) :] if end.isascii() else _OUTSIDE_OF_NAME.split(end)[-1]
-        is_name = _NAME.fullmatch(name) if known is None else name.casefold() in known
-        if is_name and not after.startswith(_END_OF_WORD) and name not in _WORDS_OF_CODE:
-            yield name
-    for match in _QUOTED.finditer(text) if "`" in text else ():
-        name = re.split("[.:]", match["name"])[-1]
+    for match in _SYMBOL.finditer(text):
+        name = re.split("[.:]", match["called"] or match["quoted"])[-1]
         if name and name not in _WORDS_OF_CODE and (known is None or name.casefold() in known):
             yield name
 

@@ -23,8 +23,8 @@ EVERYWHERE = (CODE, FILE, SYMBOL)
 NUMBER = ""
 # What is found at most in one range ("Sections 4 to 6") and in the beginning of a text.
 _LONGEST_RANGE = 100
-# How many characters stand between two numbers of one series, and how many levels a number has at most.
-_MOST_BETWEEN, _MOST_LEVELS = 12, 12
+# How many levels a number has at most.
+_MOST_LEVELS = 12
 _HEAD, _OPENING = 200, 40
 
 
@@ -143,8 +143,10 @@ _SUB = re.compile(
 )
 # Further brackets after those of the number: "(1)(a) and (b)".
 _AND_BRACKET = re.compile(r"\s*(?:,|and|or|und|oder|et|ou|y|e|o)\s*\((?P<level>\d{1,3}|[a-z]{1,3})\)")
-_JOIN = re.compile(r"\s*(?:,|;|&|、|,?\s*\b(?:and|or|und|oder|sowie|et|ou|y|o|e|en|of|и)\b)\s*§*\s*\Z")
-_TO = re.compile(r"\s*(?:[-–—]|\b(?:to|through|bis|à|a|al|tot|по)\b)\s*§*\s*\Z")
+_JOIN = re.compile(
+    r"\s*+(?:(?P<to>[-–—]|(?:to|through|bis|à|a|al|tot|по)\b)|,?\s*+(?:and|or|und|oder|sowie|et|ou|y|o|e|en|of|и)\b"
+    r"|[,;&、])\s*+§*\s*+"
+)
 # The name of a document beside a number: after "of", or an abbreviation ("DSGVO").
 _WORD_OF_NAME = r"(?:[A-ZÄÖÜÉÀÈÁ][\w&’'.-]{0,40}\w|[A-Z])"
 _BESIDE = re.compile(
@@ -157,9 +159,8 @@ _BEFORE_KIND = re.compile(r"(?:\A|[\s(])(?P<name>[A-Z]{2,8})\Z")
 _NO_NAME = re.compile(
     r"\A(?:Rule|Section|Article|Chapter|Part|Schedule|Annex|Appendix|Clause|Art|App|Abs|Regulation)s?\b"
 )
-_CJK = re.compile(
-    r"第\s*(?P<n>\d{1,4}|[〇零一二两三四五六七八九十百千]{1,9})\s*(?P<kind>条|條|章|節|节|編|编|部分|項|项|款|号|號)"
-)
+_CJK_NUMBER = r"第\s*(\d{1,4}|[〇零一二两三四五六七八九十百千]{1,9})\s*"
+_CJK = re.compile(rf"{_CJK_NUMBER}(条|條|章|節|节|編|编|部分)((?:{_CJK_NUMBER}[項项款号號])*)")
 # They may stand apart from their number: "RFC 7231".
 _STANDARDS = _words(
     "RFC ISO IEC ISO/IEC DIN EN PEP JEP IEEE NIST ITU ASTM ANSI JIS GB BIP EIP ERC KB IFRS IAS NFPA VDE GOST ГОСТ"
@@ -338,104 +339,75 @@ def _find_numbers(text: str) -> Iterator[tuple[int, int, Citation]]:
     """The numbers of documents that a text cites, with the places where their series begins and ends."""
     if "第" in text:
         yield from _find_chinese(text)
-    series: _Series | None = None
+    end = 0
     for match in _NUMBER.finditer(text):
-        if series is not None:
-            if match.start() < series.end or series.goes_on(text, match):
-                continue
-            yield from series.read_citations(text)
-        series = _begin_series(text, match)
-    if series is not None:
-        yield from series.read_citations(text)
-
-
-class _Series:
-    """Numbers that share a kind: "Sections 4, 5(2) and 7 to 9"."""
-
-    def __init__(self, start: int, family: str, *, plural: bool, document: str | None = "") -> None:
-        # The document that is named before the series; None: none is named, since all words are in capitals.
-        self.start, self.family, self.plural, self.document = start, family, plural, document
-        self.paths: list[tuple[str, ...]] = []
-        self.end, self.has_digits = start, False
-
-    def add(self, text: str, match: re.Match[str]) -> None:
-        """Add a number, with the further levels that stand behind it."""
-        path, self.end = _split_number(match["number"], self.family), match.end("number")
-        self.has_digits = not match["number"].isalpha()
-        while (sub := _SUB.match(text, self.end)) and len(path) < _MOST_LEVELS:
-            path, self.end = (*path, f"({sub['level'].casefold()}"), sub.end()
-        self.paths.append(path)
-        while path[-1][0] == "(" and (bracket := _AND_BRACKET.match(text, self.end)):
-            self.paths.append((*path[:-1], f"({bracket['level'].casefold()}"))
-            self.end = bracket.end()
-
-    def goes_on(self, text: str, match: re.Match[str]) -> bool:
-        """Add the number, if it belongs to the series."""
-        start = match.start()
-        if start - self.end > _MOST_BETWEEN or not (self.plural or "." in match["number"]):
-            return False
-        between = text[self.end : start]
-        is_range = bool(_TO.match(between))
-        if not (is_range or _JOIN.match(between)):
-            return False
-        first = self.paths[-1]
-        # "Sections 4 and A to Z": a letter goes on a series of letters only.
-        if self.has_digits and match["number"].isalpha():
-            return False
-        self.add(text, match)
-        if is_range:
-            self.paths[-1:-1] = _list_between(first, self.paths[-1])
-        return True
-
-    def read_citations(self, text: str) -> Iterator[tuple[int, int, Citation]]:
-        """Each number with its kind, and the document that is named beside the series."""
-        document = self.document or ""
-        beside = _BESIDE.match(text, self.end) if self.document == "" else None
+        if match.start() < end or (kind := _read_kind(text, match)) is None:
+            continue
+        start, family, plural, document = kind
+        paths, end = _read_series(text, match, family, plural)
+        beside = _BESIDE.match(text, end) if document == "" else None
         if beside is not None:
             document = _NO_NAME.split(beside["long"] or beside["short"], maxsplit=1)[0]
-        for path in self.paths:
-            if self.family != "paragraph" or count_levels(path) > 1:
-                yield self.start, self.end, Citation(self.family, path, document)
+        for path in paths:
+            if family != "paragraph" or count_levels(path) > 1:
+                yield start, end, Citation(family, path, document or "")
 
 
-def _begin_series(text: str, match: re.Match[str]) -> _Series | None:
-    """The series that a number begins; None if the words before it do not make it a citation."""
+def _read_kind(text: str, match: re.Match[str]) -> tuple[int, str, bool, str | None] | None:
+    """What stands before a number and makes it a citation: where it begins, the kind, whether it is a plural.
+
+    Last comes the document that is named before it; None where none can be, since all words are in capitals.
+    """
     before = text[max(0, match.start() - _BACK) : match.start()]
-    word = _last_word(before)
+    word, number = _last_word(before), match["number"]
     if word in _NUMBER_SIGN:
         # "Article No. 5"
         kind = _last_word(before.rstrip(f" {_MARKS_BEHIND}")[: -len(word)])
         word = kind if kind in _FAMILY else word
-    family, number = _FAMILY.get(word), match["number"]
+    family = _FAMILY.get(word)
     if family is None:
-        return _lead_to(text, match, word, before)
+        # "see 4.5.1", but no date. A version or an address of the internet has more such levels.
+        path = _split_number(number)
+        levels = count_levels(path)
+        leads = word in _LEADING or tuple(before.casefold().split()[-2:]) in _LEADING_PAIRS
+        is_address = levels == 4 and any(len(level) > 2 for level in path)
+        is_number = levels > 2 and not _is_date(path) and "0" not in path and not is_address
+        return (match.start(), NUMBER, True, "") if leads and is_number else None
     # Counted from the end: "ß" is longer when it is case-folded.
     folded = before.casefold()
     written = before[folded.rfind(word) - len(folded) :]
     if number.isalpha() and (family not in LETTERED or not written[0].isupper()):
         return None
-    start = match.start() - len(written)
     rest = before[: -len(written)].rstrip()
     named = _BEFORE_KIND.search(rest) if rest[-1:].isupper() else None
     document = None if written.rstrip(" .:").isupper() else named["name"] if named else ""
-    series = _Series(start, family, plural=word in _PLURAL, document=document)
-    series.add(text, match)
-    return series
+    return match.start() - len(written), family, word in _PLURAL, document
 
 
-def _lead_to(text: str, match: re.Match[str], word: str, before: str) -> _Series | None:
-    """The series of a number without a kind: it has three levels and stands behind a word such as "see"."""
-    path = _split_number(match["number"])
-    levels = count_levels(path)
-    # A version or an address of the internet has more such levels.
-    is_address = levels == 4 and any(len(level) > 2 for level in path)
-    if levels < 3 or _is_date(path) or "0" in path or is_address:
-        return None
-    if not (word in _LEADING or tuple(before.casefold().split()[-2:]) in _LEADING_PAIRS):
-        return None
-    series = _Series(match.start(), NUMBER, plural=True)
-    series.add(text, match)
-    return series
+def _read_series(text: str, number: re.Match[str], family: str, plural: bool) -> tuple[list[tuple[str, ...]], int]:
+    """The numbers that share a kind, "Sections 4, 5(2) and 7 to 9", and where the last one ends."""
+    paths: list[tuple[str, ...]] = []
+    following: re.Match[str] | None = number
+    is_range = False
+    while following is not None:
+        path, end = _split_number(following["number"], family), following.end("number")
+        while (sub := _SUB.match(text, end)) and len(path) < _MOST_LEVELS:
+            path, end = (*path, f"({sub['level'].casefold()}"), sub.end()
+        if is_range:
+            paths += _list_between(paths[-1], path)
+        paths.append(path)
+        while path[-1][0] == "(" and (bracket := _AND_BRACKET.match(text, end)):
+            paths.append((*path[:-1], f"({bracket['level'].casefold()}"))
+            end = bracket.end()
+        join = _JOIN.match(text, end)
+        is_range = join is not None and join["to"] is not None
+        has_digits = not following["number"].isalpha()
+        following = _NUMBER.match(text, join.end()) if join else None
+        if following is not None:
+            goes_on = (plural or "." in following["number"]) and not (has_digits and following["number"].isalpha())
+            # "Sections 4 and A to Z": a letter goes on a series of letters only.
+            following = following if goes_on else None
+    return paths, end
 
 
 def _list_between(first: tuple[str, ...], last: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -450,18 +422,9 @@ def _list_between(first: tuple[str, ...], last: tuple[str, ...]) -> list[tuple[s
 
 def _find_chinese(text: str) -> Iterator[tuple[int, int, Citation]]:
     """ "第5条第2項", "第三章": the number of an article or a chapter, with its paragraphs."""
-    path: tuple[str, ...] = ()
-    family, start, end = "", 0, -1
     for match in _CJK.finditer(text):
-        kind, level = _CJK_KIND.get(match["kind"]), _read_han(match["n"])
-        if kind is None and match.start() == end and path:
-            path, end = (*path, f"({level}"), match.end()
-            continue
-        if path:
-            yield start, end, Citation(family, path)
-        path, family, start, end = (level,) if kind else (), kind or "", match.start(), match.end()
-    if path:
-        yield start, end, Citation(family, path)
+        inner = (f"({_read_han(number)}" for number in re.findall(_CJK_NUMBER, match[3]))
+        yield match.start(), match.end(), Citation(_CJK_KIND[match[2]], (_read_han(match[1]), *inner))
 
 
 def _read_han(number: str) -> str:

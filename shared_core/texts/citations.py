@@ -72,48 +72,38 @@ class _Bearers:
         sources: Sequence[Hashable | None],
         titles: Sequence[str],
     ) -> None:
-        self.sources, self._titles = sources, titles
+        self.sources = sources
         self.families = {family if family in EVERYWHERE else NUMBER for family, _ in chain(*identifiers)}
         # Whether paragraphs of a section are texts of their own.
         self.has_paragraphs = any(path[-1][0] == "(" for family, path in chain(*identifiers) if family != FILE)
-        # What is called in each document, and in each kind of identifiers that mean the same everywhere.
-        self._called: dict[Hashable, list[tuple[tuple[str, ...], tuple[int, str]]]] = defaultdict(list)
+        # The identifiers of each document, and those of each family that means the same everywhere; and the ends of
+        # paths, by which files are called, and the beginnings of numbers, of which they are parts.
+        self._exact: dict[Hashable, _Index] = defaultdict(lambda: defaultdict(list))
+        self._parts: dict[Hashable, _Index] = defaultdict(lambda: defaultdict(list))
         for row, called in enumerate(identifiers):
             for family, path in called:
                 document = family if family in EVERYWHERE else sources[row]
-                self._called[document].append((path, (row, family)))
-        self._indices: dict[Hashable, tuple[_Index, _Index]] = {}
+                self._exact[document][path].append((row, family))
+                for place in range(1, len(path)):
+                    part = path[place:] if family == FILE else path[:place]
+                    self._parts[document][part].append((row, family))
         # The only row that defines a symbol, or None. The underscores at the ends of a word may be markup.
         self._symbols: dict[str, int | None] = {}
-        for path, rows in self._index(SYMBOL)[0].items() if SYMBOL in self._called else ():
+        for path, rows in self._exact[SYMBOL].items():
             name = path[0].casefold()
             for form in {name, name.strip("_"), name.lstrip("_"), name.rstrip("_")}:
                 self._symbols[form] = None if form in self._symbols or len(rows) > 1 else rows[0][0]
-        self._known = frozenset(self._symbols)
+        self._titles = dict.fromkeys(zip(sources, titles, strict=True))
         self._by_name: dict[str, list[Hashable]] = {}
 
-    def _index(self, document: Hashable) -> tuple[_Index, _Index]:
-        """The rows and kinds of the identifiers with these levels, and of those that have further levels."""
-        if document not in self._indices:
-            exact: _Index = defaultdict(list)
-            parts: _Index = defaultdict(list)
-            for path, bearer in self._called.get(document, ()):
-                exact[path].append(bearer)
-                # A file is called by the end of its path, and a number is a part of what it begins with.
-                for place in range(1, len(path)):
-                    parts[path[place:] if bearer[1] == FILE else path[:place]].append(bearer)
-            self._indices[document] = exact, parts
-        return self._indices[document]
-
     @cached_property
-    def _documents(self) -> dict[tuple[Hashable, str], set[str]]:
-        """The words of each source with each title of one of its texts."""
-        pairs = dict.fromkeys(zip(self.sources, self._titles, strict=True))
-        return {pair: set(split_words("{} {}".format(*pair))) for pair in pairs}
+    def _words(self) -> list[tuple[Hashable, set[str]]]:
+        """Each source, with its words and those of each title of one of its texts."""
+        return [(source, set(split_words(f"{source} {title}"))) for source, title in self._titles]
 
     def find_symbols(self, text: Text, row: int) -> set[str]:
         """The symbols, case-folded, that may stand in the text at this row, but for those that only it defines."""
-        return {word for word in self._known.intersection(text.words) if self._symbols[word] != row}
+        return {word for word in self._symbols.keys() & text.words if self._symbols[word] != row}
 
     def find(self, citation: Citation, row: int) -> Iterator[tuple[list[int], float]]:
         """The rows that a citation in the text at this row leads to, and how clearly."""
@@ -123,14 +113,13 @@ class _Bearers:
                 yield found, 1 / len(found) if family == FILE else 1.0
             return
         for source in self.find_documents(name, row):
-            of_text, of_parts = self._index(source)
             whole = path
             # A paragraph that has no text of its own is in the text of its section.
-            while not (exact := _agreeing(of_text, family, whole)) and whole[-1][0] == "(":
+            while not (exact := _agreeing(self._exact[source], family, whole)) and whole[-1][0] == "(":
                 whole = whole[:-1]
             if exact:
                 yield exact, 1.0 if source is not None else 1 / len(exact)
-            if parts := [part for part in _agreeing(of_parts, family, path) if part != row]:
+            if parts := [part for part in _agreeing(self._parts[source], family, path) if part != row]:
                 yield parts, 1 / len(parts)
 
     def find_lacking(self, citation: Citation, row: int) -> Iterator[Hashable]:
@@ -143,12 +132,12 @@ class _Bearers:
         if not self.has_paragraphs:
             path = path[: count_levels(path)]
         for source in self.find_documents(name, row):
-            if not _agreeing(self._index(source)[0], family, path):
+            if not _agreeing(self._exact[source], family, path):
                 yield source
 
     def _find_everywhere(self, family: str, path: tuple[str, ...]) -> list[int]:
-        exact, ends = self._index(family)
-        found = exact.get(path, []) + ends.get(path, [])
+        exact = self._exact[family]
+        found = exact.get(path, []) + self._parts[family].get(path, [])
         while not found and family == FILE and len(path) > 1:
             path = path[1:]
             found = exact.get(path, [])
@@ -163,7 +152,7 @@ class _Bearers:
             return [self.sources[row]]
         if name not in self._by_name:
             words = {word for word in split_words(name) if word not in _NO_NAMES}
-            found = {source: None for (source, _), own in self._documents.items() if words and words <= own}
+            found = {source: None for source, own in self._words if words and words <= own}
             self._by_name[name] = [*found]
         return self._by_name[name]
 

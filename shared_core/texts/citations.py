@@ -174,15 +174,14 @@ def number_sections(identifiers: Sequence[Sequence[Identifier]], sources: Sequen
 
     >>> from .identifiers import parse_identifier
     >>> number_sections([*map(parse_identifier, ["4.5.1(1)", "4.5.1(2)", "4.5.2", "E10", ""])], [None] * 5)
-    [0, 0, 1, 2, 3]
+    [0, 0, 2, 3, 4]
     """
-    numbers: dict[Hashable, int] = {}
+    first: dict[Hashable, int] = {}
     sections: list[int] = []
     for row, called in enumerate(identifiers):
         place: Hashable = row
         if called:
             family, path = called[0]
-            section = path if family in EVERYWHERE else path[: count_levels(path)]
-            place = (family if family in EVERYWHERE else "", sources[row], section)
-        sections.append(numbers.setdefault(place, len(numbers)))
+            place = (family if family in EVERYWHERE else NUMBER, sources[row], path[: count_levels(path)])
+        sections.append(first.setdefault(place, row))
     return sections

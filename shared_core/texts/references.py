@@ -13,10 +13,8 @@ from functools import lru_cache
 from itertools import chain, compress, count
 from operator import contains
 from types import NoneType
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._validation import as_identifiers, as_names, as_optional, read_only
 from ..candidates import REFERENCE_KINDS, References
@@ -102,13 +100,6 @@ def find_references(
         or for citations of the same section, have the same number. ``kinds``, int8, shape (n, n): the indices of
         ``REFERENCE_KINDS``.
 
-    Raises
-    ------
-    InvalidInputError
-        A text or a title is not a string, or an argument has another number of rows than ``texts``.
-    InvalidParameterError
-        The links or the keys of a row are a single string, or contain a value that cannot be hashed.
-
     Examples
     --------
     >>> from setselect import find_references
@@ -153,11 +144,11 @@ def find_split_references(
     for row, (key, *_) in enumerate(name_keys):
         documents[key].append(row)
     # A short form leads nowhere if it is the full name of another document.
-    bearers = {key: list(rows) for key, rows in documents.items()}
+    bearers: dict[Key, list[int]] = defaultdict(list, documents)
     for row, (_, *short) in enumerate(name_keys):
         for key in short:
             if key not in documents:
-                bearers.setdefault(key, []).append(row)
+                bearers[key].append(row)
     bearers.pop((), None)
     own_titles = [title or "" for title in titles or [""] * n]
     linked: dict[int, set[int]] = {}
@@ -176,29 +167,21 @@ def find_split_references(
     for row, rows in enumerate(same):
         strength[row, rows] = 0
     others = n - np.array(list(map(len, same)), np.float64)
-    strength *= weigh(strength.sum(axis=0), others).astype(np.float32)
-    numbers: dict[Hashable, int] = {}
-    document_of = [numbers.setdefault(key or row, len(numbers)) for row, (key, *_) in enumerate(name_keys)]
-    documents_of = np.tile(np.array(document_of, np.int64), (len(REFERENCE_KINDS), 1))
+    m = strength.sum(axis=0)
+    weights = np.log1p((others - m + 0.5) / (m + 0.5)) / np.log1p((others - 0.5) / 1.5)
+    strength *= np.where(m < others, weights.clip(0, 1), 0.0).astype(np.float32)
+    documents_of = np.tile(np.array([rows[0] for rows in same], np.int64), (len(REFERENCE_KINDS), 1))
     if any(identifiers):
         # Texts of no known source that share a title are parts of one document.
         shared = {title for title, number in Counter(own_titles).items() if title and number > 1}
-        by_title = [title if title in shared else None for title in own_titles]
-        known = [
-            title if source is None else source for source, title in zip(sources or [None] * n, by_title, strict=True)
-        ]
-        for row, targets, clearness in find_cited(texts, identifiers, known, own_titles, linked):
-            for target in targets:
+        given = zip([None] * n if sources is None else sources, own_titles, strict=True)
+        known = [title if source is None and title in shared else source for source, title in given]
+        for row, cited, clearness in find_cited(texts, identifiers, known, own_titles, linked):
+            for target in cited:
                 if target != row and clearness > strength[row, target]:
                     strength[row, target], kinds[row, target] = clearness, _CITATION
         documents_of[_CITATION] = number_sections(identifiers, known)
     return References(read_only(strength), read_only(documents_of), read_only(kinds))
-
-
-def weigh(m: NDArray[Any], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The weights of names that stand in ``m`` of the ``others``, the texts that have other names."""
-    weights = np.log1p((others - m + 0.5) / (m + 0.5)) / np.log1p((others - 0.5) / 1.5)
-    return np.where(m < others, weights.clip(0, 1), 0.0)
 
 
 def as_address(link: Hashable) -> Hashable:
@@ -240,14 +223,12 @@ def _follow_links(
         for name in (*as_identifiers(own, f"keys: row {row}"), *called):
             rows_of[name].add(row)
             rows_of[as_address(name)].add(row)
-    reached: dict[int, set[int]] = {}
-    for row, targets in enumerate(links):
-        if targets is not None:
-            reached[row] = set()
-            for target in as_identifiers(targets, f"links: row {row}"):
-                by_name = bearers.get(as_key(clean_title(target)), []) if isinstance(target, str) else []
-                # A link to a place in a page leads to the passage with this address, or else to the page.
-                reached[row].update(rows_of.get(target) or rows_of.get(as_address(target)) or (), by_name)
+    reached: dict[int, set[int]] = {row: set() for row, targets in enumerate(links) if targets is not None}
+    for row, rows in reached.items():
+        for target in as_identifiers(links[row], f"links: row {row}"):
+            by_name = bearers.get(as_key(clean_title(target)), []) if isinstance(target, str) else []
+            # A link to a place in a page leads to the passage with this address, or else to the page.
+            rows.update(rows_of.get(target) or rows_of.get(as_address(target)) or (), by_name)
     return reached
 
 

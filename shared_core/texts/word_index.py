@@ -40,7 +40,7 @@ class WordIndex:
         used = np.zeros(len(vocabulary), np.bool_)
         used[np.concatenate([np.empty(0, np.int32), *rows])] = True
         number = np.cumsum(used, dtype=np.int32) - 1
-        self._rows = [number[terms] for terms in rows]
+        self._rows: list[NDArray[np.int32]] = [number[terms] for terms in rows]
         self._vocabulary: dict[str, int] = {term: i for i, term in enumerate(compress(vocabulary, used))}
 
     def best_rows(

@@ -24,8 +24,7 @@ from .markup import strip_markup
 
 # The constants of BM25: how fast further occurrences of a word count less, and how much the length of a text counts.
 K1, B = 1.2, 0.75
-# Thai, Lao, Burmese and Khmer; Japanese and Chinese: scripts that put no spaces between words. Korean puts particles
-# behind a noun without a space.
+# Scripts that put no spaces between words: Thai to Khmer, Japanese and Chinese; Korean, which has particles there.
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
     "\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -36,7 +35,7 @@ _UNSPACED = re.compile(f"[{UNSPACED}]+")
 _OPTIONAL = re.compile(
     "[\u00ad\u200b-\u200d\u2060\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]+"
 )
-# More marks on one letter than any language has. The time of NFKC is quadratic in their number. The voiced marks of
+# More marks on one letter than any language has: the time of NFKC is quadratic in their number. The voiced marks of
 # half-width katakana are letters to Python's \w, and marks after NFKC.
 _MARKS = re.compile(r"((?:(?![\x00-\x7f])[\W\uff9e\uff9f]){30})(?:(?![\x00-\x7f])[\W\uff9e\uff9f])+")
 # What stands between words outside of ASCII. The vowel signs of Indian scripts are no letters to Python's \w.
@@ -44,7 +43,6 @@ _BETWEEN = re.compile(r"[^\w\x00-\x7f\u0300-\u036f\u0900-\u0963\u0966-\u0dff]+")
 # The same for ASCII: what is no letter, digit or underscore becomes a space. The bytes of other characters stay.
 _SPACED = bytes(c if c > 127 or chr(c).isalnum() or c == ord("_") else ord(" ") for c in range(256))
 _ASCII = bytes(range(128))
-_ASCII_CHARACTERS = frozenset(map(chr, range(128)))
 # Two forms of a letter: the Persian and the Arabic yeh and kaf; i, and i with the dot that is left of İ.
 _ONE_FORM = (("\u06cc", "\u064a"), ("\u0649", "\u064a"), ("\u06a9", "\u0643"), ("i\u0307", "i"))
 # Letters with a stroke, which have no mark that could be taken off.
@@ -158,17 +156,14 @@ def split_identifier(word: str) -> tuple[str, ...]:
     """
     if len(word) > _LONG:
         return ()
-    parts = tuple(
-        _fold(word[part.start() : part.end()]) for part in _PART.finditer(_as_shape(word)) if len(part[0]) > 1
-    )
+    found = (part for part in _PART.finditer(_as_shape(word)) if len(part[0]) > 1)
+    parts = tuple([_fold(word[part.start() : part.end()]) for part in found])
     return () if parts == (_fold(word),) else parts
 
 
 def _as_shape(text: str) -> str:
     """The text with "a" and "A" in place of other letters in lower case and other capitals."""
-    if text.isascii():
-        return text
-    others = set(text) - _ASCII_CHARACTERS
+    others = () if text.isascii() else filterfalse(str.isascii, set(text))
     return text.translate({ord(c): "A" if c.isupper() else "a" for c in others if c.isupper() or c.islower()})
 
 
@@ -250,14 +245,12 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
 
     How well a text covers a word is BM25's saturated term frequency f / (f + K1 (1 − B + B l / l̄)), in [0, 1): f
     counts the word in the text, l is the number of words of the text, l̄ is its mean over the texts. The weight of a
-    word is its inverse document frequency log(1 + (n − m + ½) / (m + ½)), where m of the n texts contain the word. A
-    word that stands in no text, or in all of them, tells no text from another: its weight is 0. So no list of stop
-    words is needed.
+    word is its inverse document frequency log(1 + (n − m + ½) / (m + ½)), where m of the n texts contain the word. It
+    is 0 for a word that stands in no text, or in all of them. So no list of stop words is needed.
 
-    Texts are read without markup. An identifier counts as one word and by its parts: a question about "user id" finds
-    ``getUserById``. The parts do not add to l: an identifier makes a text no longer than another word does. A word of
-    the question without accents finds a word with or without them, and a word with accents finds itself and its form
-    without.
+    Texts are read without markup. An identifier counts as one word and by its parts, which do not add to l: a question
+    about "user id" finds ``getUserById``. A word of the question without accents finds a word with or without them, and
+    a word with accents finds itself and its form without.
 
     Parameters
     ----------
@@ -272,11 +265,6 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
         With one part for each different word of the question. ``exact`` is about what the question names exactly, word
         by word: what stands in quotes (" " “ ” « » 「 」 and backticks), and identifiers such as E4711, ``get_user``,
         ``getUser`` and SOP-QA-012. None if it names nothing so.
-
-    Raises
-    ------
-    InvalidInputError
-        A question or a text is not a string; the message names the row of the text. ``texts`` is one string.
 
     Examples
     --------
@@ -321,13 +309,12 @@ def match_split_words(questions: Sequence[str], texts: Sequence[Text], weigh: We
     # If all texts are empty, the mean is 0, and so is f.
     mean_length = lengths.sum() / max(n, 1) or 1.0
     covered = f / (f + K1 * (1 - B + B * lengths / mean_length)[:, None])
-    covered.flags.writeable = weights.flags.writeable = False
-    phrases = list_exact(question)
-    if not phrases:
-        return Parts(covered, weights)
+    parts = Parts(read_only(covered), read_only(weights))
+    if not (phrases := list_exact(question)):
+        return parts
     spaced = [f" {' '.join(text.words)} " for text in texts]
     exact = np.array([f" {phrase} " in text for text in spaced for phrase in phrases], np.bool_)
-    return Parts(covered, weights, read_only(exact.reshape(n, len(phrases))))
+    return parts._replace(exact=read_only(exact.reshape(n, len(phrases))))
 
 
 def list_exact(question: Text) -> list[str]:

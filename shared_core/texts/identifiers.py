@@ -21,11 +21,8 @@ CODE, FILE, SYMBOL = "code", "file", "symbol"
 EVERYWHERE = (CODE, FILE, SYMBOL)
 # A number whose kind is not known.
 NUMBER = ""
-# What is found at most in one range ("Sections 4 to 6") and in the beginning of a text.
-_LONGEST_RANGE = 100
-# How many levels a number has at most.
-_MOST_LEVELS = 12
-_HEAD, _OPENING = 200, 40
+# The most numbers in a range ("Sections 4 to 6"), levels of a number, and characters of the beginning of a text.
+_LONGEST_RANGE, _MOST_LEVELS, _HEAD = 100, 12, 200
 
 
 class Identifier(NamedTuple):
@@ -135,6 +132,7 @@ _NUMBER = re.compile(
 _BACK = 40
 # What stands between a word and its number, apart from spaces: "Art. 6", "No.: 5".
 _MARKS_BEHIND = ".:°º"
+_LAST_WORD = re.compile(rf"(§§?|[^\W\d_]*)[{_MARKS_BEHIND}\s]*\Z")
 # Further levels of the number before: "Abs. 1", "lit. f".
 _SUB = re.compile(
     r"[ \u00a0]*,?[ \u00a0]*(?:(?:Abs|Absatz|Satz|Unterabs|lit|Buchst|Buchstabe|Nr|Nummer|Ziff|Ziffer|al|alinéa|apdo|"
@@ -203,7 +201,7 @@ _FIRST_LEVEL = re.compile(r"[A-Za-z]{0,3}\d{1,4}[A-Za-z]?(?!\w)")
 _LEVEL = re.compile(r"([(]?)([^\W_]+)")
 # The beginning of a text: marks of Markdown, then its identifier.
 _MARKS = re.compile(r"[\s#*_>=\ufeff-]*")
-_FIRST_WORD = re.compile(r"(?P<word>[^\W\d_]*)")
+_FIRST_WORD = re.compile(r"[^\W\d_]*")
 _OWN_NUMBER = re.compile(rf"(?P<number>\d{{1,4}}[A-Za-z]?(?!\w){_LEVELS})\.?[ \t\u00a0*_:–—-]+(?P<next>[^\W\d_]\S*)")
 _UNITS = _words("Million Millionen Milliarden Milliarde Billion Mio Mrd Euro Prozent Liter Meter Percent Dollar Uhr")
 
@@ -220,16 +218,16 @@ def read_identifiers(text: Text) -> list[Identifier]:
     head = clean(text.text[start : start + _HEAD].partition("\n")[0]).lstrip()
     first = head[:1]
     if first.isdigit():
-        own = _OWN_NUMBER.match(head)
-        path = _split_number(own["number"]) if own is not None else ()
+        if not (own := _OWN_NUMBER.match(head)):
+            return []
+        path = _split_number(own["number"])
         levels = count_levels(path)
-        is_heading = own is not None and (levels > 2 or (own["next"][0].isupper() and own["next"] not in _UNITS))
-        return [Identifier(NUMBER, path)] if levels > 1 and is_heading and not _is_date(path) else []
-    if first and (first in "§第" or _FIRST_WORD.match(head)["word"].casefold() in _FAMILY):  # type: ignore[index]
+        is_heading = levels > 2 or (levels == 2 and own["next"][0].isupper() and own["next"] not in _UNITS)
+        return [Identifier(NUMBER, path)] if is_heading and not _is_date(path) else []
+    if first and (first in "§第" or _FIRST_WORD.match(head)[0].casefold() in _FAMILY):  # type: ignore[index]
         citation = next((citation for start, _, citation in _find_numbers(head) if start == 0), None)
         return [Identifier(*citation[:2])] if citation is not None and not citation.document else []
-    code = _CODE.match(head) if first.isupper() else None
-    if code is not None and (path := _path_of_code(code)):
+    if (code := _CODE.match(head)) and (path := _path_of_code(code)):
         return [Identifier(CODE, path)]
     return [Identifier(SYMBOL, (name,)) for name in _find_defined(text)]
 
@@ -282,8 +280,7 @@ def parse_identifier(value: str) -> tuple[Identifier, ...]:
         return ()
     if len(files := [*_find_files(text)]) == 1 and " " not in text:
         return (Identifier(FILE, files[0]),)
-    code = _CODE.fullmatch(text)
-    if code is not None and (path := _path_of_code(code)):
+    if (code := _CODE.fullmatch(text)) and (path := _path_of_code(code)):
         return (Identifier(CODE, path),)
     # "APP4.A4.6"
     cited = [*_find_numbers(_GLUED.sub(" ", text))]
@@ -457,7 +454,7 @@ def _split_value(value: str) -> tuple[str, ...]:
     inner = False
     for mark, level in _LEVEL.findall(value):
         inner = inner or mark == "(" or (bool(path) and len(level) > 2 and level.isalpha())
-        path.append(f"({level.casefold()}" if inner and path else level.casefold())
+        path.append("(" * (inner and bool(path)) + level.casefold())
     return tuple(path[:_MOST_LEVELS])
 
 
@@ -482,17 +479,14 @@ def _is_date(path: tuple[str, ...]) -> bool:
 def _path_of_code(match: re.Match[str]) -> tuple[str, ...]:
     """A code without what may stand between its letters and digits; empty for an amount, a year or another number."""
     letters, digits = match[0][: match.end("letters") - match.start()], match["digits"]
-    if letters in _STANDARDS:
-        return (f"{letters}{digits}",)
+    code = letters + digits
     # "E1042" and "OPS-412", but neither "A4" nor "B 12".
     if match["mark"] == "-":
         is_code = len(letters) > 1
     else:
-        code = letters + digits
         letters = code.rstrip("0123456789-")
         is_code = not match["mark"] and letters.isalpha() and "-" not in digits and len(code) - len(letters) > 2
-        digits = code[len(letters) :]
-    return (f"{letters}{digits}",) if is_code and letters not in _NO_CODES else ()
+    return (code,) if letters in _STANDARDS or (is_code and letters not in _NO_CODES) else ()
 
 
 def _find_files(text: str) -> Iterator[tuple[str, ...]]:
@@ -500,7 +494,8 @@ def _find_files(text: str) -> Iterator[tuple[str, ...]]:
     for match in _SUFFIX.finditer(text):
         path = _OUTSIDE_OF_PATH.split(text[max(0, match.start() - _LONGEST_PATH) : match.end()])[-1]
         if "://" not in path and "@" not in path and path[0] != ".":
-            yield _path_of_file(path.rpartition(":")[2])
+            parts = re.split(r"[\\/]", path.rpartition(":")[2])
+            yield tuple([part for part in parts if part not in ("", ".", "..")])
 
 
 def _find_symbols(text: str, known: Collection[str] | None) -> Iterator[str]:
@@ -513,14 +508,4 @@ def _find_symbols(text: str, known: Collection[str] | None) -> Iterator[str]:
 
 def _last_word(text: str) -> str:
     """The letters at the end of a text, case-folded, or the sign of a section; marks after them do not count."""
-    text = text.rstrip().rstrip(_MARKS_BEHIND).rstrip()
-    if text.endswith("§"):
-        return "§§" if text.endswith("§§") else "§"
-    start = len(text)
-    while start and text[start - 1].isalpha():
-        start -= 1
-    return text[start:].casefold()
-
-
-def _path_of_file(path: str) -> tuple[str, ...]:
-    return tuple(part for part in path.replace("\\", "/").split("/") if part not in ("", ".", ".."))
+    return _LAST_WORD.search(text)[1].casefold()  # type: ignore[index]

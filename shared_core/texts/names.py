@@ -8,9 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from .headings import LINE, split_heading
-from .markup import strip_markup
-from .titles import HEAD, JOINING, as_key, clean_title, is_title, shorten_titles, without_brackets
+from .fold import strip_markup
+from .titles import (
+    HEAD,
+    JOINING,
+    LINE,
+    as_key,
+    clean_title,
+    is_title,
+    shorten_titles,
+    split_heading,
+    without_brackets,
+)
 from .words import split_words
 
 

@@ -19,12 +19,12 @@ import numpy as np
 from .._validation import as_identifiers, as_names, as_optional, read_only
 from ..candidates import REFERENCE_KINDS, References
 from ..errors import InvalidInputError
-from .citations import find_cited, number_sections
-from .identifiers import Identifier, check_identifiers, list_identifiers
+from .fold import bare_word, group_accented, list_spellings
+from .identifiers import Identifier, check_identifiers, find_cited, list_identifiers, number_sections
 from .names import list_names
 from .neighbours import add_neighbours, check_neighbours
 from .titles import Key, as_key, clean_title, is_joining, is_proper, key_of_words
-from .words import Text, bare_word, check_strings, group_accented, list_spellings
+from .words import Text, check_strings
 
 # Which letters of a word are capitals.
 Capitals = tuple[int, ...]

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._libraries import import_library
-from .words import Text, check_strings, group_accented, list_spellings
+from .fold import group_accented, list_spellings
+from .words import Text, check_strings
 
 # ``track(texts)`` yields the texts that have to be split, and may show the progress.
 Track = Callable[[Sequence[str]], Iterable[str]]

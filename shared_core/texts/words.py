@@ -7,9 +7,8 @@ section 3. The candidates of one search take the place of the corpus.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, filterfalse
 from typing import Any
@@ -20,35 +19,20 @@ from numpy.typing import NDArray
 from .._validation import quoted, read_only
 from ..candidates import Parts
 from ..errors import InvalidInputError
-from .markup import strip_markup
+from .fold import (
+    LONG,
+    UNSPACED_RUN,
+    bare_word,
+    fold,
+    group_accented,
+    list_spellings,
+    normalise,
+    space_words,
+    strip_markup,
+)
 
 # The constants of BM25: how fast further occurrences of a word count less, and how much the length of a text counts.
 K1, B = 1.2, 0.75
-# Scripts that put no spaces between words: Thai to Khmer, Japanese and Chinese; Korean, which has particles there.
-UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-    "\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-    "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb"
-)
-_UNSPACED = re.compile(f"[{UNSPACED}]+")
-# What a word may be written with or without: soft hyphens, invisible joiners, Hebrew and Arabic vowel points, tatweel.
-_OPTIONAL = re.compile(
-    "[\u00ad\u200b-\u200d\u2060\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]+"
-)
-# More marks on one letter than any language has: the time of NFKC is quadratic in their number. The voiced marks of
-# half-width katakana are letters to Python's \w, and marks after NFKC.
-_MARKS = re.compile(r"((?:(?![\x00-\x7f])[\W\uff9e\uff9f]){30})(?:(?![\x00-\x7f])[\W\uff9e\uff9f])+")
-# What stands between words outside of ASCII. The vowel signs of Indian scripts are no letters to Python's \w.
-_BETWEEN = re.compile(r"[^\w\x00-\x7f\u0300-\u036f\u0900-\u0963\u0966-\u0dff]+")
-# The same for ASCII: what is no letter, digit or underscore becomes a space. The bytes of other characters stay.
-_SPACED = bytes(c if c > 127 or chr(c).isalnum() or c == ord("_") else ord(" ") for c in range(256))
-_ASCII = bytes(range(128))
-# Two forms of a letter: the Persian and the Arabic yeh and kaf; i, and i with the dot that is left of İ.
-_ONE_FORM = (("\u06cc", "\u064a"), ("\u0649", "\u064a"), ("\u06a9", "\u0643"), ("i\u0307", "i"))
-# Letters with a stroke, which have no mark that could be taken off.
-_STROKES = str.maketrans("łđøħŧ", "ldoht")
-# A longer word is no identifier and has no accents that matter: it may be an encoded file.
-_LONG = 100
 # The parts of an identifier: those of camel case, a plural such as "IDs", and numbers.
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z](?:\d*[a-z])*|[A-Z](?:\d*[A-Z])*s?|\d+")
 # What a question names exactly: what stands in quotes, and identifiers. An identifier is a word with a letter before a
@@ -64,6 +48,18 @@ _SHAPES = bytes(
     ord("A" if c.isupper() else "a" if c.islower() else "0" if c.isdigit() else c) for c in map(chr, range(128))
 ) + bytes(128)
 _WITH_PARTS = (b"_", b"aA", b"AAaa", b"a0", b"A0", b"0a", b"0A")
+# A request with more clauses holds a text that somebody pasted, before or behind what is asked. A shorter clause says
+# little by itself: "and then".
+MOST_CLAUSES, FEWEST_WORDS = 8, 3
+# Words between two clauses, in English, German, French, Spanish, Italian, Portuguese and Dutch.
+_JOINING = (
+    "as well as|and|then|also|plus|or|while|und|dann|sowie|oder|anschließend|et|puis|ou|ensuite|y|luego|e|poi|oppure|"
+    "depois|en"
+)
+# White space is a single space, or a line end.
+_BETWEEN_CLAUSES = re.compile(
+    rf"(?<=[.?!;:])[ ]|[。！？；，、]|\n|,[ ](?:(?:{_JOINING})[ ])*|[ ](?:(?:{_JOINING})[ ])+", re.IGNORECASE
+)
 
 # The inverse document frequency of each term in a corpus.
 Weigh = Callable[[Sequence[str]], NDArray[np.float64]]
@@ -88,7 +84,7 @@ class Text:
     @cached_property
     def words(self) -> list[str]:
         """The words in their order, case-folded."""
-        return _fold(self._spaced).split()
+        return fold(self._spaced).split()
 
     @cached_property
     def terms(self) -> list[str]:
@@ -103,7 +99,7 @@ class Text:
     @cached_property
     def characters(self) -> list[str]:
         """Each character of the runs that are split into pairs."""
-        return [] if self.text.isascii() else [*"".join(_UNSPACED.findall(normalise(self.plain)))]
+        return [] if self.text.isascii() else [*"".join(UNSPACED_RUN.findall(normalise(self.plain)))]
 
     @cached_property
     def accented(self) -> set[str]:
@@ -118,7 +114,7 @@ class Text:
     @cached_property
     def _parts(self) -> list[str]:
         """The words, with the parts of an identifier in its place."""
-        return [part for word in self.written for part in split_identifier(word) or (_fold(word),)]
+        return [part for word in self.written for part in split_identifier(word) or (fold(word),)]
 
     def has_phrase(self, phrase: Text) -> bool:
         """Whether the words of ``phrase`` stand in the text one after the other, or the parts of these words do."""
@@ -154,90 +150,17 @@ def split_identifier(word: str) -> tuple[str, ...]:
     >>> [*map(split_identifier, ["getUserById", "MAX_RETRIES", "HTTPServer", "KB5034441", "PDFs", "H2O"])]
     [('get', 'user', 'by', 'id'), ('max', 'retries'), ('http', 'server'), ('kb', '5034441'), (), ()]
     """
-    if len(word) > _LONG:
+    if len(word) > LONG:
         return ()
     found = (part for part in _PART.finditer(_as_shape(word)) if len(part[0]) > 1)
-    parts = tuple([_fold(word[part.start() : part.end()]) for part in found])
-    return () if parts == (_fold(word),) else parts
+    parts = tuple([fold(word[part.start() : part.end()]) for part in found])
+    return () if parts == (fold(word),) else parts
 
 
 def _as_shape(text: str) -> str:
     """The text with "a" and "A" in place of other letters in lower case and other capitals."""
     others = () if text.isascii() else filterfalse(str.isascii, set(text))
     return text.translate({ord(c): "A" if c.isupper() else "a" for c in others if c.isupper() or c.islower()})
-
-
-@lru_cache(maxsize=2**14)
-def bare_word(word: str) -> str:
-    """The word without the accents of Latin and Greek letters and of ё.
-
-    >>> [*map(bare_word, ["atlético", "łódź", "αθήνα", "ещё", "пустой", "மலை"])]
-    ['atletico', 'lodz', 'αθηνα', 'еще', 'пустой', 'மலை']
-    """
-    if word.isascii() or len(word) > _LONG:
-        return word
-    letters, base = [], ""
-    for c in unicodedata.normalize("NFD", word):
-        if not unicodedata.combining(c):
-            base = c
-        elif (base and base.isascii()) or "\u0370" <= base <= "\u03ff" or (base, c) == ("е", "\u0308"):
-            continue
-        letters.append(c)
-    return unicodedata.normalize("NFC", "".join(letters)).translate(_STROKES)
-
-
-def group_accented(words: Iterable[str]) -> dict[str, list[str]]:
-    """The words that have accents, by their forms without."""
-    forms = defaultdict(list)
-    for word in words:
-        if (bare := bare_word(word)) != word:
-            forms[bare].append(word)
-    return forms
-
-
-def list_spellings(word: str, accented: Mapping[str, Sequence[str]]) -> list[str]:
-    """What texts whose ``accented`` words are grouped may write for a word that is sought.
-
-    A word without accents may have them in a text. A word with accents may lack them all, and has no others.
-
-    >>> accented = group_accented(["résumé", "resumé", "sí"])
-    >>> list_spellings("resume", accented), list_spellings("résumé", accented)
-    (['resume', 'résumé', 'resumé'], ['résumé', 'resume'])
-    """
-    bare = bare_word(word)
-    return [word, bare] if bare != word else [word, *accented.get(word, ())]
-
-
-def space_words(text: str) -> str:
-    """The words of a text as they are written, between spaces. The text has no markup."""
-    if not text.isascii():
-        text = normalise(text)
-        # A search in the few characters outside of ASCII is faster than one in the text.
-        others = text.encode(errors="replace").translate(None, _ASCII).decode()
-        for pattern, replacement in ((_OPTIONAL, ""), (_UNSPACED, _pairs), (_BETWEEN, " ")):
-            if pattern.search(others):
-                text = pattern.sub(replacement, text)
-    return text.encode(errors="replace").translate(_SPACED).decode()
-
-
-def normalise(text: str) -> str:
-    """NFKC: one form of each character, without full or half width, ligatures and circled digits."""
-    return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", _MARKS.sub(r"\1", text))
-
-
-def _fold(text: str) -> str:
-    """The text case-folded. İ leaves a dot behind an i, which is no letter."""
-    folded = text.casefold()
-    if not folded.isascii():
-        for form, letter in _ONE_FORM:
-            folded = folded.replace(form, letter)
-    return folded
-
-
-def _pairs(run: re.Match[str]) -> str:
-    """Each pair of neighbouring characters of a run, between spaces."""
-    characters = run[0]
-    return f" {' '.join(map(str.__add__, characters, characters[1:])) or characters} "
 
 
 def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
@@ -299,7 +222,7 @@ def match_split_words(questions: Sequence[str], texts: Sequence[Text], weigh: We
         places += [row * m + j for term in filter(columns.__contains__, text.terms) for j in columns[term]]
     f = np.bincount(np.array(places, np.int64), minlength=n * m).reshape(n, m).astype(np.float64)
     for term, j in column.items():
-        if len(term) == 1 and _UNSPACED.match(term):
+        if len(term) == 1 and UNSPACED_RUN.match(term):
             f[:, j] = [text.characters.count(term) for text in texts]
     in_texts = np.count_nonzero(f, axis=0)
     weights = np.log1p((n - in_texts + 0.5) / (in_texts + 0.5))
@@ -354,3 +277,22 @@ def check_strings(values: Sequence[Any], what: str, allowed: tuple[type, ...] = 
     for row, value in enumerate(values):
         if not isinstance(value, allowed):
             raise InvalidInputError(f"{what}: row {row} is {quoted(value)}, which is not a string")
+
+
+def split_clauses(text: str) -> list[str]:
+    """The clauses of at least three words, in their order; none if there are fewer than two.
+
+    Of more than eight only the first four and the last four.
+
+    >>> split_clauses("Find flights to Oslo, and tell me what the weather is there")
+    ['Find flights to Oslo', 'tell me what the weather is there']
+    >>> split_clauses("What is the weather in Oslo?")
+    []
+    """
+    lines = "\n".join(" ".join(line.split()) for line in text.splitlines())
+    parts = (part.strip(" ,.;:?!") for part in _BETWEEN_CLAUSES.split(lines))
+    clauses = [part for part in parts if len(split_words(part)) >= FEWEST_WORDS]
+    if len(clauses) > MOST_CLAUSES:
+        half = MOST_CLAUSES // 2
+        clauses = clauses[:half] + clauses[-half:]
+    return clauses if len(clauses) > 1 else []

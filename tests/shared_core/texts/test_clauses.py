@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from shared_core.texts.clauses import MOST_CLAUSES, split_clauses
+from shared_core.texts.words import MOST_CLAUSES, split_clauses
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared_core.texts.markup import strip_markup
+from shared_core.texts.fold import strip_markup
 from shared_core.texts.words import Text
 
 SIZE = 100_000

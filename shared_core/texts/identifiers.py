@@ -95,9 +95,7 @@ _LEADING = _words(
     "see under per cf pursuant siehe s gemäß gemäss nach laut vgl voir selon cf véase según ver vedi secondo conforme "
     "zie volgens см согласно"
 )
-_LEADING_PAIRS = frozenset(
-    (("subject", "to"), ("pursuant", "to"), ("according", "to"), ("refer", "to"), ("accordance", "with"))
-)
+_LEADING_PAIRS = ("subject to", "pursuant to", "according to", "refer to", "accordance with")
 _NUMBER_SIGN = _words("no nr n number num nummer nos número numéro numero")
 # Before the number of an error or a ticket.
 _COUNTED = _words(
@@ -109,7 +107,7 @@ _NO_CODES = _words("FY CY HY EUR USD GBP CHF JPY CNY INR AUD CAD AED RMB")
 # Kinds that are counted by letters or Roman numbers too: "Annex B", "Part IV".
 LETTERED = ("chapter", "annex", "article")
 # One of these words stands before the first number of a series, or else a sign.
-_BEFORE_NUMBER = frozenset(_FAMILY) | _LEADING | {first for first, _ in _LEADING_PAIRS}
+_BEFORE_NUMBER = frozenset(_FAMILY) | _LEADING | {pair.split()[0] for pair in _LEADING_PAIRS}
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 _HAN = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
@@ -134,7 +132,7 @@ _NUMBER = re.compile(
 _BACK = 40
 # What stands between a word and its number, apart from spaces: "Art. 6", "No.: 5".
 _MARKS_BEHIND = ".:°º"
-_LAST_WORD = re.compile(rf"(§§?|[^\W\d_]*)[{_MARKS_BEHIND}\s]*\Z")
+_NO_LETTERS = re.compile(r"[\W\d_]+")
 # Further levels of the number before: "Abs. 1", "lit. f".
 _SUB = re.compile(
     r"[ \u00a0]*,?[ \u00a0]*(?:(?:Abs|Absatz|Satz|Unterabs|lit|Buchst|Buchstabe|Nr|Nummer|Ziff|Ziffer|al|alinéa|apdo|"
@@ -169,10 +167,7 @@ _CODE = re.compile(
     r"[A-ZГ](?<![\w./-][A-ZГ])(?P<letters>(?<=[A-ZГ])[A-ZОСТ0-9]{0,9}(?:/[A-Z]{2,5})?)"
     r"(?P<mark>[ \u00a0-]?)(?P<digits>\d{1,10}(?:-\d{1,8}){0,5})(?![\w%]|-\w|\.\d)"
 )
-_COUNTED_CODE = re.compile(
-    rf"(?<!\w)(?i:{'|'.join(sorted(_COUNTED))})(?:[ .:]+(?i:{'|'.join(sorted(_NUMBER_SIGN))}))?[{_MARKS_BEHIND}]*[ ]?"
-    r"[ #№](?P<n>0x[0-9A-Fa-f]{1,16}|\d{1,8})(?![\w%]|[.,:/]\d)"
-)
+_COUNTED_CODE = re.compile(r"[ #№](?P<n>0x[0-9A-Fa-f]{1,16}|\d{1,8})(?![\w%]|[.,:/]\d)")
 _SUFFIXES = (
     "py pyi ipynb js jsx mjs ts tsx vue java kt scala go rs rb php c h cc cpp hpp cs swift m sql sh bash ps1 lua r jl "
     "pl html css scss json yaml yml toml ini cfg conf xml md mdx rst txt proto tf gradle ex exs erl hs clj dart"
@@ -328,7 +323,8 @@ def find_citations(
     if CODE in families:
         found += [Citation(CODE, path) for match in _CODE.finditer(plain) if (path := _path_of_code(match))]
         if not _COUNTED.isdisjoint(text.words):
-            found += [Citation(CODE, (match["n"].upper(),)) for match in _COUNTED_CODE.finditer(plain)]
+            counted = (m for m in _COUNTED_CODE.finditer(plain) if _read_before(plain, m, _COUNTED)[1] in _COUNTED)
+            found += [Citation(CODE, (match["n"].upper(),)) for match in counted]
     if FILE in families:
         found += [Citation(FILE, path) for path in _find_files(plain)]
     if symbols is None or symbols:
@@ -364,21 +360,17 @@ def _read_kind(text: str, match: re.Match[str]) -> tuple[int, str, bool, str | N
 
     Last comes the document that is named before it; None where none can be, since all words are in capitals.
     """
-    before = text[max(0, match.start() - _BACK) : match.start()]
-    word, number = _last_word(before), match["number"]
-    if word in _NUMBER_SIGN:
-        # "Article No. 5"
-        kind = _last_word(before.rstrip(f" {_MARKS_BEHIND}")[: -len(word)])
-        word = kind if kind in _FAMILY else word
-    family = _FAMILY.get(word)
-    if family is None:
+    before, word = _read_before(text, match, _FAMILY)
+    number = match["number"]
+    if (family := _FAMILY.get(word)) is None:
+        if number.count(".") < 2 or (word not in _LEADING and not before.casefold().rstrip().endswith(_LEADING_PAIRS)):
+            return None
         # "see 4.5.1", but no date. A version or an address of the internet has more such levels.
         path = _split_number(number)
         levels = count_levels(path)
-        leads = word in _LEADING or tuple(before.casefold().split()[-2:]) in _LEADING_PAIRS
         is_address = levels == 4 and any(len(level) > 2 for level in path)
         is_number = levels > 2 and not _is_date(path) and "0" not in path and not is_address
-        return (match.start(), NUMBER, True, "") if leads and is_number else None
+        return (match.start(), NUMBER, True, "") if is_number else None
     # Counted from the end: "ß" is longer when it is case-folded.
     folded = before.casefold()
     written = before[folded.rfind(word) - len(folded) :]
@@ -515,9 +507,20 @@ def _find_symbols(text: str, known: Collection[str] | None) -> Iterator[str]:
             yield name
 
 
+def _read_before(text: str, match: re.Match[str], kinds: Container[str]) -> tuple[str, str]:
+    """The text before a number, and its last word, case-folded; of "Article No. 5" the one of these kinds."""
+    before = text[max(0, match.start() - _BACK) : match.start()]
+    word = _last_word(before)
+    kind = _last_word(before.rstrip(f" {_MARKS_BEHIND}")[: -len(word)]) if word in _NUMBER_SIGN else ""
+    return before, kind if kind in kinds else word
+
+
 def _last_word(text: str) -> str:
     """The letters at the end of a text, case-folded, or the sign of a section; marks after them do not count."""
-    return _LAST_WORD.search(text)[1].casefold()  # type: ignore[index]
+    text = text.rstrip().rstrip(_MARKS_BEHIND).rstrip()
+    if text.endswith("§"):
+        return text[-2:] if text.endswith("§§") else "§"
+    return _NO_LETTERS.split(text[text.rfind(" ") + 1 :])[-1].casefold()
 
 
 def find_cited(

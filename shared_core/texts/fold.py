@@ -26,7 +26,8 @@ _LINK = re.compile(r"\[(?<!\w\[)([^\[\]]*)\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)?(
 # The end of "[text][1]" is left: its target stands in a line of its own, "[1]: https://example.org".
 _TARGET = re.compile(r"^ {0,3}\[[^\[\]\n]+\]:[ \t]*\S+.*$", re.MULTILINE)
 _ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
-_EMPHASIS = re.compile(r"[*`~]++")
+# Marks between two letters or digits of ASCII are operators: "2*3".
+_EMPHASIS = re.compile(r"[*`~](?:(?<![*`~A-Za-z0-9].)[*`~]*+|(?<![*`~].)[*`~]*+(?![A-Za-z0-9]))")
 # Underscores around a word or several are emphasis. "__init__", "_files" and "snake_case" are identifiers.
 _AT_END_OF_WORD = re.compile(r"_(?:(?<!\w_)|_*(?!\w))")
 _UNDERSCORES = re.compile(
@@ -42,7 +43,7 @@ UNSPACED = (
     "\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
     "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb"
 )
-UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+_UNSPACED = re.compile(f"[{UNSPACED}]+")
 # What a word may be written with or without: soft hyphens, invisible joiners, Hebrew and Arabic vowel points, tatweel.
 _OPTIONAL = re.compile(
     "[\u00ad\u200b-\u200d\u2060\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]+"
@@ -83,22 +84,11 @@ def strip_markup(text: str) -> str:
     if "\\" in text:
         text = _ESCAPE.sub("", text)
     if "*" in text or "`" in text or "~" in text:
-        text = _EMPHASIS.sub(_keep_operator, text)
+        text = _EMPHASIS.sub("", text)
     if "_" in text and _AT_END_OF_WORD.search(text):
         text = _UNDERSCORES.sub(lambda marks: marks["identifier"] or "", text)
-    return _BROKEN.sub(_keep_hyphen, text) if "\n" in text else text
-
-
-def _keep_operator(marks: re.Match[str]) -> str:
-    """Marks between two letters or digits of ASCII, such as "2*3", are kept."""
-    text, start, end = marks.string, marks.start(), marks.end()
-    around = text[start - 1 : start], text[end : end + 1]
-    return marks[0] if all(c.isascii() and c.isalnum() for c in around) else ""
-
-
-def _keep_hyphen(line_end: re.Match[str]) -> str:
-    """ "Jean-\\nLuc" is two words."""
-    return line_end[0] if line_end.string[line_end.end()].isupper() else ""
+    # "Jean-\nLuc" is two words.
+    return _BROKEN.sub(lambda end: end[0] if end.string[end.end()].isupper() else "", text) if "\n" in text else text
 
 
 @lru_cache(maxsize=2**14)
@@ -148,7 +138,7 @@ def space_words(text: str) -> str:
         text = normalise(text)
         # A search in the few characters outside of ASCII is faster than one in the text.
         others = text.encode(errors="replace").translate(None, _ASCII).decode()
-        for pattern, replacement in ((_OPTIONAL, ""), (UNSPACED_RUN, _pairs), (_BETWEEN, " ")):
+        for pattern, replacement in ((_OPTIONAL, ""), (_UNSPACED, _pairs), (_BETWEEN, " ")):
             if pattern.search(others):
                 text = pattern.sub(replacement, text)
     return text.encode(errors="replace").translate(_SPACED).decode()
@@ -166,6 +156,11 @@ def fold(text: str) -> str:
         for form, letter in _ONE_FORM:
             folded = folded.replace(form, letter)
     return folded
+
+
+def find_unspaced(text: str) -> list[str]:
+    """The characters of a text that are split into pairs."""
+    return [*"".join(_UNSPACED.findall(normalise(text)))]
 
 
 def _pairs(run: re.Match[str]) -> str:

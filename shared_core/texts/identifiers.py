@@ -533,9 +533,8 @@ def find_cited(
     """What each text, those at the ``skipped`` rows aside, cites: its row, the rows it leads to, and how clearly.
 
     A number means a text of the same source. Another document has to be named beside it, by words of its source or of
-    the title of one of its texts. The paragraphs of a section are its parts: if a citation leads to m parts, it leads
-    to each by 1/m, and so does one to a file in m pieces. If the sources are not known, the m texts of one number may
-    belong to m documents: again 1/m.
+    the title of one of its texts. A citation leads to the m parts of a section, or to the m pieces of a file, by 1/m
+    each. If the sources are not known, the m texts of one number may belong to m documents: again 1/m.
     """
     bearers = _Bearers(identifiers, sources, titles)
     for row, text in enumerate(texts):
@@ -598,7 +597,6 @@ class _Bearers:
             for form in {name, name.strip("_"), name.lstrip("_"), name.rstrip("_")}:
                 self._symbols[form] = None if form in self._symbols or len(rows) > 1 else rows[0][0]
         self._titles = dict.fromkeys(zip(sources, titles, strict=True))
-        self._by_name: dict[str, list[Hashable]] = {}
 
     @cached_property
     def _words(self) -> list[tuple[Hashable, set[str]]]:
@@ -654,11 +652,8 @@ class _Bearers:
         """
         if not name:
             return [self.sources[row]]
-        if name not in self._by_name:
-            words = {word for word in split_words(name) if word not in _NO_NAMES}
-            found = {source: None for source, own in self._words if words and words <= own}
-            self._by_name[name] = [*found]
-        return self._by_name[name]
+        words = {word for word in split_words(name) if word not in _NO_NAMES}
+        return list(dict.fromkeys(source for source, own in self._words if words and words <= own))
 
 
 def _agreeing(index: _Index, family: str, path: tuple[str, ...]) -> list[int]:

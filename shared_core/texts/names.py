@@ -9,17 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from .fold import strip_markup
-from .titles import (
-    HEAD,
-    JOINING,
-    LINE,
-    as_key,
-    clean_title,
-    is_title,
-    shorten_titles,
-    split_heading,
-    without_brackets,
-)
+from .titles import HEAD, JOINING, LINE, as_key, clean_title, is_title, shorten_titles, split_heading, without_brackets
 from .words import split_words
 
 

@@ -206,7 +206,7 @@ def _capitals_of(names: Sequence[Sequence[str]], keys: Sequence[Sequence[Key]]) 
 
 @lru_cache(maxsize=2**14)
 def _find_capitals(word: str) -> Capitals:
-    """Which letters of a word are capitals. Accents do not change it, and those of joining words do not count."""
+    """Which letters of a word are capitals; none of a joining word."""
     return () if is_joining(word) else tuple(place for place, letter in enumerate(word) if letter.isupper())
 
 

@@ -19,17 +19,7 @@ from numpy.typing import NDArray
 from .._validation import quoted, read_only
 from ..candidates import Parts
 from ..errors import InvalidInputError
-from .fold import (
-    LONG,
-    UNSPACED_RUN,
-    bare_word,
-    fold,
-    group_accented,
-    list_spellings,
-    normalise,
-    space_words,
-    strip_markup,
-)
+from .fold import LONG, bare_word, find_unspaced, fold, group_accented, list_spellings, space_words, strip_markup
 
 # The constants of BM25: how fast further occurrences of a word count less, and how much the length of a text counts.
 K1, B = 1.2, 0.75
@@ -99,7 +89,7 @@ class Text:
     @cached_property
     def characters(self) -> list[str]:
         """Each character of the runs that are split into pairs."""
-        return [] if self.text.isascii() else [*"".join(UNSPACED_RUN.findall(normalise(self.plain)))]
+        return [] if self.text.isascii() else find_unspaced(self.plain)
 
     @cached_property
     def accented(self) -> set[str]:
@@ -132,8 +122,7 @@ class Text:
 def split_words(text: str) -> list[str]:
     """The words of a text without markup, case-folded: letters, digits and underscores between other characters.
 
-    Scripts that put no spaces between words, such as Chinese, are split into pairs of neighbouring characters, as
-    search engines do.
+    Scripts that put no spaces between words, such as Chinese, are split into pairs of neighbouring characters.
 
     >>> split_words("The *FFT*: numpy.fft.rfft2, max\\\\_tokens")
     ['the', 'fft', 'numpy', 'fft', 'rfft2', 'max_tokens']
@@ -221,9 +210,8 @@ def match_split_words(questions: Sequence[str], texts: Sequence[Text], weigh: We
         lengths[row] = len(text.words)
         places += [row * m + j for term in filter(columns.__contains__, text.terms) for j in columns[term]]
     f = np.bincount(np.array(places, np.int64), minlength=n * m).reshape(n, m).astype(np.float64)
-    for term, j in column.items():
-        if len(term) == 1 and UNSPACED_RUN.match(term):
-            f[:, j] = [text.characters.count(term) for text in texts]
+    for term in set(column).intersection(question.characters):
+        f[:, column[term]] = [text.characters.count(term) for text in texts]
     in_texts = np.count_nonzero(f, axis=0)
     weights = np.log1p((n - in_texts + 0.5) / (in_texts + 0.5))
     weights[(in_texts == 0) | (in_texts == n)] = 0.0

@@ -1,13 +1,16 @@
-"""What a text is called by number or code, and which identifiers it cites. All values are written by hand."""
+"""What a text is called by number or code, and which identifiers and texts it cites. All values are written by hand."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shared_core import REFERENCE_KINDS, InvalidInputError, find_references, select
 from shared_core.texts.identifiers import find_citations, parse_identifier, read_identifiers
 from shared_core.texts.words import Text
 
@@ -118,48 +121,17 @@ CITED = [
     ("use `io.parse_header` there", ["symbol parse_header"]),
 ]
 NOT_CITED = [
-    "12",
-    "3.5",
-    "4.5.1",
-    "It costs 12 euros.",
-    "an increase of 3.5 percent",
-    "on 12.03.2024 at 10:30",
-    "see 12.03.2024",
-    "Version 4.5.1 is out.",
-    "upgrade to 4.5.1",
-    "Python 3.12.1 and numpy 2.4.6",
-    "see 192.168.10.17",
-    "10.0.0.1",
-    "5 Main Street, London SW1A 1AA",
-    "call +49 30 1234567",
-    "$1,250.00 or €3.5 million",
-    "EUR500 in FY2024",
-    "the sections of the book",
-    "a rule of thumb",
-    "Section 4% of all",
-    "article by A. Smith",
-    "in part a success",
-    "Chapter and verse",
-    "https://example.org/docs/io.py",
-    "mail me at a@b.py",
-    "the person(s) and Kund(en)",
-    "for (i in x) while (true) return (1)",
-    "print(x)",
-    "paragraph 2 of the letter",
-    "A4 paper and a B 12 vitamin",
-    "He won 6-4, 7-5.",
-    "am 3. Mai um 12 Uhr",
-    "il 5 maggio, alle 10.30",
-    "le 14 juillet 1789",
-    "el 15 de mayo de 2024",
-    "2024年5月12日",
-    "共12人",
-    "e.g. and i.e. and U.S.",
-    "1984 was a year.",
-    "Schedule a meeting",
-    "Annex a building",
-    "",
-]
+    "12", "3.5", "4.5.1", "It costs 12 euros.", "an increase of 3.5 percent", "on 12.03.2024 at 10:30",
+    "see 12.03.2024", "Version 4.5.1 is out.", "upgrade to 4.5.1", "Python 3.12.1 and numpy 2.4.6",
+    "see 192.168.10.17", "10.0.0.1", "5 Main Street, London SW1A 1AA", "call +49 30 1234567",
+    "$1,250.00 or €3.5 million", "EUR500 in FY2024", "the sections of the book", "a rule of thumb",
+    "Section 4% of all", "article by A. Smith", "in part a success", "Chapter and verse",
+    "https://example.org/docs/io.py", "mail me at a@b.py", "the person(s) and Kund(en)",
+    "for (i in x) while (true) return (1)", "print(x)", "paragraph 2 of the letter", "A4 paper and a B 12 vitamin",
+    "He won 6-4, 7-5.", "am 3. Mai um 12 Uhr", "il 5 maggio, alle 10.30", "le 14 juillet 1789",
+    "el 15 de mayo de 2024", "2024年5月12日", "共12人", "e.g. and i.e. and U.S.", "1984 was a year.",
+    "Schedule a meeting", "Annex a building", "",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "cited"), CITED)
@@ -239,43 +211,9 @@ def test_what_a_value_means(value: str, called: list[str]) -> None:
     assert [*map(str, parse_identifier(value))] == called
 
 
-PIECES = (
-    "4.5.1",
-    "(2)",
-    "§",
-    "§§ ",
-    "Rule ",
-    "Sections ",
-    " and ",
-    " to ",
-    ", ",
-    "Abs. 1 ",
-    "第",
-    "条",
-    "第5条",
-    "1.",
-    "A.",
-)
-PIECES += (
-    "1A.",
-    "io.py",
-    "/",
-    ".py",
-    "(",
-    "f(",
-    "`",
-    "x",
-    " ",
-    "\n",
-    "def ",
-    "class ",
-    "E1042",
-    "CVE-",
-    "-1",
-    "\u200e",
-    "of ",
-    "The ",
-)
+PIECES = ["4.5.1", "(2)", "§", "§§ ", "Rule ", "Sections ", " and ", " to ", ", ", "Abs. 1 ", "第", "条", "第5条"]
+PIECES += ["1.", "A.", "1A.", "io.py", "/", ".py", "(", "f(", "`", "x", " ", "\n", "def ", "class ", "E1042", "CVE-"]
+PIECES += ["-1", "\u200e", "of ", "The "]
 
 
 @settings(max_examples=60, deadline=None)
@@ -312,3 +250,73 @@ def test_many_characters_of_one_kind(unit: str) -> None:
 def test_ten_thousand_identifiers_in_one_text() -> None:
     text = ", ".join(f"Rule {i // 100}.{i % 100}.1" for i in range(10_000))
     assert len(find_citations(Text(text))) == 10_000
+
+
+# --- which texts cite which others ------------------------------------------------------------------
+
+
+def cited(texts: Sequence[str], identifiers: Sequence[Any], sources: Sequence[Any] | None = None) -> dict[Any, float]:
+    """How clearly each row cites another one."""
+    strength, _, kinds = find_references(texts, identifiers=identifiers, sources=sources)
+    assert kinds is not None
+    rows = zip(*strength.nonzero(), strict=True)
+    return {
+        (int(i), int(j)): float(strength[i, j]) for i, j in rows if kinds[i, j] == REFERENCE_KINDS.index("citation")
+    }
+
+
+@pytest.mark.parametrize(
+    ("texts", "identifiers", "sources", "expected"),
+    [
+        # A cycle, and a text that cites itself.
+        (["see Rule 1.2", "see Rule 1.1 and Rule 1.2"], ["1.1", "1.2"], "aa", {(0, 1): 1, (1, 0): 1}),
+        # Numbers that begin with each other.
+        (["see Rule 1.1", "", ""], ["3", "1.10", "1.1"], "aaa", {(0, 2): 1}),
+        # Another source, and a source that is named.
+        (["see Rule 1.1", "", ""], ["3", "1.1", "1.1"], "aba", {(0, 2): 1}),
+        (["see Rule 1.1 of COBS", "", ""], ["3", "1.1", "1.1"], ["AML", "COBS", "AML"], {(0, 1): 1}),
+        (["see Rule 1.1 of MIR", ""], ["3", "1.1"], "aa", {}),
+        # Two parts of a section, one that is cited by its own number, and one that is in the text of its section.
+        (["see Rule 1.1", "", ""], ["3", "1.1(1)", "1.1(2)"], "aaa", {(0, 1): 0.5, (0, 2): 0.5}),
+        (["see Rule 1.1(2)", "", ""], ["3", "1.1(1)", "1.1(2)"], "aaa", {(0, 2): 1}),
+        (["see Rule 1.1(2)(b)", "", ""], ["3", "1.1", "1.2"], "aaa", {(0, 1): 1}),
+        # Sources that are not known.
+        (["see Rule 1.1", "", ""], ["3", "1.1", "1.1"], None, {(0, 1): 0.5, (0, 2): 0.5}),
+        # Another kind, where the number has one level.
+        (["see Article 6 and Section 7", "", ""], ["3", "§ 6", "Section 7"], "aaa", {(0, 2): 1}),
+        # Codes and files mean the same in every document.
+        (["error E10 is E1042", "", ""], ["3", "E1042", "E10"], "aab", {(0, 1): 1}),
+        (["open io.py", "", ""], ["3", "src/io.py", "src/rio.py"], "abc", {(0, 1): 1}),
+        (["call parse_it(1)", "def parse_it(x):"], [None, None], "ab", {(0, 1): 1}),
+    ],
+)
+def test_what_is_cited(texts: list[str], identifiers: list[Any], sources: Any, expected: dict[Any, float]) -> None:
+    assert cited(texts, identifiers, None if sources is None else list(sources)) == expected
+
+
+def test_many_identifiers_in_one_text() -> None:
+    texts = [", ".join(f"Rule {i}.1" for i in range(1, 10_001)), ""]
+    assert cited(texts, [None, "9.1"]) == {(0, 1): 1}
+
+
+def test_a_section_brings_one_bonus_though_all_texts_have_one_title() -> None:
+    texts = ["bread: see Rule 1.1", "bread and butter", "a", "b"]
+    vectors = [[1, 0, 0, 0], [0.9, 0.5, 0, 0], [0.1, 0, 1, 0], [0.1, 0, 0, 1]]
+    columns: dict[str, Any] = {"texts": texts, "identifiers": ["2", "3", "1.1(1)", "1.1(2)"], "sources": ["a"] * 4}
+    found = select([1, 0.1, 0, 0], vectors, 4, question="what", titles=["Book"] * 4, **columns)
+    assert found.reference_kinds is not None
+    assert sorted(found.reference_kinds.tolist()) == [-1, -1, -1, REFERENCE_KINDS.index("citation")]
+
+
+@pytest.mark.parametrize(
+    ("identifiers", "sources", "message"),
+    [
+        ("ab", None, "identifiers"),
+        (["a", 5], None, "row 1.*5"),
+        (["a", [5]], None, "row 1"),
+        (["a"], None, "2 rows.*got 1"),
+    ],
+)
+def test_identifiers_that_are_refused(identifiers: Any, sources: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        find_references(["a", "b"], identifiers=identifiers, sources=sources)

@@ -388,23 +388,22 @@ def _read_series(text: str, number: re.Match[str], family: str, plural: bool) ->
     following: re.Match[str] | None = number
     is_range = False
     while following is not None:
-        path, end = _split_number(following["number"], family), following.end("number")
+        number = following
+        path, end = _split_number(number["number"], family), number.end("number")
         while (sub := _SUB.match(text, end)) and len(path) < _MOST_LEVELS:
             path, end = (*path, f"({sub['level'].casefold()}"), sub.end()
-        if is_range:
-            paths += _list_between(paths[-1], path)
-        paths.append(path)
+        paths += [*_list_between(paths[-1], path), path] if is_range else [path]
         while path[-1][0] == "(" and (bracket := _AND_BRACKET.match(text, end)):
             paths.append((*path[:-1], f"({bracket['level'].casefold()}"))
             end = bracket.end()
         join = _JOIN.match(text, end)
+        following = _NUMBER.match(text, join.end()) if join is not None else None
         is_range = join is not None and join["to"] is not None
-        has_digits = not following["number"].isalpha()
-        following = _NUMBER.match(text, join.end()) if join else None
-        if following is not None:
-            goes_on = (plural or "." in following["number"]) and not (has_digits and following["number"].isalpha())
-            # "Sections 4 and A to Z": a letter goes on a series of letters only.
-            following = following if goes_on else None
+        # "Sections 4 and A to Z": a letter goes on a series of letters only.
+        if following is not None and following["number"].isalpha() and not number["number"].isalpha():
+            break
+        if following is not None and not (plural or "." in following["number"]):
+            break
     return paths, end
 
 

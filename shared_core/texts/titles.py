@@ -23,8 +23,7 @@ _BRACKETS = re.compile(r"(?:[(\[（［][^()\[\]（）［］]*+[)\]）］]\s*+)++
 LONGEST = 800
 # A part that this many different titles share is that of a site. It goes from either end this many times.
 SHARED_BY, ROUNDS = 3, 3
-# Behind a dash or before the name it goes only if this share of all titles has such a part. "Brazil – United States
-# relations" and "Star Trek: Nemesis" are names.
+# Behind a dash or before the name it goes only if this share of all titles has one: "Star Trek: Nemesis" is a name.
 NEARLY_ALL = 0.8
 # A title that so many sources share, and so many of the candidates have, says nothing of each of them.
 SOURCES, SHARE_OF_CANDIDATES = 3, 1 / 3
@@ -196,7 +195,7 @@ def replace_titles_of_many(
 
 
 def as_key(name: str) -> Key:
-    """The words by which names are compared; empty if ``name`` is too long or too short for a name."""
+    """The words by which names are compared; empty if it is too long or too short for a name."""
     return key_of_words(without_brackets(name)) if len(name) <= HEAD else ()
 
 

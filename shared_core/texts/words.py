@@ -241,7 +241,7 @@ def list_exact(question: Text) -> list[str]:
 
 
 def join_questions(questions: Iterable[str]) -> Text:
-    """The question and its sub-questions as one text, whose different terms are the parts to cover."""
+    """The question and its sub-questions as one text."""
     return Text(" ".join(questions))
 
 

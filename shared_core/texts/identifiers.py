@@ -129,8 +129,8 @@ _NUMBER = re.compile(
 )
 # How many characters before a number are looked at.
 _BACK = 40
-# What stands between a word and its number, apart from spaces: "Art. 6", "No.: 5".
-_MARKS_BEHIND = ".:°º"
+# What stands between a word and its number: "Art. 6", "No.: 5".
+_MARKS_BEHIND = " \t\n\r.:°º"
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 # Further levels of the number before: "Abs. 1", "lit. f".
 _SUB = re.compile(
@@ -503,16 +503,17 @@ def _read_before(text: str, match: re.Match[str], kinds: Container[str]) -> tupl
     """The text before a number, and its last word, case-folded; of "Article No. 5" the one of these kinds."""
     before = text[max(0, match.start() - _BACK) : match.start()]
     word = _last_word(before)
-    kind = _last_word(before.rstrip(f" {_MARKS_BEHIND}")[: -len(word)]) if word in _NUMBER_SIGN else ""
+    kind = _last_word(before.rstrip(_MARKS_BEHIND)[: -len(word)]) if word in _NUMBER_SIGN else ""
     return before, kind if kind in kinds else word
 
 
 def _last_word(text: str) -> str:
     """The letters at the end of a text, case-folded, or the sign of a section; marks after them do not count."""
-    text = text.rstrip().rstrip(_MARKS_BEHIND).rstrip()
+    text = text.rstrip(_MARKS_BEHIND)
     if text.endswith("§"):
         return text[-2:] if text.endswith("§§") else "§"
-    return _NO_LETTERS.split(text[text.rfind(" ") + 1 :])[-1].casefold()
+    last = text[text.rfind(" ") + 1 :]
+    return (last if last.isalpha() else _NO_LETTERS.split(last)[-1]).casefold()
 
 
 def find_cited(

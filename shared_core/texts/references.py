@@ -190,18 +190,22 @@ def as_address(link: Hashable) -> Hashable:
     return link if address is None else address[1].lower() + address[2].rstrip("/")
 
 
-def _capitals_of(names: Sequence[Sequence[str]], keys: Sequence[Sequence[Key]]) -> dict[Key, list[set[Capitals]]]:
+def _capitals_of(names: Sequence[Sequence[str]], keys: Sequence[Sequence[Key]]) -> dict[Key, list[frozenset[Capitals]]]:
     """The capitals with which a text may write each word of each proper name."""
-    capitals: dict[Key, list[set[Capitals]]] = {}
+    capitals: dict[Key, list[frozenset[Capitals]]] = {}
     for name, key in zip(chain(*names), chain(*keys), strict=True):
-        if key and is_proper(name):
-            for word, forms in zip(Text(name).written, capitals.setdefault(key, [set() for _ in key]), strict=True):
-                forms.add(_find_capitals(word))
-                if len(key) > 1:
-                    forms.add(_find_capitals(word.upper()))
-                    if word.isupper():
-                        forms.add(_find_capitals(word.title()))
+        if key and (forms := _list_capitals(name)):
+            capitals[key] = [one | other for one, other in zip(capitals.get(key, forms), forms, strict=True)]
     return capitals
+
+
+# The titles of a corpus come back with each question.
+@lru_cache(maxsize=2**12)
+def _list_capitals(name: str) -> tuple[frozenset[Capitals], ...]:
+    """The capitals of each word of a proper name; of several words also all capitals. Empty for a heading."""
+    words = Text(name).written if is_proper(name) else []
+    forms = [[word, word.upper(), word.title() if word.isupper() else word] for word in words]
+    return tuple(frozenset(map(_find_capitals, some if len(words) > 1 else some[:1])) for some in forms)
 
 
 @lru_cache(maxsize=2**14)

@@ -19,11 +19,12 @@ from ..selection.reasons import explain
 from ..selectors.registry import Selector
 from ..selectors.selection import best_question
 from ..texts import Texts
+from ..texts.fold import UNSPACED, normalise
 from ..texts.keys import find_identifiers
 from ..texts.names import list_names
 from ..texts.neighbours import find_following
 from ..texts.texts import NameCounts
-from ..texts.words import UNSPACED, Text, Weigh, normalise
+from ..texts.words import Text, Weigh
 from .corpus import Document, Query, as_number, find_place, first_value, read_names
 from .measures import sum_cosine
 from .results import QueryView, counted

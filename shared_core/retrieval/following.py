@@ -9,8 +9,16 @@ from itertools import chain, zip_longest
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..texts.citations import find_uncited
-from ..texts.identifiers import CODE, FILE, SYMBOL, Citation, count_levels, find_citations, parse_identifier
+from ..texts.identifiers import (
+    CODE,
+    FILE,
+    SYMBOL,
+    Citation,
+    count_levels,
+    find_citations,
+    find_uncited,
+    parse_identifier,
+)
 from ..texts.keys import IDENTIFIER_KEYS, write_identifier
 from ..texts.names import find_names
 from ..texts.references import as_address

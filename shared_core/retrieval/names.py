@@ -13,10 +13,9 @@ import numpy as np
 from .._parsing import parse_json
 from .._validation import as_text, is_missing, quoted
 from ..errors import InvalidInputError, warn
-from ..texts.headings import split_heading
 from ..texts.keys import as_number, as_several, list_values, write_identifier
 from ..texts.references import as_address
-from ..texts.titles import as_key, clean_title, is_title, replace_titles_of_many
+from ..texts.titles import as_key, clean_title, is_title, replace_titles_of_many, split_heading
 from .values import ItemName, describe_item, item_id, itself, read_some, read_values
 
 # The settings that only the bonus for references uses.

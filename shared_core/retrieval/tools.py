@@ -18,8 +18,7 @@ from .._validation import as_identifiers, quoted
 from ..candidates import as_unit_rows, as_unit_vector
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..selection.sizes import DEFAULT_EXTRA_K
-from ..texts.clauses import split_clauses
-from ..texts.words import Text, match_split_words, split_words
+from ..texts.words import Text, match_split_words, split_clauses, split_words
 from .flow import Flow, Step
 from .lookup import refuse_unknown, where_to_pass_parameters
 from .pool import ItemSelection, Pool, stack_vectors

@@ -352,7 +352,7 @@ def test_parameters_at_the_ends_of_their_range(parameters: dict[str, float]) -> 
 
 
 @pytest.mark.parametrize("name", ["word_weight", "cover_weight", "reference_weight", "neighbour_weight", "ridge"])
-@pytest.mark.parametrize("value", [-0.1, np.nan, np.inf, "1", True, None])
-def test_a_parameter_out_of_range_is_refused(name: str, value: Any) -> None:
-    with pytest.raises(InvalidParameterError, match=name):
-        Coverage(**{name: value})
+def test_a_parameter_out_of_range_is_refused(name: str) -> None:
+    for value in (-0.1, np.nan, np.inf, "1", True, None):
+        with pytest.raises(InvalidParameterError, match=name):
+            Coverage(**{name: value})

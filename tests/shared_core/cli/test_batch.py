@@ -128,15 +128,10 @@ def test_candidates_and_relevance_from_columns(folder: Path) -> None:
     [
         (["--selector", "best"], "best"),
         (["--parameter", "refine"], "--parameter takes name=value, got 'refine'"),
-        (["--parameter", "refine=true", "--parameter", "refine=false"], "--parameter refine is given twice"),
         (["--parameter", "lambda_mult=0.5"], "'coverage' has no parameter 'lambda_mult' (a parameter of 'mmr')"),
-        (["--parameter", "out=x"], "no parameter 'out'"),
         # Arguments of the library have the names of the command's options.
-        (["--k", "0"], "--k must be at least 1"),
         (["--fetch-k", "3"], "--fetch-k must be at least --k = 4"),
-        (["--id-column", "name"], "no column name (--row-numbers writes row numbers instead)"),
         (COLUMNS[2:], "--relevance-column has a number for each candidate, so --candidates-column must name"),
-        (["--model", "x"], "--model embeds texts, so --text-column must name their column"),
         # A path that contains the name of an argument stays as it is.
         (["--queries", "/data/id_column/q.parquet"], "there is no file /data/id_column/q.parquet"),
     ],

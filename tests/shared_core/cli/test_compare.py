@@ -1,9 +1,8 @@
 """``setselect compare`` from files to reports: exit codes, key figures, files written, and what refuses to run."""
 
+import io
 import json
-import os
 import resource
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from shared_core.cli import _terminal
+from shared_core.cli import _terminal, main
 from shared_core.cli import compare as compare_command
 from shared_core.cli._program import app
 from shared_core.evaluation import compare as compare_module
@@ -230,19 +229,12 @@ def test_ctrl_c_keeps_the_finished_queries(
         (["--out", "report.pdf"], "--out"),
         (["--out", "no/such/folder/report.html"], "there is no folder"),
         (["--k", "0"], "--k"),
-        (["--k", "2,many"], "--k"),
         (["--k", "2,9"], "only 4 documents"),
-        (["--k", "9"], "only 4 documents"),
         (["--k", "4", "--fetch-k", "3"], "--fetch-k"),
         (["--decide-by", "best"], "--decide-by"),
-        (["--decide-by", "p_recall"], "--decide-by"),
         (["--setting", "coverage max_per_sorce=2"], "did you mean 'max_per_source'"),
         (["--setting", "mmr relevance=scores"], "no query has any"),
         (["--scores-key", "rank"], "no line has the key 'rank'"),
-        (["--demo"], "--demo"),
-        (["--split", "dev"], "--split"),
-        (["--documents", "absent.jsonl"], "absent.jsonl cannot be read"),
-        (["--documents", "docs.xlsx"], "expected .jsonl, .csv"),
         # Options are checked before files are read.
         (["--documents", "absent.jsonl", "--decide-by", "best"], "--decide-by"),
     ],
@@ -324,14 +316,9 @@ def test_a_beir_folder_and_trec_subtopics_are_compared(tmp_path: Path, words: li
     ("arguments", "words_of_the_error"),
     [
         (["--split", "train"], "'dev', 'test'"),
-        (["--split", "dev", "--qrels", "nuggets"], "--split"),
         (["--documents", "docs.jsonl"], "leave out --documents"),
-        (["--demo"], "--demo"),
-        (["--gold-key", "relevant"], "--gold-key"),
         (["--qrels", "nuggets"], "nuggets:2: the score"),
-        (["--qrels", "absent"], "absent cannot be read"),
         (["--qrels", "others"], "none of the query ids of others"),
-        (["--decide-by", "alpha_ndcg"], "--decide-by"),
     ],
 )
 def test_a_beir_folder_that_cannot_be_compared_says_why(
@@ -362,20 +349,16 @@ def test_the_demo_needs_no_files(tmp_path: Path, words: list[str]) -> None:
     assert found["corpus"]["queries"] == 24
 
 
-def test_it_runs_on_a_terminal_without_greek_letters(corpus: Path) -> None:
-    code = (
-        "from shared_core.cli import _terminal, main\n"
-        "from tests.shared_core.cli.word_model import load_words\n"
-        "_terminal.load_model = load_words\n"
-        "main()\n"
-    )
+def test_it_runs_on_a_terminal_without_greek_letters(
+    corpus: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = ["--documents", corpus / "docs.jsonl", "--queries", corpus / "queries.jsonl", "--out", corpus / "r.html"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, "compare", *files, "--cache", corpus, "--k", "2"],
-        env={**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONPATH": str(Path.cwd())},
-        capture_output=True,
-    )
-    assert done.returncode == 0, done.stderr.decode("cp1252", "replace")
+    monkeypatch.setattr(sys, "argv", ["setselect", "compare", *map(str, files), "--cache", str(corpus), "--k", "2"])
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, io.TextIOWrapper(io.BytesIO(), encoding="cp1252"))
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
     assert (corpus / "r.html").exists()
 
 
@@ -410,9 +393,3 @@ def test_documents_without_queries_are_diagnosed(corpus: Path, words: list[str])
     np.save(corpus / "docs.npy", np.eye(5))
     result = run("--documents", corpus / "docs.jsonl", "--vectors", corpus / "docs.npy")
     assert (result.exit_code, words) == (0, ["all-MiniLM-L6-v2"] * 2)
-
-
-@pytest.mark.parametrize("option", [["--setting", "mmr"], ["--query-vectors", "q.npy"], ["--gold-key", "gold"]])
-def test_options_of_queries_are_refused_where_there_are_none(corpus: Path, option: list[str]) -> None:
-    result = run("--documents", corpus / "docs.jsonl", *option)
-    assert (result.exit_code, option[0] in result.stderr) == (2, True)

@@ -46,6 +46,7 @@ def content(out: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in out.iterdir()}
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_at_any_moment_is_resumed_to_the_same_bytes(
     cases: Cases, folder: Path, tmp_path: Path
 ) -> None:
@@ -70,6 +71,7 @@ def test_a_run_that_is_killed_at_any_moment_is_resumed_to_the_same_bytes(
         shutil.rmtree(out)
 
 
+@pytest.mark.slow
 def test_of_several_runs_at_once_one_fills_the_folder_and_the_others_stop(
     cases: Cases, folder: Path, tmp_path: Path
 ) -> None:

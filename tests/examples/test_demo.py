@@ -7,7 +7,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree
 
@@ -142,16 +142,6 @@ def test_output_fits_the_terminal(
     printed = capsys.readouterr().out
     assert max(map(len, printed.splitlines())) <= 80
     assert "hypergeometric" in printed.replace("\n", "")
-
-
-def test_known_texts_do_not_need_the_model(minilm: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minilm, "CACHE", tmp_path)
-    documents = [SimpleNamespace(id=text, text=text) for text in ("one", "two")]
-    monkeypatch.setattr(minilm, "demo_corpus", lambda: (documents, []))
-    first = minilm.numpy_docs()
-    monkeypatch.setattr(minilm, "load_minilm", lambda: pytest.fail("the model was loaded"))
-    assert (minilm.numpy_docs().vectors == first.vectors).all()
-    assert minilm.minilm().embed_query("two") == first.vectors[1].tolist()
 
 
 def test_other_weights_are_refused(minilm: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

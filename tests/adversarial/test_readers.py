@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,10 +42,6 @@ from ""flour"".","[""bread"", ""x;y""]",b,,r
 """
 TEXTS = "The river carries water.\n\n  Bread is baked.  \r\nÄ café 😀\n".encode()
 ORIGINALS = {"jsonl": JSON_LINES, "csv": TABLE, "tsv": TABLE.replace(b",", b"\t"), "txt": TEXTS}
-JUDGEMENTS = {
-    "beir": b'query-id\tcorpus-id\tscore\nb\ta\t1\nb\t"<""c"">"\t0\n\n1\tb\t2\nc\ta\t1\n',
-    "diversity": b"b 1 a 1\nb 2 a 1\nb 2 c 0\n1 0 b 2\nc 1 a 1\n",
-}
 _DOCUMENT = '{"id": "%s", "text": "It holds %s.", "title": "%s", "subtopics": ["x"], "source": "s", "cost": 3}\n'
 _QUERY = (
     '{"id": "%s", "text": "What holds %s?", "gold": ["%s"], "answers": ["holds"], "subtopics": {"x": ["a", "b"]}, '
@@ -79,21 +74,6 @@ def test_damaged_corpora(suffix: str, read: Callable[[Path], ReadResult[Any]], c
             continue
         assert found.items
         assert all(str(problem).startswith(f"{path}:{problem.line}: ") for problem in found.problems)
-
-
-@pytest.mark.parametrize("kind", list(JUDGEMENTS))
-def test_damaged_judgements(kind: str, cases: Cases, tmp_path: Path) -> None:
-    path = tmp_path / "x.qrels"
-    for _, rng in cases(share=0.03):
-        path.write_bytes(damage(JUDGEMENTS[kind], rng))
-        try:
-            found = read_qrels(path)
-        except SetSelectError as error:
-            check_message(error, path)
-            continue
-        for relevant in found.values():
-            covered = {document for documents in relevant.subtopics.values() for document in documents}
-            assert not relevant.subtopics or covered == set(relevant.documents)
 
 
 def test_a_damaged_line_costs_no_other_line(cases: Cases, tmp_path: Path) -> None:
@@ -134,24 +114,6 @@ def test_truncated_kernels_and_caches(cases: Cases, tmp_path: Path) -> None:
             check_message(error, cached.path)
 
 
-def test_compare_of_damaged_files(cases: Cases, tmp_path: Path) -> None:
-    fixed = ["compare", "--k", 1, "--fetch-k", 2, "--out", tmp_path / "r.html"]
-    for _, rng in cases(share=0.01, at_most=500):
-        files: list[object] = []
-        for name, option in (("documents", "vectors"), ("queries", "query-vectors")):
-            suffix = str(rng.choice(list(ORIGINALS)))
-            path, rows = tmp_path / f"{name}.{suffix}", tmp_path / f"{name}.npy"
-            path.write_bytes(damage(ORIGINALS[suffix], rng))
-            np.save(rows, rng.normal(size=(3, 8)))
-            files += [f"--{name}", path, f"--{option}", rows]
-        code, _, told = run_program(*fixed, *files)
-        while known := re.search(r"(\S+\.npy): .*\((\d+), d\)", told):
-            np.save(known[1], rng.normal(size=(int(known[2]), 8)))
-            code, _, told = run_program(*fixed, *files)
-        assert code in (0, 1, 2), told
-        assert (code == 2) == told.splitlines()[-1].startswith("error: "), told
-
-
 @pytest.mark.parametrize("read", [read_documents, read_queries])
 def test_corpora_with_other_values(read: Callable[[Path], ReadResult[Any]], cases: Cases, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
@@ -168,7 +130,7 @@ def test_corpora_with_other_values(read: Callable[[Path], ReadResult[Any]], case
 
 
 def test_compare_of_corpora_with_other_values(cases: Cases, tmp_path: Path) -> None:
-    for _, rng in cases(share=0.05, at_most=1000):
+    for _, rng in cases(share=0.03, at_most=1000):
         for name, n in (("documents", 4), ("queries", 4)):
             (tmp_path / f"{name}.jsonl").write_bytes(change_values(COMPARED[name], rng))
             np.save(tmp_path / f"{name}.npy", rng.normal(size=(n, 8)))
@@ -195,7 +157,7 @@ def test_judgements_with_other_values(cases: Cases, tmp_path: Path) -> None:
 def test_logs_with_other_values(cases: Cases, tmp_path: Path) -> None:
     path = tmp_path / "shadow.log"
     lines = "".join(json.dumps(call(query, "abcd", "abce", **LOGGED)) + "\n" for query in ["one", "two", "three"])
-    for number, rng in cases(share=1, at_most=5000):
+    for number, rng in cases(share=0.3, at_most=5000):
         changed = change_values(lines.encode(), rng)
         path.write_bytes(damage(changed, rng) if number % 3 == 2 else changed)
         if number % 4:
@@ -218,7 +180,7 @@ def test_headers_of_arrays(cases: Cases, tmp_path: Path) -> None:
     path = tmp_path / "rows.npy"
     np.save(path, np.arange(24.0).reshape(3, 8))
     content = path.read_bytes()
-    for number, rng in cases(share=1, at_most=20_000):
+    for number, rng in cases(share=0.3, at_most=20_000):
         header = damage(content[:128], rng) if number % 2 else damage(content[:80], rng).ljust(128, b" ")
         path.write_bytes(header + content[128:])
         try:

@@ -16,12 +16,10 @@ from shared_core.batch.dataset import select_table
 from shared_core.cli._program import app
 from tests.shared_core.batch.dataset.corpus import (
     D,
-    N,
     Q,
     by_brute_force,
     flat_index,
     names,
-    nearest,
     queries,
     table,
     write_queries,
@@ -67,23 +65,6 @@ def test_rows_with_errors_are_counted_and_shown(folder: Path) -> None:
     assert said[0] == "coverage selects by the vectors alone: with --texts it reads the words too"
     assert said[1].startswith("2 rows have an error in place of a selection; the first: the vector is zero")
     assert pq.read_table(folder / "sets").column_names[0] == "name"
-
-
-def test_the_default_reads_the_words_of_questions_and_texts(folder: Path) -> None:
-    pq.write_table(table().append_column("question", pa.array(names())), folder / "queries.parquet")
-    # Of all candidates of a question only the last of the 50 nearest has its words.
-    last = [int(nearest(query)[-1]) for query in queries()]
-    texts = {row: " ".join(name for name, i in zip(names(), last, strict=True) if i == row) for row in range(N)}
-    pq.write_table(pa.table({"id": list(texts), "text": list(texts.values())}), folder / "texts.parquet")
-    result = run(
-        folder, "--texts", folder / "texts.parquet", "--question-column", "question", "--parameter", "word_weight=9"
-    )
-    assert (result.exit_code, result.stderr) == (0, "")
-    found = pq.read_table(folder / "sets")["ids"].to_pylist()
-    assert all(row in ids for row, ids in zip(last, found, strict=True))
-    other = run(folder, "--texts", folder / "texts.parquet", "--question-column", "question", "--titles", "heading")
-    assert other.exit_code == 2
-    assert "titles: None there, 'heading' now" in other.stderr
 
 
 def test_row_numbers_and_parameters_of_every_kind(folder: Path) -> None:

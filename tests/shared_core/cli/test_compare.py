@@ -125,16 +125,6 @@ def test_the_settings_are_shown_with_what_they_gain_and_lose_against_similarity(
         assert "How is bread baked, and" in table[at + 1]
 
 
-def test_several_numbers_of_picks_are_judged_and_the_first_decides(corpus: Path, words: list[str]) -> None:
-    found = []
-    for numbers in ("3,1", "3"):
-        assert on(corpus, "--k", numbers, "--out", corpus / "report.json").exit_code == 0
-        found.append(read(corpus / "report.json"))
-    assert [one["corpus"]["k"] for one in found] == [3, 3]
-    assert found[0]["values"] == found[1]["values"]
-    assert [[size["k"] for size in one["sizes"]] for one in found] == [[1, 3], [2, 3]]
-
-
 def test_sizes_and_changes_are_shown_and_a_narrow_terminal_cuts_no_figure(
     corpus: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,32 +300,6 @@ def test_a_beir_folder_and_trec_subtopics_are_compared(tmp_path: Path, words: li
     assert [one["title"] for one in found.values()] == titles
     assert ["subtopic_recall" in str(one["measures"]) for one in found.values()] == [False, False, True]
     assert any("1 of 4 queries" in note for note in found["beir"]["notes"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words_of_the_error"),
-    [
-        (["--split", "train"], "'dev', 'test'"),
-        (["--documents", "docs.jsonl"], "leave out --documents"),
-        (["--qrels", "nuggets"], "nuggets:2: the score"),
-        (["--qrels", "others"], "none of the query ids of others"),
-    ],
-)
-def test_a_beir_folder_that_cannot_be_compared_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], arguments: list[str], words_of_the_error: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("beir/qrels").mkdir(parents=True)
-    write(Path("beir/corpus.jsonl"), DOCUMENTS)
-    write(Path("beir/queries.jsonl"), QUERIES)
-    for split in ("dev", "test"):
-        Path(f"beir/qrels/{split}.tsv").write_text("1\tbread\t1\n", encoding="utf-8")
-    Path("nuggets").write_text("1 1 bread 1\n1 2 river x\n", encoding="utf-8")
-    Path("others").write_text("7 0 bread 1\n", encoding="utf-8")
-    result = run("beir", "--k", 2, *arguments)
-    assert (result.exit_code, words) == (2, [])
-    assert result.stderr.startswith("error: ")
-    assert words_of_the_error in result.stderr
 
 
 # --- the program ------------------------------------------------------------------------------------------------------

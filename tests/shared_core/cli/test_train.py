@@ -16,10 +16,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
-from shared_core import NDPP, LinearKernel, LowRankKernel, TransformersModel
+from shared_core import NDPP, LinearKernel, LowRankKernel
 from shared_core._files import hold_lock
 from shared_core.cli._program import app
-from shared_core.learning import CoverageFeedback, LanguageModelFeedback, fit
+from shared_core.learning import CoverageFeedback, fit
 from tests.shared_core.signals.completions_server import Completions, serving
 
 pytest.importorskip("matplotlib")
@@ -283,22 +283,6 @@ def gpt() -> tuple[Any, Any]:
     return tiny_model(len(tokenizer), positions=256), tokenizer
 
 
-def test_a_model_from_its_folder(folder: Path, gpt: tuple[Any, Any]) -> None:
-    write_pool(folder, n=14)
-    model, tokenizer = gpt
-    model.save_pretrained(folder / "model")
-    tokenizer.save_pretrained(folder / "model")
-    result = run(folder, "--k", 1, "--fetch-k", 5, "--epochs", 1, "--subsets", 2, "--feedback", folder / "model")
-    assert result.exit_code in (0, 1), result.output
-    feedback = LanguageModelFeedback(TransformersModel(folder / "model"))
-    header, *lines = map(json.loads, (folder / "kernel.labels.jsonl").read_text(encoding="utf-8").splitlines())
-    assert header["settings"]["feedback"] == feedback.fingerprint
-    items, _ = read(folder)
-    for line in lines:
-        pairs = [(items[line["query"]], [items[row] for row in subset]) for subset in line["subsets"]]
-        np.testing.assert_allclose(line["scores"], feedback.score(pairs), rtol=1e-4)
-
-
 def test_an_endpoint_is_not_called_before_a_yes(folder: Path, gpt: tuple[Any, Any], monkeypatch: Any) -> None:
     write_pool(folder, n=14)
     server = Completions(*gpt)
@@ -323,13 +307,6 @@ def test_an_endpoint_is_not_called_before_a_yes(folder: Path, gpt: tuple[Any, An
         result = run(folder, *more, "--yes", out="again.safetensors")
         assert result.exit_code in (0, 1), result.output
     assert arrays_of(folder / "again.safetensors") == arrays_of(folder / "kernel.safetensors")
-
-
-def test_an_endpoint_that_does_not_answer_leaves_no_traceback(folder: Path) -> None:
-    result = run(folder, "--endpoint", "http://127.0.0.1:9/v1", "--llm", "tiny", "--yes")
-    assert result.exit_code == 2
-    assert "error: Connection error" in result.stderr
-    assert "model 'tiny' at http://127.0.0.1:9/v1" in result.stderr
 
 
 def test_questions_are_embedded_with_the_model(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The vectors of ``setselect compare``: files in place of a model, LangChain's embeddings, and keys of other shapes."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -107,12 +106,6 @@ def test_queries_may_be_embedded_where_the_documents_have_vectors(
     assert (result.exit_code, "length 5, those of queries 3" in result.stderr) == (2, True)
 
 
-def test_vectors_of_queries_without_those_of_sub_questions_are_refused(corpus: Path) -> None:
-    write("queries.jsonl", [{"id": "q1", "text": "?", "sub_questions": ["!"]}, {"id": "q2", "text": "?"}])
-    result = run("--vectors", "docs.npy", "--query-vectors", "queries.npy")
-    assert (result.exit_code, "--query-vectors holds no vectors of sub-questions" in result.stderr) == (2, True)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -136,14 +129,6 @@ def test_vectors_that_do_not_fit_are_an_error_of_one_line(corpus: Path, argument
     assert message in result.stderr
     [line] = [line for line in result.stderr.splitlines() if "%" not in line]
     assert line.startswith("error: ")
-
-
-def test_parquet_without_pyarrow_names_the_extra(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for name in [name for name in sys.modules if name.startswith("shared_core.batch.dataset")]:
-        monkeypatch.delitem(sys.modules, name)
-    result = run("--vectors", "docs.parquet", "--query-vectors", "queries.parquet")
-    assert (result.exit_code, "setselect[batch]" in result.stderr) == (2, True)
 
 
 # --- embeddings of LangChain ------------------------------------------------------------------------------------------

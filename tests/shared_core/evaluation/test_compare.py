@@ -272,22 +272,6 @@ def test_without_gold_subtopics_or_answers_there_is_no_winner() -> None:
     assert all(figure in told.text for figure in ("0.775", "0.995"))
 
 
-def test_subtopics_that_no_document_has_are_explained_once() -> None:
-    found = tiny({"text": "a dog", "subtopics": ["x"]})
-    said = '{"subtopics": {"reset": ["a", "b"], "disk": ["c"]}}'
-    assert said in found.recommendation.text
-    assert not any("subtopic" in note for note in found.notes)
-    with_gold = tiny({"text": "a dog", "subtopics": ["x"], "gold": ["c"]})
-    assert with_gold.recommendation.measure == "recall"
-    assert [said in note for note in with_gold.notes if "subtopic" in note] == [True]
-    # A search that finds no document with the label.
-    documents = [Document(str(record["id"]), str(record["text"])) for record in TINY]
-    searched = SearchResult(TINY_QUERY, documents, TINY_VECTORS)
-    assert (
-        said in compare_candidates([{"text": "?", "subtopics": ["x"]}], lambda query: searched, k=2).recommendation.text
-    )
-
-
 def interrupting(after: int) -> Any:
     def track(items: Sequence[Any], description: str) -> Iterable[Any]:
         yield from items[:after]
@@ -331,15 +315,6 @@ def test_ids_none_of_which_a_document_has_are_an_error_before_anything_is_embedd
 
 def refuse_to_embed(texts: list[str]) -> Any:
     raise AssertionError("embedded before the check")
-
-
-def test_what_cannot_be_reached_is_noted() -> None:
-    found = tiny({"text": "?", "gold": ["b", "c"], "subtopics": {"x": [], "y": ["b"]}}, fetch_k=2)
-    assert any("1 subtopic ('x')" in note for note in found.notes)
-    assert any("50.0%" in note for note in found.notes)
-    # Then no gold document at all.
-    [note] = [note for note in tiny({"text": "?", "gold": ["c"]}, k=1, fetch_k=1).notes if "'c'" in note]
-    assert "'b'" in note
 
 
 def test_candidates_may_come_from_anywhere_in_any_order() -> None:
@@ -445,16 +420,6 @@ def test_a_measure_that_one_query_allows_or_that_is_0_for_all_does_not_decide() 
 )
 def test_answers_are_whole_words_in_languages_that_separate_words(text: str, answer: str, held: bool) -> None:
     assert bool(_find_answers([text], [answer])[0, 0]) is held
-
-
-def test_the_subtopics_of_gold_documents_that_were_not_found_are_unknown() -> None:
-    documents = [Document(name, name, ("x",)) for name in "abc"]
-    found = SearchResult([1.0, 0.0], documents, np.array([[1.0, 0.0], [0.9, 0.1], [0.5, 0.5]]))
-    there = compare_candidates([{"text": "q", "gold": ["a"]}], lambda query: found, k=1, fetch_k=3)
-    beyond = compare_candidates([{"text": "q", "gold": ["a", "z"]}], lambda query: found, k=1, fetch_k=3)
-    keys = [{measure.key for measure in one.measures} for one in (there, beyond)]
-    assert "subtopic_recall" in keys[0]
-    assert "subtopic_recall" not in keys[1]
 
 
 def test_a_text_is_cited_by_the_number_under_the_usual_keys() -> None:

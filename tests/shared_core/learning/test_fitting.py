@@ -119,15 +119,6 @@ def test_the_history_and_the_epoch_that_is_kept(objective: str, kernel: str) -> 
     assert fitted.helped == (fitted.gain > fitted.standard_error)
 
 
-def test_the_first_epoch_is_the_unlearned_kernel() -> None:
-    """The start is E Eᵀ and the plain relevance."""
-    fitted = quick(skew_rank=0, epochs=1)
-    assert (
-        fitted.history[0].feedback
-        == fitted.unlearned["NDPP(relevance_mapping='exponential', temperature=0.1, ridge=0.0)"]
-    )
-
-
 def test_the_parameters_shape_the_kernel() -> None:
     fitted = quick(rank=5, skew_rank=3, kernel="rows")
     assert isinstance(fitted.kernel, LowRankKernel)
@@ -355,13 +346,6 @@ def test_it_warns_when_learning_did_not_help() -> None:
     assert caught[0].filename == __file__
 
 
-def test_it_warns_when_every_selector_is_at_the_ceiling() -> None:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="labels: ")
-        with pytest.warns(SetSelectWarning, match="did not help: .* feedback 1, .*k"):
-            fit(*small(), lambda query, subset: 1.0, labels_of(), k=2, fetch_k=12, epochs=2, skew_rank=2)
-
-
 def test_the_relevant_part_of_the_vectors_is_learned_and_serves_later_queries() -> None:
     """The longer half of each vector is noise: for E Eᵀ it separates items, and the learned map ignores it.
 
@@ -420,12 +404,6 @@ def test_a_fit_that_is_stopped_after_any_epoch_resumes_to_the_same_kernel(
         done = path.read_bytes()
         assert_same(quick(**settings, checkpoint=path).kernel, whole.kernel)
         assert path.read_bytes() == done, "nothing was left to do"
-
-
-def test_more_epochs_may_follow(tmp_path: Path) -> None:
-    path = tmp_path / "fit"
-    quick(epochs=2, checkpoint=path)
-    assert_same(quick(epochs=5, patience=9, checkpoint=path).kernel, quick(epochs=5, patience=9).kernel)
 
 
 @pytest.mark.parametrize(

@@ -102,13 +102,13 @@ def test_directions_that_differ_only_by_rounding_are_the_same(dtype: Any) -> Non
 
 
 def test_memory_is_bounded_by_blocks() -> None:
-    vectors = np.random.default_rng(2).normal(size=(10_000, 4)).astype(np.float32)
-    pool = Neighbours(different(10_000), vectors)
+    vectors = np.random.default_rng(2).normal(size=(20_000, 4)).astype(np.float32)
+    pool = Neighbours(different(20_000), vectors)
     tracemalloc.start()
     pool.nearest(range(1500), 5)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 0.5 * 1500 * 10_000 * 4
+    assert peak < 0.5 * 1500 * 20_000 * 4
 
 
 def test_the_digest_depends_on_items_vectors_and_their_dtype() -> None:

@@ -16,11 +16,9 @@ from shared_core import (
     MMR,
     NDPP,
     VRSD,
-    InvalidInputError,
     InvalidParameterError,
     Selector,
     TopK,
-    VectorSourceError,
     select,
 )
 from shared_core.batch.dataset import select_dataset, select_table
@@ -164,11 +162,6 @@ def test_vectors_of_any_kind_are_used_or_are_an_error_of_their_row() -> None:
     assert "vectors: row 1 holds NaN or inf" in nan["error"]
 
 
-def test_a_function_must_return_a_mapping() -> None:
-    with pytest.raises(VectorSourceError, match=r"^vectors_by_id\(ids\) .*\[1, 2\]"):
-        select_table(given(), lambda ids: [1, 2], **GIVEN, selector="mmr")
-
-
 # --- rows with errors -----------------------------------------------------------------------------
 
 
@@ -229,31 +222,6 @@ def test_lists_of_every_type_are_read(of: Any, lists: Any, number: Any, index: P
 
 
 # --- runs that cannot start -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "says"),
-    [
-        ({"candidates_column": "documents"}, InvalidInputError, "documents"),
-        ({"relevance_column": "worth"}, InvalidInputError, "worth; .* id, vector, hits, scores"),
-        ({"candidates_column": None}, InvalidParameterError, "^relevance_column .*candidates_column"),
-        ({"candidates_column": "id"}, InvalidInputError, "'id' .*int"),
-        ({"candidates_column": "scores"}, InvalidInputError, "'scores' .*whole numbers"),
-        ({"relevance_column": "names"}, InvalidInputError, "'names' .*numbers"),
-        ({"selector": "vrsd"}, InvalidParameterError, "VRSD"),
-        ({"relevance_scale": "log"}, InvalidParameterError, "^relevance_scale .*minmax, rank"),
-    ],
-)
-def test_a_run_that_cannot_start_is_refused_before_anything_is_written(
-    change: dict[str, Any], error: type[Exception], says: str, index: Path, tmp_path: Path
-) -> None:
-    table = given(names=[["a"]] * COUNT) if "names" in str(change) else given()
-    pq.write_table(table, tmp_path / "queries.parquet")
-    with pytest.raises(error, match=says):
-        select_dataset(
-            tmp_path / "queries.parquet", index, out=tmp_path / "sets", **{"k": 4, "selector": "mmr", **GIVEN, **change}
-        )
-    assert not (tmp_path / "sets").exists()
 
 
 def test_the_columns_and_the_scale_are_settings_of_a_run(index: Path, tmp_path: Path) -> None:

@@ -92,15 +92,6 @@ def test_what_cannot_be_scored_is_named(pair: Any, word: str) -> None:
         CoverageFeedback().score([(F, [G]), pair])
 
 
-def test_the_error_of_the_users_function_names_text_and_pair() -> None:
-    with pytest.raises(IndexError) as caught:
-        CoverageFeedback(symbols=lambda text: text.split()[9])(F, [])
-    assert "'f(g(x))'" in caught.value.__notes__[0]
-    with pytest.raises(ZeroDivisionError) as divided:
-        score_all(lambda query, subset: 1 / (query["n"] - 2), PAIRS, ["item 3", "item 7"])
-    assert "item 7" in divided.value.__notes__[0]
-
-
 # --- score_all ------------------------------------------------------------------------------------
 
 PAIRS: list[Any] = [({"n": 1}, [{}]), ({"n": 2}, [{}, {}])]

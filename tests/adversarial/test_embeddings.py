@@ -12,7 +12,6 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores import SimpleVectorStore
 
 from langchain_setselect import register_vector_source
@@ -189,39 +188,6 @@ def test_a_model_that_returns_no_vector_for_a_sub_question(subject: Subject, fau
     told = error_of(calls, InvalidInputError)
     assert re.search(word, told)
     assert "loud violin" in told
-
-
-class Raw(CountingEmbedding):
-    """Faults in the methods that a model has to define. LlamaIndex checks what they return when it sends an event."""
-
-    _fault: Any = PrivateAttr()
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__()
-        self._fault = fault
-
-    def _get_query_embedding(self, query: str) -> Any:
-        return self._fault(embedding(query))
-
-    def _get_text_embedding(self, text: str) -> Any:
-        return self._fault(embedding(text))
-
-
-@pytest.mark.filterwarnings("ignore:coroutine.*never awaited:RuntimeWarning")
-@pytest.mark.parametrize("fault", sorted(QUERY_FAULTS.keys() - {"zero", "NaN", "short"}))
-def test_what_llamaindex_refuses_itself_names_the_model_too(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "_READERS", {})
-    odd = QUERY_FAULTS[fault][0]
-    subject, store = RERANKERS[1], RERANKERS[1].open(ROWS, RERANKERS[1].kinds[0])
-    rows = list(ROWS[:12])
-    made = subject.make(store, embed_model=Raw(odd))
-    told = error_of((lambda: subject.run(made, rows), lambda: subject.arun(made, rows)), InvalidInputError)
-    assert "Raw.get_query_embedding" in told
-    made = subject.make(store, embed_model=Raw(odd))
-    nodes = [scored.node.model_copy(update={"embedding": None}) for scored in map(subject.item, rows)]
-    bundle = QueryBundle("a", embedding=embedding("a"))
-    with pytest.raises(InvalidInputError, match=r"Raw\.get_text_embedding_batch"):
-        made.postprocess_nodes([NodeWithScore(node=node) for node in nodes], bundle)
 
 
 @pytest.mark.parametrize("form", ["tensor", "list of tensors"])

@@ -12,17 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import LinearKernel, LowRankKernel, SetSelectError
+from shared_core import SetSelectError
 from shared_core._files import Journal
 from shared_core.cli._vectors import read_rows
 from shared_core.evaluation.corpus import ReadResult, read_documents, read_queries
 from shared_core.evaluation.qrels import read_qrels
 from shared_core.evaluation.shadow_log import compare_log
 from shared_core.learning.labels.label_file import LabelFile
-from shared_core.signals.embedding_models import CachedEmbedding
 from shared_core.signals.perplexity import _read_scores as read_scores
 from tests.adversarial.conftest import Cases, change_values, damage, run_program
-from tests.embedding import embed
 from tests.shared_core.evaluation.test_shadow_log import call
 
 JSON_LINES = b"""\
@@ -89,29 +87,6 @@ def test_a_damaged_line_costs_no_other_line(cases: Cases, tmp_path: Path) -> Non
         others = {f"text {i}" for i in range(len(lines)) if i != place and i + 1 not in taken}
         assert others <= {document.text for document in found.items}
         assert {problem.line for problem in found.problems} <= {place + 1, *taken}
-
-
-def test_truncated_kernels_and_caches(cases: Cases, tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    V, B, C = rng.normal(size=(4, 3)), rng.normal(size=(4, 2)), np.array([[0.0, 1.0], [-1.0, 0.0]])
-    kernels = [LowRankKernel(V, B, C, ids=("a", "b", 3, "ä")), LinearKernel(V, B, C)]
-    texts = [f"text {i}" for i in range(40)]
-    cached = CachedEmbedding(lambda some: np.array([embed(text) for text in some]), "words", tmp_path / "cache")
-    whole = cached(texts)
-    cache = cached.path.read_bytes()
-    for _, rng in cases(share=0.03, at_most=1000):
-        for kernel in kernels:
-            path = tmp_path / "kernel.safetensors"
-            kernel.save(path)
-            path.write_bytes(path.read_bytes()[: rng.integers(path.stat().st_size)])
-            with pytest.raises(SetSelectError):
-                type(kernel).load(path)
-        cached.path.write_bytes(cache[: rng.integers(len(cache))])
-        try:
-            assert np.isfinite(cached(texts)).all()
-            assert cached(texts).shape == whole.shape
-        except SetSelectError as error:
-            check_message(error, cached.path)
 
 
 @pytest.mark.parametrize("read", [read_documents, read_queries])

@@ -237,16 +237,6 @@ def test_a_command_that_cannot_run_says_why_before_the_model_is_loaded(
     assert words_of_the_error in result.stderr
 
 
-def test_messages_call_arguments_by_their_options_and_leave_paths_alone(corpus: Path, words: list[str]) -> None:
-    folder = corpus / "fetch_k = 3"
-    folder.mkdir()
-    write(folder / "id_column must go.jsonl", [{"no": "text"}])
-    result = on(corpus, "--k", "3", "--fetch-k", "2")
-    assert "--fetch-k = 2 is below --k = 3" in result.stderr
-    result = on(corpus, "--documents", folder / "id_column must go.jsonl")
-    assert f"{folder / 'id_column must go.jsonl'} holds no document" in result.stderr
-
-
 def test_the_folder_of_a_local_model_stays_private(corpus: Path, words: list[str]) -> None:
     model = corpus / "private" / "my-model"
     model.mkdir(parents=True)

@@ -290,17 +290,6 @@ def test_nothing_of_a_held_out_item_changes_a_trained_number(objective: str, ker
     assert any(for_all[name].tobytes() != array.tobytes() for name, array in found["labels"].items())
 
 
-def test_vectors_may_be_lists_or_of_single_precision_or_of_any_length() -> None:
-    items, vectors = small()
-    found = quick()
-    assert_same(quick(vectors=vectors.tolist(), items=tuple(items)).kernel, found.kernel)
-    single = quick(vectors=vectors.astype(np.float32))
-    longer = quick(vectors=vectors * np.random.default_rng(0).uniform(0.5, 2, size=(24, 1)))
-    for other in (single, longer):
-        for name, array in arrays(found.kernel).items():
-            np.testing.assert_allclose(arrays(other.kernel)[name], array, atol=1e-3, err_msg=name)
-
-
 def test_a_gpu_gives_the_same_kernel_up_to_rounding() -> None:
     if not torch.cuda.is_available():
         pytest.skip("no GPU")

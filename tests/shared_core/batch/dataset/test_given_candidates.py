@@ -200,27 +200,6 @@ def test_a_bad_row_has_an_error_and_its_neighbours_have_selections(index: Path) 
     assert [row["error"] for row in again[6:]] == list(errors[6:])
 
 
-@pytest.mark.parametrize(
-    ("of", "lists", "number"),
-    [
-        (pa.int8(), pa.list_, pa.float16()),
-        (pa.uint64(), pa.large_list, pa.int32()),
-        (pa.int64(), lambda of: pa.list_(of, 2), pa.float64()),
-    ],
-    ids=["list", "large", "fixed"],
-)
-def test_lists_of_every_type_are_read(of: Any, lists: Any, number: Any, index: Path) -> None:
-    ids, numbers = [[5, 7], None, [9, 5], [7, 9]], [[1, 2], [1, 2], [1, 2], [4, 3]]
-    wide = [[np.float16(x) if number == pa.float16() else x for x in row] for row in numbers]
-    chunked = pa.chunked_array([pa.array(ids[:1], lists(of)), pa.array(ids[1:], lists(of))])
-    table = pa.table({
-        "id": range(4), "vector": [queries()[0]] * 4, "hits": chunked, "scores": pa.array(wide, lists(number)),
-    })  # fmt: skip
-    for start in (0, 2):
-        found = select_table(table.slice(start), index, 1, selector="similarity", **GIVEN)
-        assert found["ids"].to_pylist() == [[7], None, [5], [7]][start:]
-
-
 # --- runs that cannot start -----------------------------------------------------------------------
 
 

@@ -107,22 +107,6 @@ def test_a_run_resumes_only_with_the_same_texts(index: Path, texts: Path, tmp_pa
         select_dataset(tmp_path / "queries.parquet", index, block_rows=10, **settings)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"titles": "title"}, "^titles .*texts"),
-        ({"titles": "title", "texts": dict, "question_column": "question"}, "^titles.*function"),
-        ({"question_column": "question"}, "^question_column .*texts"),
-        ({"texts": dict}, "^texts .*question_column"),
-        ({"texts": "nowhere", "question_column": "question"}, "nowhere"),
-        ({"texts": dict, "question_column": "vector"}, "'vector' .*text"),
-    ],
-)
-def test_what_is_missing_for_the_words_is_named(settings: dict[str, Any], message: str, index: Path) -> None:
-    with pytest.raises((InvalidInputError, InvalidParameterError), match=message):
-        select_table(asked(), index, **settings)
-
-
 def test_a_selector_that_reads_no_words_gets_none_and_a_warning(index: Path) -> None:
     def refuse(ids: Any) -> Any:
         raise AssertionError("read for nothing")

@@ -25,10 +25,7 @@ def length(text: str) -> list[str]:
     ("query", "subset", "share"),
     [
         (F, [], 0.0),
-        (F, [F], 1.0),
-        (F, [WORDS], 0.0),
         (F, [G], 1 / 3),
-        (F, [G, H], 2 / 3),
         (F, [G, {"answer": "f(g(y), z)"}], 1.0),
         (H, [F, G], 3 / 5),
         (H, [F, F, WORDS], 2 / 5),

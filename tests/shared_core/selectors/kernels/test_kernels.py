@@ -151,12 +151,6 @@ def test_an_invalid_kernel_is_refused(kind: Any) -> None:
             kind(*arrays)
 
 
-@pytest.mark.parametrize("ids", [range(8), range(10), [0] * 9])
-def test_ids_that_do_not_identify_the_rows_are_refused(ids: Any) -> None:
-    with pytest.raises(KernelError, match="ids"):
-        LowRankKernel(V, B, C, ids=ids)
-
-
 @pytest.mark.parametrize("shown", [[], [1]])
 @pytest.mark.parametrize("largest", [1e155, 1e300])
 def test_a_kernel_whose_determinants_overflow_is_refused(largest: float, shown: list[int]) -> None:

@@ -92,13 +92,6 @@ def test_csv_problems_name_the_line_of_the_file(tmp_path: Path) -> None:
     ]
 
 
-def test_a_table_in_another_encoding_is_refused_by_its_head(tmp_path: Path) -> None:
-    path = tmp_path / "d.csv"
-    path.write_text("text,id\na,b\n", encoding="utf-16")
-    with pytest.raises(InvalidInputError, match=r"d\.csv:1: not UTF-8"):
-        read_documents(path)
-
-
 @settings(deadline=None, derandomize=True, max_examples=25)
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text.strip()), min_size=1))
 def test_every_text_comes_back_from_json_lines_and_from_tables(texts: list[str]) -> None:
@@ -109,13 +102,6 @@ def test_every_text_comes_back_from_json_lines_and_from_tables(texts: list[str])
             csv.writer(file, quoting=csv.QUOTE_ALL).writerows([["text"], *([text] for text in texts)])
         for path in (jsonl, table):
             assert [document.text for document in read_documents(path).items] == texts
-
-
-def test_a_cell_may_be_as_long_as_a_book(tmp_path: Path) -> None:
-    path = tmp_path / "d.tsv"
-    long = "\n".join(["a line, with commas"] * 9000)
-    path.write_text(f'text\tid\none\ta\n"{long}"\tb\n', encoding="utf-8")
-    assert [document.text for document in read_documents(path).items] == ["one", long]
 
 
 def test_texts_from_lines_and_folders(tmp_path: Path) -> None:
@@ -183,34 +169,6 @@ def test_a_record_that_is_no_document_is_an_error_that_names_position_and_key(re
         convert_all(["A", record], as_document, "documents")
 
 
-@pytest.mark.parametrize(
-    ("records", "word"), [([], "no queries"), ("one text", "must be a list"), (["A", Query("1", "B")], "second time")]
-)
-def test_lists_that_cannot_be_converted(records: Any, word: str) -> None:
-    with pytest.raises(InvalidInputError, match=word):
-        convert_all(records, as_query, "queries")
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "error", "word"),
-    [
-        ("docs.jsonl", "", InvalidInputError, "holds no"),
-        ("docs.jsonl", "\n\n", InvalidInputError, "holds no"),
-        ("docs.jsonl", "{oops\n", InvalidInputError, r"the first problem: .*docs.jsonl:1: not JSON"),
-        ("absent.jsonl", None, InvalidInputError, "absent.jsonl cannot be read: No such file"),
-        ("docs.xlsx", "", InvalidParameterError, r"expected \.jsonl, \.csv"),
-    ],
-)
-def test_files_without_a_record_are_errors(
-    tmp_path: Path, name: str, content: str | None, error: type[Exception], word: str
-) -> None:
-    if content is not None:
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    for read in (read_documents, read_queries):
-        with pytest.raises(error, match=word):
-            read(tmp_path / name)
-
-
 def test_a_folder_holds_documents_but_no_queries(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="holds no document"):
         read_documents(tmp_path)
@@ -219,29 +177,6 @@ def test_a_folder_holds_documents_but_no_queries(tmp_path: Path) -> None:
 
 
 # --- keys of other shapes ---------------------------------------------------------------------------------------------
-
-
-def test_documents_of_another_shape_are_read_by_their_own_keys(tmp_path: Path) -> None:
-    lines = [
-        {"doc": 7, "body": "One.", "text": "not this", "id": "nor this"},
-        {"doc": "b", "title": "Two", "body": "and a title."},
-        {"doc": "c", "content": "no body"},
-        {"body": "no doc", "id": "d"},
-        {"doc": None, "body": "empty"},
-    ]
-    read = read_documents(write(tmp_path / "docs.jsonl", lines), text_key="body", id_key="doc")
-    assert read.items == [Document("7", "One."), Document("b", "Two and a title.", title="Two")]
-    assert [problem.line for problem in read.problems] == [3, 4, 5]
-    assert "there is no 'body'; found ['doc', 'content']" in read.problems[0].what
-
-
-def test_queries_of_another_shape_are_read_by_their_own_keys(tmp_path: Path) -> None:
-    keys = {"query_key": "q", "query_id_key": "number", "gold_key": "relevant"}
-    lines = [{"q": "One?", "number": 1, "relevant": ["a", 2], "gold": ["not this"]}, {"q": "Two?", "number": 2}]
-    jsonl, table = write(tmp_path / "queries.jsonl", lines), tmp_path / "queries.csv"
-    table.write_text("q,number,relevant\nOne?,1,a;2\nTwo?,2,\n", encoding="utf-8")
-    for path in (jsonl, table):
-        assert read_queries(path, **keys).items == [Query("1", "One?", ("a", "2")), Query("2", "Two?")]
 
 
 def test_a_misspelt_key_of_a_query_is_a_problem_and_metadata_is_not() -> None:
@@ -259,14 +194,6 @@ def test_a_misspelt_or_missing_gold_is_a_problem_before_anything_is_embedded(tmp
     assert read_queries(path, gold_key="golds").items[0].gold == ("a",)
     with pytest.raises(InvalidInputError, match=r"no line has the key 'relevant' \(keys: 'text', 'golds', 'note'\)"):
         read_queries(path, gold_key="relevant")
-
-
-def test_plain_texts_have_no_keys(tmp_path: Path) -> None:
-    (tmp_path / "queries.txt").write_text("One?", encoding="utf-8")
-    with pytest.raises(InvalidParameterError, match=r"query_key = 'q'"):
-        read_queries(tmp_path / "queries.txt", query_key="q")
-    with pytest.raises(InvalidParameterError, match=r"id_key = 'id'"):
-        read_documents(tmp_path, id_key="id")
 
 
 @pytest.mark.parametrize("scores_key", ["scores", "reranked"])

@@ -14,7 +14,7 @@ from shared_core.evaluation import diagnosis as diagnosis_module
 from shared_core.evaluation.compare import compare, diagnose_documents
 from shared_core.evaluation.corpus import Document
 from shared_core.evaluation.diagnosis import Found, diagnose, search_documents
-from shared_core.evaluation.results import Diagnosis, Finding
+from shared_core.evaluation.results import Diagnosis
 from shared_core.texts import Texts
 from tests.embedding import embed
 
@@ -171,31 +171,6 @@ def test_what_cannot_be_diagnosed_is_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         diagnose_documents(texts(3), vectors, **options)
-
-
-def test_a_corpus_without_texts_is_refused() -> None:
-    def nothing(vector: NDArray[np.float64], k: int) -> Found:
-        return Found([], np.zeros((0, 4)), [], lambda: Texts([]))
-
-    with pytest.raises(InvalidInputError, match="no texts"):
-        diagnose(nothing, 4, title="Empty", documents=0, k=2, fetch_k=3)
-
-
-def test_a_single_text_is_no_repetition() -> None:
-    assert {*acts(diagnose_documents(["alone"], [[1.0, 0.0]], k=1)).values()} == {"nothing"}
-
-
-def test_of_several_findings_about_a_setting_the_one_with_most_to_act_on_counts() -> None:
-    rows = [("name", "something", ("follow",)), ("link", "nothing", ("links", "follow")), ("slots", "little", ("mmr",))]
-    findings = tuple(Finding(key, key, 0.5, "50 %", verdict, settings) for key, verdict, settings in rows)  # type: ignore[arg-type]
-    found = Diagnosis("A", 3, 3, 0, 2, 3, findings)
-    assert found.sentences[:3] == (
-        "There is something to act on for follow.",
-        "There is little to act on for mmr.",
-        "There is nothing to act on for links.",
-    )
-    assert json.loads(found.to_json())["text"] == found.text
-    assert repr(found) == "Diagnosis('A', 3 texts, something to act on: name)"
 
 
 # In a comparison

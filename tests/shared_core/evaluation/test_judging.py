@@ -87,13 +87,6 @@ def test_the_interval_of_a_difference_is_paired() -> None:
     assert mean.high - mean.low > 0.1
 
 
-def test_equal_picks_in_another_order_are_neither_better_nor_worse() -> None:
-    found = compare(DOCUMENTS[:4], QUERIES[:5], (VECTORS[:4], QUERY_VECTORS[:5]), k=4)
-    for (setting, key), to in found.differences.items():
-        if key not in ("ndcg", "alpha_ndcg"):
-            assert (to.better, to.worse, to.worst_query) == (0, 0, None), (found.settings[setting].label, key)
-
-
 def changed(queries: list[dict[str, Any]], **options: Any) -> Comparison:
     """Similarity picks a and b for each query, vrsd picks b and c."""
     documents = [{"id": name, "text": f"{name} {name}"} for name in "abc"]
@@ -120,17 +113,6 @@ def test_the_first_queries_and_those_that_change_most_are_kept_in_full(monkeypat
     enough = changed(queries[23:], decide_by="recall")
     found_by = enough.recommendation.setting, [one.query for one in enough.changes]
     assert found_by == (0, ["27", "29", "23", "24", "25", "26"])
-
-
-def test_the_changes_of_roots_are_those_of_their_queries() -> None:
-    queries = [{"id": str(i), "text": "?", "gold": ["c"], "root": str(i // 2)} for i in range(20)]
-    queries[3]["gold"], queries[5] = ["a"], {"id": "5", "text": "?", "gold": ["c"]}
-    found = changed(queries)
-    assert (found.recommendation.setting, found.recommendation.measure) == (1, "p_recall")
-    assert [(one.query, one.similarity, one.setting) for one in found.changes] == [
-        ("3", 1.0, 0.0),
-        *((name, 0.0, 1.0) for name in "01246"),
-    ]
 
 
 # Text A is stored three times. The question asks for A and C.
@@ -181,29 +163,6 @@ def test_a_gold_copy_beyond_the_candidates_is_found_with_the_text() -> None:
     found = copies({"gold": ["a3"]}, k=1, fetch_k=2)
     assert found.values[0, "recall"].mean == 1.0
     assert not any("candidates hold" in note for note in found.notes)
-
-
-def test_copies_can_be_kept() -> None:
-    found = copies({"gold": ["a3", "c"]}, drop_duplicates=False)
-    assert picked(found) == ["a1", "a2"]
-    assert found.values[0, "recall"].mean == 0.0
-    assert any("2 of 5 candidates repeat the text of another" in note for note in found.notes)
-
-
-def test_too_few_different_texts_are_noted() -> None:
-    found = copies({"gold": ["a1"]}, fetch_k=3)
-    assert picked(found) == ["a1"]
-    assert any("The candidates of 1 query ('?') have fewer than 2 different texts" in note for note in found.notes)
-    assert (0, "redundancy") not in found.values
-
-
-def test_candidates_of_a_store_are_compared_by_their_texts() -> None:
-    documents = [Document(record["id"], record["text"]) for record in COPIES]
-    found = SearchResult(COPY_QUERY, documents, COPY_VECTORS)
-    once = compare_candidates([{"text": "?", "gold": ["a3", "c"]}], lambda query: found, k=2)
-    assert picked(once) == ["a3", "c"]
-    kept = compare_candidates([{"text": "?", "gold": ["a3"]}], lambda query: found, k=2, drop_duplicates=False)
-    assert picked(kept) == ["a1", "a2"]
 
 
 def test_documents_without_text_are_not_copies_of_each_other() -> None:
@@ -296,17 +255,6 @@ def test_a_view_says_which_pick_names_each_pick() -> None:
     again = judge(Query("1", "?"), copied, selectors, [3], view=True).view
     assert again is not None
     assert again.referred_by[1] == view.referred_by[1]
-
-
-def test_a_view_says_what_each_candidate_covers_of_the_query() -> None:
-    texts = {"a": "In Rome.", "b": "In Paris, of Anna.", "c": "Elsewhere."}
-    found = SearchResult([1.0, 0.0], [Document(*one) for one in texts.items()], [[1.0, 0.0]] * 3)
-    asking = Query("1", "?", subtopics={"price": ("c", "a"), "speed": ("c",)})
-    for query, parts in ((asking, [(0,), (), (0, 1)]), (Query("2", "?", answers=("rome", "anna")), [(0,), (1,), ()])):
-        view = judge(query, found, [TopK()], [3], view=True).view
-        assert view is not None
-        assert view.parts == (tuple(query.subtopics) or query.answers)
-        assert [candidate.parts for candidate in view.candidates] == parts
 
 
 def test_answers_are_found_behind_any_number_of_combining_marks() -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from shared_core import select
-from shared_core.errors import InvalidInputError
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import SearchResult
@@ -99,15 +98,6 @@ def test_a_question_and_its_sub_questions_share_the_25() -> None:
     assert picked(found) == [f"d{united[i]}" for i in select(queries, VECTORS[united], 6, **read).indices]
 
 
-def test_all_documents_of_a_small_corpus_are_candidates_of_every_setting() -> None:
-    found = compare(documents()[:3], ["report E1234"], (VECTORS[:3], [QUERY]), k=2)
-    assert picked(found) == picked(found, "coverage")
-    assert not any(one.beyond for one in found.queries[0].candidates)
-    # No text has a word of the question.
-    nothing = compare(documents(), ["zyzzyva"], (VECTORS, [QUERY]), k=5, fetch_k=10)
-    assert picked(nothing) == picked(nothing, "coverage")
-
-
 @pytest.mark.parametrize("drop_duplicates", [True, False])
 def test_a_copy_that_the_words_find_counts_once(drop_duplicates: bool) -> None:
     # The words find both copies of the far text, and the gold id stands for either.
@@ -139,14 +129,6 @@ def test_a_search_of_ones_own_names_what_it_found_by_words_or_the_row_is_left_ou
     assert sum(ROW in note for note in without.notes) == 1
     nothing = compare_candidates([question], lambda query: searched(by_words=[]), k=3)
     assert picked(nothing) == picked(nothing, "coverage")
-
-
-def test_candidates_by_words_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"query '\?': by_words holds row 11, but there are 11 documents"):
-        compare_candidates(["?"], lambda query: searched(by_words=[11]), k=3)
-    given = {"1": searched(by_words=[]), "2": searched()}
-    with pytest.raises(InvalidInputError, match=r"by_words is None for query '!', but not for query '\?'"):
-        compare_candidates(["?", "!"], lambda query: given[query.id], k=3)
 
 
 def test_a_document_that_only_the_words_find_covers_its_subtopic() -> None:

@@ -131,12 +131,6 @@ def test_a_wrong_line_of_judgements_is_an_error_that_names_it(tmp_path: Path, te
         read_qrels(path)
 
 
-def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    for path in (tmp_path / "absent.tsv", tmp_path):
-        with pytest.raises(InvalidInputError, match="cannot be read"):
-            read_qrels(path)
-
-
 def test_judgements_of_other_queries_are_an_error_and_some_of_them_are_counted(folder: Path) -> None:
     files = beir_files(folder)
     write(files.qrels, "1\td1\t1\n2\td2\t1\n")
@@ -152,22 +146,3 @@ def test_judgements_of_other_queries_are_an_error_and_some_of_them_are_counted(f
     write(files.qrels, "q2\td2\t0\nq3\td1\t-1\n")
     with pytest.raises(InvalidInputError, match=r"test.tsv names no relevant document"):
         read_judged(*files)
-
-
-def test_a_wrong_judgement_is_found_before_the_documents_are_read(folder: Path) -> None:
-    files = beir_files(folder)
-    files.documents.unlink()
-    write(files.qrels, "q1\td1\tmany\n")
-    with pytest.raises(InvalidInputError, match=r"test.tsv:1: "):
-        read_judged(*files)
-
-
-def test_bad_lines_of_documents_and_queries_are_problems_as_in_other_files(folder: Path) -> None:
-    with (folder / "corpus.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"_id": "d4", "title": "", "text": ""}\n')
-    with (folder / "queries.jsonl").open("a", encoding="utf-8") as file:
-        file.write('\n{"_id": "q1", "text": "Again?"}')
-    corpus = read_judged(*beir_files(folder))
-    places = [(Path(problem.file).name, problem.line) for problem in corpus.problems]
-    assert places == [("corpus.jsonl", 4), ("queries.jsonl", 5)]
-    assert len(corpus.documents) == 3

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core.evaluation.compare import compare, compare_candidates
+from shared_core.evaluation.compare import compare_candidates
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import SearchResult
 from shared_core.evaluation.recommend import recommend
-from shared_core.evaluation.results import Comparison, Measure, Recommendation, Setting
+from shared_core.evaluation.results import Comparison, Measure, Recommendation
 from shared_core.evaluation.settings import named, sweep
 from shared_core.evaluation.summary import MeasureValues, summarise
 
@@ -155,16 +155,6 @@ def test_one_lead_among_many_settings_is_not_more_than_chance() -> None:
     assert "interval is" not in alone[1].text
 
 
-def test_an_interval_that_contradicts_the_test_of_few_queries_is_explained() -> None:
-    label, told = advise({"similarity": [0.0] * 5, "ndpp": [1.0, 0.5, 1.0, 0.5, 1.0]})
-    assert (label, told.p_runner_up) == ("similarity", 0.0625)
-    assert "0.800 (95 % interval 0.6" in told.text
-    [explained] = [claim for claim in told.claims if claim.text.startswith("Interval and p value")]
-    assert (explained.shown_in, explained.setting) == ("differences", 1)
-    same = advise({"similarity": [0.0] * 5, "ndpp": [0.0, 0.5, 0.0, 0.5, -0.5]})[1]
-    assert not any(claim.text.startswith("Interval") for claim in same.claims)
-
-
 def test_a_recommendation_says_which_queries_it_makes_worse() -> None:
     # 11 of 50 lose: ten lose 0.25, one loses 0.5.
     ndpp = np.concatenate([np.full(38, 0.9), np.full(10, 0.25), [0.0, 0.5]])
@@ -185,15 +175,6 @@ def test_too_few_queries_cannot_show_a_difference(queries: int) -> None:
     assert "6 or more" in told.text
     assert (told.p_runner_up is None) == (queries == 1)
     assert advise({"similarity": [0.0] * 6, "ndpp": [1.0] * 6})[0] == "ndpp"
-
-
-def test_a_list_of_settings_in_another_order_prefers_its_own_first() -> None:
-    queries = [{"text": "?", "gold": ["b", "c"]}] * 8
-    documents = [{"id": name, "text": name} for name in "abc"]
-    vectors = [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], [[1.0, 0.9]] * 8
-    for first, second in (("vrsd", "ndpp"), ("ndpp", "vrsd")):
-        settings = [named("similarity"), named(first), named(second)]
-        assert recommended(compare(documents, queries, vectors, k=2, settings=settings)) == first
 
 
 def fewer(values: dict[str, dict[int, list[float]]]) -> tuple[Recommendation, str | None]:
@@ -228,11 +209,3 @@ def test_fewer_picks_that_find_as_much_are_named() -> None:
     assert fewer({"similarity": {2: nothing, 5: full, 10: full}, "coverage": {2: half, 5: full, 10: full}})[1] is None
     # Similarity is enough, and coverage is not among the settings.
     assert fewer({"similarity": {2: nothing, 5: full}, "ndpp": {2: full, 5: full}})[0].fewer is None
-
-
-def test_a_recommended_ranking_says_what_it_needs() -> None:
-    settings = [named("similarity")[0], Setting("ranking", "hybrid search", None, "")]
-    column = MeasureValues(RECALL, np.array([[0.0] * 8, [1.0] * 8]), tuple("abcdefgh"))
-    told = recommend(settings, [column], *summarise([column]))
-    assert told.setting == 1
-    assert "second index" in told.text

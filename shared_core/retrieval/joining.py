@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .._validation import as_finite, as_plain, is_missing
+from ..facts import START
 from ..texts.neighbours import count_shared
 from .memory import name_of_text
-from .neighbours import START
 
 # The metadata key under which a joined item has the names of its parts, which ``shown`` recognises.
 JOINED = "selection_joined"

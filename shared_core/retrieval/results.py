@@ -88,8 +88,8 @@ def arrange(
 def _join(selected: ItemSelection, ids: Sequence[Any], run: Sequence[int]) -> tuple[list[Any], Joined]:
     """The items at these positions, and what becomes one item."""
     items = [selected.items[at] for at in run]
-    starts = [None if selected.neighbours is None else selected.neighbours.starts[selected.selection.indices[at]]
-              for at in run]  # fmt: skip
+    facts = [] if selected.texts is None else selected.texts.facts
+    starts = [facts[selected.selection.indices[at]].start for at in run]
     texts, metadatas = list(map(selected.pool.body, items)), [item.metadata for item in items]
     return items, join([ids[at] for at in run], texts, metadatas, starts)
 

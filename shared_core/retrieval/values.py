@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from .._validation import as_float, as_optional, as_plain, as_ranks, is_missing, quoted
 from ..candidates import Parts, as_parts
 from ..errors import InvalidInputError, InvalidParameterError, warn
+from ..facts import describe_item, item_id
 
 # A metadata key, values by the items' ids, or a function of the item.
 ItemNumber = str | Mapping[Any, float] | Callable[[Any], float]
@@ -122,10 +123,12 @@ def read_some(
     view: Callable[[Any], Any] = itself,
     *,
     required: bool = False,
+    tells: bool = True,
 ) -> list[Any]:
     """One value per item; None for one without.
 
-    Warns if no item has a value in its metadata or in the mapping by id; raises in place of it if one is ``required``.
+    Warns if no item has a value in its metadata or in the mapping by id, unless it ``tells`` nothing; raises in place
+    of it if one is ``required``.
     """
     if isinstance(given, str):
         values = [item.metadata.get(given) for item in items]
@@ -134,7 +137,7 @@ def read_some(
     else:
         values = read_values(items, given, what, view)
     values = as_optional(values)
-    if isinstance(given, (str, Mapping)) and all(value is None for value in values):
+    if tells and isinstance(given, (str, Mapping)) and all(value is None for value in values):
         if isinstance(given, str):
             keys = dict.fromkeys(key for item in items for key in item.metadata)
             message = (
@@ -226,18 +229,3 @@ def join_values(values: Mapping[str, Any], keys: Sequence[str] | None, what: str
                 "the key (None where there is no value), or name other keys"
             )
     return " ".join(str(values[name]) for name in names if not is_missing(values[name]))
-
-
-def describe_item(item: Any, row: int) -> str:
-    """The name of an item in messages: its position, and its id if it has one.
-
-    >>> describe_item("a", 3)
-    'item 3'
-    """
-    name = item_id(item)
-    return f"item {row}" if name is None else f"item {row} (id {name!r})"
-
-
-def item_id(item: Any) -> Hashable | None:
-    """LlamaIndex's ``node_id`` or LangChain's ``id``; None if the item has neither."""
-    return getattr(item, "node_id", None) or getattr(item, "id", None)

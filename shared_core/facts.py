@@ -9,6 +9,7 @@ import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -95,22 +96,24 @@ class Facts(NamedTuple):
 def read_facts(
     items: Sequence[Any],
     ids: Sequence[Hashable],
-    given: Mapping[str, tuple[str, Sequence[Any]]] = MappingProxyType({}),
+    given: Mapping[str, Sequence[Any]] = MappingProxyType({}),
+    named: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Facts]:
     """The facts of items of one framework, which have these ids.
 
     ``given`` has the values of the settings ``title``, ``identifier``, ``source``, ``links`` and ``neighbours``, None
-    for a missing one, and the key that the setting names, if it names one. They count before the usual keys.
+    for a missing one. They count before the usual keys. ``named`` has the keys that these settings name.
     """
-    facts = []
+    if not items:
+        return []
     # LangChain's documents and tools are no nodes.
-    has_node = bool(items) and hasattr(items[0], "node")
-    is_node = bool(items) and hasattr(items[0].node if has_node else items[0], DOCUMENT_ID)
-    for row, item in enumerate(items):
+    has_node = hasattr(items[0], "node")
+    is_node = hasattr(items[0].node if has_node else items[0], DOCUMENT_ID)
+    facts, values = [], zip(*given.values(), strict=True) if given else repeat(())
+    for row, (item, name, own) in enumerate(zip(items, ids, values, strict=bool(given))):
         node = item.node if has_node else item if is_node else None
-        says = {what: (key, values[row]) for what, (key, values) in given.items()}
         try:
-            facts.append(_read(item, node, ids[row], says))
+            facts.append(_read(item, node, name, dict(zip(given, own, strict=True)), named))
         except InvalidInputError as error:
             raise InvalidInputError(f"{describe_item(item, row)}: {error}") from None
     places = [fact.place.document for fact in facts if fact.place is not None] if "neighbours" in given else []
@@ -122,40 +125,40 @@ def read_facts(
     return facts
 
 
-def _read(item: Any, node: Any, name: Hashable, says: Mapping[str, tuple[str, Any]]) -> Facts:
-    metadata = item.metadata
-    document_id = None if node is None else node.ref_doc_id
-    file, where = _read_file(metadata, document_id)
-    key, value = says.get("source", ("", None))
+def _read(item: Any, node: Any, name: Hashable, says: Mapping[str, Any], named: Mapping[str, str]) -> Facts:
+    metadata, document_id = item.metadata, None if node is None else node.ref_doc_id
+    source, where = file, _ = _read_file(metadata, document_id)
+    value = says.get("source")
     # LlamaIndex's ids are the default of the setting, and say less than the file: each page may be a document.
-    if value is None or (node is not None and value in (document_id, node.node_id)):
-        source: Hashable = file
-    else:
+    if value is not None and (node is None or value not in (document_id, node.node_id)):
         source = as_text(value)
-        where = where if not key else ((key, value),) if isinstance(value, (str, int)) else ()
+        if key := named.get("source"):
+            where = ((key, value),) if isinstance(value, (str, int)) else ()
     titles = _read_titles(metadata)
-    if (title := says.get("title", ("", None))[1]) is not None:
-        titles = (as_text(title), *titles)
-    identifiers = find_identifiers(metadata, *says.get("identifier", ())[1:])
-    identifiers += next(([metadata[key]] for key in PATH_KEYS if isinstance(metadata.get(key), str)), [])
-    links, keys = None, list[Any]()
+    if says.get("title") is not None:
+        titles = (as_text(says["title"]), *titles)
+    identifiers = []
+    if "identifier" in says or not metadata.keys().isdisjoint(IDENTIFIER_KEYS):
+        identifiers = find_identifiers(metadata, *[says[key] for key in says if key == "identifier"])
+    path = metadata.get(next(filter(metadata.__contains__, PATH_KEYS), ""))
+    identifiers += [path] if isinstance(path, str) else []
+    links, keys = None, tuple[str, ...]()
     if "links" in says:
-        links = _read_links(says["links"][1])
-        keys = [item_id(item), document_id, *map(metadata.get, ADDRESS_KEYS)]
+        links = _read_links(says["links"])
+        called = item_id(item), document_id, *map(metadata.get, ADDRESS_KEYS)
+        keys = tuple(as_text(key) for key in called if not is_missing(key))
     beside: Beside = (None, None)
-    document, number, place = source if file is None else file, None, None
+    document, place = source if file is None else file, None
     if "neighbours" in says:
-        key, value = says["neighbours"]
-        beside, number = _read_neighbours(value)
-        place = None if number is None else Place(document, key, number, where)
+        beside, number = _read_neighbours(says["neighbours"])
+        place = None if number is None else Place(document, named.get("neighbours", ""), number, where)
     else:
         beside = beside if node is None else _read_relations(node)
-        place = None if any(beside) else _read_place(metadata, document, where)
-    start = read_place(
-        metadata.get(START) if node is None else metadata.get(START, getattr(node, "start_char_idx", None))
-    )
-    called = tuple(as_text(key) for key in keys if not is_missing(key))
-    return Facts(name, titles, tuple(identifiers), source, file, where, links, called, beside, place, start)
+        if not any(beside) and not metadata.keys().isdisjoint(_PLACES):
+            place = _read_place(metadata, document, where)
+    start = metadata.get(START, getattr(node, "start_char_idx", None))
+    start = None if start is None else read_place(start)
+    return Facts(name, titles, tuple(identifiers), source, file, where, links, keys, beside, place, start)
 
 
 def _read_file(metadata: Mapping[str, Any], document_id: str | None) -> tuple[str | None, KeyValues]:
@@ -203,37 +206,29 @@ def find_identifiers(record: Mapping[str, Any], *given: Any) -> list[str]:
     >>> find_identifiers({"section": 12.0, "clause": "4.5", "code": ["E10", None], "symbol": "load", "rule": {}})
     ['12', 'Clause 4.5', 'E10', 'load()']
     """
-    if not given and record.keys().isdisjoint(IDENTIFIER_KEYS):
-        return []
-    values = [("{}", value) for value in given] or [
-        (form, record[key]) for key, form in IDENTIFIER_KEYS.items() if key in record
-    ]
+    forms = {key: (form, record[key]) for key, form in IDENTIFIER_KEYS.items() if key in record}
     written = []
-    for form, value in ((form, one) for form, several in values for one in as_several(several)):
-        text = as_number(value)
-        if text is None and given:
-            raise InvalidInputError(
-                f"identifier is {quoted(value)}: a number or code is a string or an integer, or a list of them"
-            )
-        if isinstance(value, (float, np.floating)) and value % 1:
-            warn(f"the number {value!r} of a text is a float: 3.10 became 3.1. Store numbers of sections as strings")
-        written += [write_identifier(form, text)] if text else []
+    for form, values in [("{}", one) for one in given] or forms.values():
+        for value in values if isinstance(values, (list, tuple, set, frozenset)) else [values]:
+            if is_missing(value):
+                continue
+            text = as_number(value)
+            if text is None and given:
+                raise InvalidInputError(f"identifier is {quoted(value)}: it is a string, an integer, or a list of them")
+            if isinstance(value, (float, np.floating)) and value % 1:
+                warn(
+                    f"the number {value!r} of a text is a float: 3.10 became 3.1. Store numbers of sections as strings"
+                )
+            written += [write_identifier(form, text)] if text else []
     return written
-
-
-def as_several(value: Any) -> list[Any]:
-    """The values of a collection, or one value; none that is missing."""
-    values = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
-    return [one for one in values if not is_missing(one)]
 
 
 def as_number(value: Any) -> str | None:
     """A number or code as it is written; None for what is none. 12.0 is an integer beside a missing value."""
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        value = int(value)
-    if isinstance(value, (str, int, float, np.integer, np.floating)) and not isinstance(value, bool):
-        return as_text(value).strip()
-    return None
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, np.integer, np.floating)):
+        return None
+    whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
+    return as_text(int(value) if whole else value).strip()
 
 
 def write_identifier(form: str, text: str) -> str:
@@ -275,7 +270,7 @@ def _read_target(link: Any) -> str | None:
 
 
 def _read_place(metadata: Mapping[str, Any], document: Hashable, where: KeyValues) -> Place | None:
-    for key in () if metadata.keys().isdisjoint(_PLACES) else _PLACES:
+    for key in _PLACES:
         # LangChain's splitters write -1 for a chunk that they do not find in the document again.
         if (number := read_place(metadata.get(key))) is None:
             continue
@@ -298,14 +293,12 @@ def read_place(value: Any) -> int | None:
 
 def _read_relations(node: Any) -> Beside:
     """The ids of the previous and the next node."""
-    ids: list[str | None] = []
+    ids: dict[str, str] = {}
     for name in ("prev_node", "next_node"):
-        related = None
-        # A list of nodes in the place of one.
-        with suppress(ValueError):
-            related = getattr(node, name)
-        ids.append(None if related is None else str(related.node_id))
-    return ids[0], ids[1]
+        # A list of nodes in the place of one, or none.
+        with suppress(ValueError, AttributeError):
+            ids[name] = str(getattr(node, name).node_id)
+    return ids.get("prev_node"), ids.get("next_node")
 
 
 def _read_neighbours(value: Any) -> tuple[Beside, int | None]:
@@ -317,18 +310,14 @@ def _read_neighbours(value: Any) -> tuple[Beside, int | None]:
     number = read_place(value)
     if number is None and not is_missing(value):
         raise InvalidInputError(
-            f"neighbours is {quoted(value)}: it must be the number of the text in its document, a whole number of at "
-            "least 0, or a pair with the ids of the previous and the next text"
+            f"neighbours is {quoted(value)}: it must be the number of the text in its document, at least 0, or a pair "
+            "with the ids of the previous and the next text"
         )
     return (None, None), number
 
 
 def describe_item(item: Any, row: int) -> str:
-    """The name of an item in messages: its position, and its id if it has one.
-
-    >>> describe_item("a", 3)
-    'item 3'
-    """
+    """The name of an item in messages: its position, and its id if it has one."""
     name = item_id(item)
     return f"item {row}" if name is None else f"item {row} (id {name!r})"
 

@@ -212,15 +212,15 @@ class Request:
 
     def read_facts(self, pool: Pool) -> list[Facts]:
         """What the items say of themselves, by the settings and by their metadata."""
-        settings, given = self.settings, {}
+        settings, given, named = self.settings, {}, dict[str, str]()
         names = ["source"]
         names += [name for name in ("title", "identifier", "links") if self.reads_references]
         names += ["neighbours"] if self.reads_neighbours or settings.join_neighbours else []
         for name in names:
             if (value := getattr(settings, name)) is not None:
-                key = value if isinstance(value, str) else ""
-                given[name] = key, read_some(pool.items, value, name, self.view, tells=name != "source")
-        return read_facts(pool.items, pool.ids, given)
+                given[name] = read_some(pool.items, value, name, self.view, tells=name != "source")
+                named |= {name: value} if isinstance(value, str) else {}
+        return read_facts(pool.items, pool.ids, given, named)
 
     def read_texts(self, pool: Pool, weigh: Weigh | None = None) -> Texts | None:
         """The texts by which copies are found, with what the selector reads in them."""

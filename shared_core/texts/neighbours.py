@@ -33,29 +33,15 @@ class Neighbours(NamedTuple):
         >>> Neighbours([[], [0], [], []], [[1], [], [], []]).find_runs([3, 1, 2, 0])
         [[3], [0, 1], [2]]
         """
-        chosen = {*rows}
-        following: dict[int, int] = {}
-        preceding: dict[int, int] = {}
+        run_of = {row: [row] for row in rows}
         for row in rows:
-            free = (other for other in self.after[row] if other in chosen and other not in preceding)
-            other = next(free, None)
-            if other is not None:
-                following[row], preceding[other] = other, row
-        runs, done = [], set[int]()
-        for row in rows:
-            head, run = row, list[int]()
-            while head in preceding and head not in done:
-                head = preceding[head]
-                # A cycle begins with the row that was selected first.
-                if head == row:
-                    break
-            while head not in done:
-                run.append(head)
-                done.add(head)
-                head = following.get(head, head)
-            if run:
-                runs.append(run)
-        return runs
+            for other in self.after[row]:
+                run, later = run_of[row], run_of.get(other, [])
+                # Of copies in one place only one joins.
+                if run[-1] == row and later[:1] == [other] and run is not later:
+                    run += later
+                    run_of.update(dict.fromkeys(later, run))
+        return list({id(run): run for run in map(run_of.__getitem__, rows)}.values())
 
 
 def find_neighbours(facts: Sequence[Facts], texts: Sequence[str]) -> Neighbours:
@@ -108,17 +94,13 @@ def add_neighbours(
     s of its text to the other one has strength s²: what overlaps is known already. None: there are no other references.
     """
     n = len(texts)
-    pairs = [(row, after) for row, rows in enumerate(following) for after in rows]
     if references is None:
         references = References(np.zeros((n, n), np.float32), np.tile(np.arange(n), (len(REFERENCE_KINDS), 1)))
-    elif not pairs:
-        return references
-    strength = references.strength.copy()
+    strength, documents = references.strength.copy(), references.documents.copy()
     kinds = np.zeros((n, n), np.int8) if references.kinds is None else references.kinds.copy()
-    documents = references.documents.copy()
     # Each neighbour of a pick may follow, whatever else of its document is there.
     documents[_NEIGHBOUR] = np.arange(n)
-    for row, after in pairs:
+    for row, after in ((row, after) for row, rows in enumerate(following) for after in rows):
         shared = count_shared(texts[row], texts[after])
         for i, j in ((row, after), (after, row)):
             if not strength[i, j] and i != j:

@@ -27,10 +27,7 @@ def documents(*metadata: dict[str, Any]) -> list[Document]:
 
 
 def read(items: list[Any], bodies: list[str] | None = None, **settings: Any) -> Texts:
-    given = {
-        name: (value if isinstance(value, str) else "", read_some(items, value, name, tells=False))
-        for name, value in settings.items()
-    }
+    given = {name: read_some(items, value, name, tells=False) for name, value in settings.items()}
     return Texts(bodies or [""] * len(items), read_facts(items, [None] * len(items), given))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import NoneType
 from typing import Any, NamedTuple
 
@@ -22,6 +22,10 @@ from .words import Text, Weigh, check_strings, match_split_words
 _NOTHING = Facts()
 # What stands between links in one string. A URL may hold a comma.
 _COMMA, _COMMA_OF_URLS = re.compile(r"\s*,\s*"), re.compile(r"\s*,(?:\s+|(?=\w[\w+.-]*://))")
+
+
+# The same texts come back with the next question. What is kept of one takes about twenty times its length in bytes.
+_read, LONGEST_KEPT = lru_cache(maxsize=2**9)(Text), 10_000
 
 
 class NameCounts(NamedTuple):
@@ -60,8 +64,10 @@ class Texts:
     ) -> None:
         self.bodies = texts if bodies is None else bodies
         self.facts = [_NOTHING] * len(texts) if facts is None else facts
-        self._texts = list(map(Text, texts))
-        self._bodies = self._texts if bodies is None else list(map(Text, bodies))
+        self._texts, self._bodies = (
+            [_read(text) if len(text) <= LONGEST_KEPT else Text(text) for text in given]
+            for given in (texts, self.bodies)
+        )
         self._refer, self._adjoin, self._weigh = refer, neighbours, weigh
         self._matches: dict[tuple[str, ...], Parts] = {}
         self._with_neighbours: dict[bool, References] = {}
@@ -163,8 +169,7 @@ class Texts:
         if key not in self._taken:
             taken = Texts([], refer=self._refer, neighbours=self._adjoin, weigh=self._weigh)
             taken.bodies, taken.facts = [self.bodies[row] for row in key], [self.facts[row] for row in key]
-            taken._texts = [self._texts[row] for row in key]
-            taken._bodies = taken._texts if self._bodies is self._texts else [self._bodies[row] for row in key]
+            taken._texts, taken._bodies = ([column[row] for row in key] for column in (self._texts, self._bodies))
             if self._refer:
                 # What a site puts around its titles is seen best among all of them.
                 for name in ("titles", "links", "names", "identifiers"):

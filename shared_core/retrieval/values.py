@@ -41,15 +41,11 @@ def read_numbers(
     [1.0, 3.0]
     """
     numbers = np.empty(len(items))
-    for row, value in enumerate(map(as_plain, read_values(items, given, what, view))):
-        try:
-            numbers[row] = math.nan if isinstance(value, str) else value
-        except (TypeError, ValueError, OverflowError):
-            numbers[row] = math.nan
+    for row, value in enumerate(map(as_plain, read_some(items, given, what, view, required=True))):
+        numbers[row] = math.nan if isinstance(value, str) else as_float(value)
         if not np.isfinite(numbers[row]):
-            raise InvalidInputError(
-                f"{what} of {describe_item(items[row], row)} is {quoted(value)}, which is not a finite number"
-            )
+            fault = "missing" if value is None else f"{quoted(value)}, which is not a finite number"
+            raise InvalidInputError(f"{what} of {describe_item(items[row], row)} is {fault}")
     return numbers
 
 
@@ -92,30 +88,6 @@ def read_parts(
     return as_parts(values, len(items), what, lambda row: describe_item(items[row], row))
 
 
-def read_values(
-    items: Sequence[Any], given: ItemNumber | ItemName | ItemOrdered, what: str, view: Callable[[Any], Any] = itself
-) -> list[Any]:
-    """One value per item: from its metadata, from a mapping by id, or from a function, which gets ``view(item)``.
-
-    >>> read_values(["a.md#1", "a.md#2"], lambda item: item.split("#")[0], "source")
-    ['a.md', 'a.md']
-    """
-    if isinstance(given, str):
-        return [_from_metadata(item, row, given, what) for row, item in enumerate(items)]
-    if isinstance(given, Mapping):
-        return [_from_mapping(item, row, given, what) for row, item in enumerate(items)]
-    values = []
-    for row, item in enumerate(items):
-        try:
-            values.append(given(view(item)))
-        except (TypeError, AttributeError) as error:
-            raise InvalidInputError(
-                f"{what}={getattr(given, '__name__', given)} fails for {describe_item(item, row)}: {error}. "
-                f"The function gets the whole {type(view(item)).__name__}, not its text"
-            ) from error
-    return values
-
-
 def read_some(
     items: Sequence[Any],
     given: ItemNumber | ItemName | ItemOrdered,
@@ -135,7 +107,7 @@ def read_some(
     elif isinstance(given, Mapping):
         values = [given.get(item_id(item)) for item in items]
     else:
-        values = read_values(items, given, what, view)
+        values = [_call(given, item, row, what, view) for row, item in enumerate(items)]
     values = as_optional(values)
     if tells and isinstance(given, (str, Mapping)) and all(value is None for value in values):
         if isinstance(given, str):
@@ -156,29 +128,14 @@ def read_some(
     return values
 
 
-def _from_metadata(item: Any, row: int, key: str, what: str) -> Any:
-    value = item.metadata.get(key)
-    if is_missing(value):
+def _call(function: Callable[[Any], Any], item: Any, row: int, what: str, view: Callable[[Any], Any]) -> Any:
+    try:
+        return function(view(item))
+    except (TypeError, AttributeError) as error:
         raise InvalidInputError(
-            f"{what} is read from metadata {key!r}, but {describe_item(item, row)} has no value under this key; its "
-            f"keys are {', '.join(map(repr, item.metadata)) or 'none'}. Add the value, or pass a function as {what}="
-        )
-    return value
-
-
-def _from_mapping(item: Any, row: int, values: Mapping[Any, Any], what: str) -> Any:
-    name = item_id(item)
-    if name is None:
-        raise InvalidInputError(
-            f"{what} is read from a mapping by id, but item {row} has no id: give the items ids, or pass a metadata "
-            "key or a function"
-        )
-    if name not in values:
-        raise InvalidInputError(
-            f"{what} is read from a mapping by id, but the mapping has no {name!r} (item {row}); it has {len(values)} "
-            "other ids. Add the id, or pass a function that supplies a default"
-        )
-    return values[name]
+            f"{what}={getattr(function, '__name__', function)} fails for {describe_item(item, row)}: {error}. The "
+            f"function gets the whole {type(view(item)).__name__}, not its text"
+        ) from error
 
 
 def check_items(items: Any, kind: type, remedy: str) -> list[Any]:

@@ -27,13 +27,7 @@ def find_registered(table: Mapping[type | str, T], cls: type) -> T | None:
 def refuse_unknown(
     owner: str, names: Iterable[str], known: Iterable[str], remedies: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Raise for the first name that ``owner`` does not know; ``remedies`` says what to do about some of them.
-
-    >>> refuse_unknown("Retriever", ["lambda"], ["k", "lambda_mult"])
-    Traceback (most recent call last):
-    ...
-    setselect.InvalidParameterError: Retriever has no argument 'lambda': did you mean 'lambda_mult'?
-    """
+    """Raise for the first name that ``owner`` does not know; ``remedies`` says what to do about some of them."""
     allowed = sorted({*known})
     for name in names:
         if name not in allowed:

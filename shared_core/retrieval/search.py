@@ -38,7 +38,6 @@ from .telling import (
     timed,
     warn_if_all_are_selected,
     warn_of_empty_store,
-    warn_of_unused_retrievers,
 )
 
 if TYPE_CHECKING:
@@ -146,7 +145,6 @@ def _search_and_select(
     selected = selected._replace(extras=reports)
     if not selected.pool.items and not store.filtered:
         warn_of_empty_store(owner, store.vector_source())
-    warn_of_unused_retrievers(owner, selected)
     return timed(request, selected, started, store.vector_source)
 
 

@@ -35,11 +35,7 @@ def itself(item: Any) -> Any:
 def read_numbers(
     items: Sequence[Any], given: ItemNumber, what: str, view: Callable[[Any], Any] = itself
 ) -> NDArray[np.float64]:
-    """One finite number per item, float64, shape (n,). Messages use ``what`` for the numbers, and name the item.
-
-    >>> read_numbers(["a", "bcd"], len, "costs").tolist()
-    [1.0, 3.0]
-    """
+    """One finite number per item, float64, shape (n,). Messages use ``what`` for the numbers, and name the item."""
     numbers = np.empty(len(items))
     for row, value in enumerate(map(as_plain, read_some(items, given, what, view, required=True))):
         numbers[row] = math.nan if isinstance(value, str) else as_float(value)
@@ -50,11 +46,7 @@ def read_numbers(
 
 
 def read_scores(values: Iterable[Any]) -> list[float | None]:
-    """The scores that items came with; None for a missing one, and for what is no number that a float can hold.
-
-    >>> read_scores([0.5, None, "x", 10**400])
-    [0.5, None, None, None]
-    """
+    """The scores that items came with; None for a missing one, and for what is no number that a float can hold."""
     numbers = (as_float(as_plain(value)) for value in values)
     return [None if math.isnan(number) else number for number in numbers]
 
@@ -65,9 +57,6 @@ def read_ranks(
     """The ranks of the items by a number or date of each, shape (n,); 0 for an item without one.
 
     Messages use ``what``, and name the item. At least one item must have a value.
-
-    >>> read_ranks(["a", "bcd", "ef"], len, "prefer").tolist()
-    [1, 3, 2]
     """
     values = read_some(items, given, what, view, required=True)
     return as_ranks(values, len(items), what, lambda row: describe_item(items[row], row))
@@ -79,11 +68,7 @@ def read_parts(
     what: str,
     view: Callable[[Any], Any] = itself,
 ) -> Parts:
-    """The values of the items as parts to cover; an item without one covers nothing. See :func:`read_ranks`.
-
-    >>> read_parts(["a.md#1", "b.md#1"], lambda item: item[0], "cover").covered.tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
+    """The values of the items as parts to cover; an item without one covers nothing. See :func:`read_ranks`."""
     values = read_some(items, given, what, view, required=True)
     return as_parts(values, len(items), what, lambda row: describe_item(items[row], row))
 
@@ -139,13 +124,7 @@ def _call(function: Callable[[Any], Any], item: Any, row: int, what: str, view: 
 
 
 def check_items(items: Any, kind: type, remedy: str) -> list[Any]:
-    """``items`` as a list; InvalidInputError with the ``remedy`` unless it holds objects of this kind only.
-
-    >>> check_items(["a"], int, "Pass numbers")
-    Traceback (most recent call last):
-    ...
-    setselect.InvalidInputError: a list of int is needed, but item 0 is 'a'. Pass numbers
-    """
+    """``items`` as a list; InvalidInputError with the ``remedy`` unless it holds objects of this kind only."""
     # A document or node by itself is iterable: it gives its fields.
     if isinstance(items, (str, Mapping, BaseModel)) or not isinstance(items, Iterable):
         raise InvalidInputError(f"a list of {kind.__name__} is needed, got {quoted(items)}. {remedy}")
@@ -169,11 +148,7 @@ def join_examples(examples: Iterable[Mapping[str, Any]], keys: Sequence[str] | N
 
 
 def join_values(values: Mapping[str, Any], keys: Sequence[str] | None, what: str = "the input") -> str:
-    """The values under ``keys`` (None: all) as one text, in the order of the keys' names; missing values are left out.
-
-    >>> join_values({"question": "1 + 1", "answer": 2, "hint": None}, None)
-    '2 1 + 1'
-    """
+    """The values under ``keys`` (None: all) as one text, in the order of the names; missing values are left out."""
     if not isinstance(values, Mapping):
         hint = f": pass {{{(keys or ['question'])[0]!r}: text}}" if isinstance(values, str) else ""
         raise InvalidInputError(f"{what} must be a dict of keys and values, got {quoted(values)}{hint}")

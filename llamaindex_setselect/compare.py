@@ -22,7 +22,7 @@ from shared_core.evaluation.results import Comparison, Diagnosis
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.search import search_with_words
-from shared_core.selection.sizes import DEFAULT_EXTRA_K
+from shared_core.selection.route import DEFAULT_EXTRA_K
 from shared_core.signals.embedding_models import Track, without_progress
 from shared_core.texts import Texts
 

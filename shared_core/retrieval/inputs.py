@@ -230,7 +230,10 @@ def read_numbers(
     for row, value in enumerate(map(as_plain, read_some(items, given, what, view, required=True))):
         numbers[row] = math.nan if isinstance(value, str) else as_float(value)
         if not np.isfinite(numbers[row]):
-            fault = "missing" if value is None else f"{quoted(value)}, which is not a finite number"
+            fault = f"{quoted(value)}, which is not a finite number"
+            if value is None:
+                key = f" under {given!r}" if isinstance(given, str) else ""
+                fault = f"missing{key}: add it, or pass a function as {what}= that has a default"
             raise InvalidInputError(f"{what} of {describe_item(items[row], row)} is {fault}")
     return numbers
 

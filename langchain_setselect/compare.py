@@ -20,11 +20,9 @@ from shared_core.evaluation.judging import SearchResult, found_documents
 from shared_core.evaluation.results import Comparison, Diagnosis
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.inputs import check_instance
-from shared_core.retrieval.names import read_identifiers, read_sources, read_titles
-from shared_core.retrieval.neighbours import read_neighbours
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.search import search_with_words
-from shared_core.selection.sizes import DEFAULT_EXTRA_K
+from shared_core.selection.route import DEFAULT_EXTRA_K
 from shared_core.signals.embedding_models import Track, as_embedding, as_embeddings, fingerprint, without_progress
 from shared_core.texts import Texts
 
@@ -102,7 +100,8 @@ def compare_store(
     retriever = SetSelectRetriever(
         vectorstore=store, embeddings=embedding, k=max(sizes), fetch_k=fetch_k, keyword_search=words
     )
-    searching = retriever._store(retriever._configured[0], "", more)
+    request, _ = retriever._configured
+    searching = retriever._store(request, "", more)
     asked: dict[str, tuple[str, NDArray[Any]]] = {}
 
     def candidates_of(query: Query) -> SearchResult:
@@ -114,7 +113,8 @@ def compare_store(
         found = search_with_words(retriever, queries, searching, fetch_k, DEFAULT_EXTRA_K, max(sizes))
         pool, candidates, by_words = run_flow(found)
         pool = pool.with_array()
-        titles = read_titles(pool.items, None, body=pool.body)
+        facts = request.read_facts(pool)
+        titles = Texts(list(map(pool.body, pool.items)), facts).titles
         rows = [
             (None if i is None else str(i), d.page_content, title, d.metadata)
             for i, d, title in zip(pool.ids, pool.items, titles, strict=True)
@@ -123,9 +123,7 @@ def compare_store(
             vectors if query.sub_questions else vectors[0],
             found_documents(rows),
             pool.vectors,
-            identifiers=read_identifiers(pool.items, None),
-            sources=read_sources(pool.items, retriever.source),
-            following=read_neighbours(pool.items, pool.ids, source=retriever.source, body=pool.body).after,
+            facts=facts,
             candidates=candidates,
             by_words=by_words,
             weigh=None if searching.extras is None else searching.extras.weigh,

@@ -17,7 +17,7 @@ from langchain_core.vectorstores import VectorStore
 
 from shared_core.errors import InvalidInputError, InvalidParameterError, SetSelectError, VectorSourceError
 from shared_core.retrieval.flow import run_flow
-from shared_core.retrieval.lookup import nearest_name
+from shared_core.retrieval.inputs import nearest_name
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.signals.embedding_models import as_embeddings
 

@@ -20,11 +20,9 @@ from shared_core.evaluation.diagnosis import Found, diagnose
 from shared_core.evaluation.judging import SearchResult, found_documents
 from shared_core.evaluation.results import Comparison, Diagnosis
 from shared_core.retrieval.flow import run_flow
-from shared_core.retrieval.names import read_identifiers, read_sources, read_titles
-from shared_core.retrieval.neighbours import read_neighbours
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.search import search_with_words
-from shared_core.selection.sizes import DEFAULT_EXTRA_K
+from shared_core.selection.route import DEFAULT_EXTRA_K
 from shared_core.signals.embedding_models import Track, without_progress
 from shared_core.texts import Texts
 
@@ -119,6 +117,7 @@ def compare_index(
         found = search_with_words(retriever._settings, queries, searching, fetch_k, DEFAULT_EXTRA_K, most)
         pool, candidates, by_words = run_flow(found)
         pool = pool.with_array()
+        facts, bodies = retriever._settings._request.read_facts(pool), list(map(pool.body, pool.items))
         rows = [
             (
                 n.node_id,
@@ -126,17 +125,15 @@ def compare_index(
                 title,
                 {**n.metadata, "source": first_value(n.metadata, ("source",)) or n.node.ref_doc_id or n.node_id},
             )
-            for n, title in zip(pool.items, read_titles(pool.items, None, body=pool.body), strict=True)
+            for n, title in zip(pool.items, Texts(bodies, facts).titles, strict=True)
         ]
         return SearchResult(
             vectors if query.sub_questions else vectors[0],
             found_documents(rows),
             pool.vectors,
-            identifiers=read_identifiers(pool.items, None),
-            sources=read_sources(pool.items, retriever._settings.source),
-            following=read_neighbours(pool.items, pool.ids, source=retriever._settings.source, body=pool.body).after,
+            facts=facts,
             texts=list(map(pool.text, pool.items)),
-            bodies=list(map(pool.body, pool.items)),
+            bodies=bodies,
             candidates=candidates,
             by_words=by_words,
             weigh=None if searching.extras is None else searching.extras.weigh,

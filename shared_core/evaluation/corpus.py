@@ -19,8 +19,7 @@ from .._argument_names import argument_name
 from .._parsing import is_text
 from .._validation import as_float, as_plain, is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from ..texts.keys import PLACE_KEYS, find_identifiers
-from ..texts.neighbours import read_place
+from ..facts import PLACE_KEYS, Facts, Place, find_identifiers, read_place
 from .reading import TEXT_SUFFIXES, RawRecord, as_records, read_records, unpacked
 
 TEXT_KEYS = ("text", "query", "question")
@@ -54,6 +53,13 @@ class Document:
     cost: float | None = None
     identifiers: tuple[str, ...] = ()
     place: int | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the text besides its words."""
+        source = None if is_missing(self.source) else self.source
+        place = None if self.place is None or source is None else Place(source, "", self.place)
+        return Facts(self.id, (self.title,), self.identifiers, source, place=place)
 
 
 @dataclass(frozen=True)

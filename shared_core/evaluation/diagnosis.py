@@ -14,7 +14,6 @@ from ..candidates import REFERENCE_KINDS, as_unit_rows
 from ..errors import InvalidInputError
 from ..signals.embedding_models import Track, without_progress
 from ..texts import Texts
-from ..texts.neighbours import find_following
 from .corpus import Document
 from .results import Diagnosis, Finding, Verdict, counted, number, percent
 
@@ -125,16 +124,7 @@ def search_documents(documents: Sequence[Document], rows: NDArray[np.floating]) 
         bodies = [document.text for document in found]
         sources = [document.source for document in found]
 
-        def read_texts() -> Texts:
-            return Texts(
-                bodies,
-                [document.title for document in found],
-                identifiers=[document.identifiers for document in found],
-                sources=sources,
-                following=find_following([document.place for document in found], sources, bodies),
-            )
-
-        return Found(bodies, unit[nearest], sources, read_texts)
+        return Found(bodies, unit[nearest], sources, lambda: Texts(bodies, [one.facts for one in found]))
 
     return search
 

@@ -62,7 +62,7 @@ _PAIR = (
     "an object with 'returned' and 'selected', each a number or null",
 )
 _SETTINGS = _object_of(_is_setting, "selector"), "an object with 'selector' and no lists or objects in it"
-# What retrieval/shadow.py writes for a call: each key, the check of its value, and what the value must be.
+# What retrieval/events.py writes for a call: each key, the check of its value, and what the value must be.
 _NEEDED: dict[str, tuple[_Check, str]] = {
     "query": _STRING, "returned": _STRINGS, "selected": _STRINGS, "relevance": _PAIR, "redundancy": _PAIR,
     "milliseconds": (_is_number, "a number"), "k": _SIZE, "fetch_k": _SIZE, "selector": _STRING, "settings": _SETTINGS,

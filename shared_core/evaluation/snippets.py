@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..selection.sizes import DEFAULT_EXTRA_K
+from ..selection.route import DEFAULT_EXTRA_K
 from .results import Setting
 from .settings import OF_ADAPTERS
 

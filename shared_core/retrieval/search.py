@@ -11,35 +11,34 @@ import numpy as np
 
 from .._parsing import is_text
 from ..errors import warn
-from ..selection.sizes import DEFAULT_K, share_fetch_k
+from ..facts import DOCUMENT_ID
+from ..selection.route import DEFAULT_K, share_fetch_k
 from ..texts.titles import HEAD
+from .events import (
+    in_shadow,
+    log_failed_look_up,
+    timed,
+    warn_if_all_are_selected,
+    warn_of_empty_store,
+)
 from .extra import Extras, ask, read_answers
 from .flow import Flow, Step, together
-from .following import (
+from .follow import (
     BESIDE_K,
     CITED_K,
     FOLLOW_K,
     FOLLOWED,
     LookUp,
     Where,
+    find_beside,
     find_cited,
-    find_neighbours,
     find_unknown,
     keep_neighbours,
     suits,
 )
-from .names import read_key
 from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Followed, ItemSelection, Pool, unite
 from .question import EmbeddedQuery
 from .request import Request
-from .shadow import in_shadow
-from .telling import (
-    log_failed_look_up,
-    timed,
-    warn_if_all_are_selected,
-    warn_of_empty_store,
-    warn_of_unused_retrievers,
-)
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -146,7 +145,6 @@ def _search_and_select(
     selected = selected._replace(extras=reports)
     if not selected.pool.items and not store.filtered:
         warn_of_empty_store(owner, store.vector_source())
-    warn_of_unused_retrievers(owner, selected)
     return timed(request, selected, started, store.vector_source)
 
 
@@ -228,8 +226,8 @@ def _follow(
     It is ``selected`` if they lead to no others. There is one round, with one batch of embeddings and at most
     ``FOLLOWED`` searches, whatever the texts say.
     """
-    links, names = find_unknown(request, selected)
-    look_ups = find_cited(request, selected) + find_neighbours(request, selected)
+    links, names = find_unknown(selected)
+    look_ups = find_cited(request, selected) + find_beside(request, selected)
     look_ups = [one for one in look_ups if one.ids or store.find is not None][: FOLLOWED - len(links)]
     if any(one.kind == "citation" for one in look_ups):
         # Texts that cite by number are full of capitalised terms, and what these bring takes the place of the cited.
@@ -240,7 +238,8 @@ def _follow(
         [store.fetch(links) if links else _find_nothing(), *(_look_up(store, queries[0], one) for one in look_ups)]
     )
     cited = sum(one.kind == "citation" for one in look_ups)
-    looked_up[cited:] = keep_neighbours(request, selected, looked_up[cited:])
+    if looked_up[cited:]:
+        looked_up[cited:] = keep_neighbours(request, selected, looked_up[cited:])
     ids = list(map(str, linked.ids))
     # An address is no name, nor is a long text. A model may fail on what UTF-8 cannot hold.
     new = [link for link in links if link not in ids and "://" not in link and len(link) <= HEAD and is_text(link)]
@@ -284,5 +283,10 @@ def _look_up(store: Store, query: EmbeddedQuery, look_up: LookUp) -> Flow[Pool]:
         log_failed_look_up(look_up.kind)
         return (yield from _find_nothing())
     # A store may make a query of a value that it does not escape, and return other items too.
-    rows = [row for row, item in enumerate(pool.items) if suits(look_up.where, partial(read_key, item))]
+    rows = [row for row, item in enumerate(pool.items) if suits(look_up.where, partial(_read_value, item))]
     return pool.take(rows)
+
+
+def _read_value(item: Any, key: str) -> Any:
+    value = item.metadata.get(key)
+    return getattr(getattr(item, "node", item), key, None) if value is None and key == DOCUMENT_ID else value

@@ -17,7 +17,7 @@ from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSe
 from ..perspective import PAP
 from ..scaling import Scale
 from ..selection.effects import find_without_effect
-from ..selection.sizes import DEFAULT_EXTRA_K, DEFAULT_K, default_fetch_k
+from ..selection.route import DEFAULT_EXTRA_K, DEFAULT_K, default_fetch_k
 from ..selectors.ending import DEFAULT_MIN_K
 from ..selectors.registry import (
     DEFAULT_SELECTOR,
@@ -27,9 +27,7 @@ from ..selectors.registry import (
     resolve_selector,
 )
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
-from .lookup import refuse_unknown, where_to_pass_parameters
-from .sub_questions import Queries, check_queries
-from .values import ItemName, ItemNumber, ItemOrdered
+from .inputs import ItemName, ItemNumber, ItemOrdered, Queries, check_queries, refuse_unknown, where_to_pass_parameters
 
 Perspective = (
     str | Sequence[float] | NDArray[Any] | Callable[[str], str | QueryParts | None] | PerspectiveExtractor | None
@@ -298,8 +296,8 @@ class Fetching(BaseModel):
     - with ``links``, the documents that they lead to, by id. Links without a document of this id are searched as names,
       except for URLs;
     - numbers and codes that their texts cite ("Rule 4.5.1"), by metadata: the ``source`` of the document, and the key
-      of ``identifier`` under which the candidates have such numbers, written as they write them. Files and symbols of
-      code are not searched, nor numbers if a function or a mapping is the ``identifier``;
+      of ``identifier`` under which the candidates have such numbers, written as the most similar one. Files and symbols
+      of code are not searched, nor numbers if a function or a mapping is the ``identifier``;
     - the neighbours of the first ten selected documents, by id where ``neighbours`` or LlamaIndex's nodes say it, else
       by the metadata that give a document its place.
 
@@ -353,7 +351,7 @@ class Joining(BaseModel):
     """Which documents stand next to each other, for :class:`Coverage` and ``join_neighbours``: a metadata key, a
     function, or values by id. A value is the number of the document among the parts of its ``source``, or a pair with
     the ids of the previous and the next document. By default it is what splitters and loaders write: a node's previous
-    and next node in LlamaIndex, ``"start_index"``, ``"chunk_index"``, ``"chunk"``, ``"seq_num"`` or the page."""
+    and next node in LlamaIndex, else ``"chunk_index"``, ``"chunk"``, ``"seq_num"`` or ``"start_index"``."""
 
     join_neighbours: bool = False
     """Return neighbours that are selected together as one document: their texts in reading order, with what two of them

@@ -22,9 +22,10 @@ from setselect import InvalidParameterError, compare, make_selector, named
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.results import Comparison
 from shared_core.evaluation.settings import OF_ADAPTERS
-from shared_core.retrieval import word_search
-from shared_core.retrieval.names import read_title
-from shared_core.selection.sizes import share_fetch_k
+from shared_core.facts import read_facts
+from shared_core.retrieval import extra as word_search
+from shared_core.selection.route import share_fetch_k
+from shared_core.texts import Texts
 from shared_core.texts.word_index import WordIndex
 from tests.adapters.bindings import (
     EXAMPLES,
@@ -174,7 +175,8 @@ def opened(adapter: str, seed: int) -> Any:
 
 def _as_document(row: Row) -> Document:
     of_row = row.metadata
-    return Document(row.id, row.text, title=read_title(of_row), source=of_row["source"], cost=of_row["cost"])
+    [title] = Texts([row.text], read_facts([row], [row.id])).titles
+    return Document(row.id, row.text, title=title, source=of_row["source"], cost=of_row["cost"])
 
 
 def picks(comparison: Comparison, query: Query, label: str) -> list[str]:

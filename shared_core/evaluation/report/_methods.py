@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...selection.sizes import DEFAULT_EXTRA_K
+from ...selection.route import DEFAULT_EXTRA_K
 from ..results import Comparison, Setting
 from ..search import HYBRID_SEARCH
 

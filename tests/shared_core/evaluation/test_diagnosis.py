@@ -15,6 +15,7 @@ from shared_core.evaluation.compare import compare, diagnose_documents
 from shared_core.evaluation.corpus import Document
 from shared_core.evaluation.diagnosis import Found, diagnose, search_documents
 from shared_core.evaluation.results import Diagnosis
+from shared_core.facts import Facts
 from shared_core.texts import Texts
 from tests.embedding import embed
 
@@ -96,13 +97,13 @@ def test_links_are_read_from_the_texts_that_a_search_returns() -> None:
 
     def search(vector: NDArray[np.float64], k: int) -> Found:
         rows = np.argsort(-vector, kind="stable")[:k].tolist()
-        links = [["a"] if names[row] == "b" else None for row in rows]
+        links = [("a",) if names[row] == "b" else None for row in rows]
         bodies = [names[row] for row in rows]
         return Found(
             bodies,
             np.eye(4)[rows],
             [None] * len(rows),
-            lambda: Texts(bodies, links=links, keys=[[body] for body in bodies]),
+            lambda: Texts(bodies, [Facts(links=link, keys=(body,)) for link, body in zip(links, bodies, strict=True)]),
         )
 
     found = diagnose(search, 4, title="Links", documents=4, k=2, fetch_k=3)

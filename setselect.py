@@ -48,7 +48,7 @@ _LAZY_OF = {
     "shared_core.evaluation.report": ("write_report",),
     "shared_core.evaluation.results": ("Comparison", "Diagnosis"),
     "shared_core.evaluation.settings": ("named",),
-    "shared_core.evaluation.shadow_log": ("compare_log", "read_log"),
+    "shared_core.evaluation.shadow_log": ("compare_log",),
     "shared_core.learning": (
         *("CoverageFeedback", "Feedback", "FitSettings", "Fitted", "GreedyDraws", "LabelledSubset"),
         *("LanguageModelFeedback", "fit", "hold_out", "label", "structural_symbols"),

@@ -19,7 +19,6 @@ from shared_core.evaluation.results import Comparison as Comparison
 from shared_core.evaluation.results import Diagnosis as Diagnosis
 from shared_core.evaluation.settings import named as named
 from shared_core.evaluation.shadow_log import compare_log as compare_log
-from shared_core.evaluation.shadow_log import read_log as read_log
 from shared_core.evaluation.snippets import lines_to_paste as lines_to_paste
 from shared_core.learning import CoverageFeedback as CoverageFeedback
 from shared_core.learning import Feedback as Feedback

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +27,7 @@ from ..evaluation.settings import distinct, parse_setting, sweep
 from ..evaluation.shadow_log import compare_log, read_log
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
 from ._console_report import show_comparison, show_diagnosis
-from ._store import Store
+from ._store import load_store
 from ._terminal import (
     FINE,
     WITH_PROBLEMS,
@@ -66,15 +65,10 @@ def compare(
     store: Annotated[
         str | None,
         typer.Option(
-            help="In place of documents, a vector store that you have, as kind:path or kind:url: chroma:./db, "
-            "faiss:./index, lancedb:./db, qdrant:./db, qdrant:http://localhost:6333, sqlite:./vectors.db, "
-            "pgvector:postgresql://localhost/db. Nothing is written to it. Without --queries, the report says what the "
-            "store gives the settings to act on."
+            help="In place of documents, a vector store of LangChain or an index of LlamaIndex, as module:attribute: "
+            "with my_app:store, what my_app.py in this folder assigns to store, or what its function store() returns. "
+            "Nothing is written to it. Without --queries, the report says what the store gives the settings to act on."
         ),
-    ] = None,
-    collection: Annotated[
-        str | None,
-        typer.Option(help="Collection, table or index of the store. Default: the only one."),
     ] = None,
     split: Annotated[
         str | None,
@@ -207,14 +201,12 @@ def compare(
         asks = demo or any((folder, queries, qrels))
         if store is not None:
             allowed = {*_OF_STORES, *(_OF_QUESTIONS if queries else ())}
-            why = "--store has its own documents and vectors" if queries else "without --queries nothing is compared"
+            why = "--store has its own documents and model" if queries else "without --queries nothing is compared"
             _refuse_others(context, allowed, why)
-        elif collection is not None:
-            raise InvalidParameterError("--collection names a part of a store: add --store")
         elif documents is not None and not asks:
             _refuse_others(context, _OF_DOCUMENTS, "without --queries nothing is compared")
         source = VectorOptions(vectors, query_vectors, id_column, vector_column, model, embedding, asks)
-        needs_model = source.embedding is None and (source.embeds if store is None else model is not None)
+        needs_model = store is None and source.embedding is None and source.embeds
         need_extra(
             *report,
             *(["sentence_transformers"] if needs_model else []),
@@ -225,14 +217,14 @@ def compare(
         found: Comparison | Diagnosis
         problems: Sequence[object] = ()
         if store is not None:
-            with closing(Store(store, collection)) as opened:
-                if queries is None:
-                    found = opened.diagnose(say, sizes[0], fetch_k)
-                else:
-                    of_queries = {name: keys[name] for name in ("query_key", "query_id_key", "scores_key")}
-                    asked = read_queries(queries, gold_key=gold_key, **of_queries)
-                    report_problems(say, problems := asked.problems)
-                    found = opened.compare(say, asked.items, source, cache, **options, **more)
+            loaded, shown = load_store(store), {"title": store, "track": show_progress(say)}
+            if queries is None:
+                found = loaded.diagnose(loaded.opened, k=sizes[0], fetch_k=fetch_k, **shown)
+            else:
+                of_queries = {name: keys[name] for name in ("query_key", "query_id_key", "scores_key")}
+                asked = read_queries(queries, gold_key=gold_key, **of_queries)
+                report_problems(say, problems := asked.problems)
+                found = loaded.compare(loaded.opened, asked.items, **options, **more, **shown)
         elif documents is not None and not asks:
             read = read_documents(documents, text_key=text_key, id_key=id_key)
             report_problems(say, problems := read.problems)
@@ -263,10 +255,9 @@ def compare(
 
 
 # The options that a diagnosis of a store has, those of questions to a store, and those of a diagnosis of documents.
-_OF_STORES = {"store", "collection", "k", "fetch_k", "out"}
+_OF_STORES = {"store", "k", "fetch_k", "out"}
 _OF_QUESTIONS = {
-    "queries", "query_key", "query_id_key", "gold_key", "scores_key", "model", "embedding", "setting", "decide_by",
-    "keep_duplicates", "cache",
+    "queries", "query_key", "query_id_key", "gold_key", "scores_key", "setting", "decide_by", "keep_duplicates",
 }  # fmt: skip
 _OF_DOCUMENTS = {
     "documents", "text_key", "id_key", "model", "embedding", "vectors", "id_column", "vector_column", "k", "fetch_k",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +26,7 @@ from ..evaluation.settings import distinct, parse_setting, sweep
 from ..evaluation.shadow_log import compare_log
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
 from ._console_report import show_comparison, show_diagnosis
-from ._store import Store
+from ._store import load_store
 from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, show_progress, stop
 from ._vectors import VectorOptions
 
@@ -57,15 +56,10 @@ def compare(
     store: Annotated[
         str | None,
         typer.Option(
-            help="In place of documents, a vector store that you have, as kind:path or kind:url: chroma:./db, "
-            "faiss:./index, lancedb:./db, qdrant:./db, qdrant:http://localhost:6333, sqlite:./vectors.db, "
-            "pgvector:postgresql://localhost/db. Nothing is written to it. Without --queries, the report says what the "
-            "store gives the settings to act on."
+            help="In place of documents, a vector store of LangChain or an index of LlamaIndex, as module:attribute: "
+            "with my_app:store, what my_app.py in this folder assigns to store, or what its function store() returns. "
+            "Nothing is written to it. Without --queries, the report says what the store gives the settings to act on."
         ),
-    ] = None,
-    collection: Annotated[
-        str | None,
-        typer.Option(help="Collection, table or index of the store. Default: the only one."),
     ] = None,
     split: Annotated[
         str | None,
@@ -202,21 +196,12 @@ def compare(
         if demo:
             refuse_others(_OF_QUESTIONS - _FILES | {"demo"}, "--demo has its own documents and queries")
         elif store is not None:
-            known = {
-                *_OF_ALL,
-                "store",
-                "collection",
-                *(_OF_QUESTIONS - {"qrels", "split", "query_vectors"} if queries else ()),
-            }
-            refuse_others(
-                known, "--store has its own documents" if queries else "without --queries nothing is compared"
-            )
-        elif collection is not None:
-            raise InvalidParameterError("--collection names a part of a store: add --store")
+            why = "--store has its own documents and model" if queries else "without --queries nothing is compared"
+            refuse_others({*_OF_ALL, "store", *(_OF_STORES if queries else ())}, why)
         elif documents is not None and not asks:
             refuse_others({*_OF_ALL, *_OF_DOCUMENTS}, "without --queries nothing is compared")
         source = VectorOptions(vectors, query_vectors, id_column, vector_column, model, embedding, asks)
-        needs_model = source.embedding is None and (source.embeds if store is None else model is not None)
+        needs_model = store is None and source.embedding is None and source.embeds
         packages += ["sentence_transformers"] * needs_model
         need_extra(*packages, extra="compare" if needs_model else "eval")
         options: dict[str, Any] = {"k": sizes, "fetch_k": fetch_k, "decide_by": decide_by}
@@ -226,12 +211,12 @@ def compare(
         of_queries: dict[str, Any] = {"query_key": query_key, "query_id_key": query_id_key, "scores_key": scores_key}
         found: Comparison | Diagnosis
         if store is not None:
-            with closing(Store(store, collection)) as opened:
-                if queries is None:
-                    found = opened.diagnose(say, sizes[0], fetch_k)
-                else:
-                    asked = read_queries(queries, gold_key=gold_key, **of_queries)
-                    found = opened.compare(say, asked, source, cache, **options)
+            loaded, shown = load_store(store), {"title": store, "track": show_progress(say)}
+            if queries is None:
+                found = loaded.diagnose(loaded.opened, k=sizes[0], fetch_k=fetch_k, **shown)
+            else:
+                asked = read_queries(queries, gold_key=gold_key, **of_queries)
+                found = loaded.compare(loaded.opened, asked, **options, **shown)
         elif documents is not None and not asks:
             texts = read_documents(documents, **of_documents)
             title = documents.absolute().name
@@ -242,7 +227,7 @@ def compare(
                 corpus = JudgedCorpus(texts, asked)
             elif folder is not None or qrels is not None:
                 title, files = _find_files(folder, documents, queries, split, qrels, gold_key)
-                corpus = read_judged(*files, **of_documents, **of_queries)
+                corpus = read_judged(files[0], files[1], files[2], **of_documents, **of_queries)
             elif documents is None or queries is None:
                 raise InvalidParameterError("--documents are needed, or --store, or a BEIR folder, or --demo")
             elif split:
@@ -276,6 +261,9 @@ def compare(
 _OF_ALL = {"k", "fetch_k", "out"}
 _FILES = {
     "queries", "query_key", "query_id_key", "gold_key", "scores_key", "qrels", "split", "query_vectors",
+}  # fmt: skip
+_OF_STORES = {
+    "queries", "query_key", "query_id_key", "gold_key", "scores_key", "setting", "decide_by", "keep_duplicates",
 }  # fmt: skip
 _OF_QUESTIONS = _OF_ALL | _FILES | {"model", "embedding", "setting", "decide_by", "keep_duplicates", "cache"}
 _OF_DOCUMENTS = {

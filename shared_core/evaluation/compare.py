@@ -5,25 +5,34 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .._argument_names import argument_name
 from .._validation import check_integer, quoted
-from ..errors import InvalidInputError, InvalidParameterError
+from ..errors import InvalidInputError, InvalidParameterError, VectorSourceError
 from ..selection.sizes import DEFAULT_EXTRA_K, default_fetch_k, share_fetch_k
 from ..selectors.registry import DEFAULT_SELECTOR, Selector, check_selector
 from ..signals.embedding_models import Track, without_progress
 from ..texts.word_index import WordIndex
 from .corpus import Document, Query, as_document, as_query, convert_all
-from .diagnosis import diagnose, search_documents
-from .judging import JudgedQuery, SearchResult, carriers_of, check_documents, copies_of, judge, subtopics_of
+from .diagnosis import SearchByVector, diagnose, search_documents
+from .judging import (
+    JudgedQuery,
+    SearchResult,
+    carriers_of,
+    check_documents,
+    copies_of,
+    found_documents,
+    judge,
+    subtopics_of,
+)
 from .notes import check_subtopics, gold_in_reach, note_left_out, note_queries, note_settings, without_unknown_ids
 from .points import find_points
 from .recommend import COUNTED, check_deciding, recommend
@@ -348,7 +357,7 @@ def compare_candidates(
 
     With a ranking of your own:
 
-    >>> from dataclasses import replace
+    >>> from dataclasses import dataclass, replace
     >>> candidates = replace(candidates, rankings={"my reranker": [2, 0, 1]})
     >>> found = compare_candidates(["both?"], lambda query: candidates, k=2)
     >>> found.settings[-1].label, found.queries[0].picks[len(found.settings) - 1]
@@ -455,6 +464,62 @@ def compare_candidates(
         replacements,
         {query: text for query, text in texts.items() if query in named},
     )
+
+
+@dataclass(frozen=True)
+class SearchedStore:
+    """A store or an index of a framework, as an adapter searches it: what ``compare_store`` and its twins work on.
+
+    ``embed`` gives the vectors of questions. ``find(texts, vectors)`` gives the candidates of a question and its
+    sub-questions: what :func:`found_documents` takes, and the columns of a :class:`SearchResult`. ``nearest`` is None
+    if the texts would be embedded, ``widest`` the most that it finds, and ``count()`` the number of all texts or None.
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    fetch_k: int
+    embed: Callable[[list[str]], Any]
+    find: Callable[[Sequence[str], Any], tuple[list[Any], dict[str, Any]]]
+    nearest: SearchByVector | None
+    widest: int | None
+    count: Callable[[], int | None]
+
+    def compare(self, queries: Iterable[str | Mapping[str, Any] | Query], **options: Any) -> Comparison:
+        """The comparison, with a diagnosis if no query says what is right; see :func:`compare_candidates`."""
+        asked: dict[str, tuple[str, NDArray[np.float64]]] = {}
+
+        def candidates_of(query: Query) -> SearchResult:
+            vectors = self.embed(list(query.questions))
+            asked[query.id] = query.text, vectors[0]
+            rows, columns = self.find(query.questions, vectors)
+            return SearchResult(vectors if query.sub_questions else vectors[0], found_documents(rows), **columns)
+
+        found = compare_candidates(queries, candidates_of, k=self.sizes, fetch_k=self.fetch_k, **options)
+        if found.recommendation.measure is not None or found.partial or self.nearest is None:
+            return found
+        shown = {name: options[name] for name in ("track", "documents") if name in options}
+        about = self.diagnose([*asked.values()], title=found.title, **shown)
+        return replace(found, diagnosis=about)
+
+    def diagnose(
+        self,
+        questions: Sequence[tuple[str, ArrayLike]] = (),
+        *,
+        dimension: int | None = None,
+        title: str | None = None,
+        documents: int | None = None,
+        **options: Any,
+    ) -> Diagnosis:
+        """What the texts give the settings to act on. Without a ``dimension``, a word is embedded to learn it."""
+        if self.nearest is None:
+            raise VectorSourceError(
+                f"setselect has no vector reader for {self.name}, so all texts would be embedded: call "
+                "register_vector_source"
+            )
+        length = dimension or np.shape(questions[0][1] if questions else self.embed(["text"])[0])[-1]
+        options |= {"title": title or self.name, "documents": self.count() if documents is None else documents}
+        options |= {"k": self.sizes[0], "fetch_k": self.fetch_k, "widest": self.widest or self.fetch_k}
+        return diagnose(self.nearest, length, questions, **options)
 
 
 def _find_changes(

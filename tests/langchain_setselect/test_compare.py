@@ -87,7 +87,7 @@ def test_a_store_that_cannot_be_diagnosed_says_what_is_missing(embeddings: WordE
         def embeddings(self) -> Embeddings | None:  # type: ignore[override]
             return None
 
-    with pytest.raises(VectorSourceError, match="dimension="):
+    with pytest.raises(VectorSourceError, match="embeddings="):
         diagnose_store(Bare(embeddings))
     with pytest.raises(VectorSourceError, match="register_vector_source"):
         diagnose_store(Wrapped(in_memory(embeddings)))

@@ -46,7 +46,8 @@ _LAZY_OF = {
     "shared_core.evaluation.qrels": ("beir_files", "read_judged"),
     "shared_core.evaluation.snippets": ("lines_to_paste",),
     "shared_core.evaluation.report": ("write_report",),
-    "shared_core.evaluation.results": ("Comparison", "Diagnosis"),
+    "shared_core.evaluation.diagnosis": ("Diagnosis",),
+    "shared_core.evaluation.results": ("Comparison",),
     "shared_core.evaluation.settings": ("named",),
     "shared_core.evaluation.shadow_log": ("compare_log",),
     "shared_core.learning": (

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.evaluation.compare import SearchedStore, check_options, searches_words
 from shared_core.evaluation.corpus import Query
-from shared_core.evaluation.diagnosis import Found
-from shared_core.evaluation.results import Comparison, Diagnosis
+from shared_core.evaluation.diagnosis import Diagnosis, Found
+from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.search import search_near, search_to_compare
@@ -43,8 +43,7 @@ def compare_store(
     """Compare all methods on the candidates that a vector store finds, with the vectors that it keeps.
 
     If the documents of the store can be listed, a setting with ``keyword_search`` selects from those, too, that a
-    search by words finds: see :meth:`WordRetriever.from_store`. If no query says what is right,
-    ``Comparison.diagnosis`` says what :func:`diagnose_store` does.
+    search by words finds: see :meth:`WordRetriever.from_store`.
 
     Parameters
     ----------

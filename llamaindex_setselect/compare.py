@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from shared_core.evaluation.compare import SearchedStore, check_options, searches_words
 from shared_core.evaluation.corpus import Query, first_value
-from shared_core.evaluation.diagnosis import Found
-from shared_core.evaluation.results import Comparison, Diagnosis
+from shared_core.evaluation.diagnosis import Diagnosis, Found
+from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.search import search_near, search_to_compare
 from shared_core.signals.embedding_models import Track, without_progress
@@ -40,8 +40,7 @@ def compare_index(
     """Compare all methods on the candidates that an index finds, with the vectors that its store keeps.
 
     If the nodes of the index can be listed, a setting with ``keyword_search`` selects from those, too, that a search by
-    words finds: see :meth:`WordRetriever.from_store`. If no query says what is right, ``Comparison.diagnosis`` says
-    what :func:`diagnose_index` does.
+    words finds: see :meth:`WordRetriever.from_store`.
 
     Parameters
     ----------

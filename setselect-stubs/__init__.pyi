@@ -12,11 +12,11 @@ from shared_core.evaluation.compare import diagnose_documents as diagnose_docume
 from shared_core.evaluation.corpus import read_documents as read_documents
 from shared_core.evaluation.corpus import read_queries as read_queries
 from shared_core.evaluation.demo import demo_corpus as demo_corpus
+from shared_core.evaluation.diagnosis import Diagnosis as Diagnosis
 from shared_core.evaluation.qrels import beir_files as beir_files
 from shared_core.evaluation.qrels import read_judged as read_judged
 from shared_core.evaluation.report import write_report as write_report
 from shared_core.evaluation.results import Comparison as Comparison
-from shared_core.evaluation.results import Diagnosis as Diagnosis
 from shared_core.evaluation.settings import named as named
 from shared_core.evaluation.shadow_log import compare_log as compare_log
 from shared_core.evaluation.snippets import lines_to_paste as lines_to_paste

@@ -10,7 +10,8 @@ from rich.table import Table as ConsoleTable
 from rich.text import Text
 
 from .._validation import quoted
-from ..evaluation.results import Comparison, Diagnosis, Measure, clip, counted
+from ..evaluation.diagnosis import Diagnosis
+from ..evaluation.results import Comparison, Measure, clip, counted
 from ..evaluation.snippets import lines_to_paste
 from ..evaluation.tables import (
     Table,
@@ -47,8 +48,6 @@ def show_comparison(show: Console, comparison: Comparison) -> None:
         _print(show, f"\nTexts of similarity that a setting replaces, of {facts.k}:")
         _print_table(show, comparison, tabulate_replacements(comparison), lines=False)
     _print(show, f"\n{advice.text}")
-    if comparison.diagnosis is not None:
-        _print_findings(show, comparison.diagnosis)
     for note in comparison.notes:
         _print(show, f"Note: {note}")
     if advice.setting is not None:
@@ -59,24 +58,14 @@ def show_comparison(show: Console, comparison: Comparison) -> None:
 
 
 def show_diagnosis(show: Console, diagnosis: Diagnosis) -> None:
-    """Print what a corpus gives the settings to act on."""
-    documents = "" if diagnosis.documents is None else f"{counted(diagnosis.documents, 'document')}, "
-    _print(show, f"{diagnosis.title}: {documents}{diagnosis.k} of the {diagnosis.fetch_k} nearest")
-    _print_findings(show, diagnosis)
-
-
-def _print_findings(show: Console, diagnosis: Diagnosis) -> None:
-    printed = ConsoleTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in ("what there is", "share", "to act on"):
-        printed.add_column(name)
+    """Print what a corpus holds."""
+    documents = "" if diagnosis.documents is None else f": {counted(diagnosis.documents, 'document')}"
+    _print(show, f"{diagnosis.title}{documents}\n")
+    printed = ConsoleTable("what there is", "share", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for finding in diagnosis.findings:
-        acts = f"{finding.acts}: {', '.join(finding.settings)}" if finding.settings else "-"
-        printed.add_row(Text(finding.name), Text(finding.text), Text(acts, "bold" * (finding.acts == "something")))
-    show.print()
+        printed.add_row(Text(finding.name), Text(finding.text))
     show.print(printed)
     _print(show, f"\n{diagnosis.text}")
-    for note in diagnosis.notes:
-        _print(show, f"Note: {note}")
 
 
 def _print(show: Console, text: str) -> None:

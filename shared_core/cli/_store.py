@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from .._validation import quoted
 from ..errors import InvalidParameterError
-from ..evaluation.results import Comparison, Diagnosis
+from ..evaluation.diagnosis import Diagnosis
+from ..evaluation.results import Comparison
 from ..retrieval.lookup import find_registered
 
 _NEEDED = "a vector store of LangChain, a VectorStoreIndex of LlamaIndex, or a function that returns one"

@@ -20,8 +20,9 @@ from ..evaluation.compare import Embed, check_options, diagnose_documents, need_
 from ..evaluation.compare import compare as compare_methods
 from ..evaluation.corpus import Document, read_documents, read_queries, unpacked
 from ..evaluation.demo import demo_corpus
+from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
-from ..evaluation.results import Comparison, Diagnosis, counted
+from ..evaluation.results import Comparison, counted
 from ..evaluation.settings import distinct, parse_setting, sweep
 from ..evaluation.shadow_log import compare_log
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._argument_names import argument_name
 from .._validation import check_integer, quoted
@@ -22,7 +22,7 @@ from ..selectors.registry import DEFAULT_SELECTOR, Selector, check_selector
 from ..signals.embedding_models import Track, without_progress
 from ..texts.word_index import WordIndex
 from .corpus import Document, Query, as_document, as_query, convert_all
-from .diagnosis import SearchByVector, diagnose, search_documents
+from .diagnosis import Diagnosis, SearchByVector, diagnose, search_documents
 from .judging import (
     JudgedQuery,
     SearchResult,
@@ -40,7 +40,6 @@ from .results import (
     Claim,
     Comparison,
     CorpusFacts,
-    Diagnosis,
     QueryChange,
     Recommendation,
     Replacement,
@@ -226,7 +225,7 @@ def compare(
             gold_vectors={name: rows[row_of[name]] for name in query.gold},
         )
 
-    comparison = compare_candidates(
+    return compare_candidates(
         cleaned,
         candidates_of,
         k=k,
@@ -240,19 +239,6 @@ def compare(
         track=track,
         notes=notes,
     )
-    if comparison.recommendation.measure is not None or comparison.partial:
-        return comparison
-    about = diagnose(
-        search_documents(corpus, rows),
-        rows.shape[1],
-        [(query.text, searches[query.id][0][0]) for query in cleaned],
-        title=title,
-        documents=len(corpus),
-        k=given_sizes[0],
-        fetch_k=fetch_k,
-        track=track,
-    )
-    return replace(comparison, diagnosis=about)
 
 
 def diagnose_documents(
@@ -264,42 +250,19 @@ def diagnose_documents(
     title: str = "Diagnosis of a corpus",
     track: Track = without_progress,
 ) -> Diagnosis:
-    """What your documents give the settings to act on: repetition, sources, names and references. No query is needed.
+    """What your documents hold: copies, near copies, sources, and which texts lead to others. No query is needed.
 
-    Parameters
-    ----------
-    documents : iterable of str, mapping or Document
-        As in :func:`compare`.
-    embed : callable or array-like, shape (n, d)
-        ``embed(texts) -> array-like (n, d)``, or the vectors.
-    k, fetch_k : int, optional
-        How many texts you return, and how many candidates they are selected from; by default max(50, 5k).
-    title : str
-        A name for the report.
-    track : callable
-        As in :func:`compare`.
+    The arguments are those of :func:`compare`; ``embed`` may be the vectors (n, d).
 
-    Raises
-    ------
-    InvalidInputError
-        There are no documents, two have the same id, or the vectors are not valid.
-    InvalidParameterError
-        ``k`` or ``fetch_k`` is no valid value.
-
-    Examples
-    --------
-    >>> texts = ["A port.", "A port.", "A hill."]
-    >>> found = diagnose_documents(texts, [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], k=2)
-    >>> [(finding.key, round(finding.share, 2)) for finding in found.findings][:3]
-    [('copies', 0.67), ('repeats', 0.0), ('slots', 0.0)]
+    >>> found = diagnose_documents(["A port.", "A port.", "A hill."], [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> found.findings[0].key, round(found.findings[0].share, 2)
+    ('copies', 0.67)
     """
-    (k,), fetch_k = check_options(k, fetch_k)
+    _, fetch_k = check_options(k, fetch_k)
     corpus = convert_all(documents, as_document, "documents")
     rows = as_vectors(embed, [document.text for document in corpus], "documents")
-    search = search_documents(corpus, rows)
-    return diagnose(
-        search, rows.shape[1], title=title, documents=len(corpus), k=k, fetch_k=min(fetch_k, len(corpus)), track=track
-    )
+    search, fetch_k = search_documents(corpus, rows), min(fetch_k, len(corpus))
+    return diagnose(search, rows.shape[1], title=title, documents=len(corpus), fetch_k=fetch_k, track=track)
 
 
 def compare_candidates(
@@ -357,7 +320,7 @@ def compare_candidates(
 
     With a ranking of your own:
 
-    >>> from dataclasses import dataclass, replace
+    >>> from dataclasses import replace
     >>> candidates = replace(candidates, rankings={"my reranker": [2, 0, 1]})
     >>> found = compare_candidates(["both?"], lambda query: candidates, k=2)
     >>> found.settings[-1].label, found.queries[0].picks[len(found.settings) - 1]
@@ -485,41 +448,27 @@ class SearchedStore:
     count: Callable[[], int | None]
 
     def compare(self, queries: Iterable[str | Mapping[str, Any] | Query], **options: Any) -> Comparison:
-        """The comparison, with a diagnosis if no query says what is right; see :func:`compare_candidates`."""
-        asked: dict[str, tuple[str, NDArray[np.float64]]] = {}
+        """The comparison; see :func:`compare_candidates`."""
 
         def candidates_of(query: Query) -> SearchResult:
             vectors = self.embed(list(query.questions))
-            asked[query.id] = query.text, vectors[0]
             rows, columns = self.find(query.questions, vectors)
             return SearchResult(vectors if query.sub_questions else vectors[0], found_documents(rows), **columns)
 
-        found = compare_candidates(queries, candidates_of, k=self.sizes, fetch_k=self.fetch_k, **options)
-        if found.recommendation.measure is not None or found.partial or self.nearest is None:
-            return found
-        shown = {name: options[name] for name in ("track", "documents") if name in options}
-        about = self.diagnose([*asked.values()], title=found.title, **shown)
-        return replace(found, diagnosis=about)
+        return compare_candidates(queries, candidates_of, k=self.sizes, fetch_k=self.fetch_k, **options)
 
     def diagnose(
-        self,
-        questions: Sequence[tuple[str, ArrayLike]] = (),
-        *,
-        dimension: int | None = None,
-        title: str | None = None,
-        documents: int | None = None,
-        **options: Any,
+        self, *, dimension: int | None = None, title: str | None = None, documents: int | None = None, **options: Any
     ) -> Diagnosis:
-        """What the texts give the settings to act on. Without a ``dimension``, a word is embedded to learn it."""
+        """What the texts hold. Without a ``dimension``, a word is embedded to learn it."""
         if self.nearest is None:
             raise VectorSourceError(
                 f"setselect has no vector reader for {self.name}, so all texts would be embedded: call "
                 "register_vector_source"
             )
-        length = dimension or np.shape(questions[0][1] if questions else self.embed(["text"])[0])[-1]
+        length = dimension or np.shape(self.embed(["text"])[0])[-1]
         options |= {"title": title or self.name, "documents": self.count() if documents is None else documents}
-        options |= {"k": self.sizes[0], "fetch_k": self.fetch_k, "widest": self.widest or self.fetch_k}
-        return diagnose(self.nearest, length, questions, **options)
+        return diagnose(self.nearest, length, fetch_k=self.fetch_k, widest=self.widest or self.fetch_k, **options)
 
 
 def _find_changes(

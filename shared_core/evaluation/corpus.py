@@ -347,7 +347,7 @@ def _read_items(
     path: Path, convert: Callable[[Any, str], _Item], what: str, keys: Mapping[str, str | None]
 ) -> list[_Item]:
     """The items of a file or folder. ``keys`` has the file's own name of a key, if it has one."""
-    own = {key: name for key, name in keys.items() if name is not None}
+    own: dict[str, str] = {key: name for key, name in keys.items() if name is not None}
     suffix = unpacked(path).suffix.lower()
     if own and (path.is_dir() or suffix in _TEXT_SUFFIXES):
         raise InvalidParameterError(f"{path} holds plain texts without keys: leave out the key {_listed(own.values())}")
@@ -370,7 +370,8 @@ def _read_items(
     elif suffix in JSON_SUFFIXES:
         places = _lines(path, parse_object)
     elif suffix in (".csv", ".tsv"):
-        places = _rows(path, "\t" if suffix == ".tsv" else ",", {*_SEVERAL, *(own.get(key, key) for key in _SEVERAL)})
+        several = {*_SEVERAL, *(own.get(key, key) for key in _SEVERAL)}
+        places = _rows(path, "\t" if suffix == ".tsv" else ",", several)
     elif suffix == ".parquet":
         places = _parquet_rows(path)
     elif suffix in _TEXT_SUFFIXES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -35,7 +36,7 @@ class JudgedCorpus(NamedTuple):
 
     documents: list[Document]
     queries: list[Query]
-    notes: list[str] = []
+    notes: Sequence[str] = ()
     rows: list[int] | None = None
     lines: int | None = None
 

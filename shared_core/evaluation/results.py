@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 Part = Literal["values", "differences", "sizes"]
 Needs = Literal["nothing", "gold", "subtopics", "perspectives", "answers"]
-Verdict = Literal["something", "little", "nothing"]
-_VERDICTS: tuple[Verdict, ...] = "something", "little", "nothing"
 
 
 @dataclass(frozen=True)
@@ -277,79 +275,6 @@ class Replacement:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What a corpus gives some settings to act on: the share of what is counted, and the figure in words.
-
-    ``acts``: whether that is something, little, or nothing. ``settings`` are those that act on it.
-    """
-
-    key: str
-    name: str
-    share: float
-    text: str
-    acts: Verdict
-    settings: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """What a corpus gives the settings to act on. No figure says how much a setting finds.
-
-    ``documents`` is the number of texts of the corpus; None if it is not known. ``typical`` of them were looked at,
-    each with its ``fetch_k`` nearest texts. ``questions`` counts the questions whose candidates were looked at;
-    without questions, those of the typical texts take their place.
-    """
-
-    title: str
-    documents: int | None
-    typical: int
-    questions: int
-    k: int
-    fetch_k: int
-    findings: tuple[Finding, ...]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """What there is to act on, and what not."""
-        verdicts: dict[str, list[Verdict]] = {}
-        for finding in self.findings:
-            for setting in finding.settings:
-                verdicts.setdefault(setting, []).append(finding.acts)
-        # Of several findings about one setting, the one with most to act on counts.
-        best = {setting: min(of_setting, key=_VERDICTS.index) for setting, of_setting in verdicts.items()}
-        sentences = [
-            f"There is {verdict} to act on for {', '.join(named)}."
-            for verdict in _VERDICTS
-            if (named := [setting for setting, of_setting in best.items() if of_setting == verdict])
-        ]
-        others = "copies", "sources", "names", "words"
-        if all(finding.acts != "something" for finding in self.findings if finding.key not in others):
-            sentences.append(
-                "The nearest texts hardly repeat each other, and hardly any of them leads to another: apart from what "
-                "the words of the questions tell, expect little from selecting a set."
-            )
-        sentences.append(
-            "These figures say what a setting has to act on, and not what it finds: only questions with the ids of "
-            "the right texts (gold) tell that."
-        )
-        return tuple(sentences)
-
-    @property
-    def text(self) -> str:
-        """The sentences as plain text."""
-        return " ".join(self.sentences)
-
-    def __repr__(self) -> str:
-        acts = ", ".join(one.key for one in self.findings if one.acts == "something") or "nothing"
-        return f"Diagnosis({quoted(self.title)}, {counted(self.typical, 'text')}, something to act on: {acts})"
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """The diagnosis as JSON."""
-        return json.dumps({**asdict(self), "text": self.text}, ensure_ascii=False, indent=indent, allow_nan=False)
-
-
-@dataclass(frozen=True)
 class Comparison:
     """The result of a comparison.
 
@@ -384,8 +309,6 @@ class Comparison:
         For each setting, how it changes what plain similarity returns.
     questions : dict
         The texts of the queries that the figures name, by their ids.
-    diagnosis : Diagnosis or None
-        What the corpus gives the settings to act on, if no query says what is right.
 
     Examples
     --------
@@ -411,7 +334,6 @@ class Comparison:
     notes: tuple[str, ...] = ()
     replacements: tuple[Replacement, ...] = ()
     questions: dict[str, str] = field(default_factory=dict)
-    diagnosis: Diagnosis | None = None
 
     @property
     def deciding(self) -> Measure | None:
@@ -485,8 +407,6 @@ class Comparison:
         plain = asdict(self)
         plain["recommendation"]["text"] = self.recommendation.text
         plain |= {"values": _as_rows(self.values), "differences": _as_rows(self.differences)}
-        if self.diagnosis is not None:
-            plain["diagnosis"]["text"] = self.diagnosis.text
         plain["sizes"] = [{**asdict(size), "values": _as_rows(size.values)} for size in self.sizes]
         return json.dumps(plain, ensure_ascii=False, indent=indent, allow_nan=False)
 

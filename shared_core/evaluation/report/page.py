@@ -17,8 +17,9 @@ except ImportError as error:  # pragma: no cover
     raise ImportError('the report needs jinja2: pip install "setselect[eval]"') from error
 
 from ..._files import write_atomically
+from ..diagnosis import Diagnosis
 from ..recommend import p_value
-from ..results import Claim, Comparison, Diagnosis, Measure, Needs, clip, counted, number, percent
+from ..results import Claim, Comparison, Measure, Needs, clip, counted, number, percent
 from ..snippets import lines_to_paste
 from ..tables import signed, tabulate_differences, tabulate_means, tabulate_replacements, tabulate_sizes
 from ._methods import METHODS, by_method, clip_middle, method_of
@@ -72,7 +73,6 @@ def render(comparison: Comparison | Diagnosis) -> str:
     sizes_table = None if sizes is None else tabulate_sizes(comparison, sizes.measure.key, sizes.rows, sizes.precision)
     return _template("report.html.jinja").render(
         comparison=comparison,
-        diagnosis=comparison.diagnosis,
         replacements=tabulate_replacements(comparison) if deciding is None and comparison.replacements[1:] else None,
         claims=[(claim, _links(claim, comparison, sizes)) for claim in comparison.recommendation.claims],
         sizes=sizes,

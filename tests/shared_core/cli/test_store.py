@@ -49,7 +49,7 @@ def test_a_store_or_index_is_diagnosed_without_questions_and_compared_with_them(
     result = run("--store", store, "--k", 3, "--out", "diagnosis.json")
     assert result.exit_code == 0, result.output
     written = json.loads((folder / "diagnosis.json").read_text(encoding="utf-8"))
-    assert (written["typical"], written["questions"]) == (9, 0)
+    assert (written["typical"], written["documents"]) == (9, 9)
     result = run("--store", store, "--queries", "asked.jsonl", "--k", 3, "--fetch-k", 9, "--out", "found.json")
     assert result.exit_code == 0, result.output
     written = json.loads((folder / "found.json").read_text(encoding="utf-8"))

@@ -5,24 +5,21 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from shared_core.evaluation.diagnosis import Diagnosis, Finding
 from shared_core.evaluation.results import (
     CandidateView,
     Claim,
     Comparison,
     CorpusFacts,
-    Diagnosis,
     Difference,
     Estimate,
     Fewer,
-    Finding,
     Measure,
     QueryChange,
     QueryView,
     Recommendation,
     Replacement,
     Size,
-    Verdict,
-    percent,
 )
 from shared_core.evaluation.settings import named
 
@@ -176,18 +173,9 @@ def only_similarity(found: Comparison) -> Comparison:
 
 
 def diagnosis(text: str = "Texts that are stored more than once") -> Diagnosis:
-    """A finding with each verdict, one without settings, and ``text`` in every place."""
-    rows: tuple[tuple[float, Verdict, tuple[str, ...]], ...] = (
-        (0.34, "something", ("drop_near_duplicates", text)),
-        (0.02, "little", ("follow",)),
-        (0.0, "nothing", ("max_per_source",)),
-        (0.5, "something", ()),
-    )
-    findings = tuple(
-        Finding(f"finding {i}", text, share, f"{percent(share)} of 200 texts, {text}", verdict, settings)
-        for i, (share, verdict, settings) in enumerate(rows)
-    )
-    return Diagnosis(text, 3412, 200, 24, 5, 50, findings, (text,))
+    """Findings with ``text`` in every place."""
+    findings = (Finding("copies", text, 0.34, f"34 % of 200 texts, {text}"), Finding("link", text, 0.0, "0 %"))
+    return Diagnosis(text, 3412, 200, 50, findings)
 
 
 def unjudged(found: Comparison) -> Comparison:
@@ -199,7 +187,6 @@ def unjudged(found: Comparison) -> Comparison:
         changes=(),
         replacements=changed,
         questions={"q2": found.queries[1].text},
-        diagnosis=diagnosis(),
     )
 
 
@@ -232,7 +219,6 @@ def hostile(found: Comparison) -> Comparison:
         measures=tuple(replace(one, name=HOSTILE + one.name, description=HOSTILE) for one in found.measures),
         replacements=(Replacement(0.0, 0.0, ()), *[Replacement(0.5, 1.0, ((HOSTILE, 1),))] * (len(SETTINGS) - 1)),
         questions={HOSTILE: HOSTILE},
-        diagnosis=diagnosis(HOSTILE),
         differences={
             at: replace(one, worst_query=one.worst_query and HOSTILE) for at, one in found.differences.items()
         },

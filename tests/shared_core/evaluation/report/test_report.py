@@ -208,19 +208,15 @@ def test_the_queries_that_lose_and_gain_most_lead_to_their_views() -> None:
     assert "No query loses." in Page(render(replace(found, changes=found.changes[2:]))).text
 
 
-def test_without_a_judged_query_the_page_says_what_would_change_and_what_there_is_to_act_on() -> None:
+def test_without_a_judged_query_the_page_says_what_would_change() -> None:
     found = unjudged(comparison())
     page = Page(render(found))
     text = " ".join(page.text.split())
-    assert {"#replacements-title", "#diagnosis-title"} <= {a["href"] for a in page.all("a")}
+    assert "#replacements-title" in {a["href"] for a in page.all("a")}
     # mmr lambda_mult=0.2 is the third setting, and its query is shown by its text.
     assert re.search(r"mmr lambda_mult=0\.2 8 % 0\.6 3 texts How does query 2", text)
-    for finding in diagnosis().findings:
-        assert finding.text in text
-    assert [meter["value"] for meter in page.all("meter")] == ["0.3400", "0.0200", "0.0000", "0.5000"]
-    assert all(sentence in text for sentence in diagnosis().sentences)
     judged = Page(render(comparison()))
-    assert {"#replacements-title", "#diagnosis-title"}.isdisjoint({a["href"] for a in judged.all("a")})
+    assert "#replacements-title" not in {a["href"] for a in judged.all("a")}
 
 
 def test_a_diagnosis_alone_is_a_page_that_loads_nothing_and_shows_markup_as_text(tmp_path: Path) -> None:
@@ -229,7 +225,7 @@ def test_a_diagnosis_alone_is_a_page_that_loads_nothing_and_shows_markup_as_text
     assert page.all("script") == page.all("img") == []
     assert len(page.all("h1")) == 1
     assert "<img src=x onerror='window.hacked = 2'>" in page.text
-    assert "3,412 texts" in page.text
+    assert "3,412 documents" in page.text
 
 
 def test_tables_and_headings_have_roles_and_labels() -> None:

@@ -315,6 +315,7 @@ class SearchSettings(SelectionSettings, Fetching):
                 lambda: name_of_model(model()),
                 words.refresh if words is not None and keeps else None,
                 next((one.weigh for one in indexes if one is not None), None),
+                next((one.score for one in indexes if one is not None), None),
             )
             if retrievers
             else None,

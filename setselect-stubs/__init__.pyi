@@ -7,6 +7,7 @@ from shared_core.batch.dataset import read_vectors_by_id as read_vectors_by_id
 from shared_core.batch.dataset import select_dataset as select_dataset
 from shared_core.batch.dataset import select_table as select_table
 from shared_core.evaluation import measures as measures
+from shared_core.evaluation.advice import lines_to_paste as lines_to_paste
 from shared_core.evaluation.compare import compare as compare
 from shared_core.evaluation.compare import diagnose_documents as diagnose_documents
 from shared_core.evaluation.corpus import read_documents as read_documents
@@ -19,7 +20,6 @@ from shared_core.evaluation.report import write_report as write_report
 from shared_core.evaluation.results import Comparison as Comparison
 from shared_core.evaluation.settings import named as named
 from shared_core.evaluation.shadow_log import compare_log as compare_log
-from shared_core.evaluation.snippets import lines_to_paste as lines_to_paste
 from shared_core.learning import CoverageFeedback as CoverageFeedback
 from shared_core.learning import Feedback as Feedback
 from shared_core.learning import FitSettings as FitSettings

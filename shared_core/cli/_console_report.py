@@ -10,9 +10,9 @@ from rich.table import Table as ConsoleTable
 from rich.text import Text
 
 from .._validation import quoted
+from ..evaluation.advice import lines_to_paste
 from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.results import Comparison, Measure, clip, counted
-from ..evaluation.snippets import lines_to_paste
 from ..evaluation.tables import (
     Table,
     signed,
@@ -50,11 +50,13 @@ def show_comparison(show: Console, comparison: Comparison) -> None:
     _print(show, f"\n{advice.text}")
     for note in comparison.notes:
         _print(show, f"Note: {note}")
-    if advice.setting is not None:
-        setting = comparison.settings[advice.setting]
+    for row in (advice.setting, advice.runner_up):
+        setting = comparison.settings[row or 0]
         code = lines_to_paste(setting, facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates)
-        for name, lines in code.items():
-            show.print(Text(f"\n# {name}\n{lines}"), soft_wrap=True)
+        if row is not None and code:
+            for name, lines in code.items():
+                show.print(Text(f"\n# {name}: {setting.label}\n{lines}"), soft_wrap=True)
+            break
 
 
 def show_diagnosis(show: Console, diagnosis: Diagnosis) -> None:

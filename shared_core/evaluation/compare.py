@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -18,9 +18,10 @@ from .._argument_names import argument_name
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError, VectorSourceError
 from ..selection.sizes import DEFAULT_EXTRA_K, default_fetch_k, share_fetch_k
-from ..selectors.registry import DEFAULT_SELECTOR, Selector, check_selector
+from ..selectors.registry import Selector, check_selector
 from ..signals.embedding_models import Track, without_progress
 from ..texts.word_index import WordIndex
+from .advice import COUNTED, check_deciding, describe_change, list_notes, recommend
 from .corpus import Document, Query, as_document, as_query, convert_all
 from .diagnosis import Diagnosis, SearchByVector, diagnose, search_documents
 from .judging import (
@@ -33,11 +34,7 @@ from .judging import (
     judge,
     subtopics_of,
 )
-from .notes import check_subtopics, gold_in_reach, note_left_out, note_queries, note_settings, without_unknown_ids
-from .points import find_points
-from .recommend import COUNTED, check_deciding, recommend
 from .results import (
-    Claim,
     Comparison,
     CorpusFacts,
     QueryChange,
@@ -46,14 +43,22 @@ from .results import (
     Setting,
     Size,
     counted,
-    number,
-    percent,
 )
-from .search import HYBRID_SEARCH, as_vectors, fuse_rankings, nearest_rows
-from .sentences import SENTENCES
+from .search import as_vectors, nearest_rows
 from .settings import Settings, as_adapted, sweep, with_scores
 from .sub_questions import with_merged_lists
-from .summary import MeasureValues, allowed_measures, count_parts, estimate, measure, summarise
+from .summary import (
+    MeasureValues,
+    allowed_measures,
+    check_subtopics,
+    count_parts,
+    estimate,
+    find_points,
+    gold_in_reach,
+    measure,
+    summarise,
+    without_unknown_ids,
+)
 
 Embed: TypeAlias = Callable[[list[str]], ArrayLike]
 
@@ -117,7 +122,7 @@ def compare(
         given. At most all documents are candidates.
     settings : sequence of (Setting, Selector), optional
         Default: :func:`~shared_core.evaluation.settings.sweep`. The first must be plain similarity, against which the
-        others are tested. Put simpler settings first: see :func:`~shared_core.evaluation.recommend.recommend`.
+        others are tested. Put simpler settings first: see :func:`~shared_core.evaluation.advice.recommend`.
         :func:`~shared_core.evaluation.settings.named` makes the pairs.
     decide_by : str, optional
         Key of the measure that decides. Default: the first of subtopic recall, answers, p-recall, point recall and
@@ -198,7 +203,7 @@ def compare(
     searches = dict(zip(subtopics, found, strict=True))
     word_index = WordIndex([document.text for document in corpus])
     if any(query.sub_questions for query in cleaned):
-        notes.append("Hybrid search gets the question without its sub-questions.")
+        notes.append("Hybrid search and the sum of scores rank by the question without its sub-questions.")
 
     def candidates_of(query: Query) -> SearchResult:
         vectors, nearest = searches[query.id]
@@ -206,11 +211,9 @@ def compare(
         near = list(dict.fromkeys(nearest[:, :each].ravel().tolist()))
         # As with the extra retrievers of the adapters, the question and its sub-questions share the number.
         each = DEFAULT_EXTRA_K if len(vectors) == 1 else share_fetch_k(DEFAULT_EXTRA_K, most, len(vectors))
-        worded = [word_index.best_rows(text, max(fetch_k, each))[0].tolist() for text in query.questions]
-        extra = list(dict.fromkeys(row for rows in worded for row in rows[:each]))
-        # Hybrid search gets the question alone.
-        fused = list(fuse_rankings([nearest[0].tolist(), worded[0][:fetch_k]]))
-        every = list(dict.fromkeys([*near, *extra, *fused]))
+        worded = [word_index.best_rows(text, each)[0].tolist() for text in query.questions]
+        extra = list(dict.fromkeys(row for rows in worded for row in rows))
+        every = list(dict.fromkeys([*near, *extra]))
         position = {row: i for i, row in enumerate(every)}
         return SearchResult(
             vectors,
@@ -218,9 +221,9 @@ def compare(
             rows[every],
             subtopics[query.id],
             copies,
-            rankings={HYBRID_SEARCH: [position[row] for row in fused]},
             candidates=len(near),
             by_words=[position[row] for row in extra],
+            bm25=word_index.score(query.text)[every],
             weigh=word_index.weigh,
             gold_vectors={name: rows[row_of[name]] for name in query.gold},
         )
@@ -390,8 +393,7 @@ def compare_candidates(
     )
     replacements = tuple(_count_replaced(outcomes, k, setting) for setting in range(len(rows)))
     if advice.measure is None:
-        changing = _describe_change(rows, replacements, texts, k)
-        advice = replace(advice, claims=(*advice.claims, *changing))
+        advice = replace(advice, claims=(*advice.claims, *describe_change(rows, replacements, texts, k)))
     changes = _find_changes(columns, advice, {one.query.id for one in outcomes if one.query.root is not None})
     named = {change.query for change in changes} | {to.worst_query for to in differences.values()}
     named |= {query for replacement in replacements for query, _ in replacement.most}
@@ -420,9 +422,7 @@ def compare_candidates(
         (
             *notes,
             *([missing] if missing is not None and advice.measure is not None else []),
-            *note_left_out([setting for setting, _ in planned if setting not in rows]),
-            *note_settings(tried, rows, outcomes, k),
-            *note_queries(outcomes, without_candidates, k, drop_duplicates),
+            *list_notes(planned, rows, outcomes, without_candidates, k, drop_duplicates),
         ),
         replacements,
         {query: text for query, text in texts.items() if query in named},
@@ -498,19 +498,6 @@ def _count_replaced(outcomes: Sequence[JudgedQuery], k: int, setting: int) -> Re
     return Replacement(float(changed), float(np.mean([number for _, number in numbers])), tuple(most))
 
 
-def _describe_change(
-    rows: Sequence[Setting], replacements: Sequence[Replacement], texts: Mapping[str, str], k: int
-) -> Iterator[Claim]:
-    """What the default would change, where no query says what is right."""
-    for setting, replacement in zip(rows, replacements, strict=True):
-        if setting.label == DEFAULT_SELECTOR:
-            facts = {"changed": percent(replacement.changed), "replaced": number(replacement.replaced, 1), "k": k}
-            yield Claim(SENTENCES["would change"].format(label=setting.label, **facts))
-            if replacement.most:
-                queries = ", ".join(f"{quoted(texts[query])} ({count})" for query, count in replacement.most[:3])
-                yield Claim(SENTENCES["most changed"].format(queries=queries))
-
-
 def need_extra(*packages: str, extra: str = "eval") -> None:
     """Raise the ImportError that names the extra if bm25s, scipy or one of the ``packages`` is missing."""
     missing = [name for name in ("bm25s", "scipy", *packages) if find_spec(name) is None]
@@ -538,11 +525,6 @@ def check_options(
             "the candidates"
         )
     return sizes, fetch_k
-
-
-def searches_words(settings: Settings | None) -> bool:
-    """Whether one of the settings (by default of those of the sweep) has ``keyword_search``."""
-    return any(as_adapted(selector).keyword_search for _, selector in _check_settings(settings))
 
 
 def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]:

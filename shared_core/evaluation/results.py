@@ -14,7 +14,6 @@ from .._validation import quoted
 if TYPE_CHECKING:
     import pandas
 
-Part = Literal["values", "differences", "sizes"]
 Needs = Literal["nothing", "gold", "subtopics", "perspectives", "answers"]
 
 
@@ -127,63 +126,44 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A sentence of the recommendation, and the part of the report that has its figures.
-
-    ``shown_in`` is None if the sentence has none. ``setting`` is a position in ``Comparison.settings``, and ``query``
-    an id, if the sentence is about one.
-    """
-
-    text: str
-    shown_in: Part | None = None
-    setting: int | None = None
-    query: str | None = None
-
-
-@dataclass(frozen=True)
 class Fewer:
-    """The fewest picks of a setting that find what ``than`` picks of plain similarity find.
-
-    ``difference`` is the mean difference of the measure that decides, ``k`` picks of the setting minus ``than`` of
-    similarity, with its bootstrap 95 % interval ``low`` to ``high``.
-    """
+    """The fewest picks of a setting that find what ``than`` picks of plain similarity find."""
 
     setting: int
     k: int
     than: int
-    difference: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The setting to take, and how certain that is.
+    """The best row, and how certain that is.
 
-    ``setting`` and ``runner_up`` are positions in ``Comparison.settings``, ``measure`` is the key that decided. All are
-    None if no query says what is right. ``claims`` are whole sentences. ``p_runner_up`` and ``p_similarity`` are p
-    values of paired tests of the setting against the runner-up and against plain similarity, which allow for the number
-    of settings (:func:`~shared_core.evaluation.measures.paired_test`). Both are None if there is only one query,
-    ``p_similarity`` also if the setting is similarity itself. ``fewer`` says how many picks are enough; None if no
-    number of picks that was tried finds as much.
+    ``setting`` is the position in ``Comparison.settings`` of the row with the highest mean of ``measure``, which
+    decided. ``runner_up`` is the simplest row that ties with it, else the next best. All are None if no query says what
+    is right. ``claims`` are whole sentences. ``p_runner_up`` and ``p_similarity`` are p values of paired tests of the
+    best row against that one and against plain similarity, which allow for the number of rows
+    (:func:`~shared_core.evaluation.measures.paired_test`); None if there is only one query, ``p_similarity`` also if
+    similarity is the best. ``needed`` is about how many queries a difference of this size needs; None if the queries
+    are enough. ``fewer`` says how many picks are enough; None if no number of picks that was tried finds as much.
     """
 
     setting: int | None
     runner_up: int | None
     measure: str | None
-    claims: tuple[Claim, ...]
+    claims: tuple[str, ...]
     p_runner_up: float | None
     p_similarity: float | None
+    needed: int | None = None
     fewer: Fewer | None = None
 
     @property
     def text(self) -> str:
         """The claims as plain text."""
-        return " ".join(claim.text for claim in self.claims)
+        return " ".join(self.claims)
 
     @property
     def best_other(self) -> int | None:
-        """The setting to take, or the runner-up if that is similarity: ``Comparison.changes`` are about it."""
+        """The best row, or the runner-up if that is similarity: ``Comparison.changes`` are about it."""
         return self.setting or self.runner_up
 
     @property
@@ -199,8 +179,8 @@ class CandidateView:
     ``name`` is its title or the name that its text begins with, by which other texts call it; empty if it has none.
     ``serves`` is the number of the sub-question that it serves best, from 1; 0 is the question. None if there are none.
     ``beyond``: it is not among the nearest; a search by words, or a ranking such as hybrid search, found it. ``parts``
-    are positions in ``QueryView.parts``: what it covers of them. ``words`` are positions in ``QueryView.words``: those
-    that it has. The excerpt of a text that is neither gold nor picked is short.
+    are positions in ``QueryView.parts``: what it covers of them. The excerpt of a text that is neither
+    gold nor picked is short.
     """
 
     id: str
@@ -210,7 +190,6 @@ class CandidateView:
     serves: int | None = None
     beyond: bool = False
     parts: tuple[int, ...] = ()
-    words: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -221,8 +200,7 @@ class QueryView:
     ``referred_by`` maps it to the position of the earlier pick that leads to each pick and brought it a bonus, or -1.
     ``gold`` holds the ids that are known to be right; they need not be among the candidates. ``parts`` is what the
     query asks for: the labels of its subtopics, else its answers. ``words`` are the words of the query that at most
-    half of the candidates have, the rarest first. ``cosines`` maps each candidate that is gold or picked to its cosines
-    with all of these, in the order of the keys. ``reasons`` maps a setting to a sentence for each of its picks, which
+    half of the candidates have, the rarest first. ``reasons`` maps a setting to a sentence for each of its picks, which
     says why it is there; settings whose selector has no shares are missing.
     """
 
@@ -235,7 +213,6 @@ class QueryView:
     sub_questions: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
-    cosines: dict[int, tuple[float, ...]] = field(default_factory=dict)
     reasons: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
 

@@ -53,6 +53,8 @@ class Extras(NamedTuple):
     refresh: Callable[[], None] | None = None
     # What words weigh in the corpus, if one of the retrievers has an index of words.
     weigh: Weigh | None = None
+    # The BM25 scores of texts for a question in the corpus, if one of the retrievers has an index of words.
+    score: Callable[[str, Sequence[str]], Any] | None = None
 
 
 class Answer(NamedTuple):

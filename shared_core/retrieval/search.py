@@ -212,7 +212,7 @@ def search_to_compare(
         pool, _ = unite(found.found_by(VECTOR_SEARCH), [joined])
         by_words = [row for row, names in enumerate(pool.searches or ()) if KEYWORD_SEARCH in names]
     pool = pool.with_array()
-    items, source = pool.items, owner.source
+    items, source, embedded = pool.items, owner.source, list(map(pool.text, pool.items))
     titles = read_titles(items, None, body=pool.body)
     names = (None if name is None else str(name) for name in pool.ids)
     rows = [
@@ -221,13 +221,14 @@ def search_to_compare(
     ]
     return rows, {
         "vectors": pool.vectors,
-        "texts": list(map(pool.text, items)),
+        "texts": embedded,
         "bodies": list(map(pool.body, items)),
         "identifiers": read_identifiers(items, None),
         "sources": read_sources(items, source),
         "following": read_neighbours(items, pool.ids, source=source, body=pool.body).after,
         "candidates": candidates,
         "by_words": by_words,
+        "bm25": None if store.extras is None or not store.extras.score else store.extras.score(texts[0], embedded),
         "weigh": weigh,
     }
 

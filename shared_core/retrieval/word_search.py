@@ -114,6 +114,10 @@ class WordSearch(Generic[Item]):
         index = self._state.index
         return index.weigh(terms) if index.texts else np.ones(len(terms))
 
+    def score(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The BM25 scores of these texts among the items of the last search; 0 for other texts."""
+        return self._state.index.score_texts(question, texts)
+
     def refresh(self) -> None:
         """List the items of the store again at the next search, whatever their number is."""
         with self._lock:

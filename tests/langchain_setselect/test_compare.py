@@ -12,7 +12,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_setselect.compare import compare_store, diagnose_store, load_embedding
 from setselect import EmbeddingFallbackWarning, SetSelectError, VectorSourceError, named
-from shared_core.evaluation.snippets import lines_to_paste
+from shared_core.evaluation.advice import lines_to_paste
 from shared_core.signals.embedding_models import load_model
 from tests.embedding import corpus
 from tests.langchain_setselect.conftest import WordEmbeddings, in_memory

@@ -8,7 +8,7 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from llamaindex_setselect import compare_index, diagnose_index
 from setselect import named
-from shared_core.evaluation.snippets import lines_to_paste
+from shared_core.evaluation.advice import lines_to_paste
 from tests.llamaindex_setselect.nodes_and_indexes import (
     QUERY,
     TEXTS,

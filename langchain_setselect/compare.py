@@ -158,7 +158,7 @@ def _search(
         sizes,
         fetch_k,
         lambda texts: run_flow(embed_questions(need_embeddings(store, embedding), texts)),
-        lambda *asked: run_flow(search_to_compare(retriever, searching, fetch_k, max(sizes), read, *asked)),
+        lambda *asked: run_flow(search_to_compare(retriever, request, searching, fetch_k, max(sizes), read, *asked)),
         None if reader is None else nearest,
         searching.widest,
         partial(DOCUMENTS.count, store),

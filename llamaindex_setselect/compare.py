@@ -155,7 +155,9 @@ def _search(
         sizes,
         fetch_k,
         embed,
-        lambda *asked: run_flow(search_to_compare(settings, searching, fetch_k, max(sizes), read, *asked)),
+        lambda *asked: run_flow(
+            search_to_compare(settings, settings._request, searching, fetch_k, max(sizes), read, *asked)
+        ),
         None if vectors.reader is None else nearest,
         searching.widest,
         partial(NODES.count, index),

@@ -13,12 +13,12 @@ from .._libraries import import_library
 from .._validation import quoted
 from ..errors import InvalidParameterError
 from ..selection.sizes import DEFAULT_EXTRA_K
-from ..selectors.registry import DEFAULT_SELECTOR, selector_parameters
+from ..selectors.registry import DEFAULT_SELECTOR
 from .judging import JudgedQuery, Matrix
 from .measures import bootstrap_interval, paired_test
 from .results import Difference, Estimate, Fewer, Recommendation, Replacement, Setting, counted, number, percent
 from .search import HYBRID_SEARCH, SUM_OF_SCORES
-from .settings import Settings, as_adapted
+from .settings import OF_ADAPTERS, Settings, as_adapted
 from .summary import MeasureValues, gold_in_reach
 
 # The measures that can decide by default. Those that use the most specific knowledge of what is right come first.
@@ -373,7 +373,7 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
         return {}
     name = "similarity" if setting.method == "highest cosine" else setting.method
     arguments, kind = dict(setting.parameters), setting.selector.partition("(")[0]
-    own = [f"{key}={arguments.pop(key)}" for key in selector_parameters(name) if key in arguments]
+    own = [f"{key}={arguments.pop(key)}" for key in [*arguments] if key not in OF_ADAPTERS]
     arguments = {"selector": f"{kind}({', '.join(own)})" if own else f'"{name}"', **arguments}
     by_scores = arguments.pop("relevance", None) == '"scores"'
     needs = {"relevance": by_scores, "source": "max_per_source" in arguments, "costs": "budget" in arguments}

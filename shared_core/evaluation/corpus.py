@@ -20,8 +20,7 @@ from .._libraries import import_library
 from .._parsing import decode_text, is_text, parse_json, parse_object
 from .._validation import as_float, as_plain, is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from ..texts.keys import PLACE_KEYS, find_identifiers
-from ..texts.neighbours import read_place
+from ..facts import PLACE_KEYS, Facts, Place, find_identifiers, read_place
 
 JSON_SUFFIXES, _TEXT_SUFFIXES = (".jsonl", ".ndjson"), (".txt", ".md")
 _TEXT_KEYS = ("text", "query", "question")
@@ -54,6 +53,13 @@ class Document:
     cost: float | None = None
     identifiers: tuple[str, ...] = ()
     place: int | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the text besides its words."""
+        source = None if is_missing(self.source) else self.source
+        place = None if self.place is None or source is None else Place(source, "", self.place)
+        return Facts(self.id, (self.title,), self.identifiers, source, place=place)
 
 
 @dataclass(frozen=True)

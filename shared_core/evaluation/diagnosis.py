@@ -16,7 +16,6 @@ from ..errors import InvalidInputError
 from ..signals.embedding_models import Track, without_progress
 from ..texts import Texts
 from ..texts.identifiers import SYMBOL
-from ..texts.neighbours import find_following
 from .corpus import Document
 from .results import counted, number, percent
 
@@ -173,13 +172,6 @@ def search_documents(documents: Sequence[Document], rows: NDArray[np.floating]) 
         nearest = np.argsort(-(unit @ vector.astype(unit.dtype)), kind="stable")[:k].tolist()
         found = [documents[row] for row in nearest]
         bodies, sources = [one.text for one in found], [one.source for one in found]
-
-        def read_texts() -> Texts:
-            following = find_following([one.place for one in found], sources, bodies)
-            called = [one.identifiers for one in found]
-            titles = [one.title for one in found]
-            return Texts(bodies, titles, identifiers=called, sources=sources, following=following)
-
-        return Found(bodies, unit[nearest], sources, read_texts)
+        return Found(bodies, unit[nearest], sources, lambda: Texts(bodies, [one.facts for one in found]))
 
     return search

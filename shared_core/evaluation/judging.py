@@ -12,16 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_optional, id_of_text, is_missing, quoted
+from .._validation import id_of_text, is_missing, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import InvalidInputError, SetSelectError
+from ..facts import Facts, find_identifiers
 from ..selection.reasons import explain
 from ..selectors.registry import Selector
 from ..selectors.selection import best_question
 from ..texts import Texts
-from ..texts.keys import find_identifiers
 from ..texts.names import list_names
-from ..texts.neighbours import find_following
 from ..texts.word_index import WordIndex
 from ..texts.words import UNSPACED, Text, Weigh, normalise
 from .corpus import Document, Query, as_number, find_place, first_value, read_names
@@ -61,12 +60,9 @@ class SearchResult:
     bodies : sequence of n str, optional
         The texts by which documents are compared, and in which references are found; by default the texts of the
         documents. An empty one has no copies.
-    identifiers : sequence of n sequences of str, optional
-        The numbers and codes by which texts cite each other; by default those of the documents.
-    sources : sequence of n str or None, optional
-        The file or page that each text is a part of, for citations by number; by default the sources of the documents.
-    following : sequence of n iterables of int, optional
-        The rows of the documents directly after each one in its source; by default by the places of the documents.
+    facts : sequence of n Facts, optional
+        What a store says of each document by which texts refer to each other; by default what the documents say. Their
+        titles are those of the documents.
     rankings : mapping, optional
         Other searches or rerankers, by name: rows of ``documents``, the best first. Each is a setting of the
         comparison, which picks the first k. Every query needs a ranking of each name.
@@ -94,9 +90,7 @@ class SearchResult:
     copies: Mapping[str, str] | None = None
     texts: Sequence[str] | None = None
     bodies: Sequence[str] | None = None
-    identifiers: Sequence[Sequence[str]] | None = None
-    sources: Sequence[str | None] | None = None
-    following: Sequence[Iterable[int]] | None = None
+    facts: Sequence[Facts] | None = None
     rankings: Mapping[str, Sequence[int]] = field(default_factory=dict)
     candidates: int | None = None
     by_words: Sequence[int] | None = None
@@ -309,14 +303,8 @@ class _Pool:
         self.everything = everything.take(order)
         self.embedded = [one.text for one in self.documents] if found.texts is None else [found.texts[i] for i in order]
         self.bodies = [bodies[i] for i in order]
-        called = [one.identifiers for one in found.documents] if found.identifiers is None else found.identifiers
-        sources = [one.source for one in found.documents] if found.sources is None else found.sources
-        self.identifiers, self.sources = [called[i] for i in order], as_optional(sources[i] for i in order)
-        if found.following is None:
-            self.following = find_following([one.place for one in self.documents], self.sources, self.bodies)
-        else:
-            at = {row: place for place, row in enumerate(order)}
-            self.following = [[at[after] for after in found.following[row] if after in at] for row in order]
+        facts = [one.facts for one in found.documents] if found.facts is None else found.facts
+        self.facts = [facts[i]._replace(titles=(found.documents[i].title,), file=None) for i in order]
         self.nearest = self._among(near)
         # Texts are split and compared when they are first used.
         same = len(united) == len(near) and found.weigh is None
@@ -331,13 +319,8 @@ class _Pool:
         self.lengths = np.array([len(document.text) for document in self.documents])
 
     def _among(self, rows: list[int], weigh: Weigh | None = None) -> _Among:
-        titles = [self.documents[row].title for row in rows]
-        columns: tuple[Sequence[Any], ...] = (self.embedded, self.bodies, self.identifiers, self.sources)
-        embedded, bodies, identifiers, sources = ([column[row] for row in rows] for column in columns)
-        at = {row: place for place, row in enumerate(rows)}
-        following = [[at[after] for after in self.following[row] if after in at] for row in rows]
-        more: dict[str, Any] = {"sources": sources, "following": following, "weigh": weigh}
-        texts = Texts(embedded, titles, bodies=bodies, identifiers=identifiers, **more)
+        embedded, bodies = ([column[row] for row in rows] for column in (self.embedded, self.bodies))
+        texts = Texts(embedded, [self.facts[row] for row in rows], bodies=bodies, weigh=weigh)
         return _Among(rows, self.everything.take(rows), texts)
 
     def select(self, setting: Adapted, k: int) -> PickedSet:

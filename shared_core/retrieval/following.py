@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, zip_longest
+from itertools import chain, compress, count, zip_longest
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from ..facts import IDENTIFIER_KEYS, START, write_identifier
 from ..texts.citations import find_uncited
 from ..texts.identifiers import CODE, FILE, SYMBOL, Citation, count_levels, find_citations, parse_identifier
-from ..texts.keys import IDENTIFIER_KEYS, write_identifier
 from ..texts.names import find_names
+from ..texts.neighbours import MOST_BETWEEN, find_neighbours
 from ..texts.references import as_address
 from ..texts.titles import as_key
 from ..texts.words import Text
-from .names import find_source_key, read_keys, read_links, read_sources, read_titles
-from .neighbours import find_missing, read_neighbours
 from .pool import ItemSelection, Pool, unite
 from .request import Request
 
@@ -25,9 +25,9 @@ from .request import Request
 FOLLOWED, MOST_BESIDE = 20, 10
 # How many items a search for a name returns, one for a citation, and one for the neighbours of an item.
 FOLLOW_K, CITED_K, BESIDE_K = 2, 4, 6
-# How many ways of writing a number are tried, how many ends of other numbers, and how much of a number is read.
-_MOST_FORMS, _MOST_ENDS, _LONGEST = 60, 24, 100
-_JOINTS = ("", "-", " ")
+# How much of a number is read, and what stands before the number of a paragraph: "4.5.1.(1)".
+_LONGEST = 100
+_PARAGRAPH = re.compile(r"([. ]*)\(")
 
 # Under each key the values that an item may have. A ``range`` is that of a number.
 Where = Mapping[str, Sequence[Any]]
@@ -57,199 +57,167 @@ def suits(where: Where, get: Callable[[str], Any]) -> bool:
     return True
 
 
-def find_unknown(request: Request, selected: ItemSelection) -> tuple[list[str], list[str]]:
+def find_unknown(selected: ItemSelection) -> tuple[list[str], list[str]]:
     """Links of the selected items that lead to no candidate, and names in their texts that no candidate has."""
-    pool = selected.pool
-    if selected.texts is None:
+    texts = selected.texts
+    if texts is None:
         return [], []
-    titles = read_titles(pool.items, request.settings.title, request.view, pool.body)
-    known = {*titles, *(name for name, *_ in selected.texts.names)}
-    links = _read_own_links(request, selected, titles)
-    targets = dict.fromkeys(link for row in links for link in row or ())
-    keys = {as_address(key) for item in pool.items for key in read_keys(item)} | known
+    known = {*texts.titles, *(name for name, *_ in texts.names)}
+    rows = selected.selection.indices.tolist()
+    targets = dict.fromkeys(link for row in rows for link in texts.links[row] or ())
+    keys = {as_address(key) for fact in texts.facts for key in fact.keys} | known
     known_keys = set(map(as_key, known)) - {()}
     unknown = [link for link in targets if as_address(link) not in keys and as_key(link) not in known_keys]
     # A document with links refers to what they lead to, and to nothing else.
-    searched = [pool.body(item) for item, row in zip(selected.items, links, strict=True) if row is None]
+    searched = [texts.bodies[row] for row in rows if texts.links[row] is None]
     names = find_names(searched, [*known, *targets], FOLLOWED)
-    if any(selected.texts.identifiers):
+    if any(texts.identifiers):
         # "Rule 4.5.1" is looked up as a number. Its vector says little.
         names = [name for name in names if not find_citations(Text(name))]
     return unknown[:FOLLOWED], names
 
 
-def _read_own_links(request: Request, selected: ItemSelection, titles: Sequence[str]) -> list[tuple[str, ...] | None]:
-    """The links of each selected item; None for one without."""
-    if request.settings.links is None:
-        return [None] * len(selected.items)
-    every = read_links(selected.pool.items, request.settings.links, request.view, titles)
-    return [every[row] for row in selected.selection.indices.tolist()]
-
-
 def find_cited(request: Request, selected: ItemSelection) -> list[LookUp]:
     """What the selected texts cite by number or code and no candidate is, as the candidates' metadata write it."""
-    settings, items = request.settings, selected.pool.items
-    keys = IDENTIFIER_KEYS if settings.identifier is None else {settings.identifier: "{}"}
-    numbers = _read_numbers(items, keys) if all(isinstance(key, str) for key in keys) else []
-    if selected.texts is None or not numbers:
+    identifier, texts = request.settings.identifier, selected.texts
+    keys = IDENTIFIER_KEYS if identifier is None else {identifier: "{}"} if isinstance(identifier, str) else {}
+    numbers = _list_numbers(selected.pool.items, keys)
+    if texts is None or not numbers:
         return []
-    titles = read_titles(items, settings.title, request.view, selected.pool.body)
-    sources = read_sources(items, settings.source, request.view)
-    documents: dict[Hashable, tuple[str, str | int] | None] = {
-        source: find_source_key(item, settings.source) for item, source in zip(items, sources, strict=True)
-    }
-    links = _read_own_links(request, selected, titles)
-    rows = [row for row, own in zip(selected.selection.indices.tolist(), links, strict=True) if own is None]
-    texts, look_ups = selected.texts, list[list[LookUp]]()
-    for citations in find_uncited(rows, texts.bodies, texts.identifiers, sources, titles, FOLLOWED):
+    sources, documents = texts.sources, {fact.source: fact.where for fact in texts.facts}
+    rows = [row for row in selected.selection.indices.tolist() if texts.links[row] is None]
+    look_ups = list[list[LookUp]]()
+    for citations in find_uncited(rows, texts.bodies, texts.identifiers, sources, texts.titles, FOLLOWED):
         look_ups.append([])
         for citation, source in citations:
             of_source = [number for number in numbers if sources[number.row] == source]
-            where, document = _write(citation, of_source or numbers), documents[source]
-            if where and citation.family != CODE:
-                # Without a source, a number means the only document that there is.
-                is_known = document is not None or {*sources} == {None}
-                where = {**({} if document is None else {document[0]: (document[1],)}), **where} if is_known else {}
-            if where:
-                look_ups[-1].append(LookUp("citation", str(citation), where=where))
+            where = {} if citation.family == CODE else {key: (value,) for key, value in documents[source]}
+            # Without a source, a number means the only document that there is.
+            if citation.family == CODE or where or {*sources} == {None}:
+                written = _write(citation, of_source or numbers)
+                look_ups[-1] += [LookUp("citation", str(citation), where={**where, **written})] if written else []
     # What the best item cites first, then what the second one does, and so on.
     return [one for one in chain.from_iterable(zip_longest(*look_ups)) if one is not None]
 
 
-class _Style(NamedTuple):
-    """How a number is written: its kind, its first level, and what stands before its levels and behind them."""
-
-    family: str
-    first: str
-    before: str
-    behind: str
-
-
 class _Number(NamedTuple):
-    """A number or code in the metadata of the item at this row, and how it is written."""
+    """A number or code in the metadata of the item at this row, as it is written.
+
+    From ``start`` to ``end`` the text has its first levels, or what stands between the letters and digits of a code.
+    """
 
     row: int
     key: str
     value: str | float
-    styles: tuple[_Style, ...]
+    text: str
+    family: str
+    path: tuple[str, ...]
+    start: int
+    end: int
 
 
-def _read_numbers(items: Sequence[Any], keys: Mapping[Any, str]) -> list[_Number]:
+def _list_numbers(items: Sequence[Any], keys: Mapping[str, str]) -> list[_Number]:
     numbers = []
     for row, item in enumerate(items):
         for key, form in keys.items():
             value = item.metadata.get(key)
             if isinstance(value, (str, int, float)) and not isinstance(value, bool):
                 text = value[:_LONGEST] if isinstance(value, str) else f"{value:g}"
-                numbers += [_Number(row, key, value, styles) for styles in [_read_styles(text, form)] if styles]
+                numbers += [_Number(row, key, value, text, *found) for found in _find_numbers(text, form)]
     return numbers
 
 
 @lru_cache(maxsize=2**14)
-def _read_styles(text: str, form: str) -> tuple[_Style, ...]:
-    """How the identifiers in a value are written.
+def _find_numbers(text: str, form: str) -> tuple[tuple[str, tuple[str, ...], int, int], ...]:
+    """The identifiers in a value, and where they stand.
 
-    >>> [style[1:] for style in _read_styles("Part 8.92.(1)", "{}")]
-    [('8', 'Part ', '.(1)'), ('92', 'Part 8.', '.(1)')]
+    >>> [found[1:] for found in _find_numbers("Part 8.92.(1)", "{}")]
+    [(('8', '92', '(1'), 5, 9), (('92', '(1'), 7, 9)]
     """
-    styles, start = [], 0
+    found, start = [], 0
     for family, path in parse_identifier(write_identifier(form, text)) if text else ():
+        if family in (FILE, SYMBOL):
+            continue
+        levels = r"\.".join(map(re.escape, path[: count_levels(path)]))
         if family == CODE:
-            styles.append(_Style(CODE, "", "", ""))
-        elif family not in (FILE, SYMBOL):
-            levels = ".".join(path[: count_levels(path)])
-            start = _find_levels(text.casefold(), levels, start)
-            if start >= 0:
-                styles.append(_Style(family, path[0], text[:start], text[start + len(levels) :]))
-            # A number inside this one begins behind its first level.
-            start += len(path[0]) if start >= 0 else 1
-    return tuple(styles)
-
-
-def _find_levels(text: str, levels: str, start: int) -> int:
-    """Where the levels of a number stand in a text, and not in the middle of a number; -1 if nowhere."""
-    place = text.find(levels, start)
-    while place >= 0:
-        end = place + len(levels)
-        if not text[max(place - 1, 0) : place].isdigit() and not text[end : end + 1].isalnum():
-            break
-        place = text.find(levels, place + 1)
-    return place
+            levels = r"(?<=\D)\W?(?=\d)"
+        # Not in the middle of a number.
+        place = re.compile(levels if family == CODE else rf"(?<!\d){levels}(?![^\W_])", re.IGNORECASE).search(
+            text, start
+        )
+        if place is not None:
+            found.append((family, path, *place.span()))
+        # A number inside this one begins behind its first level.
+        start = start + 1 if place is None else place.start() + len(path[0])
+    return tuple(found)
 
 
 def _write(citation: Citation, numbers: Sequence[_Number]) -> dict[str, Sequence[Any]]:
-    """The key under which items have a cited number or code, and the values that it may have there; empty if unknown.
+    """The key under which items have a cited number or code, and how they write it; empty if that is not known.
 
-    ``numbers`` are those of the candidates, which show the key and how numbers are written.
+    The key is that of most numbers of its kind, and it is written as the first one with the most levels of it is.
     """
-    is_code = citation.family == CODE
-    alike = [(number, style) for number in numbers for style in number.styles if (style.family == CODE) == is_code]
-    same_kind = [number.key for number, style in alike if style.family == citation.family]
+    alike = [number for number in numbers if (number.family == CODE) == (citation.family == CODE)]
+    same_kind = [number for number in alike if number.family == citation.family] or alike
     if not alike:
         return {}
-    key = Counter(same_kind or [number.key for number, _ in alike]).most_common(1)[0][0]
-    alike = [(number, style) for number, style in alike if number.key == key]
-    forms = _write_code(citation.path[0]) if is_code else _write_number(citation.path, [style for _, style in alike])
-    values: tuple[str | float, ...] = tuple(forms)
-    if not any(isinstance(number.value, str) for number, _ in alike):
-        kind = int if all(isinstance(number.value, int) for number, _ in alike) else float
-        values = tuple(kind(form) for form in forms if form.replace(".", "", int(kind is float)).isdecimal())
-    return {key: values} if values else {}
+    key = Counter(number.key for number in same_kind).most_common(1)[0][0]
 
+    def count_shared(number: _Number) -> int:
+        differ = (own != cited for own, cited in zip(number.path, citation.path, strict=False))
+        return next(compress(count(), differ), len(number.path))
 
-def _write_code(code: str) -> list[str]:
-    start = next((place for place, c in enumerate(code) if c.isdigit()), len(code))
-    letters, digits = code[:start], code[start:]
-    return [letters + joint + digits for joint in (_JOINTS if letters and digits else ("",))]
-
-
-def _write_number(path: tuple[str, ...], styles: Sequence[_Style]) -> list[str]:
-    """A number as items may write it, with what stands behind the numbers of other items: "4.5.1", "4.5.1.(1)".
-
-    >>> styles = [_Style("", "4", "", ""), _Style("", "4", "", ".(7)")]
-    >>> _write_number(("4", "5"), styles)[:4], _write_number(("4", "5", "(2"), styles)
-    (['4.5', '4.5.(7)', '4.5.(1)', '4.5.(2)'], ['4.5.(2)', '4.5'])
-    """
-    levels = ".".join(path[: count_levels(path)])
-    inner = path[count_levels(path) :]
-    # "16.4" stands in "PART 5.16.4.6" if another number of its chapter does.
-    before = Counter(style.before for style in styles if style.first == path[0]) or Counter(
-        style.before for style in styles
+    nearest = max((number for number in alike if number.key == key), key=count_shared)
+    before, levels, behind = (
+        nearest.text[part]
+        for part in (slice(nearest.start), slice(nearest.start, nearest.end), slice(nearest.end, None))
     )
-    ends = Counter(style.behind for style in styles)
-    marks = list(dict.fromkeys(end.partition("(")[0] for end in ends if "(" in end and end[0] in "(. ")) or [""]
-    plain = [end for end in ends if end in ("", ".")] or [""]
-    if inner:
-        behind = ["".join(f"{mark}{level})" for level in inner) + end for mark in marks for end in plain] + plain
+    if citation.family == CODE:
+        letters = re.split(r"\d", citation.path[0], maxsplit=1)[0]
+        written = levels.join(filter(None, (letters, citation.path[0][len(letters) :])))
     else:
-        behind = [end for end, _ in ends.most_common(_MOST_ENDS)]
-        if any("(" in end for end in ends):
-            behind += [f"{mark}({number})" for mark in marks for number in range(1, 10)]
-    forms = [
-        f"{start}{number}{end}"
-        for start, _ in before.most_common(2)
-        for number in dict.fromkeys((levels, levels.upper()))
-        for end in dict.fromkeys(behind)
-    ]
-    return list(dict.fromkeys(forms))[:_MOST_FORMS]
+        depth = count_levels(citation.path)
+        number = ".".join(citation.path[:depth])
+        if mark := _PARAGRAPH.match(behind):
+            # A section in paragraphs begins with the first one.
+            behind = "".join(f"{mark[1]}{level})" for level in citation.path[depth:] or ("(1",))
+        written = f"{before}{number.upper() if levels.isupper() else number}{behind}"
+    if isinstance(nearest.value, str):
+        return {nearest.key: (written,)}
+    return {nearest.key: (type(nearest.value)(written),)} if written.replace(".", "", 1).isdecimal() else {}
 
 
-def find_neighbours(request: Request, selected: ItemSelection) -> list[LookUp]:
+def find_beside(request: Request, selected: ItemSelection) -> list[LookUp]:
     """The neighbours of the first selected items that are no candidates."""
-    settings, pool = request.settings, selected.pool
-    if not request.reads_neighbours:
+    texts, pool, look_ups = selected.texts, selected.pool, list[LookUp]()
+    if not request.reads_neighbours or texts is None:
         return []
-    rows = selected.selection.indices.tolist()[:MOST_BESIDE]
-    missing = find_missing(pool.items, pool.ids, rows, settings.neighbours, settings.source, request.view, pool.body)
-    return [LookUp("neighbour", str(pool.ids[one.row]), one.ids, one.where) for one in missing]
+    longest, names = max(map(len, texts.bodies)), set(map(str, pool.ids))
+    for row in selected.selection.indices.tolist()[:MOST_BESIDE]:
+        place, body = texts.facts[row].place, texts.bodies[row]
+        before, after = texts.neighbours.before[row], texts.neighbours.after[row]
+        ids = [name for name in texts.facts[row].beside if name is not None and name not in names]
+        numbers: Sequence[Any] = ()
+        if place is not None and place.key == START:
+            # A range. The text before begins no further away than the longest text is long.
+            low = place.number + 1 if before else max(place.number - longest - MOST_BETWEEN, 0)
+            numbers = range(low, place.number if after else place.number + len(body) + MOST_BETWEEN + 1)
+        elif place is not None and place.key:
+            kind = str if isinstance(pool.items[row].metadata.get(place.key), str) else int
+            near = ((place.number - 1, before), (place.number + 1, after))
+            numbers = [kind(number) for number, others in near if number >= 0 and not others]
+        where = {}
+        if place is not None and place.where and numbers and not (before and after):
+            where = {**{key: (value,) for key, value in place.where}, place.key: numbers}
+        if body.strip() and (ids or where):
+            look_ups.append(LookUp("neighbour", str(pool.ids[row]), ids, where))
+    return look_ups
 
 
 def keep_neighbours(request: Request, selected: ItemSelection, found: Sequence[Pool]) -> list[Pool]:
     """The neighbours of selected items among what was found, each once."""
-    if not found:
-        return []
-    settings, (united, added) = request.settings, unite(selected.pool, found)
-    known = read_neighbours(united.items, united.ids, settings.neighbours, settings.source, request.view, united.body)
+    united, added = unite(selected.pool, found)
+    known = find_neighbours(request.read_facts(united), list(map(united.body, united.items)))
     rows = selected.selection.indices.tolist()
     beside = {other for row in rows for other in (*known.before[row], *known.after[row])}
     return [united.take([row for row in rows if row in beside]) for rows in added]

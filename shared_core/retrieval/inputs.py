@@ -13,13 +13,7 @@ _TEXTS = ("text", "content", "page_content", "query_str")
 
 
 def check_question(question: Any, of_dict: str = "pass the text under {key!r}") -> str:
-    """``question``, which has to be a text; ``of_dict`` says how the text under a key of a dict is passed.
-
-    >>> check_question({"question": "Who?"})
-    Traceback (most recent call last):
-    ...
-    setselect.InvalidInputError: the question must be a text, got {'question': 'Who?'}: pass the text under 'question'
-    """
+    """``question``, which has to be a text; ``of_dict`` says how the text under a key of a dict is passed."""
     if isinstance(question, str):
         return question
     remedy = "pass its text"

@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .._validation import as_finite, as_plain, is_missing
+from ..facts import START
 from ..texts.neighbours import count_shared
 from .memory import name_of_text
-from .neighbours import START
 
 # The metadata key under which a joined item has the names of its parts, which ``shown`` recognises.
 JOINED = "selection_joined"
@@ -35,9 +35,6 @@ def join(
 
     The id holds the ids of the parts, so that it is not taken for that of one of them; it is None if one has no id. The
     metadata has under :data:`JOINED` the ids of the parts; for one without an id, the name of its text.
-
-    >>> join(["a", "b"], ["One. Two is here.", "Two is here. Three."], [{"page": 1}, {"page": 2}], [None, None])
-    Joined(id='a + b', text='One. Two is here. Three.', metadata={'page': [1, 2], 'selection_joined': ['a', 'b']})
     """
     named = [name_of_text(text) if name is None else str(name) for name, text in zip(ids, texts, strict=True)]
     metadata = {**merge_metadata(metadatas), JOINED: named}
@@ -49,9 +46,6 @@ def join_texts(texts: Sequence[str], starts: Sequence[int | None]) -> str:
 
     ``starts`` says where the texts begin in their document. An overlap that it does not show, or for which it is not
     known, is the longest end of a text with which the next one begins.
-
-    >>> join_texts(["ab cd", "cd ef", "gh"], [0, 3, 10])
-    'ab cd ef\\n\\ngh'
     """
     parts = [*texts[:1]]
     for (text, begin), (following, start) in pairwise(zip(texts, starts, strict=True)):
@@ -79,9 +73,6 @@ def merge_metadata(metadatas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     Missing values are left out. ``"start_index"`` is that of the first one, a score is the highest, and the texts of a
     sentence window are joined.
-
-    >>> merge_metadata([{"source": "a.md", "page": 3, "start_index": 0}, {"source": "a.md", "page": 4, "lang": "en"}])
-    {'source': 'a.md', 'page': [3, 4], 'start_index': 0, 'lang': 'en'}
     """
     merged: dict[str, Any] = {}
     for key in dict.fromkeys(key for metadata in metadatas for key in metadata):

@@ -21,11 +21,7 @@ def new_scores(
     serves: str | None = None,
     found_by: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """What ``scores`` adds to an item's metadata. A key that is there already keeps its value.
-
-    >>> new_scores({"relevance_score": 7.5}, 0.5, 0.25, "relevance 0.5")
-    {'selection_relevance': 0.5, 'selection_score': 0.25, 'selection_reason': 'relevance 0.5'}
-    """
+    """What ``scores`` adds to an item's metadata. A key that is there already keeps its value."""
     name = "selection_relevance" if "relevance_score" in metadata else "relevance_score"
     added: dict[str, Any] = {name: relevance, "selection_score": gain, "selection_reason": reason}
     if referred_by is not None:
@@ -42,11 +38,6 @@ def sort_items(items: Sequence[T], relevance: Sequence[float], order: str) -> li
 
     The most relevant first; the most relevant last; or the most relevant at both ends, because language
     models use the middle of a long prompt least.
-
-    >>> sort_items("abc", [0.2, 0.9, 0.5], "nearest_last")
-    ['a', 'c', 'b']
-    >>> sort_items("12345", [0.5, 0.4, 0.3, 0.2, 0.1], "long_context")
-    ['1', '3', '5', '4', '2']
     """
     sign = 1 if order == "nearest_last" else -1
     ordered = [items[row] for row in sorted(range(len(items)), key=lambda row: sign * relevance[row])]
@@ -88,8 +79,8 @@ def arrange(
 def _join(selected: ItemSelection, ids: Sequence[Any], run: Sequence[int]) -> tuple[list[Any], Joined]:
     """The items at these positions, and what becomes one item."""
     items = [selected.items[at] for at in run]
-    starts = [None if selected.neighbours is None else selected.neighbours.starts[selected.selection.indices[at]]
-              for at in run]  # fmt: skip
+    facts = [] if selected.texts is None else selected.texts.facts
+    starts = [facts[selected.selection.indices[at]].start for at in run]
     texts, metadatas = list(map(selected.pool.body, items)), [item.metadata for item in items]
     return items, join([ids[at] for at in run], texts, metadatas, starts)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .._parsing import is_text
 from ..errors import warn
+from ..facts import DOCUMENT_ID
 from ..selection.sizes import DEFAULT_EXTRA_K, DEFAULT_K, share_fetch_k
 from ..texts import Texts
 from ..texts.titles import HEAD
@@ -24,14 +25,12 @@ from .following import (
     FOLLOWED,
     LookUp,
     Where,
+    find_beside,
     find_cited,
-    find_neighbours,
     find_unknown,
     keep_neighbours,
     suits,
 )
-from .names import read_identifiers, read_key, read_sources, read_titles
-from .neighbours import read_neighbours
 from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Followed, ItemSelection, Pool, unite
 from .question import EmbeddedQuery
 from .request import Request
@@ -41,7 +40,6 @@ from .telling import (
     timed,
     warn_if_all_are_selected,
     warn_of_empty_store,
-    warn_of_unused_retrievers,
 )
 
 if TYPE_CHECKING:
@@ -149,7 +147,6 @@ def _search_and_select(
     selected = selected._replace(extras=reports)
     if not selected.pool.items and not store.filtered:
         warn_of_empty_store(owner, store.vector_source())
-    warn_of_unused_retrievers(owner, selected)
     return timed(request, selected, started, store.vector_source)
 
 
@@ -189,6 +186,7 @@ def search_beside(
 
 def search_to_compare(
     owner: Settings,
+    request: Request,
     store: Store,
     fetch_k: int,
     least: int,
@@ -212,20 +210,18 @@ def search_to_compare(
         pool, _ = unite(found.found_by(VECTOR_SEARCH), [joined])
         by_words = [row for row, names in enumerate(pool.searches or ()) if KEYWORD_SEARCH in names]
     pool = pool.with_array()
-    items, source, embedded = pool.items, owner.source, list(map(pool.text, pool.items))
-    titles = read_titles(items, None, body=pool.body)
+    items, facts = pool.items, request.read_facts(pool)
+    embedded, bodies = list(map(pool.text, items)), list(map(pool.body, items))
     names = (None if name is None else str(name) for name in pool.ids)
     rows = [
         (name, text, title, metadata)
-        for name, (text, metadata), title in zip(names, map(read, items), titles, strict=True)
+        for name, (text, metadata), title in zip(names, map(read, items), Texts(bodies, facts).titles, strict=True)
     ]
     return rows, {
         "vectors": pool.vectors,
         "texts": embedded,
-        "bodies": list(map(pool.body, items)),
-        "identifiers": read_identifiers(items, None),
-        "sources": read_sources(items, source),
-        "following": read_neighbours(items, pool.ids, source=source, body=pool.body).after,
+        "bodies": bodies,
+        "facts": facts,
         "candidates": candidates,
         "by_words": by_words,
         "bm25": None if store.extras is None or not store.extras.score else store.extras.score(texts[0], embedded),
@@ -271,8 +267,8 @@ def _follow(
     It is ``selected`` if they lead to no others. There is one round, with one batch of embeddings and at most
     ``FOLLOWED`` searches, whatever the texts say.
     """
-    links, names = find_unknown(request, selected)
-    look_ups = find_cited(request, selected) + find_neighbours(request, selected)
+    links, names = find_unknown(selected)
+    look_ups = find_cited(request, selected) + find_beside(request, selected)
     look_ups = [one for one in look_ups if one.ids or store.find is not None][: FOLLOWED - len(links)]
     if any(one.kind == "citation" for one in look_ups):
         # Texts that cite by number are full of capitalised terms, and what these bring takes the place of the cited.
@@ -283,7 +279,8 @@ def _follow(
         [store.fetch(links) if links else _find_nothing(), *(_look_up(store, queries[0], one) for one in look_ups)]
     )
     cited = sum(one.kind == "citation" for one in look_ups)
-    looked_up[cited:] = keep_neighbours(request, selected, looked_up[cited:])
+    if looked_up[cited:]:
+        looked_up[cited:] = keep_neighbours(request, selected, looked_up[cited:])
     ids = list(map(str, linked.ids))
     # An address is no name, nor is a long text. A model may fail on what UTF-8 cannot hold.
     new = [link for link in links if link not in ids and "://" not in link and len(link) <= HEAD and is_text(link)]
@@ -327,5 +324,10 @@ def _look_up(store: Store, query: EmbeddedQuery, look_up: LookUp) -> Flow[Pool]:
         log_failed_look_up(look_up.kind)
         return (yield from _find_nothing())
     # A store may make a query of a value that it does not escape, and return other items too.
-    rows = [row for row, item in enumerate(pool.items) if suits(look_up.where, partial(read_key, item))]
+    rows = [row for row, item in enumerate(pool.items) if suits(look_up.where, partial(_read_value, item))]
     return pool.take(rows)
+
+
+def _read_value(item: Any, key: str) -> Any:
+    value = item.metadata.get(key)
+    return getattr(getattr(item, "node", item), key, None) if value is None and key == DOCUMENT_ID else value

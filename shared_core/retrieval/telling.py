@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 import time
 from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from .._validation import quoted
 from ..errors import EmbeddingFallbackWarning, warn
 from ..texts.texts import NameCounts
-from .pool import VECTOR_SEARCH, ItemSelection, Pool
+from .pool import VECTOR_SEARCH, ItemSelection
 from .request import Request
 
 if TYPE_CHECKING:
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("setselect")
 LOGGER.addHandler(logging.NullHandler())
-# After so many searches in which an extra retriever was of no use, there is a warning.
-SEARCHES = 20
-# Searches of one object may run in several threads.
-_COUNTING = threading.Lock()
 
 
 def timed(request: Request, selected: ItemSelection, started: float, vector_source: Callable[[], str]) -> ItemSelection:
@@ -57,24 +52,15 @@ def timed(request: Request, selected: ItemSelection, started: float, vector_sour
 def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
     """What the adapters' events say about a selection, in the order of the picks.
 
-    ``referred_by`` holds, for each pick, the id of the earlier pick (or ``shown`` item) whose text refers to it, or
-    None, and ``reference_kinds`` how it does. ``reasons`` says in words why each pick is there, and ``shares`` which
-    shares of its worth relevance, what it covers, and references have; see :class:`Selection`. ``followed`` holds what
-    was searched for: its kind (``"name"``, ``"link"``, ``"citation"`` or ``"neighbour"``), its name (for a neighbour
-    the id of the pick that it stands next to), the ids of the candidates that it added, and those of them that were
-    selected. ``queries`` holds the question and its sub-questions, and ``serves`` for each pick the one that it serves
-    best, or None if there is only the question. ``with_name``, ``named``, ``linked``, ``cited`` and ``next_to`` count
-    the candidates that have a name, whose name stands in the text of another one, and to which another one leads by a
-    link, a citation or its place, without copies; None if no references are read. With ``shadow`` all of this is about
-    what the selection would have returned, and ``returned`` holds the ids of what the call returned.
-
-    With ``join_neighbours``, ``joined`` holds, for each document that the call returns, the ids of its parts. All other
-    keys are about the parts.
-
-    With ``extra_retrievers``, ``candidates_by`` counts what each search found, ``found_by`` holds the names of the
-    searches that found each pick, and ``extra_retrievers`` says for each retriever which candidates it found, which of
-    them only an extra retriever did (``added``), which were selected, which the filter left out, its error and its
-    time.
+    ``referred_by`` holds for each pick the id of the earlier pick, or ``shown`` item, that leads to it, and ``reasons``
+    why it is there. ``followed`` holds what was searched for: the kind, the name (for a neighbour the id of the pick
+    that it stands next to), the ids that it found, and those that were selected. ``with_name``, ``named``, ``linked``,
+    ``cited`` and ``next_to`` count the candidates that have a name or to which another one leads, without copies. With
+    ``shadow`` all is about what the selection would have returned; ``returned`` holds the ids of what the call did
+    return. ``joined`` holds the ids of the parts of each document. With ``extra_retrievers``, ``candidates_by`` counts
+    what each search found, ``found_by`` names the searches that found each pick, and ``extra_retrievers`` says what
+    each found, what only extra retrievers found (``added``), what was selected, what the filter left out, its error
+    and its time.
     """
     ids, selection = selected.pool.ids, selected.selection
     counts = selected.name_counts
@@ -234,32 +220,6 @@ def warn_of_embedding(owner: Settings, number: int, nameless: int, model: str) -
         f"{remedy}, or use a cache of embeddings",
         EmbeddingFallbackWarning,
     )
-
-
-def warn_of_unused_retrievers(owner: Settings, selected: ItemSelection) -> None:
-    """Warn, once for each ``owner`` and retriever, if an extra retriever never added a candidate.
-
-    A search counts if the retriever did not fail, and if the vector search may have left out documents.
-    """
-    pool, idle = selected.pool, []
-    for extra in selected.extras:
-        if extra.error is None and not pool.exhausted:
-            added = _has_added(pool, extra.name) or extra.left_out
-            with _COUNTING:
-                # Not private attributes of pydantic, for the reason that is_first gives.
-                searches = owner.__dict__.get(f"_idle_{extra.name}", 0) + 1
-                owner.__dict__[f"_idle_{extra.name}"] = -math.inf if added else searches
-            if searches == SEARCHES and not added:
-                idle.append(extra.name)
-    if idle:
-        warn(
-            f"extra_retrievers: in {SEARCHES} searches {' and '.join(idle)} found nothing that the vector search did "
-            "not find. Compare what it returns with the documents of the store, or leave it out"
-        )
-
-
-def _has_added(pool: Pool, search: str) -> bool:
-    return any(search in names and VECTOR_SEARCH not in names for names in pool.searches or ())
 
 
 def warn_of_foreign_examples(

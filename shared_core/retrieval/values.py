@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from .._validation import as_float, as_optional, as_plain, as_ranks, is_missing, quoted
 from ..candidates import Parts, as_parts
 from ..errors import InvalidInputError, InvalidParameterError, warn
+from ..facts import describe_item, item_id
 
 # A metadata key, values by the items' ids, or a function of the item.
 ItemNumber = str | Mapping[Any, float] | Callable[[Any], float]
@@ -34,30 +35,18 @@ def itself(item: Any) -> Any:
 def read_numbers(
     items: Sequence[Any], given: ItemNumber, what: str, view: Callable[[Any], Any] = itself
 ) -> NDArray[np.float64]:
-    """One finite number per item, float64, shape (n,). Messages use ``what`` for the numbers, and name the item.
-
-    >>> read_numbers(["a", "bcd"], len, "costs").tolist()
-    [1.0, 3.0]
-    """
+    """One finite number per item, float64, shape (n,). Messages use ``what`` for the numbers, and name the item."""
     numbers = np.empty(len(items))
-    for row, value in enumerate(map(as_plain, read_values(items, given, what, view))):
-        try:
-            numbers[row] = math.nan if isinstance(value, str) else value
-        except (TypeError, ValueError, OverflowError):
-            numbers[row] = math.nan
+    for row, value in enumerate(map(as_plain, read_some(items, given, what, view, required=True))):
+        numbers[row] = math.nan if isinstance(value, str) else as_float(value)
         if not np.isfinite(numbers[row]):
-            raise InvalidInputError(
-                f"{what} of {describe_item(items[row], row)} is {quoted(value)}, which is not a finite number"
-            )
+            fault = "missing" if value is None else f"{quoted(value)}, which is not a finite number"
+            raise InvalidInputError(f"{what} of {describe_item(items[row], row)} is {fault}")
     return numbers
 
 
 def read_scores(values: Iterable[Any]) -> list[float | None]:
-    """The scores that items came with; None for a missing one, and for what is no number that a float can hold.
-
-    >>> read_scores([0.5, None, "x", 10**400])
-    [0.5, None, None, None]
-    """
+    """The scores that items came with; None for a missing one, and for what is no number that a float can hold."""
     numbers = (as_float(as_plain(value)) for value in values)
     return [None if math.isnan(number) else number for number in numbers]
 
@@ -68,9 +57,6 @@ def read_ranks(
     """The ranks of the items by a number or date of each, shape (n,); 0 for an item without one.
 
     Messages use ``what``, and name the item. At least one item must have a value.
-
-    >>> read_ranks(["a", "bcd", "ef"], len, "prefer").tolist()
-    [1, 3, 2]
     """
     values = read_some(items, given, what, view, required=True)
     return as_ranks(values, len(items), what, lambda row: describe_item(items[row], row))
@@ -82,37 +68,9 @@ def read_parts(
     what: str,
     view: Callable[[Any], Any] = itself,
 ) -> Parts:
-    """The values of the items as parts to cover; an item without one covers nothing. See :func:`read_ranks`.
-
-    >>> read_parts(["a.md#1", "b.md#1"], lambda item: item[0], "cover").covered.tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
+    """The values of the items as parts to cover; an item without one covers nothing. See :func:`read_ranks`."""
     values = read_some(items, given, what, view, required=True)
     return as_parts(values, len(items), what, lambda row: describe_item(items[row], row))
-
-
-def read_values(
-    items: Sequence[Any], given: ItemNumber | ItemName | ItemOrdered, what: str, view: Callable[[Any], Any] = itself
-) -> list[Any]:
-    """One value per item: from its metadata, from a mapping by id, or from a function, which gets ``view(item)``.
-
-    >>> read_values(["a.md#1", "a.md#2"], lambda item: item.split("#")[0], "source")
-    ['a.md', 'a.md']
-    """
-    if isinstance(given, str):
-        return [_from_metadata(item, row, given, what) for row, item in enumerate(items)]
-    if isinstance(given, Mapping):
-        return [_from_mapping(item, row, given, what) for row, item in enumerate(items)]
-    values = []
-    for row, item in enumerate(items):
-        try:
-            values.append(given(view(item)))
-        except (TypeError, AttributeError) as error:
-            raise InvalidInputError(
-                f"{what}={getattr(given, '__name__', given)} fails for {describe_item(item, row)}: {error}. "
-                f"The function gets the whole {type(view(item)).__name__}, not its text"
-            ) from error
-    return values
 
 
 def read_some(
@@ -122,19 +80,21 @@ def read_some(
     view: Callable[[Any], Any] = itself,
     *,
     required: bool = False,
+    tells: bool = True,
 ) -> list[Any]:
     """One value per item; None for one without.
 
-    Warns if no item has a value in its metadata or in the mapping by id; raises in place of it if one is ``required``.
+    Warns if no item has a value in its metadata or in the mapping by id, unless it ``tells`` nothing; raises in place
+    of it if one is ``required``.
     """
     if isinstance(given, str):
         values = [item.metadata.get(given) for item in items]
     elif isinstance(given, Mapping):
         values = [given.get(item_id(item)) for item in items]
     else:
-        values = read_values(items, given, what, view)
+        values = [_call(given, item, row, what, view) for row, item in enumerate(items)]
     values = as_optional(values)
-    if isinstance(given, (str, Mapping)) and all(value is None for value in values):
+    if tells and isinstance(given, (str, Mapping)) and all(value is None for value in values):
         if isinstance(given, str):
             keys = dict.fromkeys(key for item in items for key in item.metadata)
             message = (
@@ -153,39 +113,18 @@ def read_some(
     return values
 
 
-def _from_metadata(item: Any, row: int, key: str, what: str) -> Any:
-    value = item.metadata.get(key)
-    if is_missing(value):
+def _call(function: Callable[[Any], Any], item: Any, row: int, what: str, view: Callable[[Any], Any]) -> Any:
+    try:
+        return function(view(item))
+    except (TypeError, AttributeError) as error:
         raise InvalidInputError(
-            f"{what} is read from metadata {key!r}, but {describe_item(item, row)} has no value under this key; its "
-            f"keys are {', '.join(map(repr, item.metadata)) or 'none'}. Add the value, or pass a function as {what}="
-        )
-    return value
-
-
-def _from_mapping(item: Any, row: int, values: Mapping[Any, Any], what: str) -> Any:
-    name = item_id(item)
-    if name is None:
-        raise InvalidInputError(
-            f"{what} is read from a mapping by id, but item {row} has no id: give the items ids, or pass a metadata "
-            "key or a function"
-        )
-    if name not in values:
-        raise InvalidInputError(
-            f"{what} is read from a mapping by id, but the mapping has no {name!r} (item {row}); it has {len(values)} "
-            "other ids. Add the id, or pass a function that supplies a default"
-        )
-    return values[name]
+            f"{what}={getattr(function, '__name__', function)} fails for {describe_item(item, row)}: {error}. The "
+            f"function gets the whole {type(view(item)).__name__}, not its text"
+        ) from error
 
 
 def check_items(items: Any, kind: type, remedy: str) -> list[Any]:
-    """``items`` as a list; InvalidInputError with the ``remedy`` unless it holds objects of this kind only.
-
-    >>> check_items(["a"], int, "Pass numbers")
-    Traceback (most recent call last):
-    ...
-    setselect.InvalidInputError: a list of int is needed, but item 0 is 'a'. Pass numbers
-    """
+    """``items`` as a list; InvalidInputError with the ``remedy`` unless it holds objects of this kind only."""
     # A document or node by itself is iterable: it gives its fields.
     if isinstance(items, (str, Mapping, BaseModel)) or not isinstance(items, Iterable):
         raise InvalidInputError(f"a list of {kind.__name__} is needed, got {quoted(items)}. {remedy}")
@@ -209,11 +148,7 @@ def join_examples(examples: Iterable[Mapping[str, Any]], keys: Sequence[str] | N
 
 
 def join_values(values: Mapping[str, Any], keys: Sequence[str] | None, what: str = "the input") -> str:
-    """The values under ``keys`` (None: all) as one text, in the order of the keys' names; missing values are left out.
-
-    >>> join_values({"question": "1 + 1", "answer": 2, "hint": None}, None)
-    '2 1 + 1'
-    """
+    """The values under ``keys`` (None: all) as one text, in the order of the names; missing values are left out."""
     if not isinstance(values, Mapping):
         hint = f": pass {{{(keys or ['question'])[0]!r}: text}}" if isinstance(values, str) else ""
         raise InvalidInputError(f"{what} must be a dict of keys and values, got {quoted(values)}{hint}")
@@ -226,18 +161,3 @@ def join_values(values: Mapping[str, Any], keys: Sequence[str] | None, what: str
                 "the key (None where there is no value), or name other keys"
             )
     return " ".join(str(values[name]) for name in names if not is_missing(values[name]))
-
-
-def describe_item(item: Any, row: int) -> str:
-    """The name of an item in messages: its position, and its id if it has one.
-
-    >>> describe_item("a", 3)
-    'item 3'
-    """
-    name = item_id(item)
-    return f"item {row}" if name is None else f"item {row} (id {name!r})"
-
-
-def item_id(item: Any) -> Hashable | None:
-    """LlamaIndex's ``node_id`` or LangChain's ``id``; None if the item has neither."""
-    return getattr(item, "node_id", None) or getattr(item, "id", None)

@@ -14,7 +14,7 @@ from llama_index.core.schema import TextNode
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.results import sort_items
 from shared_core.retrieval.settings import Order
-from shared_core.retrieval.values import join_examples, join_values, read_numbers, read_values
+from shared_core.retrieval.values import join_examples, join_values, read_numbers, read_some
 
 DOCUMENTS: list[Any] = [Document("x", id="a", metadata={"good": 1}), Document("y", id="b", metadata={"good": 2.5})]
 NODES = [TextNode(text="x", id_="a", metadata={"good": 1}), TextNode(text="y", id_="b", metadata={"good": 2.5})]
@@ -34,30 +34,30 @@ def test_every_source_gives_the_same(items: list[Any], source: Any) -> None:
 
 @pytest.mark.parametrize("items", [DOCUMENTS, NODES], ids=["documents", "nodes"])
 def test_an_id_that_the_mapping_lacks_is_named(items: list[Any]) -> None:
-    with pytest.raises(InvalidInputError, match=r"quality .* no 'b' \(item 1\)"):
+    with pytest.raises(InvalidInputError, match=r"quality of item 1 \(id 'b'\) is missing"):
         read_numbers(items, {"a": 1.0}, "quality")
 
 
 def test_a_mapping_needs_ids() -> None:
-    with pytest.raises(InvalidInputError, match="item 0 has no id"):
+    with pytest.raises(InvalidInputError, match=r"quality .*mapping by id.* ids"):
         read_numbers([Document("x")], {"a": 1.0}, "quality")
 
 
 @pytest.mark.parametrize("value", [np.nan, "7", None])
 def test_a_value_that_is_no_number_is_named(value: Any) -> None:
-    with pytest.raises(InvalidInputError, match=rf"costs of item 0 \(id 'a'\) is {value!r}, which is not"):
-        read_numbers([SimpleNamespace(id="a")], {"a": value}, "costs")
+    with pytest.raises(InvalidInputError, match=rf"costs of item 1 \(id 'b'\) is ('{value}', which is not|missing)"):
+        read_numbers([SimpleNamespace(id="a"), SimpleNamespace(id="b")], {"a": 1, "b": value}, "costs")
 
 
 def test_a_key_that_the_metadata_lacks_is_named() -> None:
-    with pytest.raises(InvalidInputError, match=r"'best'.*item 0 \(id 'a'\).*'good'"):
+    with pytest.raises(InvalidInputError, match=r"'best'.*'good'"):
         read_numbers(DOCUMENTS, "best", "quality")
 
 
 def test_names_are_read_like_numbers() -> None:
-    assert read_values(DOCUMENTS, "good", "source") == [1, 2.5]
-    assert read_values(DOCUMENTS, lambda item: item.id, "source") == ["a", "b"]
-    assert read_values(DOCUMENTS, {"b": "y.md", "a": "x.md"}, "source") == ["x.md", "y.md"]
+    assert read_some(DOCUMENTS, "good", "source") == [1, 2.5]
+    assert read_some(DOCUMENTS, lambda item: item.id, "source") == ["a", "b"]
+    assert read_some(DOCUMENTS, {"b": "y.md", "a": "x.md"}, "source") == ["x.md", "y.md"]
 
 
 def test_the_text_of_an_example_is_in_the_order_of_its_keys() -> None:

@@ -14,7 +14,9 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNode
 
 from shared_core import InvalidInputError
 from shared_core._validation import quoted
-from shared_core.retrieval.names import read_keys, read_links, read_title, read_titles
+from shared_core.facts import read_facts
+from shared_core.retrieval.values import read_some
+from shared_core.texts import Texts
 
 UUID_ID = UUID("123e4567-e89b-12d3-a456-426614174000")
 URL = "https://example.org/19"
@@ -24,12 +26,17 @@ def documents(*metadata: dict[str, Any]) -> list[Document]:
     return [Document("x", id=f"doc-{row}", metadata=one) for row, one in enumerate(metadata)]
 
 
+def read(items: list[Any], bodies: list[str] | None = None, **settings: Any) -> Texts:
+    given = {name: read_some(items, value, name, tells=False) for name, value in settings.items()}
+    return Texts(bodies or [""] * len(items), read_facts(items, [None] * len(items), given))
+
+
 def links_of(value: Any, **more: Any) -> Any:
     """What the first document links to, beside others with an id, a title and a URL that holds a comma."""
     others = {"title": "Hoosick, New York", "links": "doc-0"}, {"url": "https://example.org/a,b#c"}, more
     items = documents({"links": value}, *others)
     before = copy.deepcopy(items)
-    [links, *_] = read_links(items, "links", titles=[read_title(item.metadata) for item in items])
+    [links, *_] = read(items, links="links").links
     assert [item.id for item in items] == [item.id for item in before]
     return links
 
@@ -71,25 +78,26 @@ def links_of(value: Any, **more: Any) -> Any:
 def test_a_title_is_what_loaders_write_and_a_file_name_only_if_it_reads_like_one(
     metadata: dict[str, Any], title: str
 ) -> None:
-    assert read_title(metadata) == title
+    assert read(documents(metadata)).titles == [title]
 
 
 @pytest.mark.parametrize("value", [None, np.nan, pd.NA, pd.NaT, "", " ", "untitled", "NaN", "Document1"], ids=repr)
 def test_where_the_setting_gives_no_title_the_metadata_is_asked(value: Any) -> None:
     items = documents({"name": value, "title": "A Film"}, {"name": "Ann Lee", "title": "A Film"})
-    assert read_titles(items, "name") == ["A Film", "Ann Lee"]
-    assert read_titles(items, lambda item: item.metadata["name"]) == ["A Film", "Ann Lee"]
-    assert read_titles(items, {"doc-0": value, "doc-1": "Ann Lee"}) == ["A Film", "Ann Lee"]
+    assert read(items, title="name").titles == ["A Film", "Ann Lee"]
+    assert read(items, title=lambda item: item.metadata["name"]).titles == ["A Film", "Ann Lee"]
+    assert read(items, title={"doc-0": value, "doc-1": "Ann Lee"}).titles == ["A Film", "Ann Lee"]
 
 
 def test_metadata_that_python_cannot_write_or_parse_are_no_error() -> None:
     large, deep = 10**5000, "[" * 100_000 + "]" * 100_000
     [item] = documents({"name": large, "links": [large, {"url": -large}], "source": large})
-    assert read_titles([item], "name") == [quoted(large)]
-    assert read_keys(item) == ["doc-0", quoted(large)]
-    assert read_links([item], "links") == [(quoted(large), quoted(-large))]
+    found = read([item], title="name", links="links")
+    assert found.titles == [quoted(large)]
+    assert found.facts[0].keys == ("doc-0", quoted(large))
+    assert found.links == [(quoted(large), quoted(-large))]
     for text in (deep, f"[{'9' * 5000}]", '["\\ud800"]'):
-        assert read_links(documents({"links": text}), "links") == [(text,)]
+        assert read(documents({"links": text}), links="links").links == [(text,)]
 
 
 @pytest.mark.parametrize("key", ["source", "file_path", "file_name", "url", "ref_doc_id"])
@@ -105,7 +113,7 @@ def test_a_title_that_many_sources_share_gives_way_to_the_heading_of_the_text(ke
             else:
                 node.metadata[key] = f"docs/{source}.md#{text[:3]}"
             items.append(NodeWithScore(node=node))
-        return read_titles(items, None, body=lambda item: item.node.text)
+        return read(items, texts).titles
 
     assert titles("abcd") == ["Opening hours", "Prices", "Documentation", "Way"]
     assert titles("aabb") == ["Documentation"] * 4
@@ -187,5 +195,5 @@ def test_links_as_loaders_and_stores_keep_them(value: Any, links: tuple[str, ...
     ids=repr,
 )
 def test_what_is_no_link_is_refused_with_the_id_of_the_document(value: Any, quoted: str) -> None:
-    with pytest.raises(InvalidInputError, match=rf"links of item 0 \(id 'doc-0'\).*{quoted}"):
+    with pytest.raises(InvalidInputError, match=rf"item 0 \(id 'doc-0'\): links.*{quoted}"):
         links_of(value)

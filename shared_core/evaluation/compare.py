@@ -90,12 +90,10 @@ def compare(
 ) -> Comparison:
     """Compare all methods on your own documents and queries.
 
-    Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them. A setting
-    with ``keyword_search`` picks from the 25 documents, too, that BM25 finds in the whole corpus. Hybrid search, which
-    is the last setting, fuses both rankings.
-    :class:`Coverage` reads the words of queries and documents too, and which documents lead to each other. Documents
-    and queries are all that is needed. What the queries hold besides their text (gold ids, subtopics, roots, answers:
-    see :class:`Query`) adds measures. If no query has gold ids, subtopics or answers, no winner can be named.
+    Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them. Settings
+    with ``keyword_search``, hybrid search and the sum of scores pick from the 25 documents, too, that BM25 finds in the
+    whole corpus. Documents and queries are all that is needed. What the queries hold besides their text (gold ids,
+    subtopics, roots, answers: see :class:`Query`) adds measures; without any of it, no row can be called the best.
 
     Parameters
     ----------
@@ -106,31 +104,25 @@ def compare(
     queries : iterable of str, mapping or Query
         Texts, or records with ``text`` and optionally ``id``, ``gold``, ``subtopics``, ``root``, ``answers``, and
         ``sub_questions``. These share ``fetch_k`` with the question, and each setting selects one set for all of them;
-        plain similarity and hybrid search know the question alone. Two more rows show what merged lists give.
-        ``scores`` are those of your own reranker, for two more rows: see
-        :func:`~shared_core.evaluation.settings.with_scores`.
+        plain similarity and the rankings know the question alone. Two more rows show what merged lists give.
+        ``scores`` are those of your own reranker, for two more rows.
     embed : callable, or a pair for documents and queries
         ``embed(texts) -> array-like (n, d)``. In a pair, each is such a function or the vectors themselves: those of
         sub-questions follow that of their question.
-        :class:`~shared_core.signals.embedding_models.CachedEmbedding` keeps embeddings on disk.
     k : int or sequence of int
-        How many documents are picked, at least 1. Of several numbers, the first is the one that the tables and the
-        recommendation are about. With a single number, 2, 3, 5, 8 and 10 picks are judged too, as far as there are so
-        many candidates. ``Comparison.sizes`` has what is found with each number.
+        How many documents are picked. Of several numbers, the first is the one that the tables and the recommendation
+        are about. With a single number, 2, 3, 5, 8 and 10 picks are judged too.
     fetch_k : int, optional
-        How many candidates they are picked from, at least ``k``; by default max(50, 5k), for the largest k that is
-        given. At most all documents are candidates.
+        How many candidates they are picked from; by default max(50, 5k), for the largest k that is given.
     settings : sequence of (Setting, Selector), optional
         Default: :func:`~shared_core.evaluation.settings.sweep`. The first must be plain similarity, against which the
-        others are tested. Put simpler settings first: see :func:`~shared_core.evaluation.advice.recommend`.
-        :func:`~shared_core.evaluation.settings.named` makes the pairs.
+        others are tested. Put simpler settings first. :func:`~shared_core.evaluation.settings.named` makes the pairs.
     decide_by : str, optional
         Key of the measure that decides. Default: the first of subtopic recall, answers, p-recall, point recall and
         recall that at least half as many queries allow as any other of them. Point recall is there if many gold
         documents nearly repeat another one of their query: they count as one point.
     drop_duplicates : bool
-        Whether documents with the same text count as one, as in the retrievers. Their ids then stand for each other: a
-        gold document is found when one of its copies is picked. False keeps them apart.
+        Whether documents with the same text count as one, as in the retrievers. Their ids then stand for each other.
     model, title : str
         Names for the report.
     track : callable
@@ -145,12 +137,9 @@ def compare(
 
     Raises
     ------
-    InvalidInputError
-        There are no documents or no queries, two have the same id, no document has any of the queries' gold ids, or the
-        vectors are not valid.
-    InvalidParameterError
-        ``k``, ``fetch_k`` or ``settings`` is no valid value, or ``decide_by`` is not a measure that the queries allow.
-        This is checked before anything is embedded.
+    InvalidInputError, InvalidParameterError
+        There are no documents or no queries, two have the same id, no document has any of the queries' gold ids, or a
+        vector or an option is not valid. Options are checked before anything is embedded.
     ImportError
         The extra ``eval`` is not installed.
 
@@ -287,30 +276,15 @@ def compare_candidates(
 
     Parameters
     ----------
-    queries : iterable of str, mapping or Query
-        The questions, as in :func:`compare`.
     candidates_of : callable
         ``candidates_of(query) -> SearchResult``: the query's vector, at most ``fetch_k`` documents, and their
         vectors. A query without candidates is left out, and a note says so. If the query has sub-questions, the
         vector has a row for each, shape (q, d), and the documents are those of all searches. Its ``rankings`` become
-        further settings: your own hybrid search, for example. Without its ``by_words``, settings with
-        ``keyword_search`` are left out, and a note says so.
+        further rows: your own hybrid search, for example. Without its ``by_words``, settings with ``keyword_search``
+        are left out, and a note says so.
     documents : int, optional
         How many documents the search covers, for the report.
-    k, fetch_k, settings, decide_by, drop_duplicates, model, title, track, notes
-        See :func:`compare`.
-
-    Returns
-    -------
-    Comparison
-        See :func:`compare`.
-
-    Raises
-    ------
-    InvalidInputError
-        There are no queries, two have the same id, a vector is not valid, no query has candidates, the queries have
-        rankings of different names, or only some have candidates by words.
-    InvalidParameterError, ImportError
+    queries, k, fetch_k, settings, decide_by, drop_duplicates, model, title, track, notes
         See :func:`compare`.
 
     Examples
@@ -326,7 +300,7 @@ def compare_candidates(
     >>> from dataclasses import replace
     >>> candidates = replace(candidates, rankings={"my reranker": [2, 0, 1]})
     >>> found = compare_candidates(["both?"], lambda query: candidates, k=2)
-    >>> found.settings[-1].label, found.queries[0].picks[len(found.settings) - 1]
+    >>> found.settings[-3].label, found.queries[0].picks[len(found.settings) - 3]
     ('my reranker', (2, 1))
     """
     need_extra()
@@ -559,15 +533,12 @@ def _with_rows_of_scores(tried: Settings, queries: Sequence[Query]) -> list[tupl
 
 
 def _check_searches(first: JudgedQuery, other: JudgedQuery) -> None:
-    if (first.by_words is None) != (other.by_words is None):
-        without, has = (first, other) if first.by_words is None else (other, first)
-        raise InvalidInputError(
-            f"by_words is None for query {quoted(without.query.text)}, but not for query {quoted(has.query.text)}: "
-            "pass an empty sequence where the search by words finds nothing"
-        )
-    if first.rankings != other.rankings:
-        named = " and ".join(
-            f"query {quoted(one.query.text)} has {', '.join(map(quoted, one.rankings)) or 'none'}"
-            for one in (first, other)
-        )
-        raise InvalidInputError(f"every query needs the same rankings in the same order, but {named}")
+    for what, ours, theirs in (
+        ("by_words", *(one.by_words is not None for one in (first, other))),
+        ("rankings", first.rankings, other.rankings),
+    ):
+        if ours != theirs:
+            raise InvalidInputError(
+                f"query {quoted(first.query.text)} has {what} {quoted(ours)}, and query {quoted(other.query.text)} has "
+                f"{quoted(theirs)}: every query needs the same. Pass an empty sequence where a search finds nothing"
+            )

@@ -100,19 +100,10 @@ class Estimate:
 class Difference:
     """What a setting gains and loses against plain similarity, query by query, in units of the measure.
 
-    Attributes
-    ----------
-    mean, low, high : float
-        Mean over the queries of the setting's value minus that of similarity, with its bootstrap 95 % interval. For a
-        measure of which less is better, such as redundancy, a gain is negative.
-    better, worse : float in [0, 1]
-        Shares of the queries that the setting makes better or worse than similarity.
-    loss : float
-        Mean loss over the queries that it makes worse, at least 0; 0 if there are none.
-    worst_loss : float
-        The largest loss of one query, at least 0.
-    worst_query : str or None
-        The id of that query; for p-recall, the name of its root. None if no query is made worse.
+    ``mean`` is the mean over the queries of the setting's value minus that of similarity, with its bootstrap 95 %
+    interval ``low`` to ``high``; for a measure of which less is better, a gain is negative. ``better`` and ``worse``
+    are the shares of the queries that gain and lose. ``loss`` is the mean loss of those that lose, and ``worst_loss`` the
+    largest, of ``worst_query`` (for p-recall the name of a root); 0, 0 and None if no query loses.
     """
 
     mean: float

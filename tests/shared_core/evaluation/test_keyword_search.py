@@ -145,7 +145,7 @@ def test_candidates_by_words_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"query '\?': by_words holds row 11, but there are 11 documents"):
         compare_candidates(["?"], lambda query: searched(by_words=[11]), k=3)
     given = {"1": searched(by_words=[]), "2": searched()}
-    with pytest.raises(InvalidInputError, match=r"by_words is None for query '!', but not for query '\?'"):
+    with pytest.raises(InvalidInputError, match=r"query '\?' has by_words True, and query '!' has False"):
         compare_candidates(["?", "!"], lambda query: given[query.id], k=3)
 
 

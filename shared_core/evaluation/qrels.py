@@ -46,9 +46,8 @@ def beir_files(
 ) -> tuple[Path, Path, Path]:
     """The documents, queries and judgements of a BEIR folder: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/*.tsv``.
 
-    The judgements may also be ``.jsonl``, as in MTEB, or ``.csv``, and each file may be packed (``.gz``). ``split``
-    names a file in ``qrels/`` without its suffix; by default "test", or the only one that is there. ``qrels`` is
-    another file of judgements, in place of those in the folder.
+    The judgements may also be ``.jsonl`` (MTEB) or ``.csv``, and each file may be packed (``.gz``). ``split`` names a
+    file in ``qrels/`` without its suffix; by default "test", or the only one. ``qrels`` is a file in place of those.
     """
     found = []
     for name in ("corpus.jsonl", "queries.jsonl"):

@@ -102,8 +102,8 @@ class Difference:
 
     ``mean`` is the mean over the queries of the setting's value minus that of similarity, with its bootstrap 95 %
     interval ``low`` to ``high``; for a measure of which less is better, a gain is negative. ``better`` and ``worse``
-    are the shares of the queries that gain and lose. ``loss`` is the mean loss of those that lose, and ``worst_loss`` the
-    largest, of ``worst_query`` (for p-recall the name of a root); 0, 0 and None if no query loses.
+    are the shares of the queries that gain and lose. ``loss`` is the mean loss of those that lose, and ``worst_loss``
+    the largest, of ``worst_query`` (for p-recall the name of a root); 0, 0 and None if no query loses.
     """
 
     mean: float

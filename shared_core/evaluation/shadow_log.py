@@ -29,27 +29,12 @@ _CONDITIONS = ("k", "fetch_k", "selector", "settings")
 class LogSummary:
     """How a selection would change the results of a running system.
 
-    Attributes
-    ----------
-    selector : str
-        The selection, with its settings that are not the default.
-    calls, failures : int
-        How many calls have these settings, over which the figures are means; and how many selections failed.
-    changed : float in [0, 1]
-        The share of the results whose texts would change. Another order is no change.
-    replaced : float
-        How many of the returned texts the selection would replace.
-    overlap : float in [0, 1]
-        The texts that both sets have, as a share of the texts that any of them has (Jaccard).
-    means : mapping
-        ``relevance`` (mean cosine with the question), ``redundancy`` (mean cosine between the texts) and ``costs``
-        (their sum): of what was returned, and of what would be selected. What no call has is missing.
-    median_milliseconds, slow_milliseconds : float
-        Time of the selection with its search: the median, and what 95 % of the calls need at most.
-    most_changed : tuple of (str, float)
-        The questions whose results change most, each with the share of the returned texts that would be replaced.
-    notes : tuple of str
-        What was left out.
+    ``selector`` is the selection, with its settings that are not the default; ``calls`` have these settings, and the
+    figures are means over them. ``changed`` is the share of the results whose texts would change (another order is no
+    change), ``replaced`` how many of the returned texts would be replaced, and ``overlap`` the texts of both sets as a
+    share of those of any (Jaccard). ``means`` has ``relevance``, ``redundancy`` and ``costs`` of what was returned
+    and of what would be selected, as far as they are known. 95 % of the selections took at most ``slow_milliseconds``.
+    ``most_changed`` has the questions whose results change most, each with the share that would be replaced.
     """
 
     selector: str
@@ -87,15 +72,8 @@ def compare_log(path: Path | str) -> LogSummary:
     frequent settings count. Which of both sets is better, only :func:`~shared_core.evaluation.compare.compare` can
     tell, with queries that name the right texts.
 
-    Parameters
-    ----------
-    path : path
-        The file that the logger ``setselect.shadow`` wrote.
-
-    Raises
-    ------
-    InvalidInputError
-        The file cannot be read, a line of it is no line of this log, or no line is a selection.
+    ``path`` is the file that the logger ``setselect.shadow`` wrote. An InvalidInputError if it cannot be read, a line
+    of it is no line of this log, or no line is a selection.
 
     Examples
     --------

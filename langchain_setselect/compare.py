@@ -72,7 +72,7 @@ def compare_store(
     >>> found.values[0, "recall"].mean in (0.0, 1.0), found.corpus.model
     (True, 'DeterministicFakeEmbedding')
     """
-    searched, embedding = _search(store, embeddings, k, fetch_k, search_kwargs)
+    searched, embedding = _search(store, embeddings, k, fetch_k, search_kwargs, words=True)
     name = model or _model_name(need_embeddings(store, embedding))
     return searched.compare(queries, model=name, **options)
 
@@ -125,8 +125,9 @@ def _search(
     k: int | Sequence[int],
     fetch_k: int | None,
     search_kwargs: Mapping[str, Any] | None,
+    words: bool = False,
 ) -> tuple[SearchedStore, Embeddings | None]:
-    """The store as a comparison searches it, by words too if it can be listed; and its embeddings."""
+    """The store as a comparison searches it, by ``words`` too if it can be listed; and its embeddings."""
     check_instance(store, VectorStore, "store", say_place(store))
     sizes, fetch_k = check_options(k, fetch_k)
     embedding, reader = embeddings or store.embeddings, reader_of(store)
@@ -137,7 +138,7 @@ def _search(
         k=max(sizes),
         fetch_k=fetch_k,
         links=lambda document: document.metadata.get("links"),
-        keyword_search=DOCUMENTS.can_index(store),
+        keyword_search=words and DOCUMENTS.can_index(store),
     )
     request, _ = retriever._configured
     searching = retriever._store(request, "", dict(search_kwargs or {}))

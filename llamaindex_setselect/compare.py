@@ -70,7 +70,7 @@ def compare_index(
     >>> [found.values[i, "recall"].mean for i, one in enumerate(found.settings) if one.label in ("similarity", "vrsd")]
     [0.5, 1.0]
     """
-    searched, vectors = _search(index, embed_model, k, fetch_k, filters)
+    searched, vectors = _search(index, embed_model, k, fetch_k, filters, words=True)
     name = model or vectors.need_model("the queries").model_name
     return searched.compare(queries, model=name, **options)
 
@@ -118,8 +118,9 @@ def _search(
     k: int | Sequence[int],
     fetch_k: int | None,
     filters: MetadataFilters | None,
+    words: bool = False,
 ) -> tuple[SearchedStore, NodeVectors]:
-    """The index as a comparison searches it, by words too if it can be listed; and where its vectors come from."""
+    """The index as a comparison searches it, by ``words`` too if it can be listed; and where its vectors come from."""
     # The retriever checks them too, but its messages call k top_n.
     sizes, fetch_k = check_options(k, fetch_k)
     # Links are read where the metadata have them.
@@ -130,7 +131,7 @@ def _search(
         filters=filters,
         embed_model=embed_model,
         links=lambda node: node.metadata.get("links"),
-        keyword_search=NODES.can_index(index),
+        keyword_search=words and NODES.can_index(index),
     )
     settings = retriever._settings
     searching, vectors = retriever._store(settings, QueryBundle("")), settings._vectors

@@ -9,13 +9,11 @@ from rich.console import Console
 from rich.table import Table as ConsoleTable
 from rich.text import Text
 
-from .._validation import quoted
 from ..evaluation.advice import lines_to_paste
 from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.results import Comparison, Measure, clip, counted
 from ..evaluation.tables import (
     Table,
-    signed,
     tabulate_differences,
     tabulate_means,
     tabulate_replacements,
@@ -43,7 +41,6 @@ def show_comparison(show: Console, comparison: Comparison) -> None:
         settings = list(dict.fromkeys([0, advice.best_other or 0, *default]))
         _print(show, f"\n{deciding.name.partition('@')[0]} by the number of texts:")
         _print_table(show, comparison, tabulate_sizes(comparison, deciding.key, settings), lines=False)
-    _print_changes(show, comparison)
     if deciding is None and len(comparison.settings) > 1:
         _print(show, f"\nTexts of similarity that a setting replaces, of {facts.k}:")
         _print_table(show, comparison, tabulate_replacements(comparison), lines=False)
@@ -111,13 +108,3 @@ def _fit(measures: tuple[Measure, ...], width: int) -> Iterator[list[Measure]]:
         group.append(measure)
         left -= needed
     yield group
-
-
-def _print_changes(show: Console, comparison: Comparison) -> None:
-    """A line with the queries that lose most, and one with those that gain most."""
-    label = comparison.settings[comparison.recommendation.best_other or 0].label
-    gaps = [(change.query, change.setting - change.similarity) for change in comparison.changes]
-    for verb, of_verb in (("lose", [gap for gap in gaps if gap[1] < 0]), ("gain", [gap for gap in gaps if gap[1] > 0])):
-        if of_verb:
-            listed = ", ".join(f"{quoted(comparison.question(query))} {signed(gap)}" for query, gap in of_verb)
-            _print(show, f"\nQueries that {verb} most with {label}: {listed}")

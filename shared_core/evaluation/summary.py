@@ -230,19 +230,17 @@ def gold_in_reach(outcomes: Sequence[JudgedQuery], *, by_words: bool = False) ->
 
 def check_subtopics(outcomes: list[JudgedQuery]) -> tuple[list[JudgedQuery], str | None]:
     """The outcomes, without subtopics that nothing covers in any of them; and what the files lack for subtopics."""
-    covering = [ids for outcome in outcomes for ids in outcome.subtopics.values()]
-    if any(set(ids) != {BEYOND} for ids in covering):
+    if any(set(ids) != {BEYOND} for outcome in outcomes for ids in outcome.subtopics.values()):
         return outcomes, None
     if any(outcome.query.subtopics for outcome in outcomes):
         return [replace(outcome, subtopics={}) for outcome in outcomes], (
             "The queries have subtopics, but nothing says which documents cover them. Write the ids of these documents "
-            'into the query, {"subtopics": {"reset": ["a", "b"]}}, or write the labels into the documents, '
-            '{"id": "a", "text": "...", "subtopics": ["reset"]}.'
+            'into the query, {"subtopics": {"reset": ["a", "b"]}}, or the labels into the documents.'
         )
     if any(outcome.labelled for outcome in outcomes):
         return outcomes, (
             "The documents carry subtopics, but no query asks for one. Write the labels that each query asks for into "
-            'the query, {"subtopics": ["reset", "disk"]}, or write its gold ids: their labels are then its subtopics.'
+            'the query, {"subtopics": ["reset", "disk"]}, or its gold ids: their labels are then its subtopics.'
         )
     return outcomes, None
 

@@ -19,7 +19,7 @@ from benchmarks.common import Block, facts, holds, parser, publish, records, req
 from benchmarks.regimes_methods import FETCH_K
 from benchmarks.regimes_tasks import SEED, Regime, company, embed_regime, is_development, nearest, steps
 from shared_core import Candidates, Coverage
-from shared_core.selection.sizes import DEFAULT_EXTRA_K
+from shared_core.selection.route import DEFAULT_EXTRA_K
 from shared_core.selectors.coverage import REFERRED
 from shared_core.texts import Texts, as_texts
 from shared_core.texts.identifiers import check_identifiers

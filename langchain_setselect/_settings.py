@@ -14,7 +14,7 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 
 from shared_core import InvalidParameterError
-from shared_core.retrieval.lookup import nearest_name, where_to_pass_parameters
+from shared_core.retrieval.inputs import nearest_name, where_to_pass_parameters
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.settings import Call, Name, Positive, Settings, list_contents
 from shared_core.selectors.registry import DEFAULT_SELECTOR, SelectorName

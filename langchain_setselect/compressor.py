@@ -14,16 +14,14 @@ from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
+from shared_core.retrieval.events import describe, warn_of_ignored_scores, warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_question, refuse_swapped
-from shared_core.retrieval.lookup import refuse_unknown
+from shared_core.retrieval.inputs import check_items, check_question, read_scores, refuse_swapped, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection, Pool, drop_ambiguous
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.results import arrange
+from shared_core.retrieval.result import arrange
 from shared_core.retrieval.search import select_among
 from shared_core.retrieval.settings import Joining
-from shared_core.retrieval.telling import describe, warn_of_ignored_scores, warn_of_unused_perspective
-from shared_core.retrieval.values import check_items, read_scores
 
 from ._settings import SelectionSettings
 from .retriever import EVENT, embed_queries, join_documents, read_ids, text_of, with_scores

@@ -15,12 +15,18 @@ from pydantic import PrivateAttr
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.retrieval.events import warn_of_foreign_examples
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_instance, check_question
-from shared_core.retrieval.lookup import nearest_name, where_to_pass_parameters
-from shared_core.retrieval.results import arrange
-from shared_core.retrieval.telling import warn_of_foreign_examples
-from shared_core.retrieval.values import join_examples, join_values, read_some
+from shared_core.retrieval.inputs import (
+    check_instance,
+    check_question,
+    join_examples,
+    join_values,
+    nearest_name,
+    read_some,
+    where_to_pass_parameters,
+)
+from shared_core.retrieval.result import arrange
 
 from .retriever import SearchSettings, text_of
 from .vectors import reader_of

@@ -25,20 +25,17 @@ from typing_extensions import override
 
 from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
-from shared_core.retrieval.extra import Extras, check_retrievers, name_retrievers
+from shared_core.retrieval.events import describe
+from shared_core.retrieval.extra import Extras, check_retrievers, name_retrievers, share_search
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.following import Where
-from shared_core.retrieval.inputs import check_question
-from shared_core.retrieval.joining import Joined
+from shared_core.retrieval.follow import Where
+from shared_core.retrieval.inputs import check_items, check_question
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.results import arrange
+from shared_core.retrieval.result import Joined, arrange
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Call, Fetching, Joining
-from shared_core.retrieval.telling import describe
-from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import share_search
 from shared_core.selectors.registry import SelectorName
 
 from ._settings import OF_DICT, SelectionSettings

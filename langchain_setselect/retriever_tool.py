@@ -14,8 +14,8 @@ from langchain_core.tools.retriever import RetrieverInput
 
 from shared_core import InvalidParameterError
 from shared_core.retrieval.inputs import check_instance
-from shared_core.retrieval.joining import JOINED
 from shared_core.retrieval.memory import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, RecentSteps, name_items
+from shared_core.retrieval.result import JOINED
 
 from .retriever import SetSelectRetriever, read_ids
 from .vectors import reader_of

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError, warn
 from shared_core.retrieval.extra import KnownItems
 from shared_core.retrieval.flow import Flow, Step, gather
-from shared_core.retrieval.lookup import find_registered, refuse_unknown
+from shared_core.retrieval.inputs import find_registered, refuse_unknown
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.signals.embedding_models import as_embedding, as_embeddings
 

@@ -18,10 +18,8 @@ from pydantic import Field, InstanceOf
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.inputs import check_instance, check_question
-from shared_core.retrieval.lookup import find_registered, refuse_unknown
-from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import ItemKind, StoreListing, WordSearch, check_integer
+from shared_core.retrieval.extra import ItemKind, StoreListing, WordSearch, check_integer
+from shared_core.retrieval.inputs import check_instance, check_items, check_question, find_registered, refuse_unknown
 from shared_core.texts.words import check_strings
 
 from ._settings import OF_DICT, say_place

@@ -26,16 +26,14 @@ from llama_index.core.schema import (
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
 
 from shared_core import InvalidInputError
+from shared_core.retrieval.events import describe
 from shared_core.retrieval.flow import Flow, together
-from shared_core.retrieval.inputs import check_instance, check_question
-from shared_core.retrieval.joining import JOINED, Joined
+from shared_core.retrieval.inputs import check_instance, check_question, read_scores
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.results import arrange
+from shared_core.retrieval.result import JOINED, Joined, arrange
 from shared_core.retrieval.settings import Call, Positive, Settings
-from shared_core.retrieval.telling import describe
-from shared_core.retrieval.values import read_scores
 from shared_core.signals.embedding_models import as_embedding
 
 from .vectors import NodeVectors, embed_as_queries

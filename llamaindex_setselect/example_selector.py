@@ -13,12 +13,11 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.retrieval.events import warn_of_foreign_examples
 from shared_core.retrieval.flow import Flow
-from shared_core.retrieval.inputs import check_instance
+from shared_core.retrieval.inputs import check_instance, join_examples
 from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.telling import warn_of_foreign_examples
-from shared_core.retrieval.values import join_examples
 
 from ._settings import SelectionSettings
 from .retriever import IndexSettings, P, SetSelectIndexRetriever, takes_fields_of

@@ -15,17 +15,14 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError, make_selector
+from shared_core.retrieval.events import warn_of_ignored_scores, warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
-from shared_core.retrieval.inputs import refuse_swapped
-from shared_core.retrieval.lookup import name_and_parameters, refuse_unknown
+from shared_core.retrieval.inputs import check_items, is_splitter, name_and_parameters, refuse_swapped, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import select_among
 from shared_core.retrieval.settings import Joining
-from shared_core.retrieval.sub_questions import is_splitter
-from shared_core.retrieval.telling import warn_of_ignored_scores, warn_of_unused_perspective
-from shared_core.retrieval.values import check_items
 
 from ._settings import (
     SelectionSettings,

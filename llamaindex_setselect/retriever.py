@@ -20,18 +20,15 @@ from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.errors import explain_lengths
-from shared_core.retrieval.extra import Extras, KnownItems, check_retrievers, name_retrievers
+from shared_core.retrieval.extra import Extras, KnownItems, WordSearch, check_retrievers, name_retrievers, share_search
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.following import Where
-from shared_core.retrieval.inputs import check_instance
-from shared_core.retrieval.lookup import nearest_name
+from shared_core.retrieval.follow import Where
+from shared_core.retrieval.inputs import check_instance, check_items, nearest_name
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Call, Fetching, Joining
-from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import WordSearch, share_search
 
 from ._settings import (
     QueryChecks,

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from shared_core import EmbeddingFallbackWarning, InvalidInputError, InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.flow import Flow, Step, gather
-from shared_core.retrieval.lookup import find_registered
+from shared_core.retrieval.inputs import find_registered
 from shared_core.retrieval.pool import stack_vectors
 from shared_core.signals.embedding_models import as_embeddings
 

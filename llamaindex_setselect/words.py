@@ -18,10 +18,8 @@ from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
-from shared_core.retrieval.inputs import check_instance
-from shared_core.retrieval.lookup import find_registered, refuse_unknown
-from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import ItemKind, StoreListing, WordSearch, check_integer
+from shared_core.retrieval.extra import ItemKind, StoreListing, WordSearch, check_integer
+from shared_core.retrieval.inputs import check_instance, check_items, find_registered, refuse_unknown
 
 from ._settings import QueryChecks, check_filters, say_place
 from .stores import LISTINGS

@@ -13,8 +13,8 @@ from langchain_core.documents import Document
 from langchain_core.runnables.config import run_in_executor
 
 from shared_core.errors import InvalidParameterError, VectorSourceError
-from shared_core.retrieval.lookup import refuse_unknown
-from shared_core.retrieval.word_search import StoreListing
+from shared_core.retrieval.extra import StoreListing
+from shared_core.retrieval.inputs import refuse_unknown
 from shared_core.stores import azure_search, chroma, duckdb, elasticsearch, milvus, pinecone, qdrant, sqlite_vec
 
 from .reader import Hits, read_with_client

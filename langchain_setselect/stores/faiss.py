@@ -9,9 +9,9 @@ import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
-from shared_core.retrieval.following import Where, suits
-from shared_core.retrieval.lookup import refuse_unknown
-from shared_core.retrieval.word_search import StoreListing
+from shared_core.retrieval.extra import StoreListing
+from shared_core.retrieval.follow import Where, suits
+from shared_core.retrieval.inputs import refuse_unknown
 from shared_core.stores.faiss import labels_by_id, search_with_vectors, vectors_by_label
 
 from .reader import Hits, VectorReader, nearest_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shared_core.retrieval.following import Where
-from shared_core.retrieval.lookup import find_registered
+from shared_core.retrieval.follow import Where
+from shared_core.retrieval.inputs import find_registered
 
 # Arguments of a search that lets in what the filter does, as far as it has these values.
 Narrow = Callable[[Any, Any, Where], dict[str, Any]]

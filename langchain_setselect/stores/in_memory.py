@@ -10,9 +10,9 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidInputError, InvalidParameterError, explain_lengths
-from shared_core.retrieval.following import Where, suits
-from shared_core.retrieval.lookup import refuse_unknown
-from shared_core.retrieval.word_search import StoreListing
+from shared_core.retrieval.extra import StoreListing
+from shared_core.retrieval.follow import Where, suits
+from shared_core.retrieval.inputs import refuse_unknown
 
 from .reader import Hits, VectorReader, nearest_of
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from shared_core.retrieval.lookup import refuse_unknown
-from shared_core.retrieval.word_search import StoreListing
+from shared_core.retrieval.extra import StoreListing
+from shared_core.retrieval.inputs import refuse_unknown
 from shared_core.stores.lancedb import list_rows, search_with_vectors
 
 from .reader import Hits, VectorReader

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
-from shared_core.retrieval.lookup import refuse_unknown
+from shared_core.retrieval.inputs import refuse_unknown
 from shared_core.stores.elasticsearch import stack_hits
 from shared_core.stores.opensearch import WIDEST, vectors_by_id
 from shared_core.stores.rows import as_row

@@ -10,8 +10,8 @@ from langchain_core.runnables.config import run_in_executor
 from numpy.typing import ArrayLike
 
 from shared_core.errors import VectorSourceError
-from shared_core.retrieval.lookup import refuse_unknown
-from shared_core.retrieval.word_search import StoreListing
+from shared_core.retrieval.extra import StoreListing
+from shared_core.retrieval.inputs import refuse_unknown
 from shared_core.stores.postgres import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
 
 from .reader import Hits, VectorReader

@@ -27,7 +27,6 @@ from ..evaluation.settings import distinct, parse_setting, sweep
 from ..evaluation.shadow_log import compare_log
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
 from ._console_report import show_comparison, show_diagnosis
-from ._store import load_store
 from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, show_progress, stop
 from ._vectors import VectorOptions
 
@@ -212,6 +211,9 @@ def compare(
         of_queries: dict[str, Any] = {"query_key": query_key, "query_id_key": query_id_key, "scores_key": scores_key}
         found: Comparison | Diagnosis
         if store is not None:
+            # The adapters' stores are recognised by a module that the other runs do not need.
+            from ._store import load_store
+
             loaded, shown = load_store(store), {"title": store, "track": show_progress(say)}
             if queries is None:
                 found = loaded.diagnose(loaded.opened, k=sizes[0], fetch_k=fetch_k, **shown)

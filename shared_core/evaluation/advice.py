@@ -12,7 +12,7 @@ from .._argument_names import argument_name
 from .._libraries import import_library
 from .._validation import quoted
 from ..errors import InvalidParameterError
-from ..selection.sizes import DEFAULT_EXTRA_K
+from ..selection.route import DEFAULT_EXTRA_K
 from ..selectors.registry import DEFAULT_SELECTOR
 from .judging import JudgedQuery, Matrix
 from .measures import bootstrap_interval, paired_test

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from .._argument_names import argument_name
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError, VectorSourceError
-from ..selection.sizes import DEFAULT_EXTRA_K, default_fetch_k, share_fetch_k
+from ..selection.route import DEFAULT_EXTRA_K, default_fetch_k, share_fetch_k
 from ..selectors.registry import Selector, check_selector
 from ..signals.embedding_models import Track, without_progress
 from ..texts.word_index import WordIndex

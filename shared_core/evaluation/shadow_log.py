@@ -20,7 +20,7 @@ from .results import counted, number, percent
 
 # The questions that the summary names as those whose results change most.
 _MOST = 5
-# What retrieval/shadow.py writes: the two sets, the figures of both, and the conditions of a call.
+# What retrieval/events.py writes: the two sets, the figures of both, and the conditions of a call.
 _SETS, _PAIRS = ("returned", "selected"), ("relevance", "redundancy", "costs")
 _CONDITIONS = ("k", "fetch_k", "selector", "settings")
 

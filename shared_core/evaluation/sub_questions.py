@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..candidates import Candidates, cosines_with_queries
-from ..selection.sizes import share_fetch_k
+from ..selection.route import share_fetch_k
 from ..selectors.registry import Selector, capabilities_of
 from ..selectors.selection import Selection
 from ..selectors.top_k import TopK

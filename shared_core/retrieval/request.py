@@ -20,10 +20,10 @@ from ..selectors.registry import capabilities_of, make_selector
 from ..selectors.selection import Selection
 from ..texts import Texts
 from ..texts.words import Weigh
+from .inputs import read_numbers, read_parts, read_ranks, read_some
 from .memory import is_name_of_text, name_of_text
 from .pool import ItemSelection, Pool
 from .question import EmbeddedQuery
-from .values import read_numbers, read_parts, read_ranks, read_some
 
 if TYPE_CHECKING:
     from .settings import Call

@@ -13,12 +13,19 @@ from numpy.typing import NDArray
 from .._parsing import is_text
 from ..errors import warn
 from ..facts import DOCUMENT_ID
-from ..selection.sizes import DEFAULT_EXTRA_K, DEFAULT_K, share_fetch_k
+from ..selection.route import DEFAULT_EXTRA_K, DEFAULT_K, share_fetch_k
 from ..texts import Texts
 from ..texts.titles import HEAD
+from .events import (
+    in_shadow,
+    log_failed_look_up,
+    timed,
+    warn_if_all_are_selected,
+    warn_of_empty_store,
+)
 from .extra import Extras, ask, read_answers
 from .flow import Flow, Step, together
-from .following import (
+from .follow import (
     BESIDE_K,
     CITED_K,
     FOLLOW_K,
@@ -34,13 +41,6 @@ from .following import (
 from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Followed, ItemSelection, Pool, unite
 from .question import EmbeddedQuery
 from .request import Request
-from .shadow import in_shadow
-from .telling import (
-    log_failed_look_up,
-    timed,
-    warn_if_all_are_selected,
-    warn_of_empty_store,
-)
 
 if TYPE_CHECKING:
     from .settings import Settings

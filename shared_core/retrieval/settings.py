@@ -17,7 +17,7 @@ from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSe
 from ..perspective import PAP
 from ..scaling import Scale
 from ..selection.effects import find_without_effect
-from ..selection.sizes import DEFAULT_EXTRA_K, DEFAULT_K, default_fetch_k
+from ..selection.route import DEFAULT_EXTRA_K, DEFAULT_K, default_fetch_k
 from ..selectors.ending import DEFAULT_MIN_K
 from ..selectors.registry import (
     DEFAULT_SELECTOR,
@@ -27,9 +27,7 @@ from ..selectors.registry import (
     resolve_selector,
 )
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
-from .lookup import refuse_unknown, where_to_pass_parameters
-from .sub_questions import Queries, check_queries
-from .values import ItemName, ItemNumber, ItemOrdered
+from .inputs import ItemName, ItemNumber, ItemOrdered, Queries, check_queries, refuse_unknown, where_to_pass_parameters
 
 Perspective = (
     str | Sequence[float] | NDArray[Any] | Callable[[str], str | QueryParts | None] | PerspectiveExtractor | None

@@ -17,17 +17,16 @@ from numpy.typing import NDArray
 from .._validation import as_identifiers, quoted
 from ..candidates import as_unit_rows, as_unit_vector
 from ..errors import InvalidInputError, InvalidParameterError, warn
-from ..selection.sizes import DEFAULT_EXTRA_K
+from ..selection.route import DEFAULT_EXTRA_K
 from ..texts.clauses import split_clauses
 from ..texts.words import Text, match_split_words, split_words
+from .events import LOGGER, describe, in_shadow, is_first, timed
 from .flow import Flow, Step
-from .lookup import refuse_unknown, where_to_pass_parameters
+from .inputs import refuse_unknown, where_to_pass_parameters
 from .pool import ItemSelection, Pool, stack_vectors
 from .question import EmbeddedQuery, Vector, embed_question
 from .request import Request
 from .settings import Call, Settings
-from .shadow import in_shadow
-from .telling import LOGGER, describe, is_first, timed
 
 DEFAULT_MAX_TOOLS = 10
 # Among so many tools all are candidates. Of more, so many are the nearest ones, and the best by words join them.

@@ -23,8 +23,8 @@ from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.results import Comparison
 from shared_core.evaluation.settings import OF_ADAPTERS
 from shared_core.facts import read_facts
-from shared_core.retrieval import word_search
-from shared_core.selection.sizes import share_fetch_k
+from shared_core.retrieval import extra as word_search
+from shared_core.selection.route import share_fetch_k
 from shared_core.texts import Texts
 from shared_core.texts.word_index import WordIndex
 from tests.adapters.bindings import (

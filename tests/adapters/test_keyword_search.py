@@ -19,7 +19,7 @@ from llama_index.core.vector_stores.simple import SimpleVectorStore
 import langchain_setselect
 import llamaindex_setselect
 from setselect import Candidates, Coverage, InvalidParameterError, SetSelectWarning, match_words
-from shared_core.retrieval import word_search
+from shared_core.retrieval import extra as word_search
 from shared_core.texts.word_index import WordIndex
 from tests.adapters.bindings import (
     EXAMPLES,

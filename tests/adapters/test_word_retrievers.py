@@ -18,7 +18,7 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 import langchain_setselect
 import llamaindex_setselect
 from setselect import InvalidInputError, InvalidParameterError
-from shared_core.retrieval import word_search
+from shared_core.retrieval import extra as word_search
 from tests import oracles
 
 

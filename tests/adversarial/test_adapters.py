@@ -30,7 +30,7 @@ from setselect import (
     make_selector,
     match_words,
 )
-from shared_core.retrieval.results import sort_items
+from shared_core.retrieval.result import sort_items
 from shared_core.selection.route import Limits, select_set
 from tests.adapters.bindings import (
     RETRIEVERS,

@@ -17,7 +17,7 @@ from ..._validation import check_integer, check_one_of
 from ...errors import InvalidInputError, InvalidParameterError
 from ...scaling import SCALES, Scale
 from ...selection.effects import warn_of_no_effect
-from ...selection.sizes import DEFAULT_K, default_fetch_k
+from ...selection.route import DEFAULT_K, default_fetch_k
 from ...selectors.registry import DEFAULT_SELECTOR, Selector, capabilities_of, check_capability, resolve_selector
 from ...signals.embedding_models import DEFAULT_MODEL, fingerprint
 

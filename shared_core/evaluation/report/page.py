@@ -18,7 +18,7 @@ except ImportError as error:  # pragma: no cover
     raise ImportError('the report needs jinja2: pip install "setselect[eval]"') from error
 
 from ..._files import write_atomically
-from ...selection.sizes import DEFAULT_EXTRA_K
+from ...selection.route import DEFAULT_EXTRA_K
 from ..advice import lines_to_paste, p_value
 from ..diagnosis import Diagnosis
 from ..results import Comparison, Needs, Setting, clip, counted, number, percent

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from shared_core.retrieval.word_search import ItemKind, StoreListing, WordSearch
+from shared_core.retrieval.extra import ItemKind, StoreListing, WordSearch
 
 
 class Store:

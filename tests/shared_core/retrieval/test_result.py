@@ -15,8 +15,8 @@ from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTe
 from llama_index.core import Document as IndexDocument
 from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
 
-from shared_core.retrieval.joining import join, join_texts, merge_metadata
 from shared_core.retrieval.memory import name_of_text
+from shared_core.retrieval.result import join, join_texts, merge_metadata
 
 V = np.arange(2)
 TEXT = "\n\n".join(" ".join(f"Sentence {p}.{s} tells of matter {s * p}." for s in range(5)) for p in range(4))

@@ -12,9 +12,9 @@ from langchain_core.documents import Document
 from llama_index.core.schema import TextNode
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.results import sort_items
+from shared_core.retrieval.inputs import join_examples, join_values, read_numbers, read_some
+from shared_core.retrieval.result import sort_items
 from shared_core.retrieval.settings import Order
-from shared_core.retrieval.values import join_examples, join_values, read_numbers, read_some
 
 DOCUMENTS: list[Any] = [Document("x", id="a", metadata={"good": 1}), Document("y", id="b", metadata={"good": 2.5})]
 NODES = [TextNode(text="x", id_="a", metadata={"good": 1}), TextNode(text="y", id_="b", metadata={"good": 2.5})]

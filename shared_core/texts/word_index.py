@@ -51,13 +51,26 @@ class WordIndex:
 
         Ties go to the lower row. ``passes`` is called with the rows from the best on, until ``n`` have passed.
         """
-        scores = self._score(chain.from_iterable(map(self._find_forms, Text(question).terms)))
+        scores = self.score(question)
         least = np.partition(scores, -n)[-n] if passes is None and n < len(scores) else 0.0
         rows = np.flatnonzero((scores >= least) & (scores > 0))
         rows = rows[np.argsort(-scores[rows], kind="stable")]
         if passes is not None:
             rows = np.array([*islice(filter(passes, rows.tolist()), n)], np.intp)
         return rows[:n], scores[rows[:n]]
+
+    def score(self, question: str) -> NDArray[np.float32]:
+        """The BM25 score of each text, (n,)."""
+        return self._score(chain.from_iterable(map(self._find_forms, Text(question).terms)))
+
+    def score_texts(self, question: str, texts: Iterable[str]) -> NDArray[np.float32]:
+        """The BM25 scores of these texts; 0 for one that the index does not have."""
+        scores = np.append(self.score(question), np.float32(0))
+        return scores[[self._row_of.get(text, -1) for text in texts]]
+
+    @cached_property
+    def _row_of(self) -> dict[str, int]:
+        return {text: row for row, text in enumerate(self.texts)}
 
     def weigh(self, terms: Iterable[str]) -> NDArray[np.float64]:
         """The inverse document frequency of each term, in any of its spellings; 0 for one that no text has."""

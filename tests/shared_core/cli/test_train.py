@@ -108,26 +108,25 @@ def test_with_no_options_it_writes_the_kernel_of_the_python_call(folder: Path) -
     assert found["selector"].kernel.temperature == fitted.kernel.temperature
 
 
-def test_a_row_kernel_uses_the_ids_and_bad_lines_are_named(folder: Path) -> None:
-    bad = [
-        "{oops",
-        json.dumps({"id": "z", "question": "no answer?"}),
-        json.dumps({"id": "q3", "question": "a", "answer": "b(c)"}),
-    ]
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{oops", "not JSON"),
+        ('{"id": "z", "question": "no answer?"}', "there is no 'answer'; found ['id', 'question']"),
+        ('{"id": "q3", "question": "a", "answer": "b(c)"}', "'id' must be"),
+        ('{"question": "a", "answer": "b(c)"}', "give all lines an 'id', or none"),
+    ],
+)
+def test_a_bad_line_of_the_pool_is_named(folder: Path, line: str, message: str) -> None:
     with (folder / "pool.jsonl").open("a", encoding="utf-8") as file:
-        file.write("\n" + "\n".join(bad))
-    vectors = np.load(folder / "vectors.npy")
-    np.save(folder / "vectors.npy", np.vstack([vectors, np.zeros((3, 8))]))
+        file.write(f"\n\n{line}")
     result = run(folder, *SMALL, "--kernel", "rows")
-    assert result.exit_code == 1, result.output
-    path = folder / "pool.jsonl"
-    assert f"skipped {path}:61: not JSON" in result.stderr
-    assert f"skipped {path}:62: there is no 'answer'; found ['id', 'question']" in result.stderr
-    assert f"skipped {path}:63: 'id' must be" in result.stderr
+    assert (result.exit_code, f"{folder / 'pool.jsonl'}:62: {message}" in result.stderr) == (2, True), result.output
+
+
+def test_a_row_kernel_uses_the_ids(folder: Path) -> None:
+    run(folder, *SMALL, "--kernel", "rows")
     assert LowRankKernel.load(folder / "kernel.safetensors").ids == tuple(f"q{row}" for row in range(60))
-    with path.open("a", encoding="utf-8") as file:
-        file.write('\n{"question": "a", "answer": "b(c)"}')
-    assert f"{path}:64: there is no 'id', but other lines have one" in run(folder, "--kernel", "rows").stderr
 
 
 def test_a_custom_function_for_symbols(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +241,7 @@ def test_files_that_another_run_writes_are_left_alone(folder: Path, busy: str) -
         (["--feedback", "no_such_module:f"], "no_such_module:f: ModuleNotFoundError"),
         (["--endpoint", "http://127.0.0.1:9/v1"], "--llm (its name) need each other"),
         (["--endpoint", "http://127.0.0.1:9/v1", "--llm", "m", "--feedback", "words"], "exclude each other"),
-        (["--question", "title"], "has no item that can be read; the first problem"),
+        (["--question", "title"], "there is no 'title'"),
     ],
 )
 def test_what_cannot_run_says_why_before_anything_is_labelled(folder: Path, more: list[str], message: str) -> None:

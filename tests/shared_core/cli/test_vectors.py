@@ -68,12 +68,7 @@ def test_vectors_from_files_need_no_model(corpus: Path, kind: str) -> None:
     assert f"2 of the 4 nearest; docs.{kind}, queries.{kind}\n" in result.stdout
 
 
-def test_a_row_belongs_to_its_line_even_if_other_lines_cannot_be_read(corpus: Path) -> None:
-    write("docs.jsonl", [DOCUMENTS[0], {"no": "text"}, *DOCUMENTS[1:]])
-    np.save("docs.npy", np.insert(ROWS, 1, np.nan, axis=0))
-    result = run("--vectors", "docs.npy", "--query-vectors", "queries.npy", "--out", "report.json")
-    assert nearest(result) == ["b", "d"]
-    # Queries without a judgement are left out, and their rows with them.
+def test_queries_without_a_judgement_are_left_out_and_their_rows_with_them(corpus: Path) -> None:
     Path("qrels").write_text("q2 0 d 1\n", encoding="utf-8")
     result = run("--vectors", "docs.npy", "--query-vectors", "queries.npy", "--qrels", "qrels", "--out", "report.json")
     assert nearest(result) == ["d"]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from shared_core import select
+from shared_core.errors import InvalidInputError
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import SearchResult
@@ -47,11 +48,11 @@ def test_the_default_selects_from_the_nearest_and_the_25_best_by_words() -> None
     expected = [f"d{united[i]}" for i in select(QUERY, VECTORS[united], 5, **read).indices]
     assert picked(found) == expected
     recall = {setting.label: found.values[at, "recall"].mean for at, setting in enumerate(found.settings)}
-    assert {label for label, value in recall.items() if value} >= {ROW, "hybrid search"}
-    assert max(value for label, value in recall.items() if label not in (ROW, "hybrid search")) == 0
+    assert {label for label, value in recall.items() if value} == {ROW, "sum of scores"}
     near = {f"d{row}" for row in NEAREST[:10]}
     assert {one.id: one.beyond for one in found.queries[0].candidates} == {
-        name: name not in near for name in near | set(expected) | set(picked(found, "hybrid search"))
+        name: name not in near
+        for name in near | set(expected) | {*picked(found, "hybrid search"), *picked(found, "sum of scores")}
     }
 
 
@@ -98,6 +99,15 @@ def test_a_question_and_its_sub_questions_share_the_25() -> None:
     assert picked(found) == [f"d{united[i]}" for i in select(queries, VECTORS[united], 6, **read).indices]
 
 
+def test_all_documents_of_a_small_corpus_are_candidates_of_every_setting() -> None:
+    found = compare(documents()[:3], ["report E1234"], (VECTORS[:3], [QUERY]), k=2)
+    assert picked(found) == picked(found, "coverage")
+    assert not any(one.beyond for one in found.queries[0].candidates)
+    # No text has a word of the question.
+    nothing = compare(documents(), ["zyzzyva"], (VECTORS, [QUERY]), k=5, fetch_k=10)
+    assert picked(nothing) == picked(nothing, "coverage")
+
+
 @pytest.mark.parametrize("drop_duplicates", [True, False])
 def test_a_copy_that_the_words_find_counts_once(drop_duplicates: bool) -> None:
     # The words find both copies of the far text, and the gold id stands for either.
@@ -131,6 +141,14 @@ def test_a_search_of_ones_own_names_what_it_found_by_words_or_the_row_is_left_ou
     assert picked(nothing) == picked(nothing, "coverage")
 
 
+def test_candidates_by_words_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"query '\?': by_words holds row 11, but there are 11 documents"):
+        compare_candidates(["?"], lambda query: searched(by_words=[11]), k=3)
+    given = {"1": searched(by_words=[]), "2": searched()}
+    with pytest.raises(InvalidInputError, match=r"query '\?' has by_words True, and query '!' has False"):
+        compare_candidates(["?", "!"], lambda query: given[query.id], k=3)
+
+
 def test_a_document_that_only_the_words_find_covers_its_subtopic() -> None:
     labelled = replace(searched(by_words=[10]), documents=[
         replace(one, subtopics=("code",) if one.id == f"d{FAR}" else ()) for one in searched().documents
@@ -140,7 +158,7 @@ def test_a_document_that_only_the_words_find_covers_its_subtopic() -> None:
     assert (recall[ROW], recall["coverage"]) == (1, 0)
 
 
-def test_it_is_recommended_where_it_pays_and_the_report_has_the_line_to_paste() -> None:
+def test_it_is_what_setselect_selects_best_where_it_pays_and_the_report_has_the_line_to_paste() -> None:
     # Half of the gold documents are the nearest, and the others have a code of their query.
     rng = np.random.default_rng(5)
     vectors, queries, texts = rng.normal(size=(300, 16)), [], []
@@ -152,9 +170,9 @@ def test_it_is_recommended_where_it_pays_and_the_report_has_the_line_to_paste() 
         queries.append({"text": f"code{order[-1]}", "gold": [f"d{order[0]}", f"d{order[-1]}"], "id": str(number)})
     settings = [named("similarity"), named("coverage"), named("coverage", keyword_search=True)]
     found = compare(documents(texts), queries, (vectors, asked), k=3, fetch_k=20, settings=settings)
-    assert found.recommendation.setting == 2
+    assert found.settings[found.recommendation.setting or 0].label == "sum of scores"
     assert any("50.0%" in note and "100.0%" in note for note in found.notes)
     html = render(found)
-    assert "WordRetriever.from_documents(documents)" in html
+    assert "keyword_search=True" in html
     written = json.loads(found.to_json())
     assert written["settings"][2]["parameters"] == [["keyword_search", "True"]]

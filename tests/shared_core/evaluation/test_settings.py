@@ -86,7 +86,7 @@ def test_sets_may_be_smaller_or_empty_which_a_note_says() -> None:
     relevance = [cosines(question)[one].sum() / max(len(one), 1) for question, one in zip(QUESTIONS, rows, strict=True)]
     assert found.values[1, "relevance"].mean == pytest.approx(np.mean(relevance), abs=1e-6)
     assert found.values[1, "precision"].mean == np.mean([(0 in one) / max(len(one), 1) for one in rows])
-    [note] = [note for note in found.notes if note.startswith("Some settings pick fewer than 5 texts.")]
+    [note] = [note for note in found.notes if note.startswith("Some pick fewer than 5 texts.")]
     assert f"similarity score_threshold={threshold} {np.mean(sizes):.1f}" in note
     assert not any("fewer than" in note for note in compared("vrsd").notes)
 
@@ -122,7 +122,7 @@ def scored(least: float = -9) -> list[dict[str, Any]]:
 def test_the_scores_of_a_reranker_give_its_ranking_and_coverage_by_them(least: float) -> None:
     found = compared("mmr lambda_mult=0.6 relevance=scores", queries=scored(least))
     labels = [setting.label for setting in found.settings]
-    assert labels[-3:] == ["reranker", "coverage relevance=scores", "hybrid search"]
+    assert labels[-4:-2] == ["reranker", "coverage relevance=scores"]
     for question, scores, *rows in zip(
         QUESTIONS, SCORES, *(picked(found, label) for label in labels[1:4]), strict=True
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.evaluation.measures import bootstrap_interval, paired_test
 
+NAN = float("nan")
 few = settings(deadline=None, derandomize=True, max_examples=15)
 
 
@@ -143,3 +146,29 @@ def test_intervals_of_several_methods_are_those_of_each() -> None:
     for row, *bounds in zip(rows, low, high, strict=True):
         assert bounds == pytest.approx(bootstrap_interval(row, seed=3))
     assert (low[1], high[1]) == (0.1, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "word"),
+    [
+        (lambda: bootstrap_interval([]), InvalidInputError, "values"),
+        (lambda: bootstrap_interval([[[1, 2]]]), InvalidInputError, "shape"),
+        (lambda: bootstrap_interval([1, NAN]), InvalidInputError, "values: row 0, query 1"),
+        (lambda: bootstrap_interval([[0.5, 1.0], [NAN, 1.0]]), InvalidInputError, "values: row 1, query 0"),
+        (lambda: paired_test([1, 2], [1]), InvalidInputError, "theirs"),
+        (lambda: paired_test([[1, 2]], [[1, 2], [3, 4]]), InvalidInputError, "theirs"),
+        (lambda: paired_test([1, 2], [1, NAN]), InvalidInputError, "theirs: row 0, query 1"),
+        (lambda: bootstrap_interval([1, 2], confidence=95), InvalidParameterError, "confidence"),
+        (lambda: bootstrap_interval([1, 2], confidence=0), InvalidParameterError, "confidence"),
+        (lambda: bootstrap_interval([1, 2], seed=-1), InvalidParameterError, "seed"),
+    ],
+)
+def test_bad_input_is_named(call: Any, error: type[Exception], word: str) -> None:
+    with pytest.raises(error, match=word):
+        call()
+
+
+def test_without_scipy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    with pytest.raises(ImportError, match=r"setselect\[eval\]"):
+        bootstrap_interval([1, 2])

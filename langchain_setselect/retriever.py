@@ -23,7 +23,7 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import model_validator
 from typing_extensions import override
 
-from shared_core import InvalidParameterError, VectorSourceError
+from shared_core import VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.extra import Extras, check_retrievers, name_retrievers
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
@@ -223,12 +223,8 @@ class SearchSettings(SelectionSettings, Fetching):
 
     @override
     def _check_searches(self, call: Call) -> list[str]:
-        if call.keyword_search and not DOCUMENTS.can_list(self.vectorstore):
-            raise InvalidParameterError(
-                f"keyword_search: setselect cannot list the documents of {type(self.vectorstore).__name__}. Pass the "
-                "store's own search by words as one of the extra_retrievers, or "
-                "WordRetriever.from_documents(documents)"
-            )
+        if call.keyword_search:
+            DOCUMENTS.check_listing(self.vectorstore, "from_documents(documents)")
         return check_retrievers(
             call.extra_retrievers, lambda value: isinstance(value, Runnable), _size_of, "LangChain", call.extra_k
         )

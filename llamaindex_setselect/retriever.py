@@ -114,12 +114,8 @@ class IndexSettings(SelectionSettings, Fetching):
 
     def _over(self, index: VectorStoreIndex) -> Self:
         check_instance(index, VectorStoreIndex, "index", say_place(index))
-        if self.keyword_search and not NODES.can_list(index):
-            raise InvalidParameterError(
-                f"keyword_search: setselect cannot list the nodes of {type(index.vector_store).__name__}. Pass the "
-                "store's own search by words as one of the extra_retrievers, or "
-                "WordRetriever.from_defaults(nodes=nodes)"
-            )
+        if self.keyword_search:
+            NODES.check_listing(index, "from_nodes(nodes)")
         self._index = index
         return self
 

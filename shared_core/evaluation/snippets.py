@@ -59,7 +59,7 @@ _FIELDS = {
         "source": 'lambda node: node.metadata.get("source") or node.ref_doc_id or node.node_id',
         "costs": 'lambda node: node.metadata.get("cost", len(node.get_content()))',
         "queries": "split",
-        "extra_retrievers": "[WordRetriever.from_defaults(nodes=nodes)]",
+        "extra_retrievers": "[WordRetriever.from_nodes(nodes)]",
     },
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Generic, TypeVar
@@ -24,6 +24,9 @@ SHOWN_FROM = 20_000
 # The most documents that are read out of a store. Splitting more takes minutes, and holding them gigabytes.
 MOST = 1_000_000
 
+
+# What a class by words says of arguments that other classes have for their words.
+WORD_RULE = "WordRetriever has its own rule of what a word is, the one by which setselect selects"
 
 # The searches that ``share_search`` made, by the id of the store.
 _SHARED: dict[int, WordSearch[Any]] = {}
@@ -49,9 +52,14 @@ class ItemKind(Generic[Item]):
     # How a store is listed, None if it cannot be, and the argument of the listing, such as the store of an index.
     find_listing: Callable[[Any], tuple[StoreListing[Item] | None, Any]]
 
-    def can_list(self, store: Any) -> bool:
-        """Whether the items of this store can be listed."""
-        return self.find_listing(store)[0] is not None
+    def check_listing(self, store: Any, maker: str) -> None:
+        """Refuse a store whose items cannot be listed; ``maker`` is another constructor of WordRetriever."""
+        listing, listed = self.find_listing(store)
+        if listing is None:
+            raise InvalidParameterError(
+                f"setselect cannot list the texts of {type(listed).__name__}: use WordRetriever.{maker} or the store's "
+                "own search by words, as one of the extra_retrievers"
+            )
 
     def can_index(self, store: Any) -> bool:
         """Whether an index of words can be made over all items: they can be listed, and they are not too many."""
@@ -64,7 +72,7 @@ class ItemKind(Generic[Item]):
         return None if listing is None else listing.count(listed)
 
     def list_items(self, store: Any) -> Iterable[Item]:
-        """The items of a store; :meth:`can_list` has to be true."""
+        """The items of a store that can be listed."""
         listing, listed = self.find_listing(store)
         assert listing is not None
         return listing.items(listed)
@@ -92,9 +100,6 @@ class WordSearch(Generic[Item]):
         self.kind, self._store = kind, store
         self._lock = Lock()
         self._state: _State[Item] = _State(self._copy(items), WordIndex(()))
-
-    def __len__(self) -> int:
-        return len((self._state if self._store is None else self._current()).items)
 
     def search(
         self, question: Any, k: Any, passes: Callable[[Item], bool] | None = None, name: str = "k"
@@ -157,6 +162,22 @@ class WordSearch(Generic[Item]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=Lock())
+
+
+def as_predicate(given: Any) -> Callable[[Any], bool] | None:
+    """The filter of a search by words, a dict of metadata or a function of an item, as a function."""
+    if given is None or (callable(given) and not isinstance(given, Mapping)):
+        return given
+    if not isinstance(given, Mapping):
+        raise InvalidParameterError(f"filter must be a dict of metadata, or a function of a document, got {given!r}")
+    names = [*given, *(name for value in given.values() if isinstance(value, Mapping) for name in value)]
+    if any(str(name).startswith("$") for name in names):
+        raise InvalidParameterError(
+            f"filter={given!r}: WordRetriever compares values for equality and knows no operators: pass a function "
+            "filter(document) -> bool"
+        )
+    keys, values = [*given], [*given.values()]
+    return lambda item: [item.metadata.get(key) for key in keys] == values
 
 
 def share_search(kind: ItemKind[Item], store: Any) -> WordSearch[Item]:

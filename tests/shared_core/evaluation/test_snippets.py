@@ -59,7 +59,7 @@ def test_the_lines_to_paste_run_and_select_with_the_setting(
 
 def test_the_lines_of_keyword_search_make_a_retriever_by_words() -> None:
     lines = lines_to_paste(named("coverage", keyword_search=True)[0], k=3, fetch_k=8)
-    for framework, made in (("LangChain", "from_documents(documents)"), ("LlamaIndex", "from_defaults(nodes=nodes)")):
+    for framework, made in (("LangChain", "from_documents(documents)"), ("LlamaIndex", "from_nodes(nodes)")):
         calls = [one for one in ast.walk(ast.parse(lines[framework])) if isinstance(one, ast.keyword)]
         [extra] = [ast.unparse(one.value) for one in calls if one.arg == "extra_retrievers"]
         assert extra == f"[WordRetriever.{made}]"

@@ -17,9 +17,8 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_instance, check_question
-from shared_core.retrieval.lookup import nearest_name
+from shared_core.retrieval.lookup import nearest_name, where_to_pass_parameters
 from shared_core.retrieval.results import arrange
-from shared_core.retrieval.settings import parameter_names
 from shared_core.retrieval.telling import warn_of_foreign_examples
 from shared_core.retrieval.values import join_examples, join_values, read_some
 
@@ -137,7 +136,7 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
                 f"vectorstore_cls must be the class of a store, got a {type(store_class).__name__}. To select from a "
                 f"store that holds examples: {cls.__name__}(vectorstore=...)"
             )
-        known = [*cls.model_fields, *parameter_names()]
+        known = cls.model_fields
         own = {name: value for name, value in settings.items() if name in known} | {"input_keys": keys}
         if k is not None:
             own["k"] = k
@@ -145,8 +144,9 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         for name in rest:
             near = nearest_name(name, known)
             # A store that takes any argument would ignore a misspelt setting.
-            if near is not None:
-                raise InvalidParameterError(f"there is no {name!r}: did you mean {near!r}?")
+            remedy = f"did you mean {near!r}?" if near else where_to_pass_parameters().get(name)
+            if remedy is not None:
+                raise InvalidParameterError(f"there is no {name!r}: {remedy}")
         texts = join_examples(examples, keys)
         for key in own.get("example_keys") or ():
             if examples and not any(key in example for example in examples):

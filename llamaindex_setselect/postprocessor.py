@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from llama_index.core.bridge.pydantic import Field
@@ -15,10 +14,10 @@ from llama_index.core.schema import BaseComponent, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
-from shared_core import InvalidInputError, InvalidParameterError, Selector, make_selector, selector_names
+from shared_core import InvalidInputError, InvalidParameterError, make_selector
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import refuse_swapped
-from shared_core.retrieval.lookup import refuse_unknown
+from shared_core.retrieval.lookup import name_and_parameters, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
@@ -27,7 +26,6 @@ from shared_core.retrieval.settings import Joining
 from shared_core.retrieval.sub_questions import is_splitter
 from shared_core.retrieval.telling import warn_of_ignored_scores, warn_of_unused_perspective
 from shared_core.retrieval.values import check_items
-from shared_core.selectors.registry import DEFAULT_SELECTOR
 
 from ._settings import (
     SelectionSettings,
@@ -210,10 +208,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
             ``title`` or
             ``perspective`` is a function or an extractor.
         """
-        kernel = {} if self.kernel is None else {"kernel": self.kernel}
-        name, parameters = _as_name_and_parameters(
-            self.selector or DEFAULT_SELECTOR, {**self.selector_kwargs, **kernel}
-        )
         names = (
             "costs",
             "cover",
@@ -237,12 +231,22 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
                     f"to_dict cannot write {what}={value!r}, a function or an extractor: {remedy}"
                 )
         data = super().to_dict(**kwargs)
-        plain: dict[str, Any] = {"selector": name, "selector_kwargs": parameters, "shown": list(self.shown)}
+        plain: dict[str, Any] = {"selector": _as_plain(self.selector), "shown": list(self.shown)}
         if self.queries is not None:
             plain["queries"] = list(self.queries)  # type: ignore[arg-type]
         if self.perspective is not None and not isinstance(self.perspective, str):
             plain["perspective"] = list(self.perspective)  # type: ignore[arg-type]
         return data | {key: value for key, value in plain.items() if key in data}
+
+    @classmethod
+    @override
+    def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
+        """The postprocessor with the settings that :meth:`to_dict` has written; ``kwargs`` override them."""
+        data = {**data, **kwargs}
+        if isinstance(data.get("selector"), dict):
+            [(name, parameters)] = data["selector"].items()
+            data["selector"] = make_selector(name, **parameters)
+        return super().from_dict(data)
 
     def __getstate__(self) -> dict[Any, Any]:
         # BaseComponent.__getstate__ would remove what cannot be pickled (a quality function) from this object too.
@@ -258,29 +262,17 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         return super().__deepcopy__(memo)
 
 
-def _as_name_and_parameters(selector: str | Selector, parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The registered name and the plain parameters that make the selector again."""
-    if isinstance(selector, str):
-        name: str | None = selector
-    else:
-        if dataclasses.is_dataclass(selector):
-            # Defaults are left out, because a parameter that is given may cause the warning that it has no effect.
-            values = {f: getattr(selector, f.name) for f in dataclasses.fields(selector) if f.init}
-            parameters = {f.name: value for f, value in values.items() if value != f.default}
-        name = next((n for n in selector_names() if _makes(n, parameters, selector)), None)
+def _as_plain(selector: Any) -> Any:
+    """A selector's name, or a dict of the registered name and the parameters that make the object again."""
+    if selector is None or isinstance(selector, str):
+        return selector
+    name, parameters = name_and_parameters(selector)
     if name is None:
         raise InvalidParameterError(f"to_dict needs a registered selector, got {selector!r}: call register_selector")
-    parameters = {k: v.item() if isinstance(v, np.generic) else v for k, v in parameters.items()}
+    parameters = {key: value.item() if isinstance(value, np.generic) else value for key, value in parameters.items()}
     for key, value in parameters.items():
         if value is not None and not isinstance(value, (bool, int, float, str)):
             raise InvalidParameterError(
                 f"to_dict cannot write {key}={value!r}: save a kernel with its own save() and pass it again"
             )
-    return name, dict(parameters)
-
-
-def _makes(name: str, parameters: dict[str, Any], selector: Selector) -> bool:
-    try:
-        return make_selector(name, **parameters) == selector
-    except (InvalidParameterError, TypeError):
-        return False
+    return {name: parameters}

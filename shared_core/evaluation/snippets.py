@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..selection.sizes import DEFAULT_EXTRA_K
+from ..selectors.registry import selector_parameters
 from .results import Setting
 
 # By how the setting gets its candidates: plain search needs no setselect, and scores come from a reranker.
@@ -14,26 +15,26 @@ _LINES = {
         "LlamaIndex": "retriever = index.as_retriever(similarity_top_k={k})",
     },
     "search": {
-        "LangChain": """from langchain_setselect import SetSelectRetriever{word_retriever}
+        "LangChain": """from langchain_setselect import SetSelectRetriever{imports}
 
 retriever = SetSelectRetriever(
     vectorstore=store,
     search_kwargs={{"k": {k}, "fetch_k": {fetch_k}{items}}},
 {fields})""",
-        "LlamaIndex": """from llamaindex_setselect import SetSelectIndexRetriever{word_retriever}
+        "LlamaIndex": """from llamaindex_setselect import SetSelectIndexRetriever{imports}
 
 retriever = SetSelectIndexRetriever(
     index, top_n={k}, fetch_k={fetch_k}{arguments},
 {fields})""",
     },
     "scores": {
-        "LangChain": """from langchain_setselect import SetSelectCompressor
+        "LangChain": """from langchain_setselect import SetSelectCompressor{imports}
 
 # after the reranker, which gives each of {fetch_k} documents{by_words} a metadata["relevance_score"]
 compressor = SetSelectCompressor(
     vectorstore=store, k={k}{arguments},
 {fields})""",
-        "LlamaIndex": """from llamaindex_setselect import SetSelectPostprocessor
+        "LlamaIndex": """from llamaindex_setselect import SetSelectPostprocessor{imports}
 
 # after the reranker, which gives each of {fetch_k} nodes{by_words} its score
 postprocessor = SetSelectPostprocessor(
@@ -41,10 +42,6 @@ postprocessor = SetSelectPostprocessor(
 {fields})""",
     },
 }
-_ARRAYS = """from setselect import select
-
-# {what}: those of the {fetch_k} nearest candidates{by_words}{condition}
-selection = select({query}, vectors, k={k}{arguments})"""
 # The fields of the classes that say where the framework has what a setting needs.
 _FIELDS = {
     "LangChain": {
@@ -76,15 +73,18 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
 
     >>> from shared_core.evaluation.settings import named
     >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["Arrays"])
-    from setselect import select
+    from setselect import MMR, select
     <BLANKLINE>
     # vectors: those of the 50 nearest candidates
-    selection = select(query, vectors, k=5, selector="mmr", lambda_mult=0.8)
+    selection = select(query, vectors, k=5, selector=MMR(lambda_mult=0.8))
     """
     if setting.method in ("rrf", "ranking", "reranker"):
         return {}
     name = "similarity" if setting.method == "highest cosine" else setting.method
-    arguments = {"selector": f'"{name}"', **dict(setting.parameters)}
+    arguments = dict(setting.parameters)
+    own = [f"{key}={arguments.pop(key)}" for key in selector_parameters(name) if key in arguments]
+    kind = setting.selector.partition("(")[0]
+    arguments = {"selector": f"{kind}({', '.join(own)})" if own else f'"{name}"', **arguments}
     by_scores = arguments.pop("relevance", None) == '"scores"'
     # The retrievers have another search for it.
     arguments.pop("keyword_search", None)
@@ -97,6 +97,8 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     }
     by_words = f" and the {DEFAULT_EXTRA_K} best by words" if setting.keyword_search else ""
     arrays = _lines_for_arrays(setting, arguments, k, fetch_k, by_words, needs)
+    imports = ", WordRetriever" if needs["extra_retrievers"] else ""
+    imports += f"\nfrom setselect import {kind}" if own else ""
     if not drop_duplicates:
         arguments["drop_duplicates"] = "False"
     plain = setting.method == "similarity" and not setting.parameters
@@ -106,7 +108,7 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
             k=k,
             fetch_k=fetch_k,
             by_words=by_words,
-            word_retriever=", WordRetriever" if setting.keyword_search else "",
+            imports=imports,
             arguments=_as_arguments(arguments),
             items="".join(f', "{key}": {value}' for key, value in arguments.items()),
             fields="".join(f"    {key}={_FIELDS[framework][key]},\n" for key, needed in needs.items() if needed),
@@ -128,15 +130,11 @@ def _lines_for_arrays(
     condition = " of all queries" if several else ""
     if "score_threshold" in arguments:
         condition += f", of at least {arguments['score_threshold']} by {'score' if needs['relevance'] else 'cosine'}"
-    return _ARRAYS.format(
-        what="vectors and texts" if setting.reads_words else "vectors",
-        fetch_k=fetch_k,
-        by_words=by_words,
-        condition=condition,
-        query="queries" if several else "query",
-        k=k,
-        arguments=_as_arguments(of_select),
-    )
+    kind, is_object, _ = arguments["selector"].partition("(")
+    return f"""from setselect import {kind + ", " if is_object else ""}select
+
+# vectors{" and texts" if setting.reads_words else ""}: those of the {fetch_k} nearest candidates{by_words}{condition}
+selection = select({"queries" if several else "query"}, vectors, k={k}{_as_arguments(of_select)})"""
 
 
 def _as_arguments(values: Mapping[str, str]) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 # The adapters use it too.
 from .._validation import nearest_name as nearest_name
 from ..errors import InvalidParameterError
+from ..selectors.registry import Selector, selector_class, selector_names, selector_parameters
 
 T = TypeVar("T")
 
@@ -38,3 +40,21 @@ def refuse_unknown(
             near = nearest_name(name, allowed)
             hint = f"it has {', '.join(allowed) or 'none'}" if near is None else f"did you mean {near!r}?"
             raise InvalidParameterError(f"{owner} has no argument {name!r}: {remedies.get(name, hint)}")
+
+
+def where_to_pass_parameters() -> dict[str, str]:
+    """What to write in place of a setting that is a parameter of a registered selector."""
+    ways: dict[str, list[str]] = {}
+    for name in selector_names():
+        for parameter in selector_parameters(name):
+            ways.setdefault(parameter, []).append(f"selector={selector_class(name).__name__}({parameter}=...)")
+    ways["selector_kwargs"] = ["selector=VRSD(refine=True), for example"]
+    return {parameter: f"pass {' or '.join(found)}" for parameter, found in ways.items()}
+
+
+def name_and_parameters(selector: Selector) -> tuple[str | None, dict[str, Any]]:
+    """The name under which a selector's class is registered, and its parameters that are not the default."""
+    name = next((name for name in selector_names() if type(selector) is selector_class(name)), None)
+    fields: tuple[Any, ...] = dataclasses.fields(selector) if dataclasses.is_dataclass(selector) else ()
+    values = [(field, getattr(selector, field.name)) for field in fields if field.init]
+    return name, {field.name: value for field, value in values if value != field.default}

@@ -71,9 +71,8 @@ class Request:
         # Of this many candidates, or fewer, every selector selects all. 0 for plain similarity, whose user asked for
         # the nearest items and not for a selection, and if a constraint is set, or an order other than the default.
         self.all_of = 0 if self.k is None or limited or ordered else self.k
-        asked = refer_by_default or any(
-            getattr(settings, name) not in (None, False) for name in (*OF_REFERENCES, "reference_weight")
-        )
+        asked = refer_by_default or any(getattr(settings, name) not in (None, False) for name in OF_REFERENCES)
+        asked = asked or getattr(self.selector, "reference_weight", 1) != 1
         self.capabilities = capabilities_of(self.selector)
         # Examples stand next to each other by accident.
         self.reads_neighbours = refer_by_default and self.capabilities.neighbours
@@ -113,7 +112,7 @@ class Request:
         neighbours = self._read_neighbours(distinct) if self.settings.join_neighbours else None
         texts = self.read_texts(distinct, neighbours, weigh)
         shown = self._find_shown(distinct)
-        question = [] if self.settings.word_weight == 0 else [query.words for query in queries]
+        question = [] if getattr(self.selector, "word_weight", 1) == 0 else [query.words for query in queries]
         selection = select_set(
             candidates,
             self.selector,

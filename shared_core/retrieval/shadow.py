@@ -14,8 +14,8 @@ import numpy as np
 from .._files import SHADOW_LOG_VERSION
 from .._validation import id_of_text
 from ..candidates import as_unit_rows, as_unit_vector
-from ..selectors.registry import DEFAULT_SELECTOR
 from .flow import Flow
+from .lookup import name_and_parameters
 from .pool import ItemSelection, Pool
 from .request import Request
 from .telling import LOGGER
@@ -125,7 +125,7 @@ def _cosines(selected: ItemSelection, rows: Sequence[int | None]) -> dict[str, f
 def _plain(request: Request) -> dict[str, Any]:
     """The settings that are not the default: numbers, texts and yes or no as they are, and None for an object."""
     settings = request.settings
-    skipped = {"k", "fetch_k", "selector", "selector_kwargs", "shadow", "shown", "queries"}
+    skipped = {"k", "fetch_k", "selector", "lambda_mult", "shadow", "shown", "queries"}
     # The source has a default of its own in each framework.
     skipped |= {"source"} if settings.max_per_source is None else set()
     given = {
@@ -133,14 +133,14 @@ def _plain(request: Request) -> dict[str, Any]:
         for name, field in type(settings).model_fields.items()
         if name not in skipped and (value := getattr(settings, name)) != field.default
     }
-    selector = settings.selector or DEFAULT_SELECTOR
+    name, parameters = name_and_parameters(request.selector)
     plain = {
-        name: value if isinstance(value, (str, bool, int, float)) else None
-        for name, value in (given | settings.selector_kwargs).items()
+        key: value if isinstance(value, (str, bool, int, float)) else None
+        for key, value in (given | parameters).items()
     }
     # A call may give its own perspective.
     plain |= {"perspective": None} if "perspective" in plain else {}
-    return {"selector": selector if isinstance(selector, str) else type(selector).__name__, **plain}
+    return {"selector": name or type(request.selector).__name__, **plain}
 
 
 def _as_figure(value: float) -> float | None:

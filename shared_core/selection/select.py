@@ -168,7 +168,7 @@ def select(
             warn(f"{name} has no effect with references, which are used as given")
     values = {"question": question, "texts": texts, **called, "references": references, "cover": cover}
     values |= {"relevance": relevance, "quality": quality, "costs": costs, "sources": sources, "prefer": prefer}
-    values |= {"budget": budget, "min_gain": min_gain, **constraints, **parameters}
+    values |= {"budget": budget, "min_gain": min_gain, **constraints}
     given = [name for name, value in values.items() if value is not None]
     given += ["min_k"] if min_k != DEFAULT_MIN_K else []
     given += ["relevance_scale"] if relevance_scale != "minmax" else []

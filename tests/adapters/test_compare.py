@@ -18,9 +18,10 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from langchain_setselect import compare_store
 from llamaindex_setselect import compare_index
-from setselect import InvalidParameterError, compare, named
+from setselect import InvalidParameterError, compare, make_selector, named
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.results import Comparison
+from shared_core.evaluation.settings import OF_ADAPTERS
 from shared_core.retrieval import word_search
 from shared_core.retrieval.names import read_title
 from shared_core.selection.sizes import share_fetch_k
@@ -186,7 +187,9 @@ def picks(comparison: Comparison, query: Query, label: str) -> list[str]:
 def returned(subject: Subject, seed: int, query: Query, setting: dict[str, Any]) -> list[str]:
     """The ids of what a class returns for a query with a setting of ``named``."""
     case = draw_case(seed)
-    given: dict[str, Any] = {"selector" if key == "name" else key: value for key, value in setting.items()}
+    given = {key: value for key, value in setting.items() if key in OF_ADAPTERS}
+    own = {key: value for key, value in setting.items() if key not in OF_ADAPTERS}
+    given["selector"] = make_selector(**own)
     with_words = given.get("keyword_search", False)
     if not subject.searches:
         given.pop("keyword_search", None)

@@ -26,7 +26,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from pydantic import Field
 
-from setselect import PAP, InvalidInputError, InvalidParameterError, SetSelectWarning
+from setselect import PAP, Coverage, InvalidInputError, InvalidParameterError, SetSelectWarning
 from shared_core.retrieval.flow import run_flow
 from tests.adapters.bindings import (
     EXAMPLES,
@@ -605,7 +605,7 @@ def test_names_are_followed_from_what_the_words_found(subject: Subject) -> None:
     settings = {
         "fetch_k": 5,
         "follow": True,
-        "word_weight": 0,
+        "selector": Coverage(word_weight=0),
         "relevance": reader("wanted"),
         "extra_retrievers": extra,
     }

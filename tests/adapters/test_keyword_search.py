@@ -127,7 +127,8 @@ def test_what_a_question_names_exactly_is_in_the_set(
     rows = [Row(f"doc-{i}", text, {"number": i}, unit(embed(text))) for i, text in enumerate(texts)]
     store, settings = open_store(subject, 0, rows), {"k": k, "keyword_search": True}
     assert named <= {*numbers(subject.run(subject.make(store, **settings), query=asked))}
-    assert not named <= {*numbers(subject.run(subject.make(store, word_weight=0, **settings), query=asked))}
+    without_words = subject.make(store, selector=Coverage(word_weight=0), **settings)
+    assert not named <= {*numbers(subject.run(without_words, query=asked))}
 
 
 @over(EXAMPLES)

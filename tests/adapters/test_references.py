@@ -100,7 +100,6 @@ async def test_by_default_a_text_whose_title_stands_in_a_pick_is_selected(subjec
     store = subject.open(rows, subject.kinds[kind])
     for settings, third in (
         ({}, LAST),
-        ({"reference_weight": 0}, 2),
         ({"selector": Coverage(reference_weight=0)}, 2),
         ({"selector": "ndpp"}, 2),
     ):
@@ -223,7 +222,7 @@ CITING = f"{START}: subject to Rule 4.5.1(2) and error E1042."
         ({}, {}, {"identifier": {"doc-19": "E1042"}}, LAST),
         ({}, {"section": "E104"}, {}, 2),
         ({"source": "a.pdf"}, {"source": "a.pdf", "section": "4.5.10"}, {"source": "source"}, 2),
-        ({}, {"section": "E1042"}, {"reference_weight": 0}, 2),
+        ({}, {"section": "E1042"}, {"selector": Coverage(reference_weight=0)}, 2),
     ],
     ids=name_of,
 )
@@ -234,7 +233,7 @@ def test_citations(
     rows = replaced(replaced(story(), 0, **{"text": CITING, **first}), LAST, **{"title": None, **last})
     picked = found(subject, rows, told, **settings)
     assert {*picked} == {0, 1, third}
-    if "reference_weight" not in settings:
+    if "selector" not in settings:
         kinds = dict(zip(told[0]["ids"], told[0]["reference_kinds"], strict=True))
         assert kinds[f"doc-{third}"] == (None if third == 2 else "citation")
         assert told[0]["cited"] == (third == LAST)
@@ -251,9 +250,9 @@ def test_citations(
         # Not beside each other, not of one document, or switched off.
         ({"chunk_index": 4}, {"chunk_index": 6}, {}, 2),
         ({"chunk_index": 4}, {"chunk_index": 5, "source": "b.pdf"}, {}, 2),
-        ({"chunk_index": 4}, {"chunk_index": 5}, {"neighbour_weight": 0}, 2),
-        ({"chunk_index": 4}, {"chunk_index": 5}, {"selector": "ndpp", "neighbour_weight": None}, 2),
-        ({"chunk_index": 4}, {"chunk_index": 5}, {"reference_weight": 0}, LAST),
+        ({"chunk_index": 4}, {"chunk_index": 5}, {"selector": Coverage(neighbour_weight=0)}, 2),
+        ({"chunk_index": 4}, {"chunk_index": 5}, {"selector": "ndpp"}, 2),
+        ({"chunk_index": 4}, {"chunk_index": 5}, {"selector": Coverage(reference_weight=0, neighbour_weight=20)}, LAST),
     ],
     ids=name_of,
 )
@@ -263,7 +262,7 @@ def test_neighbours(
     told: list[Any] = []
     rows = replaced(story(), 0, **{"text": "passage 0", "source": "a.pdf", **first})
     rows = replaced(rows, LAST, **{"title": None, "source": "a.pdf", **last})
-    picked = found(subject, rows, told, **{"neighbour_weight": 20, **settings})
+    picked = found(subject, rows, told, **{"selector": Coverage(neighbour_weight=20), **settings})
     assert {*picked} == {0, 1, third}
     kinds = dict(zip(told[0]["ids"], told[0]["reference_kinds"], strict=True))
     assert kinds[f"doc-{third}"] == (None if third == 2 else "neighbour")
@@ -294,7 +293,8 @@ def test_a_key_that_no_candidate_has_is_warned_of_and_a_wrong_link_is_refused(su
 def test_examples_refer_to_each_other_only_on_request(subject: Subject) -> None:
     assert {*found(subject, story())} == {0, 1, 2}
     rows = replaced(story(), LAST, name="Ann Lee")
-    for settings in ({"title": lambda example: example.get("title")}, {"reference_weight": 1}, {"title": "name"}):
+    by_weight: dict[str, Any] = {"selector": Coverage(reference_weight=2)}
+    for settings in ({"title": lambda example: example.get("title")}, by_weight, {"title": "name"}):
         assert {*found(subject, rows, **settings)} == {0, 1, LAST}
 
 

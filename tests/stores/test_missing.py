@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
 
-from setselect import InvalidInputError
+from setselect import Coverage, InvalidInputError
 from tests.adapters.bindings import QUERY, RETRIEVERS, Row, Subject, _node, falling, numbers, over
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
@@ -34,9 +34,9 @@ NEAREST: dict[str, Any] = {"selector": "similarity", "k": 4}
 CASES: list[tuple[list[Any], dict[str, Any], list[int] | str]] = [
     (["a", M, "a", M, "a", "b"], {"source": "key", "max_per_source": 1, **NEAREST}, [0, 1, 3, 5]),
     ([M, M, M, M, 1, M], {"prefer": "key", **NEAREST, "k": 3}, [1, 2, 3]),
-    (["x", M, M, "y", M, "x"], {"cover": "key", "cover_weight": 99, "k": 2}, [0, 3]),
-    ([M, M, M, "Lys Park", M, M], {"title": "key", "reference_weight": 99, "k": 2}, [0, 3]),
-    (["doc-5", M, M, M, M, M], {"links": "key", "reference_weight": 99, "k": 2}, [0, 5]),
+    (["x", M, M, "y", M, "x"], {"cover": "key", "selector": Coverage(cover_weight=99), "k": 2}, [0, 3]),
+    ([M, M, M, "Lys Park", M, M], {"title": "key", "selector": Coverage(reference_weight=99), "k": 2}, [0, 3]),
+    (["doc-5", M, M, M, M, M], {"links": "key", "selector": Coverage(reference_weight=99), "k": 2}, [0, 5]),
     ([1, 1, M, 1, 1, 1], {"costs": "key", "budget": 2, **NEAREST}, "doc-2"),
     ([1, 1, M, 1, 1, 1], {"quality": "key", "selector": "mmr", "k": 2}, "doc-2"),
     ([1, 1, M, 1, 1, 1], {"relevance": "key", "selector": "mmr", "k": 2}, "doc-2"),

@@ -88,7 +88,7 @@ def test_the_lines_for_sub_questions_name_them() -> None:
 def test_the_lines_of_a_kernel_name_it_as_a_variable() -> None:
     setting, _ = named("ndpp", kernel=LowRankKernel(np.eye(3)))
     assert "kernel=kernel" in lines_to_paste(setting, k=3, fetch_k=8)["Arrays"]
-    assert '"kernel": kernel' in lines_to_paste(setting, k=3, fetch_k=8)["LangChain"]
+    assert '"selector": NDPP(kernel=kernel)' in lines_to_paste(setting, k=3, fetch_k=8)["LangChain"]
 
 
 def test_the_lines_after_a_reranker_select_by_its_scores() -> None:

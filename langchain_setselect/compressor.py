@@ -39,12 +39,8 @@ REMEDY = "Let the retriever in front of SetSelectCompressor return more (its k)"
 class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
     """Selects the best *set* of ``k`` among the documents of any retriever: keyword, hybrid, ensemble, multi-query.
 
-    Vectors come from ``vectorstore`` by the documents' ids. Documents that the store does not know are embedded. With
-    LangChain's ``CacheBackedEmbeddings`` as ``embeddings``, each text is embedded once.
-
-    The compressor embeds the question too. A retriever in front that searches by vector has embedded it before, and its
-    embedding does not come with the documents. :class:`SetSelectRetriever` embeds the question once, and
-    ``CacheBackedEmbeddings`` with a ``query_embedding_cache`` does so for both.
+    Vectors come from ``vectorstore`` by the documents' ids. Documents that the store does not know are embedded, and so
+    is the question. With LangChain's ``CacheBackedEmbeddings`` as ``embeddings``, each text is embedded once.
 
     Parameters
     ----------
@@ -55,23 +51,11 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
         for the stores that can; :func:`register_vector_source` adds others). An id that occurs with different texts
         is ignored.
     vectorstore_kwargs : dict, optional
-        The part of the store in which the retriever in front searches: the ``namespace`` of Pinecone, the
-        ``partition_names`` of Milvus, the ``shard_key_selector`` of Qdrant, the ``index_name`` and ``vector_field`` of
-        OpenSearch. Without it vectors are looked up where the store itself searches.
-    join_neighbours, neighbours
-        Return neighbours that are selected together as one document; see :class:`Joining`.
-    search_type, search_kwargs, k, **settings
-        See :class:`SelectionSettings` and :class:`Settings`. A compressor does not search, so it refuses ``fetch_k``
-        and arguments of a store.
-
-    Raises
-    ------
-    InvalidParameterError
-        A parameter is unknown or out of range.
-    InvalidInputError
-        A vector holds NaN or inf, or differs in length from the query; the message names the document.
-    VectorSourceError
-        There are no embeddings.
+        The part of the store in which the retriever in front searches, such as the ``namespace`` of Pinecone. Without
+        it vectors are looked up where the store itself searches.
+    search_type, search_kwargs, k, join_neighbours, neighbours, **settings
+        See :class:`SelectionSettings`, :class:`Joining` and :class:`Settings`. A compressor does not search, so it
+        refuses ``fetch_k`` and arguments of a store.
 
     Examples
     --------

@@ -27,13 +27,6 @@ def extractor_from_chat_model(
     cache_size : int
         How many queries' answers are kept; 0 keeps none.
 
-    Raises
-    ------
-    InvalidParameterError
-        The prompt has no ``{query}``, or ``cache_size`` is out of range.
-    NotImplementedError
-        The model has no structured output.
-
     Examples
     --------
     >>> from langchain_core.language_models import FakeListChatModel

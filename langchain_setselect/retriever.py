@@ -329,9 +329,7 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
     ``store.as_retriever(search_type="mmr", search_kwargs={...})``.
 
     If a constraint or repeated texts leave fewer than ``k`` documents, a wider search follows, provided that the store
-    returns its vectors. With ``follow=True`` documents to which the selected ones refer, and that the search did not
-    find, are searched for. With ``queries`` the documents are one set for the question and its sub-questions.
-    With ``shadow=True`` the result is that of ``store.as_retriever()``, and the log says what would have been selected.
+    returns its vectors.
 
     Parameters
     ----------
@@ -339,18 +337,12 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
         Where the documents are searched; the vectors are those that it keeps, if there is a vector reader for it.
     search_type, search_kwargs, k, vectorstore_kwargs, embeddings
         See :class:`SelectionSettings`.
-    fetch_k
-        How many candidates to select from; see :class:`Fetching`.
-    keyword_search, extra_retrievers, extra_k
-        A search by words, or further retrievers, whose documents join the candidates; see :class:`Fetching`.
-    join_neighbours, neighbours
-        Return neighbours that are selected together as one document; see :class:`Joining`.
     tags : list of str, optional
         As for ``as_retriever``: by default the names of the classes of the store and of its embeddings.
     **settings
-        All settings of :class:`Settings`. They may also be given in ``search_kwargs``, as for ``as_retriever``, and at
-        call time: ``retriever.invoke(query, k=3, queries=["a sub-question"])``. A setting at call time overrides one
-        given before.
+        All settings of :class:`Settings`, :class:`Fetching` and :class:`Joining`. They may also be given in
+        ``search_kwargs``, as for ``as_retriever``, and at call time: ``retriever.invoke(query, k=3)``. A setting at
+        call time overrides one given before.
 
     Raises
     ------

@@ -60,24 +60,17 @@ def register_vector_source(
         ``fetch_k`` for a ``list[float]``, and the vectors that it stores for them, row by row, as an array of shape
         (n, d) or as a list. None in the list marks a document that has no vector any more. ``store_kwargs`` are the
         caller's arguments for the store, for example ``filter``.
-    asearch : async callable, optional
-        The async version of ``search``, which ``ainvoke`` awaits. Without it, ``search`` runs in a thread.
     fetch : callable, optional
         ``fetch(store, ids) -> {id: vector}`` for :class:`SetSelectCompressor`, whose documents another retriever
         found. Ids that the store does not know are left out.
-    afetch : async callable, optional
-        The async version of ``fetch``. Without it, ``fetch`` runs in a thread.
+    asearch, afetch : async callable, optional
+        The async versions. Without them, ``search`` and ``fetch`` run in a thread.
     id_of : callable, optional
         ``id_of(store, document) -> str or None``, for stores whose ids are not in ``document.id``. ``fetch`` and
         ``shown`` use these ids.
     scope : collection of str
-        The arguments of a search that name a part of the store, such as a namespace or a tenant. ``fetch`` and
-        ``afetch`` get those of them that the ``vectorstore_kwargs`` of :class:`SetSelectCompressor` hold.
-
-    Raises
-    ------
-    InvalidParameterError
-        ``store_class`` is neither a class nor a name.
+        The arguments of a search that name a part of the store, such as a namespace or a tenant. ``fetch`` gets those
+        of them that the ``vectorstore_kwargs`` of :class:`SetSelectCompressor` hold.
 
     Examples
     --------

@@ -36,11 +36,6 @@ def extractor_from_llm(llm: LLM, prompt: str = PERSPECTIVE_PROMPT, *, cache_size
     cache_size : int
         How many queries' answers are kept; 0 keeps none.
 
-    Raises
-    ------
-    InvalidParameterError
-        The prompt has no ``{query}``, or ``cache_size`` is out of range.
-
     Examples
     --------
     >>> from llama_index.core.llms import MockLLM

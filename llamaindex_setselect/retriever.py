@@ -193,35 +193,22 @@ def takes_fields_of(
 class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
     """Fetches ``fetch_k`` nodes from a ``VectorStoreIndex`` and returns the best *set* of ``top_n``.
 
-    The query is embedded once. The store is searched with this vector, or with its projection under a perspective, and
-    the selection uses the vectors that the store keeps. By default the nodes are relevant, repeat little, together
-    cover the words of the question, and lead to each other: a node to which another one refers is
-    preferred (:class:`Coverage`).
-
-    If a constraint or repeated texts leave fewer than ``top_n`` nodes, a wider search follows, provided that the store
-    returns its vectors. With ``follow=True`` nodes to which the selected ones refer, and that the search did not find,
-    are searched for. With ``queries`` the nodes are one set for the question and its sub-questions. The event
-    ``ReRankEndEvent`` holds the gains, under ``tags["setselect"]``.
+    The query is embedded once. By default the nodes are relevant, repeat little, together cover the words of the
+    question, and lead to each other: a node to which another one refers is preferred (:class:`Coverage`). If a
+    constraint or repeated texts leave fewer than ``top_n`` nodes, a wider search follows, provided that the store
+    returns its vectors. The event ``ReRankEndEvent`` holds the gains, under ``tags["setselect"]``.
 
     Parameters
     ----------
     index : VectorStoreIndex
         Where the nodes are searched; the vectors are those that its vector store keeps.
-    keyword_search, extra_retrievers, extra_k
-        A search by words, or further retrievers, whose nodes join the candidates; see :class:`Fetching`.
-    join_neighbours, neighbours
-        Return neighbours that are selected together as one node; see :class:`Joining`.
-    top_n, fetch_k, **options
-        See :class:`IndexSettings` and :class:`Settings`. They can be changed between calls:
-        ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
-    filters, node_ids, doc_ids, vector_store_kwargs, callback_manager, object_map, verbose, ...
-        As for ``VectorIndexRetriever``; the last three are by default the index's.
+    **options
+        See :class:`IndexSettings`, :class:`Settings`, :class:`Fetching` and :class:`Joining`. They can be changed
+        between calls: ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
 
     Raises
     ------
-    InvalidParameterError
-        An option is unknown or out of range, or ``fetch_k`` is below ``top_n``.
-    BudgetError, PerspectiveError, InvalidInputError, VectorSourceError
+    InvalidParameterError, BudgetError, PerspectiveError, InvalidInputError, VectorSourceError
         See :class:`SetSelectPostprocessor`.
 
     Examples

@@ -46,8 +46,7 @@ def register_vector_source(
     ----------
     store_class : type or str
         The store's class, or its full name (``"package.module.Class"``), which is matched without an import of the
-        class. Subclasses are included unless they have their own vector reader. A later registration replaces an
-        earlier one.
+        class. Subclasses are included unless they have their own vector reader.
     function : callable
         ``function(store, node_ids, index) -> {node_id: vector}``; ``index`` is the ``VectorStoreIndex`` or None. Ids
         that the store does not know are left out. If it knows all, an array of shape (n, d) with one row for each id
@@ -60,11 +59,6 @@ def register_vector_source(
     scope : collection of str
         The arguments of a search that name a part of the store, such as a namespace or a tenant. The functions get
         those of them that ``vector_store_kwargs`` holds.
-
-    Raises
-    ------
-    InvalidParameterError
-        ``store_class`` is neither a class nor a name.
 
     Examples
     --------

@@ -59,14 +59,10 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
 
     Examples
     --------
-    >>> from langchain_core.documents import Document
-    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-    >>> from langchain_core.vectorstores import InMemoryVectorStore
-    >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    >>> documents = [Document(text, id=text) for text in ("one", "two", "three")]
-    >>> _ = store.add_documents(documents)
-    >>> compressor = SetSelectCompressor(vectorstore=store, k=2)
-    >>> len(compressor.compress_documents(documents, "one"))
+    >>> from langchain_core import documents, embeddings
+    >>> found = [documents.Document(text, id=text) for text in ("one", "two", "three")]
+    >>> compressor = SetSelectCompressor(embeddings=embeddings.DeterministicFakeEmbedding(size=8), k=2)
+    >>> len(compressor.compress_documents(found, "one"))
     2
     """
 

@@ -51,12 +51,10 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
 
     Examples
     --------
-    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-    >>> from langchain_core.vectorstores import InMemoryVectorStore
+    >>> from langchain_core import embeddings, vectorstores
     >>> examples = [{"question": f"{i} + {i}", "answer": str(2 * i)} for i in range(9)]
-    >>> selector = SetSelectExampleSelector.from_examples(
-    ...     examples, DeterministicFakeEmbedding(size=8), InMemoryVectorStore, k=2, input_keys=["question"]
-    ... )
+    >>> model, store_class = embeddings.DeterministicFakeEmbedding(size=8), vectorstores.InMemoryVectorStore
+    >>> selector = SetSelectExampleSelector.from_examples(examples, model, store_class, k=2, input_keys=["question"])
     >>> len(selector.select_examples({"question": "3 + 3"}))
     2
     """

@@ -45,7 +45,7 @@ from ._settings import OF_DICT, SelectionSettings
 from .stores.filters import can_narrow, narrow
 from .stores.reader import FILTER_NAMES, VectorReader, document_id
 from .vectors import (
-    check_filters,
+    check_arguments,
     describe_embedding,
     embed_questions,
     embed_texts,
@@ -265,7 +265,7 @@ class SearchSettings(SelectionSettings, Fetching):
     ) -> Store:
         store, reader = self.vectorstore, reader_of(self.vectorstore)
         store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
-        check_filters(store, store_kwargs)
+        check_arguments(store, store_kwargs)
 
         # The selection in shadow reads it where an error is caught.
         def model() -> Any:
@@ -356,10 +356,9 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
 
     Examples
     --------
-    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-    >>> from langchain_core.vectorstores import InMemoryVectorStore
-    >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    >>> _ = store.add_texts(["one", "two", "three"])
+    >>> from langchain_core import embeddings, vectorstores
+    >>> model = embeddings.DeterministicFakeEmbedding(size=8)
+    >>> store = vectorstores.InMemoryVectorStore.from_texts(["one", "two", "three"], model)
     >>> retriever = SetSelectRetriever(vectorstore=store, k=2)
     >>> len(retriever.invoke("one"))
     2

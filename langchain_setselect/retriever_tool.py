@@ -57,9 +57,8 @@ def create_setselect_tool(
 
     Examples
     --------
-    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-    >>> from langchain_core.vectorstores import InMemoryVectorStore
-    >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    >>> from langchain_core import embeddings, vectorstores
+    >>> store = vectorstores.InMemoryVectorStore(embeddings.DeterministicFakeEmbedding(size=8))
     >>> _ = store.add_texts(["one", "two"])
     >>> tool = create_setselect_tool(SetSelectRetriever(vectorstore=store, k=1, fetch_k=2), "numbers", "Finds numbers.")
     >>> tool.invoke({"query": "one"})

@@ -53,8 +53,8 @@ def register_vector_source(
     Parameters
     ----------
     store_class : type or str
-        The store's class, or its full name (``"package.module.Class"``), which is matched without an import of the
-        class. Subclasses are included unless they have their own vector reader.
+        The store's class, or its full name (``"package.module.Class"``), which is matched without an import. Subclasses
+        are included unless they have their own vector reader.
     search : callable
         ``search(store, query_vector, fetch_k, **store_kwargs) -> (documents, vectors)``: the store's own top
         ``fetch_k`` for a ``list[float]``, and the vectors that it stores for them, row by row, as an array of shape
@@ -99,10 +99,12 @@ def find_reader(store_class: type) -> VectorReader | None:
     return find_registered(_READERS, store_class)
 
 
-def check_filters(store: VectorStore, kwargs: Collection[str]) -> None:
-    """Refuse a filter under a name that other stores give it; some stores would ignore it."""
+def check_arguments(store: VectorStore, kwargs: Collection[str]) -> None:
+    """Refuse unknown arguments, and a filter under a name that other stores give it; some stores would ignore it."""
     reader = reader_of(store)
-    if reader is not None and reader.filters is not None:
+    if reader is not None and reader.takes is not None:
+        refuse_unknown(type(store).__name__, kwargs, reader.takes)
+    elif reader is not None and reader.filters is not None:
         foreign = [name for name in kwargs if name in FILTER_NAMES and name not in reader.filters]
         refuse_unknown(type(store).__name__, foreign, reader.filters)
 

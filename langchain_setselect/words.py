@@ -131,16 +131,6 @@ class WordRetriever(BaseRetriever):
         The documents are read from the store at the first search, and again when the store counts another number of
         them. The page on keyword search names the stores whose documents can be listed. Pickles contain the store, not
         the documents.
-
-        Examples
-        --------
-        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-        >>> from langchain_core.vectorstores import InMemoryVectorStore
-        >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-        >>> retriever = WordRetriever.from_store(store)
-        >>> _ = store.add_texts(["Error E1234: no disk."])
-        >>> len(retriever.invoke("E1234"))
-        1
         """
         check_instance(store, VectorStore, "store", say_place(store))
         DOCUMENTS.check_listing(store, "from_documents(documents)")

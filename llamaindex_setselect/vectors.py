@@ -45,8 +45,7 @@ def register_vector_source(
     Parameters
     ----------
     store_class : type or str
-        The store's class, or its full name (``"package.module.Class"``), which is matched without an import of the
-        class. Subclasses are included unless they have their own vector reader.
+        The store's class or its full name (``"package.module.Class"``); its subclasses are included.
     function : callable
         ``function(store, node_ids, index) -> {node_id: vector}``; ``index`` is the ``VectorStoreIndex`` or None. Ids
         that the store does not know are left out. If it knows all, an array of shape (n, d) with one row for each id

@@ -11,18 +11,13 @@ from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidInputError, InvalidParameterError, explain_lengths
 from shared_core.retrieval.following import Where, suits
-from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.retrieval.word_search import StoreListing
 
 from .reader import Hits, VectorReader, nearest_of
 
 
-def _search(
-    store: InMemoryVectorStore, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any
-) -> Hits:
+def _search(store: InMemoryVectorStore, query: list[float], fetch_k: int, *, filter: Any = None) -> Hits:
     """The store's own top ``fetch_k`` with their vectors."""
-    if unknown:
-        refuse_unknown("InMemoryVectorStore", unknown, ["filter"])
     if filter is not None and not callable(filter):
         raise InvalidParameterError(
             f"filter of InMemoryVectorStore must be a function of a document, got {filter!r}: for example "
@@ -69,5 +64,5 @@ def _list(store: InMemoryVectorStore) -> list[Document]:
     return [Document(id=entry["id"], page_content=entry["text"], metadata=entry["metadata"]) for entry in entries]
 
 
-READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing, find=_find)
+READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing, find=_find, takes=["filter"])
 LISTING = StoreListing(_list, lambda store: len(store.store))

@@ -59,6 +59,8 @@ class VectorReader(NamedTuple):
     passing: Passing | None = None
     # Those of the FILTER_NAMES that are arguments of the store; None if that is not known.
     filters: Collection[str] | None = ("filter",)
+    # All arguments of a search; None if the store checks them, or passes them on to its client, which does.
+    takes: Collection[str] | None = None
     # ``find(store, query_vector, k, where=, **kwargs)``: a search among the documents with some metadata, where it is
     # faster than one with a filter.
     find: VectorSearch | None = None
@@ -83,6 +85,7 @@ def read_with_client(
     id_of: IdOf = document_id,
     added_keys: AddedKeys = lambda store: (),
     scope: Collection[str] = (),
+    takes: Collection[str] | None = None,
 ) -> VectorReader:
     """A reader that calls the functions of ``core``, a module of ``shared_core.stores``, with the store's client.
 
@@ -126,4 +129,5 @@ def read_with_client(
         getattr(core, "WIDEST", WIDEST),
         added_keys,
         scope,
+        takes=takes,
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -13,6 +14,17 @@ from ..errors import InvalidParameterError
 from ..selectors.registry import Selector, selector_class, selector_names, selector_parameters
 
 T = TypeVar("T")
+
+
+def import_at_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package whose names are imported from these modules of it when they are first used."""
+
+    def find(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f".{modules[name]}", package), name)
+
+    return find
 
 
 def find_registered(table: Mapping[type | str, T], cls: type) -> T | None:

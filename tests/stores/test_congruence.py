@@ -15,6 +15,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from langchain_setselect.stores.reader import FILTER_NAMES
+from langchain_setselect.vectors import check_arguments
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 from shared_core import InvalidParameterError
 from tests.adapters.bindings import Listener
@@ -53,6 +54,11 @@ class Listed(BaseRetriever):
         return self.documents
 
 
+def search_checked(store: VectorStore, reader: Any, arguments: dict[str, Any]) -> None:
+    check_arguments(store, arguments)
+    reader.search(store, QUERIES["query 1"], K, **arguments)
+
+
 class TestLangChain:
     @pytest.fixture(scope="class", params=every_store.LANGCHAIN, ids=lambda case: case.name)
     @classmethod
@@ -78,7 +84,7 @@ class TestLangChain:
         if request.param and not case.filters:
             # The store's own search accepts a filter and ignores it.
             with pytest.raises(InvalidParameterError, match="'filter': it has none"):
-                langchain_reader(store).search(store, QUERIES["query 1"], K, filter={"colour": "red"})
+                check_arguments(store, ["filter"])
             pytest.skip("the store knows no filters")
         return case.red if request.param else {}
 
@@ -198,7 +204,7 @@ class TestLangChain:
             assert_stored([case.row_of(document) for document in documents], vectors, case)
         if case.refused is not None:
             with pytest.raises(InvalidParameterError, match=f"'{case.refused}'"):
-                reader.search(store, QUERIES["query 1"], K, **{case.refused: {}})
+                search_checked(store, reader, {case.refused: {}})
 
     @pytest.mark.parametrize("name", FILTER_NAMES)
     def test_a_filter_has_the_stores_own_name(self, case: LangChainCase, store: VectorStore, name: str) -> None:

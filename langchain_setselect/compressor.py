@@ -59,10 +59,11 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
 
     Examples
     --------
-    >>> from langchain_core import documents, embeddings
-    >>> found = [documents.Document(text, id=text) for text in ("one", "two", "three")]
-    >>> compressor = SetSelectCompressor(embeddings=embeddings.DeterministicFakeEmbedding(size=8), k=2)
-    >>> len(compressor.compress_documents(found, "one"))
+    >>> from langchain_core import embeddings, vectorstores
+    >>> model = embeddings.DeterministicFakeEmbedding(size=8)
+    >>> store = vectorstores.InMemoryVectorStore.from_texts(["one", "two", "three"], model)
+    >>> found = store.similarity_search("one", k=3)
+    >>> len(SetSelectCompressor(vectorstore=store, k=2).compress_documents(found, "one"))
     2
     """
 

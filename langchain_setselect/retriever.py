@@ -9,13 +9,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForRetrieverRun,
-    CallbackManagerForRetrieverRun,
-    Callbacks,
-    adispatch_custom_event,
-    dispatch_custom_event,
-)
+from langchain_core.callbacks import Callbacks, adispatch_custom_event, dispatch_custom_event
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable
@@ -376,23 +370,14 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
         return {**values, "tags": store._get_retriever_tags()}
 
     @override
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
-    ) -> list[Document]:
+    def _get_relevant_documents(self, query: str, *, run_manager: Any, **kwargs: Any) -> list[Document]:
         return run_flow(self._retrieve(query, run_manager, kwargs))
 
     @override
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
-    ) -> list[Document]:
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any, **kwargs: Any) -> list[Document]:
         return await run_flow_async(self._retrieve(query, run_manager, kwargs))
 
-    def _retrieve(
-        self,
-        query: str,
-        run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun,
-        kwargs: dict[str, Any],
-    ) -> Flow[list[Document]]:
+    def _retrieve(self, query: str, run_manager: Any, kwargs: dict[str, Any]) -> Flow[list[Document]]:
         query = check_question(query, OF_DICT)
         request, store_kwargs = self._configured
         if kwargs:

@@ -107,14 +107,7 @@ async def aselect_tools(
     return await run_flow_async(_select(query, tools, k, embeddings, always, settings))
 
 
-def _select(
-    query: str | Sequence[Any],
-    tools: Sequence[AnyTool],
-    k: int | None,
-    embeddings: Embeddings,
-    always: Sequence[str],
-    settings: Mapping[str, Any],
-) -> Flow[list[Any]]:
+def _select(query: Any, tools: Any, k: int | None, embeddings: Any, always: Any, settings: Any) -> Flow[list[Any]]:
     selector = ToolSelector("select_tools", TOOLS, as_model(embeddings), k, always, settings, Call)
     return select_and_tell(selector, check_tools(tools), _read_query(query))
 

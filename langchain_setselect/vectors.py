@@ -14,11 +14,12 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from numpy.typing import NDArray
 
-from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError, warn
+from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.retrieval.extra import KnownItems
 from shared_core.retrieval.flow import Flow, Step, gather
 from shared_core.retrieval.lookup import find_registered, refuse_unknown
 from shared_core.retrieval.question import EmbeddedQuery
+from shared_core.retrieval.telling import warn_of_fallback
 from shared_core.signals.embedding_models import as_embedding, as_embeddings
 
 from .stores import READERS
@@ -35,7 +36,6 @@ from .stores.reader import (
 
 # The key is a class, or the full name of a class whose package need not be installed.
 _READERS: dict[type | str, VectorReader] = dict(READERS)
-_WARNED: set[Hashable] = set()
 
 
 def register_vector_source(
@@ -128,17 +128,11 @@ def search_and_embed(
             partial(store.similarity_search, query.text, k=fetch_k, **kwargs),
             partial(store.asimilarity_search, query.text, k=fetch_k, **kwargs),
         )
-    texts = [document.page_content for document in found]
-    _warn_once(
-        embeddings,
-        texts,
-        type(store),
-        f"no vector reader is registered for {name}, so each query embeds the texts of its candidates again "
-        f"({len(found)} this time) with {type(embeddings).__name__}. This often takes 5 ms per text on a CPU, or costs "
-        "money at an API. Register a reader with langchain_setselect.register_vector_source (about ten lines), or pass "
-        "CacheBackedEmbeddings as embeddings=, which embeds each text once",
+    why = (
+        f"no vector reader is registered for {name}. This often takes 5 ms a text on a CPU, or costs money at an API. "
+        "Register a reader with langchain_setselect.register_vector_source"
     )
-    return found, (yield from embed_texts(embeddings, texts))
+    return found, (yield from _embed_again(embeddings, found, type(store), why))
 
 
 def fetch_or_embed(
@@ -155,31 +149,22 @@ def fetch_or_embed(
     """
     known = yield from fetch_vectors(store, ids, where)
     unknown = [row for row, name in enumerate(ids) if name not in known]
-    texts = [documents[row].page_content for row in unknown]
     nameless = sum(ids[row] is None for row in unknown)
-    remedy, reader = "Pass the store that holds them, call register_vector_source(..., fetch=...)", reader_of(store)
+    name, reader = type(store).__name__, reader_of(store)
     if store is None:
-        why = "there is no vectorstore="
+        why = "there is no vectorstore=: pass the store that holds them"
     elif reader is None or not (reader.fetch or reader.afetch):
-        why = f"setselect cannot look vectors up by id in {type(store).__name__}"
-        remedy = "Call register_vector_source(..., fetch=...)"
+        why = f"setselect cannot look vectors up by id in {name}: call register_vector_source(..., fetch=...)"
     elif nameless:
         why = (
-            f"vectors are looked up by id, and {nameless} of them have no id of their own, as with many BM25Retrievers"
+            f"vectors are looked up by id, and {nameless} of them have no id, as with many BM25Retrievers. "
+            "Give the documents of the retriever in front the ids that they have in the store"
         )
-        why += f"; {type(store).__name__} has no vector for the others" if nameless < len(unknown) else ""
-        remedy = "Give the documents of the retriever in front the ids that they have in the store"
     else:
-        why = f"{type(store).__name__} has no vector for them"
-    _warn_once(
-        embeddings,
-        texts,
-        (warned, None if store is None else type(store)),
-        f"each query embeds the texts of its documents again ({len(texts)} this time): {why}. {remedy}, or use "
-        "CacheBackedEmbeddings",
-    )
-    rest = iter((yield from embed_texts(embeddings, texts)))
-    return [known[name] if name in known else next(rest) for name in ids]
+        why = f"{name} has no vector for them: pass the store that holds them"
+    key = warned, None if store is None else type(store)
+    rest = iter((yield from _embed_again(embeddings, [documents[row] for row in unknown], key, why)))
+    return [known[one] if one in known else next(rest) for one in ids]
 
 
 def fetch_vectors(
@@ -266,11 +251,12 @@ def embed_questions(embeddings: Embeddings, texts: list[str]) -> Flow[list[NDArr
     return [as_embedding(answer, source, text) for answer, text in zip(answers, texts, strict=True)]
 
 
-def _warn_once(embeddings: Embeddings, texts: list[str], key: Hashable, message: str) -> None:
-    """Warn with ``message``, once for each ``key``, if there are texts to embed and no cache."""
-    if texts and not _is_cache(embeddings) and key not in _WARNED:
-        _WARNED.add(key)
-        warn(message, EmbeddingFallbackWarning)
+def _embed_again(embeddings: Embeddings, documents: Sequence[Document], key: Hashable, why: str) -> Flow[Any]:
+    """The vectors of texts that each query embeds, with one warning for each ``key`` unless a cache keeps them."""
+    if not _is_cache(embeddings):
+        why += ", or pass CacheBackedEmbeddings as embeddings=, which embeds each text once"
+        warn_of_fallback(key, len(documents), type(embeddings).__name__, why)
+    return (yield from embed_texts(embeddings, [document.page_content for document in documents]))
 
 
 def name_of_model(embeddings: Embeddings) -> str:

@@ -9,7 +9,6 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import run_in_executor
@@ -137,17 +136,13 @@ class WordRetriever(BaseRetriever):
         return cls(words=WordSearch(DOCUMENTS, store=store), **settings)
 
     @override
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun | None = None, **kwargs: Any
-    ) -> list[Document]:
+    def _get_relevant_documents(self, query: str, *, run_manager: Any = None, **kwargs: Any) -> list[Document]:
         refuse_unknown(f"{type(self).__name__}.invoke", kwargs, ["k", "filter"])
         passes, question = as_predicate(kwargs.get("filter", self.filter)), check_question(query, OF_DICT)
         return [document for document, _ in self.words.search(question, kwargs.get("k", self.k), passes)]
 
     @override
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
-    ) -> list[Document]:
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any, **kwargs: Any) -> list[Document]:
         search = partial(self._get_relevant_documents, query, **kwargs)
         try:
             return await run_in_executor(None, search)

@@ -39,6 +39,7 @@ from ._settings import (
 )
 from .vectors import NodeVectors
 
+Nodes = list[NodeWithScore]
 NO_SEARCH = "it does not search a store"
 REMEDY = "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default)"
 
@@ -136,16 +137,12 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         return request
 
     @override
-    def _postprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
+    def _postprocess_nodes(self, nodes: Nodes, query_bundle: QueryBundle | None = None) -> Nodes:
         request = self._request
         return finish(self, request, run_flow(self._flow(request, nodes, query_bundle)))
 
     @override
-    async def _apostprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
+    async def _apostprocess_nodes(self, nodes: Nodes, query_bundle: QueryBundle | None = None) -> Nodes:
         request = self._request
         return finish(self, request, await run_flow_async(self._flow(request, nodes, query_bundle)))
 
@@ -197,19 +194,8 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
             ``title`` or
             ``perspective`` is a function or an extractor.
         """
-        names = (
-            "costs",
-            "cover",
-            "identifier",
-            "links",
-            "neighbours",
-            "prefer",
-            "quality",
-            "relevance",
-            "source",
-            "title",
-        )
-        remedies = dict.fromkeys(names, "use a metadata key") | {
+        names = "costs cover identifier links neighbours prefer quality relevance source title"
+        remedies = dict.fromkeys(names.split(), "use a metadata key") | {
             "perspective": "use a text or a vector, or leave it out and pass it to from_dict",
             "queries": "leave it out and pass it to from_dict",
         }

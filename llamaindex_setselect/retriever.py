@@ -66,7 +66,12 @@ def _refuse_mmr_arguments(kwargs: dict[str, Any] | None) -> dict[str, Any] | Non
 
 
 class IndexSettings(SelectionSettings, Fetching):
-    """The fields of the classes that search an index: settings, and arguments of LlamaIndex's own retriever."""
+    """The fields of the classes that search an index: settings, and arguments of LlamaIndex's own retriever.
+
+    ``alpha``, ``node_ids``, ``doc_ids``, ``sparse_top_k``, ``hybrid_top_k``, ``vector_store_kwargs``,
+    ``callback_manager``, ``object_map`` and ``verbose`` are those of ``VectorIndexRetriever``; the last three are by
+    default the index's. Arguments of the store's MMR (``mmr_threshold``, ...) are an error.
+    """
 
     if TYPE_CHECKING:
         # The core, which knows no framework, declares it.
@@ -79,31 +84,14 @@ class IndexSettings(SelectionSettings, Fetching):
     """How the store searches, as in ``VectorIndexRetriever``. ``"mmr"`` is an error: use ``selector="mmr"``."""
 
     alpha: float | None = None
-    """For hybrid search: the weight of the vectors, as the store defines it."""
-
     node_ids: list[str] | None = None
-    """Search only these nodes, if the store can do it."""
-
     doc_ids: list[str] | None = None
-    """Search only the nodes of these documents, if the store can do it."""
-
     sparse_top_k: int | None = None
-    """For hybrid search: how many nodes the search by words finds, as the store defines it."""
-
     hybrid_top_k: int | None = None
-    """For hybrid search: how many nodes it returns, as the store defines it."""
-
     vector_store_kwargs: Annotated[dict[str, Any] | None, AfterValidator(_refuse_mmr_arguments)] = None
-    """Further arguments of the store's search. Those of its MMR (``mmr_threshold``, ...) are an error."""
-
     callback_manager: CallbackManager | None = None
-    """By default that of the index."""
-
     object_map: dict[str, Any] | None = None
-    """The objects that index nodes stand for, by id. By default those of the index."""
-
     verbose: bool = False
-    """Print what is retrieved from an object of ``object_map``."""
 
     _owner = "SetSelectIndexRetriever"
 
@@ -169,7 +157,7 @@ def _search_words(
 
 
 # The fields that are arguments of each search.
-_SEARCH = (
+_SEARCH = [
     "vector_store_query_mode",
     "alpha",
     "node_ids",
@@ -177,7 +165,7 @@ _SEARCH = (
     "sparse_top_k",
     "hybrid_top_k",
     "vector_store_kwargs",
-)
+]
 
 # The fields that LlamaIndex's base class keeps itself.
 _OF_BASE_CLASS = ("callback_manager", "object_map")

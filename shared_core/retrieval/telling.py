@@ -25,6 +25,8 @@ LOGGER = logging.getLogger("setselect")
 LOGGER.addHandler(logging.NullHandler())
 # After so many searches in which an extra retriever was of no use, there is a warning.
 SEARCHES = 20
+# The keys for which ``warn_of_fallback`` has warned.
+FALLBACKS: set[Hashable] = set()
 # Searches of one object may run in several threads.
 _COUNTING = threading.Lock()
 
@@ -234,6 +236,14 @@ def warn_of_embedding(owner: Settings, number: int, nameless: int, model: str) -
         f"{remedy}, or use a cache of embeddings",
         EmbeddingFallbackWarning,
     )
+
+
+def warn_of_fallback(key: Hashable, number: int, model: str, why: str) -> None:
+    """Warn, once for each ``key``, that each query embeds texts again; ``why`` says what to do about it."""
+    if number and key not in FALLBACKS:
+        FALLBACKS.add(key)
+        again = f"each query embeds the texts of its candidates again ({number} this time) with {model}"
+        warn(f"{again}: {why}", EmbeddingFallbackWarning)
 
 
 def warn_of_unused_retrievers(owner: Settings, selected: ItemSelection) -> None:

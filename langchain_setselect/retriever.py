@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from shared_core import VectorSourceError
 from shared_core.errors import warn
-from shared_core.retrieval.extra import Extras, check_retrievers, name_retrievers
+from shared_core.retrieval.extra import check_retrievers, gather_extras
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.following import Where
 from shared_core.retrieval.inputs import check_question
@@ -32,7 +32,7 @@ from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Call, Fetching, Joining
 from shared_core.retrieval.telling import describe
 from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import share_search
+from shared_core.retrieval.word_search import WordSearch
 from shared_core.selectors.registry import SelectorName
 
 from ._settings import OF_DICT, SelectionSettings
@@ -158,16 +158,16 @@ def _retrieve(retriever: Any, text: str, config: Any) -> Flow[list[Document]]:
 
 
 def _search_words(
-    words: WordRetriever, store: VectorStore, kwargs: dict[str, Any], k: int, config: Any, text: str
+    store: VectorStore, kwargs: dict[str, Any], k: int, config: Any, words: WordSearch[Document], text: str
 ) -> Flow[list[Document]]:
     """The ``k`` best documents by words of those that the arguments of the search let in.
 
     If the store cannot be asked for that, they are the ``k`` best of all.
     """
-    reader, size = reader_of(store), k
+    reader, size, retriever = reader_of(store), k, WordRetriever(words=words)
     while True:
         found: list[Document] = yield Step(
-            partial(words.invoke, text, config, k=size), partial(words.ainvoke, text, config, k=size)
+            partial(retriever.invoke, text, config, k=size), partial(retriever.ainvoke, text, config, k=size)
         )
         if not kwargs or reader is None or reader.passing is None:
             return found
@@ -280,17 +280,17 @@ class SearchSettings(SelectionSettings, Fetching):
             return search_store(store, reader, model(), narrow(store, store_kwargs, where), query, k)
 
         settings, config = request.settings, {"callbacks": callbacks}
-        words = share_search(DOCUMENTS, store) if settings.keyword_search else None
-        retrievers = name_retrievers(
-            settings.extra_retrievers,
+        extras = gather_extras(
+            DOCUMENTS,
+            store,
+            settings,
             _name_of,
             partial(_retrieve, config=config),
-            None
-            if words is None
-            else partial(_search_words, WordRetriever(words=words), store, store_kwargs, settings.extra_k, config),
+            partial(_search_words, store, store_kwargs, settings.extra_k, config),
+            partial(look_up, store, store_kwargs),
+            lambda: name_of_model(model()),
+            knows_ids=reader is not None and bool(reader.fetch or reader.afetch) and reader.id_of is document_id,
         )
-        indexes = [words, *(one.words for one in settings.extra_retrievers if isinstance(one, WordRetriever))]
-        keeps = reader is not None and (reader.fetch or reader.afetch) and reader.id_of is document_id
         return Store(
             lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),
             before,
@@ -299,15 +299,7 @@ class SearchSettings(SelectionSettings, Fetching):
             lambda ids: fetch_documents(store, model(), ids, filtered=bool(store_kwargs)),
             None if reader is None else reader.widest,
             lambda: self.vector_source,
-            Extras(
-                retrievers,
-                partial(look_up, store, store_kwargs),
-                lambda: name_of_model(model()),
-                words.refresh if words is not None and keeps else None,
-                next((one.weigh for one in indexes if one is not None), None),
-            )
-            if retrievers
-            else None,
+            extras,
             bool(store_kwargs),
             find if reader is not None and (reader.find is not None or can_narrow(store)) else None,
         )

@@ -18,9 +18,9 @@ from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQue
 from pydantic import AfterValidator, BeforeValidator
 from typing_extensions import override
 
-from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.errors import explain_lengths
-from shared_core.retrieval.extra import Extras, KnownItems, check_retrievers, name_retrievers
+from shared_core import InvalidParameterError
+from shared_core.errors import check_query_length
+from shared_core.retrieval.extra import KnownItems, check_retrievers, gather_extras
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.following import Where
 from shared_core.retrieval.inputs import check_instance
@@ -31,7 +31,7 @@ from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Call, Fetching, Joining
 from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import WordSearch, share_search
+from shared_core.retrieval.word_search import WordSearch
 
 from ._settings import (
     QueryChecks,
@@ -46,7 +46,7 @@ from ._settings import (
 from .stores.faiss import takes_node_ids
 from .stores.filters import narrow
 from .vectors import NodeVectors
-from .words import NODES, WordRetriever, as_function
+from .words import NODES, as_function
 
 P = ParamSpec("P")
 
@@ -149,7 +149,7 @@ def _find_extra(asked: QueryBundle, retriever: Any, text: str) -> Flow[list[Node
 
 
 def _search_words(
-    words: WordSearch[BaseNode], k: int, passes: Callable[[BaseNode], bool | None], text: str
+    k: int, passes: Callable[[BaseNode], bool | None], words: WordSearch[BaseNode], text: str
 ) -> Flow[list[NodeWithScore]]:
     """The ``k`` best nodes by words of those that may pass."""
     hits = yield Step(partial(words.search, text, k, lambda node: passes(node) is not False))
@@ -271,20 +271,16 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
     def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
         vectors, retriever, store = settings._vectors, cache(self._retriever), self._index.vector_store
         call = settings._request.settings
-        words = share_search(NODES, self._index) if call.keyword_search else None
-        retrievers = name_retrievers(
-            call.extra_retrievers,
+        extras = gather_extras(
+            NODES,
+            self._index,
+            call,
             lambda one: type(one).__name__,
             partial(_find_extra, asked),
-            None if words is None else partial(_search_words, words, call.extra_k, self._make_filter()),
-        )
-        indexes = [words, *(one.words for one in call.extra_retrievers if isinstance(one, WordRetriever))]
-        extras = Extras(
-            retrievers,
+            partial(_search_words, call.extra_k, self._make_filter()),
             partial(self._look_up, vectors),
             lambda: vectors.model_name,
-            None if words is None or vectors.reader is None else words.refresh,
-            next((one.weigh for one in indexes if one is not None), None),
+            knows_ids=vectors.reader is not None,
         )
 
         def before(k: int) -> Flow[list[NodeWithScore]]:
@@ -314,7 +310,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
             partial(self._fetch, vectors),
             None if vectors.reader is None else vectors.reader.widest,
             lambda: vectors.words,
-            extras if retrievers else None,
+            extras,
             self._is_filtered,
             find if vectors.reader is not None and takes_node_ids(store) else None,
         )
@@ -355,11 +351,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         """``query`` if it is as long as the stored vectors, where their length is known before the search."""
         store = self._index.vector_store
         first = next(iter(store.data.embedding_dict.values()), query) if isinstance(store, SimpleVectorStore) else query
-        if len(first) != len(query):
-            raise InvalidInputError(
-                f"the query has length {len(query)}, the store's vectors {len(first)}: "
-                f"{explain_lengths(len(query), len(first))}"
-            )
+        check_query_length(len(query), len(first), "the store's vectors")
         return query
 
     def _fetch(self, vectors: NodeVectors, ids: list[str]) -> Flow[Pool]:

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from shared_core.retrieval.following import Where, suits
 from shared_core.retrieval.word_search import StoreListing
 from shared_core.stores.faiss import labels_by_id, search_with_vectors, vectors_by_label
+from shared_core.stores.rows import nearest_of
 
-from .reader import Hits, VectorReader, nearest_of
+from .reader import Hits, VectorReader
 
 
 def _search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None) -> Hits:

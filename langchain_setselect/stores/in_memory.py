@@ -9,11 +9,12 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 from numpy.typing import ArrayLike
 
-from shared_core.errors import InvalidInputError, InvalidParameterError, explain_lengths
+from shared_core.errors import InvalidParameterError, check_query_length
 from shared_core.retrieval.following import Where, suits
 from shared_core.retrieval.word_search import StoreListing
+from shared_core.stores.rows import nearest_of
 
-from .reader import Hits, VectorReader, nearest_of
+from .reader import Hits, VectorReader
 
 
 def _search(store: InMemoryVectorStore, query: list[float], fetch_k: int, *, filter: Any = None) -> Hits:
@@ -24,11 +25,8 @@ def _search(store: InMemoryVectorStore, query: list[float], fetch_k: int, *, fil
             "lambda document: document.metadata['topic'] == 'a'"
         )
     first = next(iter(store.store.values()), None)
-    if first is not None and len(first["vector"]) != len(query):
-        raise InvalidInputError(
-            f"the query has length {len(query)}, the store's vectors {len(first['vector'])}: "
-            f"{explain_lengths(len(query), len(first['vector']))}"
-        )
+    if first is not None:
+        check_query_length(len(query), len(first["vector"]), "the store's vectors")
     found = store.similarity_search_by_vector(query, k=fetch_k, filter=filter)
     stored = [store.store.get(document.id or "") for document in found]
     return found, [None if entry is None else entry["vector"] for entry in stored]

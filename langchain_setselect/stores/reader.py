@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
@@ -64,14 +63,6 @@ class VectorReader(NamedTuple):
     # ``find(store, query_vector, k, where=, **kwargs)``: a search among the documents with some metadata, where it is
     # faster than one with a filter.
     find: VectorSearch | None = None
-
-
-def nearest_of(ids: Sequence[str], vectors: Mapping[str, ArrayLike], query: list[float], k: int) -> list[str]:
-    """The ``k`` ids whose vectors have the highest cosine with the query, of those that have one."""
-    known = [name for name in ids if name in vectors]
-    rows = np.array([vectors[name] for name in known], np.float64).reshape(len(known), -1)
-    cosines = rows @ np.asarray(query) / np.maximum(np.linalg.norm(rows, axis=1), 1e-300) if known else np.zeros(0)
-    return [known[row] for row in np.argsort(-cosines, kind="stable")[:k].tolist()]
 
 
 def read_with_client(

@@ -15,9 +15,10 @@ from .flow import Flow, together
 from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Pool, drop_ambiguous, unite
 from .question import EmbeddedQuery
 from .telling import log_failure, warn_of_embedding, warn_of_failure, warn_of_unknown_filter
+from .word_search import ItemKind, WordSearch, share_search
 
 if TYPE_CHECKING:
-    from .settings import Settings
+    from .settings import Call, Settings
 
 # The methods of a retriever of either framework.
 _RETRIEVES = "invoke", "retrieve"
@@ -98,24 +99,38 @@ def check_retrievers(
     return few
 
 
-def name_retrievers(
-    retrievers: Sequence[Any],
+def gather_extras(
+    kind: ItemKind[Any],
+    store: Any,
+    settings: Call,
     name_of: Callable[[Any], str],
     retrieve: Callable[[Any, str], Flow[Sequence[Any]]],
-    search_words: Callable[[str], Flow[Sequence[Any]]] | None,
-) -> list[ExtraRetriever]:
-    """The retrievers with their names, of which no two are the same; ``search_words`` is that of ``keyword_search``."""
+    search_words: Callable[[WordSearch[Any], str], Flow[Sequence[Any]]],
+    look_up: Callable[[Sequence[Any], Sequence[Hashable]], Flow[KnownItems]],
+    model: Callable[[], str],
+    *,
+    knows_ids: bool,
+) -> Extras | None:
+    """The extra retrievers and the search by words of the settings, whose names differ; None if there are none.
+
+    ``knows_ids``: whether the store says which ids it has.
+    """
     named: dict[str, ExtraRetriever] = {}
-    if search_words is not None:
-        named[KEYWORD_SEARCH] = ExtraRetriever(KEYWORD_SEARCH, search_words)
-    for retriever in retrievers:
+    words = share_search(kind, store) if settings.keyword_search else None
+    if words is not None:
+        named[KEYWORD_SEARCH] = ExtraRetriever(KEYWORD_SEARCH, partial(search_words, words))
+    for retriever in settings.extra_retrievers:
         first = name = name_of(retriever)
         number = 1
         while name in named or name in (VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW):
             number += 1
             name = f"{first} {number}"
         named[name] = ExtraRetriever(name, partial(retrieve, retriever))
-    return [*named.values()]
+    if not named:
+        return None
+    indexes = [words, *(getattr(one, "words", None) for one in settings.extra_retrievers)]
+    weigh = next((one.weigh for one in indexes if isinstance(one, WordSearch)), None)
+    return Extras([*named.values()], look_up, model, words.refresh if words is not None and knows_ids else None, weigh)
 
 
 def ask(

@@ -52,6 +52,13 @@ def refuse_swapped(items: Any, question: Any, call: str) -> None:
         )
 
 
+def place_of(value: Any, places: Mapping[Any, str]) -> str:
+    """A sentence about where an object of a framework goes, by its class; empty for another value."""
+    if isinstance(value, type):
+        return ". This is a class: pass an object of it"
+    return next((f". {sentence}" for cls, sentence in places.items() if isinstance(value, cls)), "")
+
+
 def check_instance(value: Any, kind: type | tuple[type, ...], what: str, remedy: str = "") -> None:
     """Refuse what is no object of this kind, or of one of these kinds; ``remedy`` is a sentence about the value."""
     if not isinstance(value, kind):

@@ -110,8 +110,9 @@ def diagnose_store(
     Examples
     --------
     >>> from langchain_core import embeddings, vectorstores
-    >>> store = vectorstores.InMemoryVectorStore(embeddings.DeterministicFakeEmbedding(size=8))
-    >>> found = store.add_texts(["A port.", "A port.", "A hill."]) and diagnose_store(store, k=2)
+    >>> texts = ["A port.", "A port.", "A hill."]
+    >>> store = vectorstores.InMemoryVectorStore.from_texts(texts, embeddings.DeterministicFakeEmbedding(size=8))
+    >>> found = diagnose_store(store, k=2)
     >>> found.findings[0].name, round(found.findings[0].share, 2)
     ('Texts that are stored more than once', 0.67)
     """

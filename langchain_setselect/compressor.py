@@ -60,8 +60,8 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
     Examples
     --------
     >>> from langchain_core import embeddings, vectorstores
-    >>> model = embeddings.DeterministicFakeEmbedding(size=8)
-    >>> store = vectorstores.InMemoryVectorStore.from_texts(["one", "two", "three"], model)
+    >>> store_class, model = vectorstores.InMemoryVectorStore, embeddings.DeterministicFakeEmbedding(size=8)
+    >>> store = store_class.from_texts(["one", "two", "three"], model)
     >>> found = store.similarity_search("one", k=3)
     >>> len(SetSelectCompressor(vectorstore=store, k=2).compress_documents(found, "one"))
     2

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..selection.sizes import DEFAULT_EXTRA_K
-from ..selectors.registry import selector_parameters
 from .results import Setting
+from .settings import OF_ADAPTERS
 
 # By how the setting gets its candidates: plain search needs no setselect, and scores come from a reranker.
 _LINES = {
@@ -82,7 +82,7 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
         return {}
     name = "similarity" if setting.method == "highest cosine" else setting.method
     arguments = dict(setting.parameters)
-    own = [f"{key}={arguments.pop(key)}" for key in selector_parameters(name) if key in arguments]
+    own = [f"{key}={arguments.pop(key)}" for key in [*arguments] if key not in OF_ADAPTERS]
     kind = setting.selector.partition("(")[0]
     arguments = {"selector": f"{kind}({', '.join(own)})" if own else f'"{name}"', **arguments}
     by_scores = arguments.pop("relevance", None) == '"scores"'

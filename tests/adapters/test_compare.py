@@ -252,7 +252,7 @@ def test_a_class_returns_what_compare_picks(subject: Subject, seed: int) -> None
             # VRSD takes one question. Examples name each other only if a setting says so.
             if setting["name"] == "vrsd" and query.sub_questions:
                 continue
-            if setting["name"] == "coverage" and "reference_weight" not in setting and subject in EXAMPLES:
+            if setting["name"] == "coverage" and setting.get("reference_weight", 1) == 1 and subject in EXAMPLES:
                 continue
             # A reranker has no index of words, by which they weigh.
             if setting.get("keyword_search") and not subject.searches:

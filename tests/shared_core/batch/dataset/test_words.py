@@ -289,5 +289,3 @@ def test_titles_may_come_from_a_function_and_ids_be_texts(tmp_path: Path) -> Non
     assert written(missing) == written(select_table(asked(), search, **settings))
     with pytest.raises(InvalidInputError, match=r"^titles: row 0 is 7"):
         select_table(asked(), search, **settings, titles=lambda ids: dict.fromkeys(ids, 7))
-    with pytest.warns(SetSelectWarning, match=r"^reference_weight .* texts"):
-        select_table(asked(), search, reference_weight=2)

@@ -84,9 +84,8 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
         """Where the documents' vectors will come from, in words."""
         embedding = describe_embedding(self._embeddings)
         reader = reader_of(self.vectorstore)
-        if reader is None or (reader.fetch is None and reader.afetch is None):
-            return embedding
-        return f"store: {type(self.vectorstore).__name__}, else {embedding}"
+        looks_up = reader is not None and reader.looks_up
+        return f"store: {type(self.vectorstore).__name__}, else {embedding}" if looks_up else embedding
 
     @override
     def compress_documents(

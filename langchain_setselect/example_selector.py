@@ -158,17 +158,18 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
 
     def add_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
         """Add examples in one call to the store; returns their ids."""
-        texts = join_examples(examples, self.input_keys)
-        if self._texts is not None:
-            self._remember(examples, texts)
-        return self.vectorstore.add_texts(texts, metadatas=[dict(example) for example in examples])
+        return self.vectorstore.add_texts(self._read(examples), metadatas=[*map(dict, examples)])
 
     async def aadd_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
         """The async version of :meth:`add_examples`."""
+        return await self.vectorstore.aadd_texts(self._read(examples), metadatas=[*map(dict, examples)])
+
+    def _read(self, examples: Sequence[dict[str, Any]]) -> list[str]:
+        """The texts of further examples."""
         texts = join_examples(examples, self.input_keys)
         if self._texts is not None:
             self._remember(examples, texts)
-        return await self.vectorstore.aadd_texts(texts, metadatas=[dict(example) for example in examples])
+        return texts
 
     @override
     def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:

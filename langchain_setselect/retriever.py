@@ -146,15 +146,10 @@ def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: 
 text_of = attrgetter("page_content")
 
 
-def _name_of(retriever: Any) -> str:
-    name: str = retriever.get_name()
-    return name
-
-
 def _retrieve(retriever: Any, text: str, config: Any) -> Flow[list[Document]]:
     """What an extra retriever finds; its run is a child of the run that the ``config`` names."""
     found = yield Step(partial(retriever.invoke, text, config), partial(retriever.ainvoke, text, config))
-    return check_items(found, Document, f"{_name_of(retriever)} must return documents")
+    return check_items(found, Document, f"{retriever.get_name()} must return documents")
 
 
 def _search_words(
@@ -182,10 +177,8 @@ def _size_of(retriever: Any) -> int | None:
     """The most documents that a retriever returns; None if that is not known."""
     if isinstance(retriever, SetSelectRetriever):
         return retriever._configured[0].k
-    if isinstance(retriever, VectorStoreRetriever):
-        size = retriever.search_kwargs.get("k", 4)
-    else:
-        size = getattr(retriever, "k", None)
+    is_search = isinstance(retriever, VectorStoreRetriever)
+    size = retriever.search_kwargs.get("k", 4) if is_search else getattr(retriever, "k", None)
     return size if isinstance(size, int) else None
 
 
@@ -284,12 +277,12 @@ class SearchSettings(SelectionSettings, Fetching):
             DOCUMENTS,
             store,
             settings,
-            _name_of,
+            lambda one: one.get_name(),
             partial(_retrieve, config=config),
             partial(_search_words, store, store_kwargs, settings.extra_k, config),
             partial(look_up, store, store_kwargs),
             lambda: name_of_model(model()),
-            knows_ids=reader is not None and bool(reader.fetch or reader.afetch) and reader.id_of is document_id,
+            knows_ids=reader is not None and reader.looks_up and reader.id_of is document_id,
         )
         return Store(
             lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),

@@ -153,7 +153,7 @@ def fetch_or_embed(
     name, reader = type(store).__name__, reader_of(store)
     if store is None:
         why = "there is no vectorstore=: pass the store that holds them"
-    elif reader is None or not (reader.fetch or reader.afetch):
+    elif reader is None or not reader.looks_up:
         why = f"setselect cannot look vectors up by id in {name}: call register_vector_source(..., fetch=...)"
     elif nameless:
         why = (
@@ -174,7 +174,7 @@ def fetch_vectors(
     reader = reader_of(store)
     wanted = list(dict.fromkeys(name for name in ids if name is not None))
     known: Mapping[str | None, Any] = {}
-    if wanted and reader is not None and (reader.fetch or reader.afetch):
+    if wanted and reader is not None and reader.looks_up:
         known = yield Step(
             partial(reader.fetch, store, wanted, **where) if reader.fetch else dict,
             partial(reader.afetch, store, wanted, **where) if reader.afetch else None,
@@ -213,12 +213,11 @@ def look_up(
         if reader is not None and reader.passing is not None:
             passing = yield Step(partial(reader.passing, store, [name for name in known if name is not None], **kwargs))
         # Without a part of the store that is searched, an id that the store does not have is that of another source.
-        is_foreign = not where and reader is not None and (reader.fetch or reader.afetch)
+        is_foreign = not where and reader is not None and reader.looks_up
         for row, name in enumerate(ids):
+            admitted[row] = (is_foreign and name is not None) or None
             if name in known:
                 admitted[row] = None if passing is None else name in passing
-            else:
-                admitted[row] = True if is_foreign and name is not None else None
     return KnownItems(ids, [known.get(name) for name in ids], admitted)
 
 

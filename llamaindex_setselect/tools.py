@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from shared_core import InvalidParameterError
 from shared_core.retrieval.flow import run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_question
+from shared_core.retrieval.inputs import check_instance, check_question
 from shared_core.retrieval.tools import (
     DEFAULT_MAX_TOOLS,
     EmbeddingModel,
@@ -124,12 +124,8 @@ def _as_tool(tool: Any) -> BaseTool:
 def _as_model(index: ObjectIndex[BaseTool] | None, embed_model: BaseEmbedding | None) -> EmbeddingModel:
     inside = None if index is None or not isinstance(index.index, VectorStoreIndex) else index.index
     vectors = NodeVectors.of(inside, None, embed_model)
-    model = vectors.model
-    if not isinstance(model, BaseEmbedding):
-        raise InvalidParameterError(
-            f"there is no embedding model for the tools (embed_model={embed_model!r}): pass embed_model=, or set "
-            "Settings.embed_model"
-        )
+    model = vectors.need_model("the tools")
+    check_instance(model, BaseEmbedding, "embed_model")
     return EmbeddingModel(
         model,
         lambda texts: vectors.embed(texts, "the tools"),

@@ -64,6 +64,11 @@ class VectorReader(NamedTuple):
     # faster than one with a filter.
     find: VectorSearch | None = None
 
+    @property
+    def looks_up(self) -> bool:
+        """Whether vectors can be looked up by id."""
+        return self.fetch is not None or self.afetch is not None
+
 
 def read_with_client(
     core: ModuleType,

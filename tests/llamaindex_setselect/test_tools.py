@@ -19,7 +19,7 @@ from llama_index.core.tools import BaseTool, FunctionTool, ToolMetadata
 
 from langchain_setselect import select_tools
 from llamaindex_setselect import SetSelectToolRetriever
-from setselect import InvalidInputError, InvalidParameterError, SetSelectWarning
+from setselect import InvalidInputError, InvalidParameterError, SetSelectWarning, VectorSourceError
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 
@@ -142,7 +142,7 @@ async def test_an_index_of_tools_that_grows(model: CountingEmbedding) -> None:
 
 def test_the_model_of_settings(model: CountingEmbedding, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Settings, "_embed_model", None)
-    with pytest.raises(InvalidParameterError, match="embed_model"):
+    with pytest.raises(VectorSourceError, match="embed_model"):
         SetSelectToolRetriever(TOOLS)
     with pytest.raises(InvalidParameterError, match="embed_model"):
         SetSelectToolRetriever(TOOLS, "local")  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ from shared_core.retrieval.word_search import WordSearch
 from shared_core.selectors.registry import SelectorName
 
 from ._settings import OF_DICT, SelectionSettings
-from .stores.filters import can_narrow, narrow
+from .stores.filters import find_narrow
 from .stores.reader import FILTER_NAMES, VectorReader, document_id
 from .vectors import (
     check_arguments,
@@ -251,7 +251,7 @@ class SearchSettings(SelectionSettings, Fetching):
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Store:
         store, reader = self.vectorstore, reader_of(self.vectorstore)
-        store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
+        store_kwargs, narrow = {**(self.vectorstore_kwargs or {}), **store_kwargs}, find_narrow(store)
         check_arguments(store, store_kwargs)
 
         # The selection in shadow reads it where an error is caught.
@@ -270,7 +270,9 @@ class SearchSettings(SelectionSettings, Fetching):
             if reader is not None and reader.find is not None:
                 finding = reader._replace(search=reader.find, asearch=None)
                 return search_store(store, finding, model(), {**store_kwargs, "where": where}, query, k)
-            return search_store(store, reader, model(), narrow(store, store_kwargs, where), query, k)
+            assert narrow is not None
+            narrowed = {**store_kwargs, **narrow(store, store_kwargs.get("filter"), where)}
+            return search_store(store, reader, model(), narrowed, query, k)
 
         settings, config = request.settings, {"callbacks": callbacks}
         extras = gather_extras(
@@ -294,7 +296,7 @@ class SearchSettings(SelectionSettings, Fetching):
             lambda: self.vector_source,
             extras,
             bool(store_kwargs),
-            find if reader is not None and (reader.find is not None or can_narrow(store)) else None,
+            find if reader is not None and (reader.find is not None or narrow is not None) else None,
         )
 
 

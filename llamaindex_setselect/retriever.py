@@ -109,14 +109,10 @@ class IndexSettings(SelectionSettings, Fetching):
 
     @override
     def _make_request(self) -> Request:
-        if self.follow and self.relevance == "score":
+        if self.relevance == "score" and (self.follow or self.extra_retrievers or self.keyword_search):
             raise InvalidParameterError(
-                "follow finds nodes by names, so their scores are not for the query: relevance='score' cannot be used"
-            )
-        if (self.extra_retrievers or self.keyword_search) and self.relevance == "score":
-            raise InvalidParameterError(
-                "the scores of the vector search and of another one (extra_retrievers, keyword_search) cannot be "
-                "compared: relevance='score' cannot be used"
+                "relevance='score' cannot be used with follow, extra_retrievers or keyword_search: the scores of the "
+                "vector search and of another search cannot be compared"
             )
         return super()._make_request()
 

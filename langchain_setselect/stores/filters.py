@@ -39,13 +39,6 @@ FILTERS: dict[type | str, Narrow] = {
 }
 
 
-def narrow(store: Any, arguments: dict[str, Any], where: Where) -> dict[str, Any]:
-    """The arguments of a search that lets in what these do, as far as it has the values; :func:`can_narrow` is true."""
-    of_store = find_registered(FILTERS, type(store))
-    assert of_store is not None
-    return {**arguments, **of_store(store, arguments.get("filter"), where)}
-
-
-def can_narrow(store: Any) -> bool:
-    """Whether it is known how the store filters by metadata."""
-    return find_registered(FILTERS, type(store)) is not None
+def find_narrow(store: Any) -> Narrow | None:
+    """How a search of this store is narrowed; None if that is not known."""
+    return find_registered(FILTERS, type(store))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from llama_index.core.tools import BaseTool, FunctionTool, ToolMetadata
 
 from langchain_setselect import select_tools
 from llamaindex_setselect import SetSelectToolRetriever
-from setselect import InvalidInputError, InvalidParameterError, SetSelectWarning, VectorSourceError
+from setselect import InvalidInputError, InvalidParameterError, VectorSourceError
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 
@@ -175,25 +174,6 @@ async def test_bad_input(
     assert holds <= {*seen}
     if number == 30:
         assert model.counts() == (0, 0, 0)
-
-
-class Failing(CountingEmbedding):
-    def _get_query_embedding(self, query: str) -> list[float]:
-        raise ConnectionError("no route to the model")
-
-
-async def test_a_model_that_fails_costs_no_request(told: Any, caplog: pytest.LogCaptureFixture) -> None:
-    retriever = SetSelectToolRetriever(TOOLS, Failing(), 3)
-    with (
-        pytest.warns(SetSelectWarning, match="ConnectionError") as caught,
-        caplog.at_level(logging.WARNING, "setselect"),
-    ):
-        seen, results = await run(retriever, FIVE_STEPS)
-    assert sum(warning.category is SetSelectWarning for warning in caught) == 1
-    assert seen == [NAMES] * 5
-    assert len(results) == 5
-    assert sum(record.name == "setselect" for record in caplog.records) == 5
-    assert [event.tags["setselect"]["error"] for event in told] == ["ConnectionError: no route to the model"] * 5
 
 
 async def test_the_event(told: Any, model: CountingEmbedding) -> None:

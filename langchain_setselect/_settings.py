@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 
 from shared_core import InvalidParameterError
-from shared_core.retrieval.inputs import nearest_name, where_to_pass_parameters
+from shared_core.retrieval.inputs import nearest_name, place_of, where_to_pass_parameters
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.settings import Call, Name, Positive, Settings, list_contents
 from shared_core.selectors.registry import DEFAULT_SELECTOR, SelectorName
@@ -23,17 +24,15 @@ from shared_core.selectors.registry import DEFAULT_SELECTOR, SelectorName
 OF_DICT = "pick it out in the chain, itemgetter({key!r}) | retriever"
 
 
-def say_place(value: Any) -> str:
-    """A sentence about where an object of LangChain goes; empty for another value."""
-    if isinstance(value, VectorStoreRetriever):
-        return ". This is a retriever: pass the store that it searches, its .vectorstore"
-    if isinstance(value, BaseRetriever):
-        return ". This is a retriever: pass the store that it searches. Further retrievers go into extra_retrievers="
-    if isinstance(value, VectorStore):
-        return ". This is a store: pass it as vectorstore="
-    if isinstance(value, Embeddings):
-        return ". This is an embedding model: pass it as embeddings="
-    return ". This is a class: pass an object of it" if isinstance(value, type) else ""
+_PLACES = {
+    VectorStoreRetriever: "This is a retriever: pass the store that it searches, its .vectorstore",
+    BaseRetriever: (
+        "This is a retriever: pass the store that it searches. Further retrievers go into extra_retrievers="
+    ),
+    VectorStore: "This is a store: pass it as vectorstore=",
+    Embeddings: "This is an embedding model: pass it as embeddings=",
+}
+say_place = partial(place_of, places=_PLACES)
 
 
 class SelectionSettings(Settings):

@@ -64,10 +64,10 @@ def compare_store(
 
     Examples
     --------
-    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-    >>> from langchain_core.vectorstores import InMemoryVectorStore
-    >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    >>> _ = store.add_texts([f"text {i}" for i in range(9)], ids=[f"id {i}" for i in range(9)])
+    >>> from langchain_core import embeddings, vectorstores
+    >>> texts, ids = zip(*((f"text {i}", f"id {i}") for i in range(9)))
+    >>> model = embeddings.DeterministicFakeEmbedding(size=8)
+    >>> store = vectorstores.InMemoryVectorStore.from_texts(texts, model, ids=ids)
     >>> found = compare_store(store, [{"text": "a question", "gold": ["id 3"]}], k=3, fetch_k=9)
     >>> found.values[0, "recall"].mean in (0.0, 1.0), found.corpus.model
     (True, 'DeterministicFakeEmbedding')
@@ -107,10 +107,9 @@ def diagnose_store(
 
     Examples
     --------
-    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-    >>> from langchain_core.vectorstores import InMemoryVectorStore
-    >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    >>> _ = store.add_texts(["A port.", "A port.", "A hill."])
+    >>> from langchain_core import embeddings, vectorstores
+    >>> texts = ["A port.", "A port.", "A hill."]
+    >>> store = vectorstores.InMemoryVectorStore.from_texts(texts, embeddings.DeterministicFakeEmbedding(size=8))
     >>> found = diagnose_store(store, k=2)
     >>> found.findings[0].name, round(found.findings[0].share, 2)
     ('Texts that are stored more than once', 0.67)

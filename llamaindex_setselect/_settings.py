@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -28,7 +29,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Metada
 from shared_core import InvalidInputError
 from shared_core.retrieval.events import describe
 from shared_core.retrieval.flow import Flow, together
-from shared_core.retrieval.inputs import check_instance, check_question, read_scores
+from shared_core.retrieval.inputs import check_instance, check_question, place_of, read_scores
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
@@ -47,17 +48,15 @@ class _Call(Call):
     size_name = "top_n"
 
 
-def say_place(value: Any) -> str:
-    """A sentence about where an object of LlamaIndex goes; empty for another value."""
-    if isinstance(value, (BaseRetriever, BaseQueryEngine)):
-        return ". Pass the index that it searches"
-    if isinstance(value, BasePydanticVectorStore):
-        return ". This is a store: pass an index over it, VectorStoreIndex.from_vector_store(store, embed_model=...)"
-    if isinstance(value, VectorStoreIndex):
-        return ". This is an index: pass it as index="
-    if isinstance(value, BaseEmbedding):
-        return ". This is an embedding model: pass it as embed_model="
-    return ". This is a class: pass an object of it" if isinstance(value, type) else ""
+_PLACES = {
+    (BaseRetriever, BaseQueryEngine): "Pass the index that it searches",
+    BasePydanticVectorStore: (
+        "This is a store: pass an index over it, VectorStoreIndex.from_vector_store(store, embed_model=...)"
+    ),
+    VectorStoreIndex: "This is an index: pass it as index=",
+    BaseEmbedding: "This is an embedding model: pass it as embed_model=",
+}
+say_place = partial(place_of, places=_PLACES)
 
 
 def check_query(query: Any) -> Any:

@@ -99,10 +99,8 @@ def diagnose_index(
 
     Examples
     --------
-    >>> from llama_index.core import MockEmbedding
-    >>> from llama_index.core.schema import TextNode
-    >>> vectors = {"a": [1.0, 0.0], "b": [1.0, 0.02], "c": [0.0, 1.0]}
-    >>> nodes = [TextNode(id_=i, text="A port.", embedding=v) for i, v in vectors.items()]
+    >>> from llama_index.core import MockEmbedding, schema
+    >>> nodes = [schema.TextNode(text="A port.", embedding=[1.0, number]) for number in (0.0, 0.02, 9.0)]
     >>> index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2))
     >>> found = diagnose_index(index, k=2)
     >>> found.findings[0].name, found.findings[0].share

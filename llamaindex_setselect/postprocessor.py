@@ -36,6 +36,7 @@ from ._settings import (
 )
 from .vectors import NodeVectors
 
+Nodes = list[NodeWithScore]
 NO_SEARCH = "it does not search a store"
 REMEDY = "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default)"
 
@@ -45,38 +46,27 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
 
     ``index.as_query_engine(similarity_top_k=50, node_postprocessors=[SetSelectPostprocessor(index=index)])``
     is all that a query engine needs. Vectors come from the store of ``index`` or ``vector_store``, else from the nodes.
-    Texts are embedded again only if both have none, with an ``EmbeddingFallbackWarning``.
+    Texts are embedded again only if both have none, with an ``EmbeddingFallbackWarning``. Behind a retriever other
+    than a ``VectorIndexRetriever``, and in async code, the question is embedded twice;
+    :class:`SetSelectIndexRetriever` embeds it once.
 
-    In sync code a ``VectorIndexRetriever`` leaves the embedding of the question in the ``QueryBundle``, and it is used
-    here. Behind another retriever that searches by vector, and in async code, the question is embedded twice.
-    :class:`SetSelectIndexRetriever` alone embeds it once.
-
-    The ``score`` of a returned node is the relevance that was used, before it was scaled: the cosine with the query
-    (which is projected if there is a perspective), or what ``relevance`` gave. With ``queries`` the nodes of a
-    ``QueryFusionRetriever(mode="simple")`` become one set for the question and its sub-questions, and a node's cosine
-    is its highest with any of them.
+    The ``score`` of a returned node is the relevance that was used, before it was scaled: the cosine with the query, or
+    with ``queries`` the highest with any of them, or what ``relevance`` gave. The gains are in the event
+    ``ReRankEndEvent``, under ``tags["setselect"]``.
 
     Parameters
     ----------
-    top_n, index, vector_store, vector_store_kwargs, embed_model
-        See :class:`SelectionSettings`.
-    join_neighbours, neighbours
-        Return neighbours that are selected together as one node; see :class:`Joining`.
     **settings
-        All settings of :class:`Settings`. ``relevance="score"`` selects by the score that the retriever or the reranker
-        in front gave to each node. Higher must be better: a score that is a distance, as ``FaissVectorStore`` gives
-        over ``IndexFlatL2``, selects the worst nodes. ``drop_duplicates`` compares images and pointers to other objects
-        (``IndexNode``) by id only. ``scores`` are hidden from the LLM and from embedding; the gains are in the event
-        ``ReRankEndEvent`` in any case, under ``tags["setselect"]``.
+        The fields below, and all settings of :class:`SelectionSettings`, :class:`Settings` and :class:`Joining`.
+        ``relevance="score"`` selects by the score that the retriever or the reranker in front gave to each node. Higher
+        must be better: a score that is a distance, as ``FaissVectorStore`` gives over ``IndexFlatL2``, selects the
+        worst nodes. ``drop_duplicates`` compares images and pointers to other objects (``IndexNode``) by id only.
 
     Raises
     ------
     InvalidParameterError, BudgetError, PerspectiveError
-        At construction: an unknown field or selector, a value out of range, a budget without costs,
-        ``perspective_vector="difference"`` with a text or a vector.
-    PerspectiveError
-        In a call: the perspective is parallel to the query, or a function returned something other than a
-        text, ``QueryParts`` or None.
+        At construction: an unknown field or selector, a value out of range, a budget without costs. In a call: the
+        perspective is parallel to the query.
     InvalidInputError
         In a call: there is no query, a stored vector holds NaN or inf (the message names the node's id) or differs in
         length from the query, or a node lacks a score, a quality or a cost.
@@ -86,8 +76,8 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     Notes
     -----
     ``to_dict`` leaves out ``index``, ``vector_store`` and ``embed_model``, which live in this process only:
-    pass them to ``from_dict(data, index=index)``. ``to_dict`` refuses kernels, functions and extractors. Deep copies
-    share ``index``, ``vector_store``, ``embed_model``, the extractor and what splits the question.
+    pass them to ``from_dict(data, index=index)``. It refuses kernels, functions and extractors. Deep copies share what
+    ``to_dict`` leaves out or refuses.
 
     Examples
     --------
@@ -144,16 +134,12 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         return request
 
     @override
-    def _postprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
+    def _postprocess_nodes(self, nodes: Nodes, query_bundle: QueryBundle | None = None) -> Nodes:
         request = self._request
         return finish(self, request, run_flow(self._flow(request, nodes, query_bundle)))
 
     @override
-    async def _apostprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
+    async def _apostprocess_nodes(self, nodes: Nodes, query_bundle: QueryBundle | None = None) -> Nodes:
         request = self._request
         return finish(self, request, await run_flow_async(self._flow(request, nodes, query_bundle)))
 
@@ -205,19 +191,8 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
             ``title`` or
             ``perspective`` is a function or an extractor.
         """
-        names = (
-            "costs",
-            "cover",
-            "identifier",
-            "links",
-            "neighbours",
-            "prefer",
-            "quality",
-            "relevance",
-            "source",
-            "title",
-        )
-        remedies = dict.fromkeys(names, "use a metadata key") | {
+        names = "costs cover identifier links neighbours prefer quality relevance source title"
+        remedies = dict.fromkeys(names.split(), "use a metadata key") | {
             "perspective": "use a text or a vector, or leave it out and pass it to from_dict",
             "queries": "leave it out and pass it to from_dict",
         }

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("setselect")
 LOGGER.addHandler(logging.NullHandler())
+# The keys for which ``warn_of_fallback`` has warned.
+FALLBACKS: set[Hashable] = set()
 
 
 def timed(request: Request, selected: ItemSelection, started: float, vector_source: Callable[[], str]) -> ItemSelection:
@@ -227,6 +229,14 @@ def warn_of_embedding(owner: Settings, number: int, nameless: int, model: str) -
         f"{remedy}, or use a cache of embeddings",
         EmbeddingFallbackWarning,
     )
+
+
+def warn_of_fallback(key: Hashable, number: int, model: str, why: str) -> None:
+    """Warn, once for each ``key``, that each query embeds texts again; ``why`` says what to do about it."""
+    if number and key not in FALLBACKS:
+        FALLBACKS.add(key)
+        again = f"each query embeds the texts of its candidates again ({number} this time) with {model}"
+        warn(f"{again}: {why}", EmbeddingFallbackWarning)
 
 
 def warn_of_foreign_examples(

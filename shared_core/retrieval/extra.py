@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
@@ -26,7 +26,7 @@ from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Pool, drop
 from .question import EmbeddedQuery
 
 if TYPE_CHECKING:
-    from .settings import Settings
+    from .settings import Call, Settings
 
 
 # The methods of a retriever of either framework.
@@ -110,24 +110,40 @@ def check_retrievers(
     return few
 
 
-def name_retrievers(
-    retrievers: Sequence[Any],
+def gather_extras(
+    kind: ItemKind[Any],
+    store: Any,
+    settings: Call,
     name_of: Callable[[Any], str],
     retrieve: Callable[[Any, str], Flow[Sequence[Any]]],
-    search_words: Callable[[str], Flow[Sequence[Any]]] | None,
-) -> list[ExtraRetriever]:
-    """The retrievers with their names, of which no two are the same; ``search_words`` is that of ``keyword_search``."""
+    search_words: Callable[[WordSearch[Any], str], Flow[Sequence[Any]]],
+    look_up: Callable[[Sequence[Any], Sequence[Hashable]], Flow[KnownItems]],
+    model: Callable[[], str],
+    *,
+    knows_ids: bool,
+) -> Extras | None:
+    """The extra retrievers and the search by words of the settings, whose names differ; None if there are none.
+
+    ``knows_ids``: whether the store says which ids it has.
+    """
     named: dict[str, ExtraRetriever] = {}
-    if search_words is not None:
-        named[KEYWORD_SEARCH] = ExtraRetriever(KEYWORD_SEARCH, search_words)
-    for retriever in retrievers:
+    words = share_search(kind, store) if settings.keyword_search else None
+    if words is not None:
+        named[KEYWORD_SEARCH] = ExtraRetriever(KEYWORD_SEARCH, partial(search_words, words))
+    for retriever in settings.extra_retrievers:
         first = name = name_of(retriever)
         number = 1
         while name in named or name in (VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW):
             number += 1
             name = f"{first} {number}"
         named[name] = ExtraRetriever(name, partial(retrieve, retriever))
-    return [*named.values()]
+    if not named:
+        return None
+    indexes = [words, *(getattr(one, "words", None) for one in settings.extra_retrievers)]
+    index = next((one for one in indexes if isinstance(one, WordSearch)), None)
+    refresh = words.refresh if words is not None and knows_ids else None
+    corpus = (None, None) if index is None else (index.weigh, index.score)
+    return Extras([*named.values()], look_up, model, refresh, *corpus)
 
 
 def ask(
@@ -255,6 +271,9 @@ SHOWN_FROM = 20_000
 MOST = 1_000_000
 
 
+# What a class by words says of arguments that other classes have for their words.
+WORD_RULE = "WordRetriever has its own rule of what a word is, the one by which setselect selects"
+
 # The searches that ``share_search`` made, by the id of the store.
 _SHARED: dict[int, WordSearch[Any]] = {}
 _SHARING = Lock()
@@ -279,9 +298,14 @@ class ItemKind(Generic[Item]):
     # How a store is listed, None if it cannot be, and the argument of the listing, such as the store of an index.
     find_listing: Callable[[Any], tuple[StoreListing[Item] | None, Any]]
 
-    def can_list(self, store: Any) -> bool:
-        """Whether the items of this store can be listed."""
-        return self.find_listing(store)[0] is not None
+    def check_listing(self, store: Any, maker: str) -> None:
+        """Refuse a store whose items cannot be listed; ``maker`` is another constructor of WordRetriever."""
+        listing, listed = self.find_listing(store)
+        if listing is None:
+            raise InvalidParameterError(
+                f"setselect cannot list the texts of {type(listed).__name__}: use WordRetriever.{maker} or the store's "
+                "own search by words, as one of the extra_retrievers"
+            )
 
     def can_index(self, store: Any) -> bool:
         """Whether an index of words can be made over all items: they can be listed, and they are not too many."""
@@ -294,7 +318,7 @@ class ItemKind(Generic[Item]):
         return None if listing is None else listing.count(listed)
 
     def list_items(self, store: Any) -> Iterable[Item]:
-        """The items of a store; :meth:`can_list` has to be true."""
+        """The items of a store that can be listed."""
         listing, listed = self.find_listing(store)
         assert listing is not None
         return listing.items(listed)
@@ -322,9 +346,6 @@ class WordSearch(Generic[Item]):
         self.kind, self._store = kind, store
         self._lock = Lock()
         self._state: _State[Item] = _State(self._copy(items), WordIndex(()))
-
-    def __len__(self) -> int:
-        return len((self._state if self._store is None else self._current()).items)
 
     def search(
         self, question: Any, k: Any, passes: Callable[[Item], bool] | None = None, name: str = "k"
@@ -391,6 +412,22 @@ class WordSearch(Generic[Item]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=Lock())
+
+
+def as_predicate(given: Any) -> Callable[[Any], bool] | None:
+    """The filter of a search by words, a dict of metadata or a function of an item, as a function."""
+    if given is None or (callable(given) and not isinstance(given, Mapping)):
+        return given
+    if not isinstance(given, Mapping):
+        raise InvalidParameterError(f"filter must be a dict of metadata, or a function of a document, got {given!r}")
+    names = [*given, *(name for value in given.values() if isinstance(value, Mapping) for name in value)]
+    if any(str(name).startswith("$") for name in names):
+        raise InvalidParameterError(
+            f"filter={given!r}: WordRetriever compares values for equality and knows no operators: pass a function "
+            "filter(document) -> bool"
+        )
+    keys, values = [*given], [*given.values()]
+    return lambda item: [item.metadata.get(key) for key in keys] == values
 
 
 def share_search(kind: ItemKind[Item], store: Any) -> WordSearch[Item]:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -61,6 +62,13 @@ def refuse_swapped(items: Any, question: Any, call: str) -> None:
         )
 
 
+def place_of(value: Any, places: Mapping[Any, str]) -> str:
+    """A sentence about where an object of a framework goes, by its class; empty for another value."""
+    if isinstance(value, type):
+        return ". This is a class: pass an object of it"
+    return next((f". {sentence}" for cls, sentence in places.items() if isinstance(value, cls)), "")
+
+
 def check_instance(value: Any, kind: type | tuple[type, ...], what: str, remedy: str = "") -> None:
     """Refuse what is no object of this kind, or of one of these kinds; ``remedy`` is a sentence about the value."""
     if not isinstance(value, kind):
@@ -70,6 +78,17 @@ def check_instance(value: Any, kind: type | tuple[type, ...], what: str, remedy:
 
 
 T = TypeVar("T")
+
+
+def import_at_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package whose names are imported from these modules of it when they are first used."""
+
+    def find(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f".{modules[name]}", package), name)
+
+    return find
 
 
 def find_registered(table: Mapping[type | str, T], cls: type) -> T | None:

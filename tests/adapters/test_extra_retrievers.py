@@ -740,7 +740,7 @@ def test_a_question_without_text_is_not_asked() -> None:
 def test_documents_without_ids_from_an_ensemble_are_known_by_their_text(
     kind: int | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("langchain_setselect.vectors._WARNED", set())
+    monkeypatch.setattr("shared_core.retrieval.events.FALLBACKS", set())
     store, compressor = open_store(LANGCHAIN, kind), RERANKERS[0]
     nearest_of_store = store.as_retriever(search_kwargs={"k": FETCH_K})
     nameless = words(LANGCHAIN, item=lambda row: Document(row.text, metadata=dict(row.metadata)))

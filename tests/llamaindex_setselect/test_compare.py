@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pandas as pd
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
@@ -33,15 +32,6 @@ def test_the_lines_to_paste_return_what_a_setting_with_constraints_has_picked(mo
     for query, view in zip(QUERIES, found.queries, strict=True):
         returned = [node.node_id for node in space["retriever"].retrieve(query)]
         assert [view.candidates[i].id for i in view.picks[1]] == returned
-
-
-def test_the_queries_may_be_a_table(model: CountingEmbedding) -> None:
-    nodes = [TextNode(id_=f"n{i}", text=text, embedding=embedding(text)) for i, text in enumerate(TEXTS)]
-    index = VectorStoreIndex(nodes, embed_model=model)
-    records = [{"text": text, "gold": gold} for text, gold in zip(QUERIES, (["n1", "n2"], None, "n3"), strict=True)]
-    found, expected = (compare_index(index, given, k=2) for given in (pd.DataFrame(records), records))
-    assert [view.text for view in found.queries] == QUERIES
-    assert found.values == expected.values
 
 
 def test_an_index_is_diagnosed_by_its_own_vectors_with_the_documents_that_contain_its_nodes(

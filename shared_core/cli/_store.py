@@ -13,7 +13,7 @@ from .._validation import quoted
 from ..errors import InvalidParameterError
 from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.results import Comparison
-from ..retrieval.lookup import find_registered
+from ..retrieval.inputs import find_registered
 
 _NEEDED = "a vector store of LangChain, a VectorStoreIndex of LlamaIndex, or a function that returns one"
 # The adapter's functions for a store or an index, by the full name of its class. As in _vectors.py, import-linter

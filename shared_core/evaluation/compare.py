@@ -45,8 +45,7 @@ from .results import (
     counted,
 )
 from .search import as_vectors, nearest_rows
-from .settings import Settings, as_adapted, sweep, with_scores
-from .sub_questions import with_merged_lists
+from .settings import Settings, as_adapted, sweep, with_merged_lists, with_scores
 from .summary import (
     MeasureValues,
     allowed_measures,

@@ -16,8 +16,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from shared_core import Candidates, LowRankKernel, Selector, select
 from shared_core.evaluation.advice import lines_to_paste
 from shared_core.evaluation.results import Setting
-from shared_core.evaluation.settings import named, sweep, with_scores
-from shared_core.evaluation.sub_questions import with_merged_lists
+from shared_core.evaluation.settings import named, sweep, with_merged_lists, with_scores
 
 
 @pytest.mark.parametrize(

@@ -231,8 +231,8 @@ def read_numbers(
         if value is None:
             key = f" under {given!r}" if isinstance(given, str) else ""
             raise InvalidInputError(
-                f"{what}{key} of {describe_item(items[row], row)} is missing: add it, or pass a function as {what}= that "
-                "has a default"
+                f"{what}{key} of {describe_item(items[row], row)} is missing: add it, or pass a function as {what}= "
+                "that has a default"
             )
         try:
             numbers[row] = math.nan if isinstance(value, str) else value

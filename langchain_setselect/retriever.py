@@ -49,6 +49,7 @@ from .vectors import (
     fetch_or_embed,
     look_up,
     name_of_model,
+    need_embeddings,
     reader_of,
     search_and_embed,
 )
@@ -70,12 +71,9 @@ def embed_queries(
     """
 
     def embed(queries: list[str], text: str | None) -> Flow[tuple[list[Vector], Vector | None, None]]:
-        embeddings = model()
-        if embeddings is None:
-            raise VectorSourceError(
-                f"{type(store).__name__} has no embeddings: pass embeddings= with the model that filled the store"
-            )
-        vectors = yield from embed_questions(embeddings, queries if text is None else [*queries, text])
+        vectors = yield from embed_questions(
+            need_embeddings(store, model()), queries if text is None else [*queries, text]
+        )
         return vectors[: len(queries)], None if text is None else vectors[-1], None
 
     return embed_question(request.settings, question, embed, {"callbacks": callbacks})
@@ -314,6 +312,7 @@ class SearchSettings(SelectionSettings, Fetching):
                 lambda: name_of_model(model()),
                 words.refresh if words is not None and keeps else None,
                 next((one.weigh for one in indexes if one is not None), None),
+                next((one.score for one in indexes if one is not None), None),
             )
             if retrievers
             else None,

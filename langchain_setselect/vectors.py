@@ -242,6 +242,15 @@ def look_up(
     return KnownItems(ids, [known.get(name) for name in ids], admitted)
 
 
+def need_embeddings(store: VectorStore | None, embeddings: Embeddings | None) -> Embeddings:
+    """The embeddings, or an error that names the argument for them."""
+    if embeddings is None:
+        raise VectorSourceError(
+            f"{type(store).__name__} has no embeddings: pass embeddings= with the model that filled the store"
+        )
+    return embeddings
+
+
 def embed_texts(embeddings: Embeddings, texts: list[str]) -> Flow[Any]:
     """The vectors of texts, shape (n, d); an empty list for none."""
     if not texts:

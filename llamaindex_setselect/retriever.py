@@ -311,6 +311,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
             lambda: vectors.model_name,
             None if words is None or vectors.reader is None else words.refresh,
             next((one.weigh for one in indexes if one is not None), None),
+            next((one.score for one in indexes if one is not None), None),
         )
 
         def before(k: int) -> Flow[list[NodeWithScore]]:

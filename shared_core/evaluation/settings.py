@@ -101,9 +101,7 @@ OF_ADAPTERS = ("relevance", *(field.name for field in fields(Adapted) if field.n
 def sweep() -> list[tuple[Setting, Selector]]:
     """The settings that are tried by default, simplest first: plain similarity, then those without a value to choose.
 
-    Coverage reads the words of queries and documents, and which documents lead to each other; with
-    ``reference_weight=0`` only the words and which documents are neighbours. NDPP selects what Coverage would select
-    without reading texts. The last setting is the default with ``keyword_search``, which needs a second index.
+    The last one is the default with ``keyword_search``, which needs a second index.
 
     >>> [setting.label for setting, _ in sweep()][:4]
     ['similarity', 'coverage', 'ndpp', 'vrsd']
@@ -123,26 +121,11 @@ def sweep() -> list[tuple[Setting, Selector]]:
 def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
     """The selector of this name with these parameters, and its setting. A single number counts as a swept parameter.
 
-    Parameters
-    ----------
-    name : str
-        A selector's name.
-    **parameters
-        The selector's own parameters, and these settings of the adapters: ``max_per_source``, for documents with a
-        ``source``; ``drop_near_duplicates``; ``budget``, for the ``cost`` of documents; ``score_threshold``;
-        ``min_gain`` and ``min_k``; ``keyword_search=True``, for documents that a search by words finds as candidates
-        too; and ``relevance="scores"``, for queries with ``scores``. A set may then have fewer than ``k`` members.
+    ``parameters`` are the selector's own, and these settings of the adapters: ``max_per_source``, for documents with a
+    ``source``; ``drop_near_duplicates``; ``budget``, for the ``cost`` of documents; ``score_threshold``; ``min_gain``
+    and ``min_k``; ``keyword_search=True``, for documents that a search by words finds as candidates too; and
+    ``relevance="scores"``, for queries with ``scores``. A set may then have fewer than ``k`` members.
 
-    Raises
-    ------
-    InvalidParameterError
-        A name is unknown, or a value is out of range. See :func:`~shared_core.selectors.registry.make_selector`.
-
-    Examples
-    --------
-    >>> named("mmr", lambda_mult=0.5)[0]
-    Setting(method='mmr', label='mmr lambda_mult=0.5', parameter=0.5, selector='MMR(lambda_mult=0.5, lambda_b=0.95)', \
-parameters=(('lambda_mult', '0.5'),), reads_words=False, sub_questions=False)
     >>> named("coverage", max_per_source=2, drop_near_duplicates=0.9)[0].label
     'coverage max_per_source=2 drop_near_duplicates=0.9'
     """
@@ -171,13 +154,6 @@ parameters=(('lambda_mult', '0.5'),), reads_words=False, sub_questions=False)
 def parse_setting(text: str) -> tuple[Setting, Selector]:
     """The setting that a label names: a selector's name, and ``parameter=value`` with a space between them.
 
-    Raises
-    ------
-    InvalidParameterError
-        See :func:`named`; or a part is not of the form ``parameter=value``, or the file of a kernel cannot be read.
-
-    Examples
-    --------
     >>> parse_setting("mmr lambda_mult=0.7") == named("mmr", lambda_mult=0.7)
     True
     """

@@ -63,6 +63,8 @@ class Extras(NamedTuple):
     refresh: Callable[[], None] | None = None
     # What words weigh in the corpus, if one of the retrievers has an index of words.
     weigh: Weigh | None = None
+    # The BM25 scores of texts for a question in the corpus, if one of the retrievers has an index of words.
+    score: Callable[[str, Sequence[str]], Any] | None = None
 
 
 class Answer(NamedTuple):
@@ -341,6 +343,10 @@ class WordSearch(Generic[Item]):
         """The inverse document frequency of each term among the items of the last search; 1 if none was possible."""
         index = self._state.index
         return index.weigh(terms) if index.texts else np.ones(len(terms))
+
+    def score(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The BM25 scores of these texts among the items of the last search; 0 for other texts."""
+        return self._state.index.score_texts(question, texts)
 
     def refresh(self) -> None:
         """List the items of the store again at the next search, whatever their number is."""

@@ -11,8 +11,16 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..facts import IDENTIFIER_KEYS, START, write_identifier
-from ..texts.citations import find_uncited
-from ..texts.identifiers import CODE, FILE, SYMBOL, Citation, count_levels, find_citations, parse_identifier
+from ..texts.identifiers import (
+    CODE,
+    FILE,
+    SYMBOL,
+    Citation,
+    count_levels,
+    find_citations,
+    find_uncited,
+    parse_identifier,
+)
 from ..texts.names import find_names
 from ..texts.neighbours import MOST_BETWEEN, find_neighbours
 from ..texts.references import as_address

@@ -18,8 +18,7 @@ from .._validation import as_identifiers, quoted
 from ..candidates import as_unit_rows, as_unit_vector
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..selection.route import DEFAULT_EXTRA_K
-from ..texts.clauses import split_clauses
-from ..texts.words import Text, match_split_words, split_words
+from ..texts.words import Text, match_split_words, split_clauses, split_words
 from .events import LOGGER, describe, in_shadow, is_first, timed
 from .flow import Flow, Step
 from .inputs import refuse_unknown, where_to_pass_parameters

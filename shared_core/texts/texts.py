@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 from .._validation import as_names, as_optional
 from ..candidates import REFERENCE_KINDS, Parts, References
 from ..facts import Facts
-from .headings import split_heading
 from .identifiers import Identifier, check_identifiers, list_identifiers
 from .names import list_names
 from .neighbours import Neighbours, add_neighbours, check_places, find_neighbours
 from .references import as_address, find_split_references
-from .titles import as_key, clean_title, is_proper, is_title, replace_titles_of_many
+from .titles import as_key, clean_title, is_proper, is_title, replace_titles_of_many, split_heading
 from .words import Text, Weigh, check_strings, match_split_words
 
 _NOTHING = Facts()

@@ -169,6 +169,6 @@ def test_bad_input_is_named(call: Any, error: type[Exception], word: str) -> Non
 
 
 def test_without_scipy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
     with pytest.raises(ImportError, match=r"setselect\[eval\]"):
         bootstrap_interval([1, 2])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared_core.texts.markup import broken_words, strip_markup
+from shared_core.texts.fold import strip_markup
 from shared_core.texts.words import Text
 
 SIZE = 100_000
@@ -46,7 +46,6 @@ def test_a_line_end_inside_of_a_word() -> None:
     assert strip_markup("**Fen-**\n**wick** <u>Lu-</u>\n<u>men</u>").split() == ["Fenwick", "Lumen"]
     text = "The retire-\nment of Jean-\nLuc, twenty-\n  first; 1-\n2, end -\nof"
     assert strip_markup(text) == "The retirement of Jean-\nLuc, twentyfirst; 1-\n2, end -\nof"
-    assert broken_words(text) == [("retire", "ment"), ("Jean", "Luc,"), ("twenty", "first;")]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

@@ -247,13 +247,20 @@ def read_numbers(
     """One finite number per item, float64, shape (n,). Messages use ``what`` for the numbers, and name the item."""
     numbers = np.empty(len(items))
     for row, value in enumerate(map(as_plain, read_some(items, given, what, view, required=True))):
-        numbers[row] = math.nan if isinstance(value, str) else as_float(value)
+        if value is None:
+            key = f" under {given!r}" if isinstance(given, str) else ""
+            raise InvalidInputError(
+                f"{what}{key} of {describe_item(items[row], row)} is missing: add it, or pass a function as {what}= "
+                "that has a default"
+            )
+        try:
+            numbers[row] = math.nan if isinstance(value, str) else value
+        except (TypeError, ValueError, OverflowError):
+            numbers[row] = math.nan
         if not np.isfinite(numbers[row]):
-            fault = f"{quoted(value)}, which is not a finite number"
-            if value is None:
-                key = f" under {given!r}" if isinstance(given, str) else ""
-                fault = f"missing{key}: add it, or pass a function as {what}= that has a default"
-            raise InvalidInputError(f"{what} of {describe_item(items[row], row)} is {fault}")
+            raise InvalidInputError(
+                f"{what} of {describe_item(items[row], row)} is {quoted(value)}, which is not a finite number"
+            )
     return numbers
 
 

@@ -210,7 +210,8 @@ def search_to_compare(
         pool, _ = unite(found.found_by(VECTOR_SEARCH), [joined])
         by_words = [row for row, names in enumerate(pool.searches or ()) if KEYWORD_SEARCH in names]
     pool = pool.with_array()
-    items, facts = pool.items, request.read_facts(pool)
+    # Settings to compare have no links; those of a diagnosis do.
+    items, facts = pool.items, [one._replace(links=None) for one in request.read_facts(pool)]
     embedded, bodies = list(map(pool.text, items)), list(map(pool.body, items))
     names = (None if name is None else str(name) for name in pool.ids)
     rows = [

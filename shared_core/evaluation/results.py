@@ -285,7 +285,7 @@ class Comparison:
     >>> found.values[0, "relevance"], found.to_json()[:18]
     (Estimate(mean=1.0, low=1.0, high=1.0, queries=1), '{"title": "Notes",')
     >>> found
-    Comparison('Notes', 11 settings, 2 measures, 1 query, k=1 of 2, recommended=None)
+    Comparison('Notes', 12 settings, 2 measures, 1 query, k=1 of 2, recommended=None)
     """
 
     title: str

@@ -69,7 +69,7 @@ def rank_with_words(cosines: NDArray[np.floating], bm25: ArrayLike) -> dict[str,
     """What needs no selection: candidates by reciprocal ranks, and by the sum of both scores in standard deviations.
 
     >>> rank_with_words(np.array([0.9, 0.8, 0.1]), [0.0, 2.0, 3.0])
-    {'hybrid search': [1, 2, 0], 'sum of scores': [1, 0, 2]}
+    {'hybrid search': [2, 1, 0], 'sum of scores': [1, 0, 2]}
     """
     words = np.asarray(bm25, np.float64)
     by_words = [row for row in np.argsort(-words, kind="stable").tolist() if words[row] > 0]

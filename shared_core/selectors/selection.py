@@ -193,7 +193,7 @@ def write_reasons(
 
     >>> from setselect import select
     >>> write_reasons(select([1.0, 0.0], [[1.0, 0.1], [0.5, 1.0], [0.0, 1.0]], k=2, references=[[0, 1, 0]] * 3))
-    ['relevance 0.995 (100 %)', 'relevance 0.447 (37 %); referred to by 0 (63 %)']
+    ['relevance 0.995 (100 %)', 'relevance 0.447 (23 %); referred to by 0 (77 %)']
     """
     # Where only the relevance counts, its share says nothing.
     shares = None if selection.shares is None or not selection.shares[:, 1:].any() else selection.shares

@@ -26,10 +26,10 @@ SAYS = {
         "{'similarity': 0, 'ndpp': 4, 'coverage': 3}",
     ],
     "does_it_help_on_my_corpus": [
-        "Similarity is enough: its subtopic recall@4 is 0.715",
+        "Too few to tell: coverage word_weight=2 has the highest subtopic recall@4, 0.875",
         "4       0.715     0.854",
-        "Questions of one part. Similarity is enough: its subtopic recall@4 is 0.958",
-        "its subtopic recall@3 is 1.000 over 2 queries",
+        "Questions of one part. No row is better than similarity",
+        "the same subtopic recall@3, 1.000 over 2 queries",
     ],
     "few_shot_examples_that_help_together": [
         "Request: What is the temperature outside?\nProgram: say(temperature(outside))\n\nRequest: How warm",

@@ -31,7 +31,7 @@ from langgraph.graph import END, START, StateGraph
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from setselect import EmbeddingFallbackWarning
-from shared_core.retrieval import telling
+from shared_core.retrieval import events
 from tests.adapters.bindings import QUERY, expected, nearest, numbers
 from tests.embedding import TOPICS, corpus
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss
@@ -39,7 +39,7 @@ from tests.langchain_setselect.conftest import WordEmbeddings, faiss
 
 @pytest.fixture(autouse=True)
 def _nobody_was_warned_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telling, "FALLBACKS", set())
+    monkeypatch.setattr(events, "FALLBACKS", set())
 
 
 # Several queries, several retrievers

@@ -19,7 +19,7 @@ from setselect import (
     SetSelectWarning,
     VectorSourceError,
 )
-from shared_core.retrieval import telling
+from shared_core.retrieval import events
 from tests.adapters.bindings import QUERY, expected, nearest, numbers
 from tests.embedding import corpus
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss, in_memory
@@ -30,7 +30,7 @@ ROWS = [(i * 7) % 60 for i in range(30)]
 
 @pytest.fixture(autouse=True)
 def _nobody_was_warned_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telling, "FALLBACKS", set())
+    monkeypatch.setattr(events, "FALLBACKS", set())
 
 
 @pytest.fixture

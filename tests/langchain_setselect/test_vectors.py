@@ -14,7 +14,7 @@ from langchain_setselect import SetSelectCompressor, SetSelectRetriever, registe
 from langchain_setselect.stores.reader import VectorReader
 from langchain_setselect.vectors import find_reader
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
-from shared_core.retrieval import telling
+from shared_core.retrieval import events
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss, in_memory
 
 QUERY = "old river passage"
@@ -58,7 +58,7 @@ def search(store: Wrapped, query: list[float], fetch_k: int, **kwargs: Any) -> t
 def afresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Without the readers and warnings of other tests."""
     monkeypatch.setattr(vectors, "_READERS", dict(vectors._READERS))
-    monkeypatch.setattr(telling, "FALLBACKS", set())
+    monkeypatch.setattr(events, "FALLBACKS", set())
     find_reader.cache_clear()
     yield
     find_reader.cache_clear()

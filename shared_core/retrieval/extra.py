@@ -303,8 +303,9 @@ class ItemKind(Generic[Item]):
         listing, listed = self.find_listing(store)
         if listing is None:
             raise InvalidParameterError(
-                f"setselect cannot list the texts of {type(listed).__name__}: use WordRetriever.{maker} or the store's "
-                "own search by words, as one of the extra_retrievers"
+                "a search by words (keyword_search, WordRetriever.from_store) lists the texts of the store, and setselect "
+                f"cannot list those of {type(listed).__name__}: pass WordRetriever.{maker} or the store's own search by "
+                "words as one of the extra_retrievers"
             )
 
     def can_index(self, store: Any) -> bool:

@@ -44,7 +44,7 @@ demo: $(READY) ## show what setselect selects from NumPy's docstrings; QUERY="..
 test: $(READY) ## run all tests, doctests and snippets of the docs, without the slow tests, which it counts as deselected
 	@SETSELECT_REQUIRE="$(HERE)" $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow"
 
-test-slow: $(READY) ## run the slow tests: statistics, notebooks, and Ray's own processes
+test-slow: $(READY) ## run the slow tests: statistics, notebooks, a browser, models, and processes that are killed or Ray's own
 	@SETSELECT_REQUIRE="$(HERE)" $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m slow
 
 # $(1): environment, $(2): group of packages

@@ -40,15 +40,16 @@ __version__ = version("setselect")
 # For each module the names that it gives. setselect-stubs tells type checkers the same.
 _LAZY_OF = {
     "shared_core.batch.dataset": ("Summary", "read_vectors_by_id", "select_dataset", "select_table"),
+    "shared_core.evaluation.advice": ("lines_to_paste",),
     "shared_core.evaluation.compare": ("compare", "diagnose_documents"),
     "shared_core.evaluation.corpus": ("read_documents", "read_queries"),
     "shared_core.evaluation.demo": ("demo_corpus",),
     "shared_core.evaluation.qrels": ("beir_files", "read_judged"),
-    "shared_core.evaluation.snippets": ("lines_to_paste",),
     "shared_core.evaluation.report": ("write_report",),
-    "shared_core.evaluation.results": ("Comparison", "Diagnosis"),
+    "shared_core.evaluation.diagnosis": ("Diagnosis",),
+    "shared_core.evaluation.results": ("Comparison",),
     "shared_core.evaluation.settings": ("named",),
-    "shared_core.evaluation.shadow_log": ("compare_log", "read_log"),
+    "shared_core.evaluation.shadow_log": ("compare_log",),
     "shared_core.learning": (
         *("CoverageFeedback", "Feedback", "FitSettings", "Fitted", "GreedyDraws", "LabelledSubset"),
         *("LanguageModelFeedback", "fit", "hold_out", "label", "structural_symbols"),

@@ -63,6 +63,7 @@ from benchmarks.common import Block, parser, publish, table
 from benchmarks.racing.contenders import numpy_alone
 from langchain_setselect import SetSelectRetriever, WordRetriever
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from setselect import Coverage
 
 # The most microseconds that an adapter may add.
 WITH_NUMBA, NUMPY = "with numba", "numpy alone"
@@ -118,8 +119,7 @@ def main() -> None:
 def search_with_vectors(store: FAISS, vector: list[float], fetch_k: int) -> tuple[list[str | Document], np.ndarray]:
     """The search of the store that returns documents and vectors, without setselect."""
     _, labels, vectors = store.index.search_and_reconstruct(np.asarray([vector], dtype=np.float32), fetch_k)
-    names = store.index_to_docstore_id
-    return [store.docstore.search(names[label]) for label in labels[0].tolist()], vectors[0]
+    return [store.docstore.search(store.index_to_docstore_id[label]) for label in labels[0].tolist()], vectors[0]
 
 
 def words_pairs(store: FAISS, *, named: bool = False) -> Iterator[Pair]:
@@ -143,8 +143,8 @@ def words_pairs(store: FAISS, *, named: bool = False) -> Iterator[Pair]:
     questions = {query: " ".join(rng.choice(words, 20)) for query in harness.QUERIES}
     table = {questions[query]: vector for query, vector in harness.QUERIES.items()}
     with_texts = FAISS(harness.TableEmbeddings(table), store.index, docstore, store.index_to_docstore_id)
-    given: dict[str, Any] = {} if named else {"reference_weight": 0}
-    retriever = SetSelectRetriever(vectorstore=with_texts, k=K_WITH_WORDS, fetch_k=FETCH_K_WITH_WORDS, **given)
+    method = Coverage(reference_weight=float(named))
+    retriever = SetSelectRetriever(vectorstore=with_texts, k=K_WITH_WORDS, fetch_k=FETCH_K_WITH_WORDS, selector=method)
 
     def without(query: str) -> list[Document]:
         return retriever.invoke(questions[query])

@@ -29,7 +29,7 @@ from benchmarks.papers._language_models import LanguageModel
 from benchmarks.regimes import contains, space_words
 from benchmarks.regimes_methods import DEFAULT, HYBRID, METHODS, SIMILARITY, Corpus, search_for
 from benchmarks.regimes_tasks import REGIMES, SEED, embed_regime, test_half
-from shared_core.evaluation.measures.statistics import bootstrap_interval
+from shared_core.evaluation.measures import bootstrap_interval
 from shared_core.signals.language_models import Item
 from shared_core.texts.word_index import WordIndex
 from shared_core.texts.words import Text

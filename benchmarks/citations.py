@@ -29,7 +29,7 @@ from benchmarks.regimes_tasks import KINDS, REGIMES, SEED, embed_regime, test_ha
 from langchain_setselect import SetSelectRetriever
 from shared_core import Candidates, Coverage, References, TopK, find_references, match_words
 from shared_core.selectors import coverage
-from shared_core.texts import Texts
+from shared_core.texts import Texts, as_texts
 from shared_core.texts.identifiers import list_identifiers
 from shared_core.texts.names import list_names
 from shared_core.texts.references import find_split_references
@@ -152,7 +152,7 @@ def cost_table() -> str:
         took: dict[bool, list[float]] = {False: [], True: []}
         for _ in range(TURNS):
             for reads in took:
-                split = Texts(texts, **(columns if reads else {}))
+                split = as_texts(texts, **(columns if reads else {}))
                 if not reads:
                     split.__dict__["identifiers"] = []
                 start = time.process_time()

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shared_core.evaluation.measures.statistics import bootstrap_interval
+from shared_core.evaluation.measures import bootstrap_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "examples"))

@@ -44,7 +44,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     **{f"T = {t}": {"t": t} for t in (0.4, 0.6, 0.8, 1)},
     **{f"h = {h}": {"h": h} for h in (0, 0.3, 0.4, 0.7, 1)},
     **{f"w = {w}": {"w": w} for w in (0, 4, 6, 12)},
-    **{f"b = {b}": {"b": b} for b in (0, 3, 6)},
+    **{f"b = {b}": {"b": b} for b in (0, 4, 6)},
     "a bonus whatever the relevance": {"gate": 0},
     "a bonus by relevance, slope 2": {"gate": 2},
     "words by their reliability": {"reliable": True},

@@ -20,7 +20,7 @@ from benchmarks.models import MINILM, PACKAGES
 from benchmarks.regimes import Cell, by_regime, gain, kinds_of, mean_gains, mean_of_kinds, per_question
 from benchmarks.regimes_methods import DEFAULT, FETCH_K, HYBRID, METHODS, SIMILARITY, SUM, Corpus, Search
 from benchmarks.regimes_tasks import REGIMES, SEED, Picks, Regime, embed_regime, is_development, nearest, without_copies
-from shared_core.selection.sizes import DEFAULT_EXTRA_K
+from shared_core.selection.route import DEFAULT_EXTRA_K
 from shared_core.texts.word_index import WordIndex
 from shared_core.texts.words import Text
 

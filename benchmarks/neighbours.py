@@ -19,9 +19,9 @@ from benchmarks.common import Block, facts, holds, parser, publish, records, req
 from benchmarks.regimes_methods import FETCH_K
 from benchmarks.regimes_tasks import SEED, Regime, company, embed_regime, is_development, nearest, steps
 from shared_core import Candidates, Coverage
-from shared_core.selection.sizes import DEFAULT_EXTRA_K
+from shared_core.selection.route import DEFAULT_EXTRA_K
 from shared_core.selectors.coverage import REFERRED
-from shared_core.texts import Texts
+from shared_core.texts import Texts, as_texts
 from shared_core.texts.identifiers import check_identifiers
 from shared_core.texts.word_index import WordIndex
 
@@ -61,15 +61,13 @@ class Corpus:
         return [i for i in near if 0 <= i < len(self.documents) and self.documents[i] == self.documents[row]]
 
     def read(self, rows: Sequence[int]) -> Texts:
-        place = {row: at for at, row in enumerate(rows)}
-        following = [[place[i] for i in self.beside(row) if i > row and i in place] for row in rows]
         names, called = self.regime.names, self.identifiers
-        return Texts(
+        return as_texts(
             [self.regime.texts[row] for row in rows],
             None if names is None else [names[row] for row in rows],
-            identifiers=None if called is None else [called[row] for row in rows],
-            sources=[self.documents[row] for row in rows],
-            following=following,
+            None if called is None else [called[row] for row in rows],
+            [self.documents[row] for row in rows],
+            rows,
         )
 
     def gains(self) -> Gains:

@@ -34,7 +34,7 @@ from benchmarks.regimes_tasks import (
 )  # fmt: skip
 from shared_core import Candidates, Coverage
 from shared_core.selection.route import select_set
-from shared_core.texts import Texts
+from shared_core.texts import as_texts
 
 PAGE = "nothing_new.md"
 K, CALLS, QUESTIONS = 4, 6, 150
@@ -93,7 +93,7 @@ def ask(regime: Regime, case: Case, query: np.ndarray, vectors: np.ndarray) -> I
     for _ in range(CALLS):
         rows = nearest(case, query, vectors, FETCH_K + len(read)).tolist()
         candidates = Candidates(query, vectors[rows])
-        texts = Texts(
+        texts = as_texts(
             [regime.texts[row] for row in rows], [regime.names[row] for row in rows] if regime.names else None
         )
         shown = [rows.index(row) for row in read if row in rows]

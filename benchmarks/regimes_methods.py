@@ -13,7 +13,7 @@ from benchmarks.common import best
 from benchmarks.regimes_tasks import Case, Picks, Regime, nearest
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK
 from shared_core.candidates import Parts, References
-from shared_core.selection.sizes import DEFAULT_EXTRA_K
+from shared_core.selection.route import DEFAULT_EXTRA_K
 from shared_core.selectors.coverage import COVERED, GATE, HALF_OPEN, REFERRED, RIDGE, TEMPERATURE, WORDS_IN_RELEVANCE
 from shared_core.texts.names import list_names
 from shared_core.texts.references import find_split_references

@@ -40,7 +40,7 @@ from benchmarks.regimes_tasks import (
     without_copies,
 )
 from shared_core import rescale
-from shared_core.selection.sizes import DEFAULT_EXTRA_K
+from shared_core.selection.route import DEFAULT_EXTRA_K
 from shared_core.texts.word_index import WordIndex
 from shared_core.texts.words import Text
 

@@ -46,8 +46,8 @@ from benchmarks.regimes_methods import METHODS, Search, hybrid
 from benchmarks.regimes_tasks import Picks, is_development
 from langchain_setselect import select_tools
 from shared_core.retrieval import tools as core
-from shared_core.texts.clauses import split_clauses
 from shared_core.texts.word_index import WordIndex
+from shared_core.texts.words import split_clauses
 
 PAGE = "tools.md"
 FILES = "metatool/docs.jsonl", "metatool/queries.jsonl"

@@ -26,10 +26,10 @@ from benchmarks.regimes_methods import Method, Search
 from benchmarks.regimes_tasks import REGIMES, SEED, STORED_THREE_TIMES, Picks
 from shared_core import Candidates, Coverage
 from shared_core.candidates import Parts, References
-from shared_core.texts.markup import strip_markup
+from shared_core.texts.fold import bare_word, strip_markup
 from shared_core.texts.names import _forms_of_title, list_names
 from shared_core.texts.references import find_split_references
-from shared_core.texts.words import K1, B, Text, bare_word, split_identifier
+from shared_core.texts.words import K1, B, Text, split_identifier
 
 TASKS = REGIMES | STORED_THREE_TIMES
 PAGE = "words.md"

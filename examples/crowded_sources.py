@@ -7,6 +7,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_setselect import SetSelectRetriever
+from setselect import Coverage
 
 PASSAGES = {
     "manual": [
@@ -41,7 +42,7 @@ for title, constraints in {
     "No near-duplicates": {"drop_near_duplicates": 0.9},
     "Both": {"max_per_source": 1, "drop_near_duplicates": 0.9},
     # Softer: a new source counts like a word of the question that the set does not have yet.
-    "Sources covered": {"search_type": "coverage", "cover": "source", "cover_weight": 0.5},
+    "Sources covered": {"selector": Coverage(cover_weight=0.5), "cover": "source"},
     # ``source`` may be any function of the document. The constraints work with every selector.
     "Two of each, by NDPP": {"search_type": "ndpp", "max_per_source": 2, "source": lambda d: d.id.split("-")[0]},
 }.items():

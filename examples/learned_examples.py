@@ -14,7 +14,7 @@ from _minilm import minilm
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_setselect import SetSelectExampleSelector
-from setselect import CoverageFeedback, LinearKernel
+from setselect import NDPP, CoverageFeedback
 
 DATA = Path(os.environ.get("SETSELECT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 FILE = DATA / "geoquery" / "geoquery.jsonl"
@@ -41,15 +41,14 @@ with tempfile.TemporaryDirectory() as folder:
         [sys.executable, "-m", "setselect", *given], env=one_thread, stdout=subprocess.PIPE, text=True
     )
     print(done.stdout.replace(folder, "..."))
-    kernel = LinearKernel.load(out)
+    learned = NDPP(out)
 
 feedback = CoverageFeedback()
 store = InMemoryVectorStore(minilm())
 store.add_texts([item["question"] for item in pool], metadatas=pool)
 found = {}
-for name, settings in {"similarity": {}, "ndpp": {}, "ndpp, learned": {"kernel": kernel}}.items():
-    settings = {"search_type": name.split(",")[0], "search_kwargs": {"fetch_k": 100, **settings}}
-    selector = SetSelectExampleSelector(vectorstore=store, k=4, input_keys=["question"], **settings)
+for name, method in {"similarity": "similarity", "ndpp": "ndpp", "ndpp, learned": learned}.items():
+    selector = SetSelectExampleSelector(vectorstore=store, k=4, fetch_k=100, input_keys=["question"], selector=method)
     found[name] = [selector.select_examples(item) for item in test_items]
     values = [feedback(item, examples) for item, examples in zip(test_items, found[name], strict=True)]
     print(f"{name:<14} covers {np.mean(values):.3f} of {len(test_items)} new answers")

@@ -12,6 +12,7 @@ from _hotpotqa import MISSING, hotpotqa
 from langchain_core.retrievers import BaseRetriever
 
 from langchain_setselect import SetSelectRetriever
+from setselect import Coverage
 
 if MISSING:
     print(MISSING)
@@ -20,7 +21,7 @@ store, questions = hotpotqa()
 retrievers: dict[str, BaseRetriever] = {
     "store.as_retriever": store.as_retriever(search_kwargs={"k": 5}),
     "SetSelectRetriever": SetSelectRetriever(vectorstore=store, k=5),
-    "  reference_weight=0": SetSelectRetriever(vectorstore=store, k=5, reference_weight=0),
+    "  reference_weight=0": SetSelectRetriever(vectorstore=store, k=5, selector=Coverage(reference_weight=0)),
 }
 if "--follow" in sys.argv:
     retrievers["  follow=True"] = SetSelectRetriever(vectorstore=store, k=5, follow=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
@@ -14,26 +15,24 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 
 from shared_core import InvalidParameterError
-from shared_core.retrieval.lookup import nearest_name, refuse_unknown
+from shared_core.retrieval.inputs import nearest_name, place_of, where_to_pass_parameters
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.settings import Call, Name, Positive, Settings, list_contents, parameter_names
+from shared_core.retrieval.settings import Call, Name, Positive, Settings, list_contents
 from shared_core.selectors.registry import DEFAULT_SELECTOR, SelectorName
 
 # How the question in a dict is passed on in a chain.
 OF_DICT = "pick it out in the chain, itemgetter({key!r}) | retriever"
 
 
-def say_place(value: Any) -> str:
-    """A sentence about where an object of LangChain goes; empty for another value."""
-    if isinstance(value, VectorStoreRetriever):
-        return ". This is a retriever: pass the store that it searches, its .vectorstore"
-    if isinstance(value, BaseRetriever):
-        return ". This is a retriever: pass the store that it searches. Further retrievers go into extra_retrievers="
-    if isinstance(value, VectorStore):
-        return ". This is a store: pass it as vectorstore="
-    if isinstance(value, Embeddings):
-        return ". This is an embedding model: pass it as embeddings="
-    return ". This is a class: pass an object of it" if isinstance(value, type) else ""
+_PLACES = {
+    VectorStoreRetriever: "This is a retriever: pass the store that it searches, its .vectorstore",
+    BaseRetriever: (
+        "This is a retriever: pass the store that it searches. Further retrievers go into extra_retrievers="
+    ),
+    VectorStore: "This is a store: pass it as vectorstore=",
+    Embeddings: "This is an embedding model: pass it as embeddings=",
+}
+say_place = partial(place_of, places=_PLACES)
 
 
 class SelectionSettings(Settings):
@@ -66,19 +65,15 @@ class SelectionSettings(Settings):
         def __init__(self, *unnamed: Any, **settings: Any) -> None:
             self._refuse_unnamed(unnamed)
             own = type(self).model_fields
-            more = {name: settings.pop(name) for name in settings.keys() - own.keys()}
-            refuse_unknown(type(self).__name__, more, [*own, *parameter_names()], self._remedies)
+            self._refuse_unknown(settings)
             # LangChain's configurable_fields passes all fields, those with their default included.
             is_copy = own.keys() <= settings.keys()
             given = {name for name in settings if not (is_copy and _is_default(settings[name], own[name]))}
-            parameters, kwargs = (settings.get(name) or {} for name in ("selector_kwargs", "search_kwargs"))
-            for name in (parameters.keys() & more) | (kwargs.keys() & given):
-                where = "search_kwargs" if name in kwargs else "selector_kwargs"
-                raise InvalidParameterError(f"{name} is given twice: as an argument and in {where}")
+            kwargs = settings.get("search_kwargs") or {}
+            for name in kwargs.keys() & given:
+                raise InvalidParameterError(f"{name} is given twice: as an argument and in search_kwargs")
             if {"search_type", "selector"} <= given | kwargs.keys() and settings.get("selector", "") is not None:
                 raise InvalidParameterError("give search_type or selector, not both")
-            if more:
-                settings["selector_kwargs"] = {**parameters, **more}
             super().__init__(**settings)
             _ = self._configured  # checks the settings together
 
@@ -88,7 +83,7 @@ class SelectionSettings(Settings):
         # Users change search_kwargs in place: retriever.search_kwargs["k"] = 3.
         made: tuple[Request, dict[str, Any]]
         seen, made = self.__dict__.get("_made", (None, None))
-        contents = list_contents({"search_kwargs": self.search_kwargs, "selector_kwargs": self.selector_kwargs})
+        contents = list_contents({"search_kwargs": self.search_kwargs})
         if seen is None or len(seen) != len(contents) or not all(map(is_, seen, contents)):
             made = self._configure({}, told=() if seen is None else made[0].without_effect)
             self.__dict__["_made"] = contents, made
@@ -103,13 +98,11 @@ class SelectionSettings(Settings):
         if self.selector is None:
             configured["selector"] = self.search_type
         in_kwargs, for_store = self._split(self.search_kwargs)
-        configured = _merge(configured, in_kwargs)
+        configured |= in_kwargs
         of_call, more_for_store = self._split(kwargs)
         if of_call.get("selector", configured["selector"]) != configured["selector"]:
-            # The parameters of the configured selector do not fit another one.
-            dropped = {*parameter_names(), "selector_kwargs"}
-            configured = {name: value for name, value in configured.items() if name not in dropped}
-        call = Call(**_merge(configured, of_call))
+            configured["lambda_mult"] = None  # It does not fit another selector.
+        call = Call(**configured | of_call)
         made = Request(
             call,
             view=type(self)._view,
@@ -131,12 +124,8 @@ class SelectionSettings(Settings):
             if settings.get("selector") is not None:
                 raise InvalidParameterError("give search_type or selector, not both")
             settings["selector"] = rest.pop("search_type")
-        for name in ("selector", "selector_kwargs"):
-            if settings.get(name, "") is None:
-                del settings[name]
-        own = {name: rest.pop(name) for name in parameter_names() if name in rest}
-        if own:
-            settings["selector_kwargs"] = {**settings.get("selector_kwargs", {}), **own}
+        if settings.get("selector", "") is None:
+            del settings["selector"]
         rest |= rest.pop("vectorstore_kwargs", None) or {}
         for name in rest.keys() - (given.get("vectorstore_kwargs") or {}).keys():
             if name in fields:
@@ -144,20 +133,14 @@ class SelectionSettings(Settings):
                     f"{name} is an argument of {type(self).__name__} itself, not of a call. An argument of the store "
                     "that has such a name goes into vectorstore_kwargs"
                 )
-            near = nearest_name(name, [*(Call.model_fields.keys() & fields.keys()), *parameter_names()])
-            if near is not None:
+            near = nearest_name(name, Call.model_fields.keys() & fields.keys())
+            remedy = where_to_pass_parameters().get(name)
+            if near is not None or remedy is not None:
+                hint = f"{remedy}." if near is None else f"did you mean {near!r}?"
                 raise InvalidParameterError(
-                    f"there is no {name!r}: did you mean {near!r}? Arguments of the store go into vectorstore_kwargs"
+                    f"there is no {name!r}: {hint} Arguments of the store go into vectorstore_kwargs"
                 )
         return settings, rest
-
-
-def _merge(settings: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """``settings`` with ``more``, which override them; a parameter may be a setting or in ``selector_kwargs``."""
-    newer = {**more.get("selector_kwargs", {}), **more}
-    older = {name: value for name, value in settings.items() if name not in newer or name == "selector_kwargs"}
-    kept = {name: value for name, value in settings.get("selector_kwargs", {}).items() if name not in newer}
-    return {**older, **more, "selector_kwargs": {**kept, **more.get("selector_kwargs", {})}}
 
 
 def _is_default(value: Any, field: FieldInfo) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,24 +14,18 @@ from langchain_core.vectorstores import VectorStore
 from numpy.typing import ArrayLike, NDArray
 
 from shared_core.errors import InvalidParameterError, VectorSourceError
-from shared_core.evaluation.compare import check_options, compare_candidates, searches_words
+from shared_core.evaluation.compare import SearchedStore, check_options
 from shared_core.evaluation.corpus import Query
-from shared_core.evaluation.diagnosis import Found, diagnose
-from shared_core.evaluation.judging import SearchResult, found_documents
-from shared_core.evaluation.results import Comparison, Diagnosis
+from shared_core.evaluation.diagnosis import Diagnosis, Found
+from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.inputs import check_instance
-from shared_core.retrieval.names import read_identifiers, read_sources, read_titles
-from shared_core.retrieval.neighbours import read_neighbours
-from shared_core.retrieval.question import EmbeddedQuery
-from shared_core.retrieval.search import search_with_words
-from shared_core.selection.sizes import DEFAULT_EXTRA_K
-from shared_core.signals.embedding_models import Track, as_embedding, as_embeddings, fingerprint, without_progress
-from shared_core.texts import Texts
+from shared_core.retrieval.search import search_near, search_to_compare
+from shared_core.signals.embedding_models import Track, fingerprint, without_progress
 
 from ._settings import say_place
 from .retriever import SetSelectRetriever
-from .vectors import reader_of
+from .vectors import embed_questions, need_embeddings, reader_of
 from .words import DOCUMENTS
 
 
@@ -60,85 +55,26 @@ def compare_store(
         ``cost``.
     embeddings : Embeddings, optional
         For stores that carry none.
-    k : int or sequence of int
-        How many documents are picked; several numbers are judged in one run, and the first decides.
-    fetch_k : int, optional
-        From how many nearest candidates they are picked (default: 5 k, at least 50).
     search_kwargs : mapping, optional
         Arguments of the store's search, which go to it unchanged: ``{"filter": ...}``.
     model : str, optional
         Name of the embedding model, for the report; by default the name that the embeddings give.
-    **options
-        The other options of :func:`shared_core.evaluation.compare.compare_candidates`.
-
-    Raises
-    ------
-    VectorSourceError
-        There are no embeddings.
-    InvalidInputError, InvalidParameterError, ImportError
+    k, fetch_k, **options
         See :func:`shared_core.evaluation.compare.compare_candidates`.
 
     Examples
     --------
-    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-    >>> from langchain_core.vectorstores import InMemoryVectorStore
-    >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    >>> _ = store.add_texts([f"text {i}" for i in range(9)], ids=[f"id {i}" for i in range(9)])
+    >>> from langchain_core import embeddings, vectorstores
+    >>> texts, ids = zip(*((f"text {i}", f"id {i}") for i in range(9)))
+    >>> model = embeddings.DeterministicFakeEmbedding(size=8)
+    >>> store = vectorstores.InMemoryVectorStore.from_texts(texts, model, ids=ids)
     >>> found = compare_store(store, [{"text": "a question", "gold": ["id 3"]}], k=3, fetch_k=9)
     >>> found.values[0, "recall"].mean in (0.0, 1.0), found.corpus.model
     (True, 'DeterministicFakeEmbedding')
     """
-    check_instance(store, VectorStore, "store", say_place(store))
-    sizes, fetch_k = check_options(k, fetch_k)
-    embedding = embeddings or store.embeddings
-    if embedding is None:
-        raise VectorSourceError(
-            f"{type(store).__name__} has no embeddings: pass compare_store(..., embeddings=...) with the model "
-            "that filled the store"
-        )
-
-    more = dict(search_kwargs or {})
-    words = searches_words(options.get("settings")) and DOCUMENTS.can_index(store)
-    retriever = SetSelectRetriever(
-        vectorstore=store, embeddings=embedding, k=max(sizes), fetch_k=fetch_k, keyword_search=words
-    )
-    searching = retriever._store(retriever._configured[0], "", more)
-    asked: dict[str, tuple[str, NDArray[Any]]] = {}
-
-    def candidates_of(query: Query) -> SearchResult:
-        texts = list(query.questions)
-        source = f"{type(embedding).__name__}.embed_query"
-        vectors = as_embeddings(list(map(embedding.embed_query, texts)), texts, source, np.float64)
-        asked[query.id] = query.text, vectors[0]
-        queries = [EmbeddedQuery(v, None, v.tolist(), text) for v, text in zip(vectors, texts, strict=True)]
-        found = search_with_words(retriever, queries, searching, fetch_k, DEFAULT_EXTRA_K, max(sizes))
-        pool, candidates, by_words = run_flow(found)
-        pool = pool.with_array()
-        titles = read_titles(pool.items, None, body=pool.body)
-        rows = [
-            (None if i is None else str(i), d.page_content, title, d.metadata)
-            for i, d, title in zip(pool.ids, pool.items, titles, strict=True)
-        ]
-        return SearchResult(
-            vectors if query.sub_questions else vectors[0],
-            found_documents(rows),
-            pool.vectors,
-            identifiers=read_identifiers(pool.items, None),
-            sources=read_sources(pool.items, retriever.source),
-            following=read_neighbours(pool.items, pool.ids, source=retriever.source, body=pool.body).after,
-            candidates=candidates,
-            by_words=by_words,
-            weigh=None if searching.extras is None else searching.extras.weigh,
-        )
-
-    name = model or _model_name(embedding)
-    found = compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=name, **options)
-    # Without a vector reader, the texts of all that is found would be embedded.
-    if found.recommendation.measure is not None or found.partial or reader_of(store) is None:
-        return found
-    shown = {name: value for name, value in options.items() if name in ("title", "track", "documents")}
-    about = _diagnose(store, [*asked.values()], len(next(iter(asked.values()))[1]), sizes[0], fetch_k, more, **shown)
-    return replace(found, diagnosis=about)
+    searched, embedding = _search(store, embeddings, k, fetch_k, search_kwargs, words=True)
+    name = model or _model_name(need_embeddings(store, embedding))
+    return searched.compare(queries, model=name, **options)
 
 
 def diagnose_store(
@@ -153,107 +89,81 @@ def diagnose_store(
     title: str | None = None,
     track: Track = without_progress,
 ) -> Diagnosis:
-    """What the documents of a vector store give the settings to act on. No question is needed, and no text is embedded.
+    """What the documents of a vector store give the settings to act on. No question is needed.
 
-    Typical texts are drawn from the store, and each is searched for with the vector that the store keeps.
+    Typical texts are drawn from the store, and each is searched for with the vector that the store keeps. So the store
+    needs a vector reader.
 
     Parameters
     ----------
-    store : VectorStore
-        A store with a vector reader; nothing is written to it.
-    embeddings : Embeddings, optional
-        For stores that carry none, to learn the length of the vectors.
     dimension : int, optional
-        The length of the vectors. Then no embeddings are needed.
+        The length of the vectors. By default one word is embedded to learn it.
     documents : int, optional
         How many documents the store holds, for the report; by default their number, if the store can list them.
-    k, fetch_k : int, optional
-        How many documents you return, and how many candidates they are selected from; by default max(50, 5k).
-    search_kwargs : mapping, optional
-        Arguments of the store's search: ``{"filter": ...}``.
     title : str, optional
         A name for the report; by default that of the store's class.
-    track : callable
-        ``track(items, description)`` returns the items, and may show a progress bar.
-
-    Raises
-    ------
-    VectorSourceError
-        The store has no vector reader, or the length of its vectors is not known.
-    InvalidInputError
-        The store holds no texts.
+    store, embeddings, k, fetch_k, search_kwargs, track
+        See :func:`compare_store`.
 
     Examples
     --------
-    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-    >>> from langchain_core.vectorstores import InMemoryVectorStore
-    >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    >>> _ = store.add_texts(["A port.", "A port.", "A hill."])
+    >>> from langchain_core import embeddings, vectorstores
+    >>> texts = ["A port.", "A port.", "A hill."]
+    >>> store = vectorstores.InMemoryVectorStore.from_texts(texts, embeddings.DeterministicFakeEmbedding(size=8))
     >>> found = diagnose_store(store, k=2)
     >>> found.findings[0].name, round(found.findings[0].share, 2)
     ('Texts that are stored more than once', 0.67)
     """
-    (k,), fetch_k = check_options(k, fetch_k)
-    if reader_of(store) is None:
-        raise VectorSourceError(
-            f"setselect has no vector reader for {type(store).__name__}, so all texts would be embedded: call "
-            "register_vector_source"
-        )
-    if dimension is None:
-        embedding = embeddings or store.embeddings
-        if embedding is None:
-            raise VectorSourceError(
-                f"{type(store).__name__} has no embeddings: pass dimension= with the length of its vectors"
-            )
-        dimension = len(as_embedding(embedding.embed_query("text"), f"{type(embedding).__name__}.embed_query", "text"))
-    shown: dict[str, Any] = {"title": title or type(store).__name__, "track": track, "documents": documents}
-    return _diagnose(store, [], dimension, k, fetch_k, dict(search_kwargs or {}), **shown)
+    searched, _ = _search(store, embeddings, k, fetch_k, search_kwargs)
+    return searched.diagnose(dimension=dimension, title=title, documents=documents, track=track)
 
 
-def _diagnose(
+def _search(
     store: VectorStore,
-    questions: Sequence[tuple[str, ArrayLike]],
-    dimension: int,
-    k: int,
-    fetch_k: int,
-    search_kwargs: dict[str, Any],
-    *,
-    documents: int | None = None,
-    title: str = "Diagnosis of a store",
-    track: Track = without_progress,
-) -> Diagnosis:
-    # Links are read where the metadata have them. No text is embedded.
-    retriever = SetSelectRetriever(vectorstore=store, k=k, fetch_k=fetch_k, links=_read_links)
+    embeddings: Embeddings | None,
+    k: int | Sequence[int],
+    fetch_k: int | None,
+    search_kwargs: Mapping[str, Any] | None,
+    words: bool = False,
+) -> tuple[SearchedStore, Embeddings | None]:
+    """The store as a comparison searches it, by ``words`` too if it can be listed; and its embeddings."""
+    check_instance(store, VectorStore, "store", say_place(store))
+    sizes, fetch_k = check_options(k, fetch_k)
+    embedding, reader = embeddings or store.embeddings, reader_of(store)
+    # Links are read where the metadata have them.
+    retriever = SetSelectRetriever(
+        vectorstore=store,
+        embeddings=embedding,
+        k=max(sizes),
+        fetch_k=fetch_k,
+        links=lambda document: document.metadata.get("links"),
+        keyword_search=words and DOCUMENTS.can_index(store),
+    )
     request, _ = retriever._configured
-    searching = retriever._store(request, "", search_kwargs)
-    reader = reader_of(store)
+    searching = retriever._store(request, "", dict(search_kwargs or {}))
     # A source that the store itself adds to all documents says nothing.
     sourced = reader is not None and "source" not in reader.added_keys(store)
 
-    def search(vector: NDArray[np.float64], number: int) -> Found:
-        pool = run_flow(searching.search(EmbeddedQuery(vector, None, vector.tolist()), number))
-        return Found(
-            list(map(pool.body, pool.items)),
-            pool.with_array().vectors,
-            [document.metadata.get("source") if sourced else None for document in pool.items],
-            lambda: request.read_texts(pool) or Texts([]),
-        )
+    def read(document: Document) -> tuple[str, Mapping[str, Any]]:
+        return document.page_content, document.metadata
 
-    return diagnose(
-        search,
-        dimension,
-        questions,
-        title=title,
-        documents=DOCUMENTS.count(store) if documents is None else documents,
-        k=k,
-        fetch_k=fetch_k,
-        widest=searching.widest or fetch_k,
-        track=track,
+    def source_of(document: Document) -> Any:
+        return document.metadata.get("source") if sourced else None
+
+    def nearest(vector: NDArray[np.float64], number: int) -> Found:
+        return Found(*run_flow(search_near(request, searching, source_of, vector, number)))
+
+    searched = SearchedStore(
+        type(store).__name__,
+        sizes,
+        fetch_k,
+        lambda texts: run_flow(embed_questions(need_embeddings(store, embedding), texts)),
+        lambda *asked: run_flow(search_to_compare(retriever, request, searching, fetch_k, max(sizes), read, *asked)),
+        None if reader is None else nearest,
+        searching.widest,
+        partial(DOCUMENTS.count, store),
     )
-
-
-def _read_links(document: Document) -> Any:
-    return document.metadata.get("links")
+    return searched, embedding
 
 
 def _model_name(embeddings: Embeddings) -> str:

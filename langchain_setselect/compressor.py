@@ -14,16 +14,14 @@ from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
+from shared_core.retrieval.events import describe, warn_of_ignored_scores, warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_question, refuse_swapped
-from shared_core.retrieval.lookup import refuse_unknown
+from shared_core.retrieval.inputs import check_items, check_question, read_scores, refuse_swapped, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection, Pool, drop_ambiguous
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.results import arrange
+from shared_core.retrieval.result import arrange
 from shared_core.retrieval.search import select_among
 from shared_core.retrieval.settings import Joining
-from shared_core.retrieval.telling import describe, warn_of_ignored_scores, warn_of_unused_perspective
-from shared_core.retrieval.values import check_items, read_scores
 
 from ._settings import SelectionSettings
 from .retriever import EVENT, embed_queries, join_documents, read_ids, text_of, with_scores
@@ -39,12 +37,8 @@ REMEDY = "Let the retriever in front of SetSelectCompressor return more (its k)"
 class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
     """Selects the best *set* of ``k`` among the documents of any retriever: keyword, hybrid, ensemble, multi-query.
 
-    Vectors come from ``vectorstore`` by the documents' ids. Documents that the store does not know are embedded. With
-    LangChain's ``CacheBackedEmbeddings`` as ``embeddings``, each text is embedded once.
-
-    The compressor embeds the question too. A retriever in front that searches by vector has embedded it before, and its
-    embedding does not come with the documents. :class:`SetSelectRetriever` embeds the question once, and
-    ``CacheBackedEmbeddings`` with a ``query_embedding_cache`` does so for both.
+    Vectors come from ``vectorstore`` by the documents' ids. Documents that the store does not know are embedded, and so
+    is the question. With LangChain's ``CacheBackedEmbeddings`` as ``embeddings``, each text is embedded once.
 
     Parameters
     ----------
@@ -55,34 +49,19 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
         for the stores that can; :func:`register_vector_source` adds others). An id that occurs with different texts
         is ignored.
     vectorstore_kwargs : dict, optional
-        The part of the store in which the retriever in front searches: the ``namespace`` of Pinecone, the
-        ``partition_names`` of Milvus, the ``shard_key_selector`` of Qdrant, the ``index_name`` and ``vector_field`` of
-        OpenSearch. Without it vectors are looked up where the store itself searches.
-    join_neighbours, neighbours
-        Return neighbours that are selected together as one document; see :class:`Joining`.
-    search_type, search_kwargs, k, **settings
-        See :class:`SelectionSettings` and :class:`Settings`. A compressor does not search, so it refuses ``fetch_k``
-        and arguments of a store.
-
-    Raises
-    ------
-    InvalidParameterError
-        A parameter is unknown or out of range.
-    InvalidInputError
-        A vector holds NaN or inf, or differs in length from the query; the message names the document.
-    VectorSourceError
-        There are no embeddings.
+        The part of the store in which the retriever in front searches, such as the ``namespace`` of Pinecone. Without
+        it vectors are looked up where the store itself searches.
+    search_type, search_kwargs, k, join_neighbours, neighbours, **settings
+        See :class:`SelectionSettings`, :class:`Joining` and :class:`Settings`. A compressor does not search, so it
+        refuses ``fetch_k`` and arguments of a store.
 
     Examples
     --------
-    >>> from langchain_core.documents import Document
-    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-    >>> from langchain_core.vectorstores import InMemoryVectorStore
-    >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    >>> documents = [Document(text, id=text) for text in ("one", "two", "three")]
-    >>> _ = store.add_documents(documents)
-    >>> compressor = SetSelectCompressor(vectorstore=store, k=2)
-    >>> len(compressor.compress_documents(documents, "one"))
+    >>> from langchain_core import embeddings, vectorstores
+    >>> store_class, model = vectorstores.InMemoryVectorStore, embeddings.DeterministicFakeEmbedding(size=8)
+    >>> store = store_class.from_texts(["one", "two", "three"], model)
+    >>> found = store.similarity_search("one", k=3)
+    >>> len(SetSelectCompressor(vectorstore=store, k=2).compress_documents(found, "one"))
     2
     """
 
@@ -103,9 +82,8 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
         """Where the documents' vectors will come from, in words."""
         embedding = describe_embedding(self._embeddings)
         reader = reader_of(self.vectorstore)
-        if reader is None or (reader.fetch is None and reader.afetch is None):
-            return embedding
-        return f"store: {type(self.vectorstore).__name__}, else {embedding}"
+        looks_up = reader is not None and reader.looks_up
+        return f"store: {type(self.vectorstore).__name__}, else {embedding}" if looks_up else embedding
 
     @override
     def compress_documents(

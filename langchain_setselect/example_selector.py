@@ -15,13 +15,18 @@ from pydantic import PrivateAttr
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.retrieval.events import warn_of_foreign_examples
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_instance, check_question
-from shared_core.retrieval.lookup import nearest_name
-from shared_core.retrieval.results import arrange
-from shared_core.retrieval.settings import parameter_names
-from shared_core.retrieval.telling import warn_of_foreign_examples
-from shared_core.retrieval.values import join_examples, join_values, read_some
+from shared_core.retrieval.inputs import (
+    check_instance,
+    check_question,
+    join_examples,
+    join_values,
+    nearest_name,
+    read_some,
+    where_to_pass_parameters,
+)
+from shared_core.retrieval.result import arrange
 
 from .retriever import SearchSettings, text_of
 from .vectors import reader_of
@@ -39,32 +44,23 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
     vectorstore : VectorStore
         Holds the examples. Their text is embedded, and the example itself is the metadata (:meth:`from_examples` does
         this).
-    k : int
-        How many examples, 4 by default; with a ``budget`` and no ``k``, as many as fit.
     example_keys : list of str, optional
         The keys of an example to return; by default all. With them each example has all of these keys, with None for
         those that it lacks.
     input_keys : list of str, optional
         Which inputs are embedded; by default all. The embedding of a stored example is that of its values under these
         keys; what is missing (None, NaN) is left out.
-    search_type, search_kwargs, vectorstore_kwargs, fetch_k, **settings
-        See :class:`SelectionSettings` and :class:`Settings`. A function gets the example:
-        ``costs=lambda e: len(tokenizer.encode(e["answer"]))``. An example never contains scores, so ``scores`` has no
-        effect. With ``order="nearest_last"`` the most relevant example is next to the question.
-
-    Raises
-    ------
-    InvalidParameterError
-        A parameter is unknown or out of range.
+    search_type, search_kwargs, k, vectorstore_kwargs, fetch_k, **settings
+        See :class:`SelectionSettings` and :class:`Settings`. A function gets the example. An example never contains
+        scores, so ``scores`` has no effect. With ``order="nearest_last"`` the most relevant example is next to the
+        question.
 
     Examples
     --------
-    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-    >>> from langchain_core.vectorstores import InMemoryVectorStore
+    >>> from langchain_core import embeddings, vectorstores
     >>> examples = [{"question": f"{i} + {i}", "answer": str(2 * i)} for i in range(9)]
-    >>> selector = SetSelectExampleSelector.from_examples(
-    ...     examples, DeterministicFakeEmbedding(size=8), InMemoryVectorStore, k=2, input_keys=["question"]
-    ... )
+    >>> model, store_class = embeddings.DeterministicFakeEmbedding(size=8), vectorstores.InMemoryVectorStore
+    >>> selector = SetSelectExampleSelector.from_examples(examples, model, store_class, k=2, input_keys=["question"])
     >>> len(selector.select_examples({"question": "3 + 3"}))
     2
     """
@@ -92,15 +88,7 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         input_keys: list[str] | None = None,
         **settings: Any,
     ) -> Self:
-        """Put examples into a new store and select from them. Arguments that are not settings go to ``from_texts``.
-
-        Raises
-        ------
-        InvalidParameterError
-            A setting is wrong, an example lacks one of ``input_keys``, or all of them lack one of ``example_keys``.
-        InvalidInputError
-            An example is no dict, or has no value to embed.
-        """
+        """Put examples into a new store and select from them. Arguments that are not settings go to ``from_texts``."""
         own, rest, texts = cls._split_arguments(examples, embeddings, vectorstore_cls, k, input_keys, settings)
         store = vectorstore_cls.from_texts(texts, embeddings, metadatas=[dict(e) for e in examples], **rest)
         return cls._over(store, embeddings, own)._remember(examples, texts)
@@ -137,7 +125,7 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
                 f"vectorstore_cls must be the class of a store, got a {type(store_class).__name__}. To select from a "
                 f"store that holds examples: {cls.__name__}(vectorstore=...)"
             )
-        known = [*cls.model_fields, *parameter_names()]
+        known = cls.model_fields
         own = {name: value for name, value in settings.items() if name in known} | {"input_keys": keys}
         if k is not None:
             own["k"] = k
@@ -145,8 +133,9 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         for name in rest:
             near = nearest_name(name, known)
             # A store that takes any argument would ignore a misspelt setting.
-            if near is not None:
-                raise InvalidParameterError(f"there is no {name!r}: did you mean {near!r}?")
+            remedy = f"did you mean {near!r}?" if near else where_to_pass_parameters().get(name)
+            if remedy is not None:
+                raise InvalidParameterError(f"there is no {name!r}: {remedy}")
         texts = join_examples(examples, keys)
         for key in own.get("example_keys") or ():
             if examples and not any(key in example for example in examples):
@@ -175,17 +164,18 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
 
     def add_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
         """Add examples in one call to the store; returns their ids."""
-        texts = join_examples(examples, self.input_keys)
-        if self._texts is not None:
-            self._remember(examples, texts)
-        return self.vectorstore.add_texts(texts, metadatas=[dict(example) for example in examples])
+        return self.vectorstore.add_texts(self._read(examples), metadatas=[*map(dict, examples)])
 
     async def aadd_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
         """The async version of :meth:`add_examples`."""
+        return await self.vectorstore.aadd_texts(self._read(examples), metadatas=[*map(dict, examples)])
+
+    def _read(self, examples: Sequence[dict[str, Any]]) -> list[str]:
+        """The texts of further examples."""
         texts = join_examples(examples, self.input_keys)
         if self._texts is not None:
             self._remember(examples, texts)
-        return await self.vectorstore.aadd_texts(texts, metadatas=[dict(example) for example in examples])
+        return texts
 
     @override
     def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:

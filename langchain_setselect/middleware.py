@@ -23,34 +23,19 @@ from .tools import TOOLS, as_model, read_messages, select_and_tell
 class SetSelectTools(AgentMiddleware):
     """Gives each model call of an agent the best set of its tools; replaces ``LLMToolSelectorMiddleware``.
 
-    :func:`select_tools` selects the tools for the messages of the call. No language model is called for this. Until the
-    next message of the human the set stays the same, unless the model writes text between its calls. Tools that the
-    agent has called stay for as long.
-
-    If the embedding model fails, or no message has text, the model gets all tools. There is one warning, and each
-    failure is in the log ``setselect`` and in the event. Handlers of the run get the custom event ``"setselect"``: the
-    names of the tools that the model gets (``tools``), why it gets all of them if it does (``all_because``), and an
-    estimate of the tokens of their schemas and of all schemas (``tokens``, ``tokens_of_all``).
+    :func:`select_tools` selects the tools for the messages of the call, without a language model. Tools that the agent
+    has called stay until the next message of the human. Handlers of the run get the custom event ``"setselect"``, which
+    the page on agents describes.
 
     Parameters
     ----------
-    embeddings : Embeddings
-        The embedding model. The text of each tool is embedded once, and again when it changes.
     max_tools : int, optional
         The most tools to select. None with a ``budget``: as many as fit.
-    always : sequence of str
-        Names of tools that each call gets, besides the ``max_tools``. You can also pass them as ``always_include``,
-        LangChain's name for this.
     tools : sequence of BaseTool or callable, optional
         Further tools for the agent, which need not be passed to ``create_agent``.
-    **settings
-        As for :func:`select_tools`. With ``shadow=True`` the model gets all tools, and the log ``setselect.shadow``
-        says which ones would have been selected.
-
-    Raises
-    ------
-    InvalidParameterError
-        A parameter is unknown or out of range.
+    embeddings, always, **settings
+        As for :func:`select_tools`. ``always_include`` is LangChain's name for ``always``. With ``shadow=True`` the
+        model gets all tools, and the log ``setselect.shadow`` says which ones would have been selected.
 
     Examples
     --------

@@ -23,16 +23,9 @@ def extractor_from_chat_model(
     model : BaseChatModel
         Any model that supports structured output.
     prompt : str
-        Contains ``{query}`` where the query is inserted; other braces are plain text. Default: ``PERSPECTIVE_PROMPT``.
+        A text with ``{query}``, where the query is inserted.
     cache_size : int
-        How many queries' answers are kept; 0 keeps none.
-
-    Raises
-    ------
-    InvalidParameterError
-        The prompt has no ``{query}``, or ``cache_size`` is out of range.
-    NotImplementedError
-        The model has no structured output.
+        See :class:`PerspectiveExtractor`.
 
     Examples
     --------

@@ -9,13 +9,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForRetrieverRun,
-    CallbackManagerForRetrieverRun,
-    Callbacks,
-    adispatch_custom_event,
-    dispatch_custom_event,
-)
+from langchain_core.callbacks import Callbacks, adispatch_custom_event, dispatch_custom_event
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable
@@ -23,35 +17,37 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import model_validator
 from typing_extensions import override
 
-from shared_core import InvalidParameterError, VectorSourceError
+from shared_core import VectorSourceError
 from shared_core.errors import warn
-from shared_core.retrieval.extra import Extras, check_retrievers, name_retrievers
+from shared_core.retrieval.events import describe
+from shared_core.retrieval.extra import (
+    WordSearch,
+    check_retrievers,
+    gather_extras,
+)
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.following import Where
-from shared_core.retrieval.inputs import check_question
-from shared_core.retrieval.joining import Joined
+from shared_core.retrieval.follow import Where
+from shared_core.retrieval.inputs import check_items, check_question
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.results import arrange
+from shared_core.retrieval.result import Joined, arrange
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Call, Fetching, Joining
-from shared_core.retrieval.telling import describe
-from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import share_search
 from shared_core.selectors.registry import SelectorName
 
 from ._settings import OF_DICT, SelectionSettings
-from .stores.filters import can_narrow, narrow
+from .stores.filters import find_narrow
 from .stores.reader import FILTER_NAMES, VectorReader, document_id
 from .vectors import (
-    check_filters,
+    check_arguments,
     describe_embedding,
     embed_questions,
     embed_texts,
     fetch_or_embed,
     look_up,
     name_of_model,
+    need_embeddings,
     reader_of,
     search_and_embed,
 )
@@ -73,12 +69,9 @@ def embed_queries(
     """
 
     def embed(queries: list[str], text: str | None) -> Flow[tuple[list[Vector], Vector | None, None]]:
-        embeddings = model()
-        if embeddings is None:
-            raise VectorSourceError(
-                f"{type(store).__name__} has no embeddings: pass embeddings= with the model that filled the store"
-            )
-        vectors = yield from embed_questions(embeddings, queries if text is None else [*queries, text])
+        vectors = yield from embed_questions(
+            need_embeddings(store, model()), queries if text is None else [*queries, text]
+        )
         return vectors[: len(queries)], None if text is None else vectors[-1], None
 
     return embed_question(request.settings, question, embed, {"callbacks": callbacks})
@@ -154,28 +147,23 @@ def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: 
 text_of = attrgetter("page_content")
 
 
-def _name_of(retriever: Any) -> str:
-    name: str = retriever.get_name()
-    return name
-
-
 def _retrieve(retriever: Any, text: str, config: Any) -> Flow[list[Document]]:
     """What an extra retriever finds; its run is a child of the run that the ``config`` names."""
     found = yield Step(partial(retriever.invoke, text, config), partial(retriever.ainvoke, text, config))
-    return check_items(found, Document, f"{_name_of(retriever)} must return documents")
+    return check_items(found, Document, f"{retriever.get_name()} must return documents")
 
 
 def _search_words(
-    words: WordRetriever, store: VectorStore, kwargs: dict[str, Any], k: int, config: Any, text: str
+    store: VectorStore, kwargs: dict[str, Any], k: int, config: Any, words: WordSearch[Document], text: str
 ) -> Flow[list[Document]]:
     """The ``k`` best documents by words of those that the arguments of the search let in.
 
     If the store cannot be asked for that, they are the ``k`` best of all.
     """
-    reader, size = reader_of(store), k
+    reader, size, retriever = reader_of(store), k, WordRetriever(words=words)
     while True:
         found: list[Document] = yield Step(
-            partial(words.invoke, text, config, k=size), partial(words.ainvoke, text, config, k=size)
+            partial(retriever.invoke, text, config, k=size), partial(retriever.ainvoke, text, config, k=size)
         )
         if not kwargs or reader is None or reader.passing is None:
             return found
@@ -190,10 +178,8 @@ def _size_of(retriever: Any) -> int | None:
     """The most documents that a retriever returns; None if that is not known."""
     if isinstance(retriever, SetSelectRetriever):
         return retriever._configured[0].k
-    if isinstance(retriever, VectorStoreRetriever):
-        size = retriever.search_kwargs.get("k", 4)
-    else:
-        size = getattr(retriever, "k", None)
+    is_search = isinstance(retriever, VectorStoreRetriever)
+    size = retriever.search_kwargs.get("k", 4) if is_search else getattr(retriever, "k", None)
     return size if isinstance(size, int) else None
 
 
@@ -225,12 +211,8 @@ class SearchSettings(SelectionSettings, Fetching):
 
     @override
     def _check_searches(self, call: Call) -> list[str]:
-        if call.keyword_search and not DOCUMENTS.can_list(self.vectorstore):
-            raise InvalidParameterError(
-                f"keyword_search: setselect cannot list the documents of {type(self.vectorstore).__name__}. Pass the "
-                "store's own search by words as one of the extra_retrievers, or "
-                "WordRetriever.from_documents(documents)"
-            )
+        if call.keyword_search:
+            DOCUMENTS.check_listing(self.vectorstore, "from_documents(documents)")
         return check_retrievers(
             call.extra_retrievers, lambda value: isinstance(value, Runnable), _size_of, "LangChain", call.extra_k
         )
@@ -270,8 +252,8 @@ class SearchSettings(SelectionSettings, Fetching):
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Store:
         store, reader = self.vectorstore, reader_of(self.vectorstore)
-        store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
-        check_filters(store, store_kwargs)
+        store_kwargs, narrow = {**(self.vectorstore_kwargs or {}), **store_kwargs}, find_narrow(store)
+        check_arguments(store, store_kwargs)
 
         # The selection in shadow reads it where an error is caught.
         def model() -> Any:
@@ -289,20 +271,22 @@ class SearchSettings(SelectionSettings, Fetching):
             if reader is not None and reader.find is not None:
                 finding = reader._replace(search=reader.find, asearch=None)
                 return search_store(store, finding, model(), {**store_kwargs, "where": where}, query, k)
-            return search_store(store, reader, model(), narrow(store, store_kwargs, where), query, k)
+            assert narrow is not None
+            narrowed = {**store_kwargs, **narrow(store, store_kwargs.get("filter"), where)}
+            return search_store(store, reader, model(), narrowed, query, k)
 
         settings, config = request.settings, {"callbacks": callbacks}
-        words = share_search(DOCUMENTS, store) if settings.keyword_search else None
-        retrievers = name_retrievers(
-            settings.extra_retrievers,
-            _name_of,
+        extras = gather_extras(
+            DOCUMENTS,
+            store,
+            settings,
+            lambda one: one.get_name(),
             partial(_retrieve, config=config),
-            None
-            if words is None
-            else partial(_search_words, WordRetriever(words=words), store, store_kwargs, settings.extra_k, config),
+            partial(_search_words, store, store_kwargs, settings.extra_k, config),
+            partial(look_up, store, store_kwargs),
+            lambda: name_of_model(model()),
+            knows_ids=reader is not None and reader.looks_up and reader.id_of is document_id,
         )
-        indexes = [words, *(one.words for one in settings.extra_retrievers if isinstance(one, WordRetriever))]
-        keeps = reader is not None and (reader.fetch or reader.afetch) and reader.id_of is document_id
         return Store(
             lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),
             before,
@@ -311,17 +295,9 @@ class SearchSettings(SelectionSettings, Fetching):
             lambda ids: fetch_documents(store, model(), ids, filtered=bool(store_kwargs)),
             None if reader is None else reader.widest,
             lambda: self.vector_source,
-            Extras(
-                retrievers,
-                partial(look_up, store, store_kwargs),
-                lambda: name_of_model(model()),
-                words.refresh if words is not None and keeps else None,
-                next((one.weigh for one in indexes if one is not None), None),
-            )
-            if retrievers
-            else None,
+            extras,
             bool(store_kwargs),
-            find if reader is not None and (reader.find is not None or can_narrow(store)) else None,
+            find if reader is not None and (reader.find is not None or narrow is not None) else None,
         )
 
 
@@ -335,9 +311,7 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
     ``store.as_retriever(search_type="mmr", search_kwargs={...})``.
 
     If a constraint or repeated texts leave fewer than ``k`` documents, a wider search follows, provided that the store
-    returns its vectors. With ``follow=True`` documents to which the selected ones refer, and that the search did not
-    find, are searched for. With ``queries`` the documents are one set for the question and its sub-questions.
-    With ``shadow=True`` the result is that of ``store.as_retriever()``, and the log says what would have been selected.
+    returns its vectors.
 
     Parameters
     ----------
@@ -345,18 +319,12 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
         Where the documents are searched; the vectors are those that it keeps, if there is a vector reader for it.
     search_type, search_kwargs, k, vectorstore_kwargs, embeddings
         See :class:`SelectionSettings`.
-    fetch_k
-        How many candidates to select from; see :class:`Fetching`.
-    keyword_search, extra_retrievers, extra_k
-        A search by words, or further retrievers, whose documents join the candidates; see :class:`Fetching`.
-    join_neighbours, neighbours
-        Return neighbours that are selected together as one document; see :class:`Joining`.
     tags : list of str, optional
         As for ``as_retriever``: by default the names of the classes of the store and of its embeddings.
     **settings
-        All settings of :class:`Settings`. They may also be given in ``search_kwargs``, as for ``as_retriever``, and at
-        call time: ``retriever.invoke(query, k=3, queries=["a sub-question"])``. A setting at call time overrides one
-        given before.
+        All settings of :class:`Settings`, :class:`Fetching` and :class:`Joining`. They may also be given in
+        ``search_kwargs``, as for ``as_retriever``, and at call time: ``retriever.invoke(query, k=3)``. A setting at
+        call time overrides one given before.
 
     Raises
     ------
@@ -370,10 +338,9 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
 
     Examples
     --------
-    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-    >>> from langchain_core.vectorstores import InMemoryVectorStore
-    >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    >>> _ = store.add_texts(["one", "two", "three"])
+    >>> from langchain_core import embeddings, vectorstores
+    >>> model = embeddings.DeterministicFakeEmbedding(size=8)
+    >>> store = vectorstores.InMemoryVectorStore.from_texts(["one", "two", "three"], model)
     >>> retriever = SetSelectRetriever(vectorstore=store, k=2)
     >>> len(retriever.invoke("one"))
     2
@@ -391,23 +358,14 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
         return {**values, "tags": store._get_retriever_tags()}
 
     @override
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
-    ) -> list[Document]:
+    def _get_relevant_documents(self, query: str, *, run_manager: Any, **kwargs: Any) -> list[Document]:
         return run_flow(self._retrieve(query, run_manager, kwargs))
 
     @override
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
-    ) -> list[Document]:
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any, **kwargs: Any) -> list[Document]:
         return await run_flow_async(self._retrieve(query, run_manager, kwargs))
 
-    def _retrieve(
-        self,
-        query: str,
-        run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun,
-        kwargs: dict[str, Any],
-    ) -> Flow[list[Document]]:
+    def _retrieve(self, query: str, run_manager: Any, kwargs: dict[str, Any]) -> Flow[list[Document]]:
         query = check_question(query, OF_DICT)
         request, store_kwargs = self._configured
         if kwargs:

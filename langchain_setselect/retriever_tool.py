@@ -14,8 +14,8 @@ from langchain_core.tools.retriever import RetrieverInput
 
 from shared_core import InvalidParameterError
 from shared_core.retrieval.inputs import check_instance
-from shared_core.retrieval.joining import JOINED
 from shared_core.retrieval.memory import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, RecentSteps, name_items
+from shared_core.retrieval.result import JOINED
 
 from .retriever import SetSelectRetriever, read_ids
 from .vectors import reader_of
@@ -30,22 +30,16 @@ def create_setselect_tool(
     document_separator: str = "\n\n",
     response_format: Literal["content_and_artifact"] = "content_and_artifact",
 ) -> StructuredTool:
-    r"""A tool with which an agent searches, and which returns no text twice within one run.
+    """A tool with which an agent searches, and which returns no text twice within one run.
 
     It takes the place of LangChain's ``create_retriever_tool``. The messages in the state of the graph hold what the
-    earlier calls of the tool returned. Each call passes this to the retriever as ``shown``, so the new documents differ
-    from those that the model has read. The calls of one message, which run at the same time, return different texts
-    too. If there is nothing new, the tool says so in one line.
-
-    With a checkpointer the tool remembers for the whole thread, without one for the run. If a message of the tool is
-    removed from the state, the model no longer reads its texts, and they may come again. Outside of a ``ToolNode`` the
-    tool remembers nothing.
+    earlier calls returned, so with a checkpointer the tool remembers for the whole thread. Outside of a ``ToolNode`` it
+    remembers nothing. If there is nothing new, the tool says so in one line. See the page on agents.
 
     Parameters
     ----------
     retriever : SetSelectRetriever
-        The retriever that searches. Its settings apply to each call. With ``score_threshold``, or with ``min_gain`` and
-        ``min_k=0``, the tool also says that there is nothing new if no new text is relevant or worth enough.
+        The retriever that searches. Its settings apply to each call.
     name, description : str
         What the model reads about the tool. Tools with different names have separate memories.
     document_prompt : BasePromptTemplate, optional
@@ -61,16 +55,10 @@ def create_setselect_tool(
     StructuredTool
         The tool, for ``create_agent(model, tools=[tool])`` or a ``ToolNode``.
 
-    Raises
-    ------
-    InvalidParameterError
-        The retriever is no :class:`SetSelectRetriever`, or ``response_format`` is another one.
-
     Examples
     --------
-    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-    >>> from langchain_core.vectorstores import InMemoryVectorStore
-    >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    >>> from langchain_core import embeddings, vectorstores
+    >>> store = vectorstores.InMemoryVectorStore(embeddings.DeterministicFakeEmbedding(size=8))
     >>> _ = store.add_texts(["one", "two"])
     >>> tool = create_setselect_tool(SetSelectRetriever(vectorstore=store, k=1, fetch_k=2), "numbers", "Finds numbers.")
     >>> tool.invoke({"query": "one"})

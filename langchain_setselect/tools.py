@@ -52,48 +52,30 @@ def select_tools(
     """Select the best set of ``k`` tools for a request: relevant ones that together cover all of its parts.
 
     :class:`SetSelectTools` does this before each model call of an agent. This function is for loops of your own:
-    ``model.bind_tools(select_tools(state["messages"], tools, embeddings=embeddings))``.
-
-    A tool is selected by its name, its description and the names of its arguments. This text is embedded once for each
-    object ``embeddings``, and again when it changes. The clauses of the request are sub-questions, and the set has to
-    serve each of them. Of more than 100 tools the 100 nearest ones are candidates, and the 25 best ones by words join
-    them.
-
-    If the embedding model fails, you get all tools, with a warning and a line in the log ``setselect``. If the request
-    has no text, you get all tools too.
+    ``model.bind_tools(select_tools(state["messages"], tools, embeddings=embeddings))``. The page on agents says how
+    tools are selected. If the embedding model fails, or the request has no text, you get all tools.
 
     Parameters
     ----------
     query : str or sequence of messages
-        The request, or the messages of an agent. Of these the last human message is the request; if it is short ("Yes,
-        please"), a longer one before it. What the model has written since is read too. Tools that it has called since
-        the last human message stay.
+        The request, or the messages of an agent, of which the last human message is the request.
     tools : sequence of BaseTool, callable or dict
         The tools. A dict that describes no function, such as ``{"type": "web_search"}``, is a tool of the provider, and
-        you always get it back. Of two tools with one name the last one counts.
+        you always get it back.
     k : int, optional
         The most tools to select. None with a ``budget``: as many as fit.
     embeddings : Embeddings
         The embedding model.
     always : sequence of str
-        Names of tools that you get in any case, besides the ``k``. They count as selected, so tools that do the same
-        are worth less.
+        Names of tools that you get in any case, besides the ``k``.
     **settings
-        Settings of :class:`Settings`. ``budget`` is the most tokens that the schemas of the selected tools take. A
-        token is four characters of JSON, or pass a function of a tool as ``costs``. ``min_gain`` ends the set before
-        tools that add little. ``queries`` takes the place of the clauses, and ``queries=()`` switches them off.
+        Settings of :class:`Settings`. A ``budget`` is in tokens of the tools' schemas. ``queries`` takes the place of
+        the clauses of the request.
 
     Returns
     -------
     list
         The selected tools, in the order of ``tools``.
-
-    Raises
-    ------
-    InvalidParameterError
-        A parameter is unknown or out of range.
-    InvalidInputError
-        An item of ``tools`` is no tool; the message names it.
 
     Examples
     --------
@@ -125,14 +107,7 @@ async def aselect_tools(
     return await run_flow_async(_select(query, tools, k, embeddings, always, settings))
 
 
-def _select(
-    query: str | Sequence[Any],
-    tools: Sequence[AnyTool],
-    k: int | None,
-    embeddings: Embeddings,
-    always: Sequence[str],
-    settings: Mapping[str, Any],
-) -> Flow[list[Any]]:
+def _select(query: Any, tools: Any, k: int | None, embeddings: Any, always: Any, settings: Any) -> Flow[list[Any]]:
     selector = ToolSelector("select_tools", TOOLS, as_model(embeddings), k, always, settings, Call)
     return select_and_tell(selector, check_tools(tools), _read_query(query))
 

@@ -14,10 +14,11 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from numpy.typing import NDArray
 
-from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError, warn
+from shared_core.errors import InvalidParameterError, VectorSourceError
+from shared_core.retrieval.events import warn_of_fallback
 from shared_core.retrieval.extra import KnownItems
 from shared_core.retrieval.flow import Flow, Step, gather
-from shared_core.retrieval.lookup import find_registered, refuse_unknown
+from shared_core.retrieval.inputs import find_registered, refuse_unknown
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.signals.embedding_models import as_embedding, as_embeddings
 
@@ -35,7 +36,6 @@ from .stores.reader import (
 
 # The key is a class, or the full name of a class whose package need not be installed.
 _READERS: dict[type | str, VectorReader] = dict(READERS)
-_WARNED: set[Hashable] = set()
 
 
 def register_vector_source(
@@ -53,31 +53,24 @@ def register_vector_source(
     Parameters
     ----------
     store_class : type or str
-        The store's class, or its full name (``"package.module.Class"``), which is matched without an import of the
-        class. Subclasses are included unless they have their own vector reader.
+        The store's class, or its full name (``"package.module.Class"``), which is matched without an import. Subclasses
+        are included unless they have their own vector reader.
     search : callable
         ``search(store, query_vector, fetch_k, **store_kwargs) -> (documents, vectors)``: the store's own top
         ``fetch_k`` for a ``list[float]``, and the vectors that it stores for them, row by row, as an array of shape
         (n, d) or as a list. None in the list marks a document that has no vector any more. ``store_kwargs`` are the
         caller's arguments for the store, for example ``filter``.
-    asearch : async callable, optional
-        The async version of ``search``, which ``ainvoke`` awaits. Without it, ``search`` runs in a thread.
     fetch : callable, optional
         ``fetch(store, ids) -> {id: vector}`` for :class:`SetSelectCompressor`, whose documents another retriever
         found. Ids that the store does not know are left out.
-    afetch : async callable, optional
-        The async version of ``fetch``. Without it, ``fetch`` runs in a thread.
+    asearch, afetch : async callable, optional
+        The async versions. Without them, ``search`` and ``fetch`` run in a thread.
     id_of : callable, optional
         ``id_of(store, document) -> str or None``, for stores whose ids are not in ``document.id``. ``fetch`` and
         ``shown`` use these ids.
     scope : collection of str
-        The arguments of a search that name a part of the store, such as a namespace or a tenant. ``fetch`` and
-        ``afetch`` get those of them that the ``vectorstore_kwargs`` of :class:`SetSelectCompressor` hold.
-
-    Raises
-    ------
-    InvalidParameterError
-        ``store_class`` is neither a class nor a name.
+        The arguments of a search that name a part of the store, such as a namespace or a tenant. ``fetch`` gets those
+        of them that the ``vectorstore_kwargs`` of :class:`SetSelectCompressor` hold.
 
     Examples
     --------
@@ -106,10 +99,12 @@ def find_reader(store_class: type) -> VectorReader | None:
     return find_registered(_READERS, store_class)
 
 
-def check_filters(store: VectorStore, kwargs: Collection[str]) -> None:
-    """Refuse a filter under a name that other stores give it; some stores would ignore it."""
+def check_arguments(store: VectorStore, kwargs: Collection[str]) -> None:
+    """Refuse unknown arguments, and a filter under a name that other stores give it; some stores would ignore it."""
     reader = reader_of(store)
-    if reader is not None and reader.filters is not None:
+    if reader is not None and reader.takes is not None:
+        refuse_unknown(type(store).__name__, kwargs, reader.takes)
+    elif reader is not None and reader.filters is not None:
         foreign = [name for name in kwargs if name in FILTER_NAMES and name not in reader.filters]
         refuse_unknown(type(store).__name__, foreign, reader.filters)
 
@@ -133,17 +128,11 @@ def search_and_embed(
             partial(store.similarity_search, query.text, k=fetch_k, **kwargs),
             partial(store.asimilarity_search, query.text, k=fetch_k, **kwargs),
         )
-    texts = [document.page_content for document in found]
-    _warn_once(
-        embeddings,
-        texts,
-        type(store),
-        f"no vector reader is registered for {name}, so each query embeds the texts of its candidates again "
-        f"({len(found)} this time) with {type(embeddings).__name__}. This often takes 5 ms per text on a CPU, or costs "
-        "money at an API. Register a reader with langchain_setselect.register_vector_source (about ten lines), or pass "
-        "CacheBackedEmbeddings as embeddings=, which embeds each text once",
+    why = (
+        f"no vector reader is registered for {name}. This often takes 5 ms a text on a CPU, or costs money at an API. "
+        "Register a reader with langchain_setselect.register_vector_source"
     )
-    return found, (yield from embed_texts(embeddings, texts))
+    return found, (yield from _embed_again(embeddings, found, type(store), why))
 
 
 def fetch_or_embed(
@@ -160,31 +149,22 @@ def fetch_or_embed(
     """
     known = yield from fetch_vectors(store, ids, where)
     unknown = [row for row, name in enumerate(ids) if name not in known]
-    texts = [documents[row].page_content for row in unknown]
     nameless = sum(ids[row] is None for row in unknown)
-    remedy, reader = "Pass the store that holds them, call register_vector_source(..., fetch=...)", reader_of(store)
+    name, reader = type(store).__name__, reader_of(store)
     if store is None:
-        why = "there is no vectorstore="
-    elif reader is None or not (reader.fetch or reader.afetch):
-        why = f"setselect cannot look vectors up by id in {type(store).__name__}"
-        remedy = "Call register_vector_source(..., fetch=...)"
+        why = "there is no vectorstore=: pass the store that holds them"
+    elif reader is None or not reader.looks_up:
+        why = f"setselect cannot look vectors up by id in {name}: call register_vector_source(..., fetch=...)"
     elif nameless:
         why = (
-            f"vectors are looked up by id, and {nameless} of them have no id of their own, as with many BM25Retrievers"
+            f"vectors are looked up by id, and {nameless} of them have no id, as with many BM25Retrievers. "
+            "Give the documents of the retriever in front the ids that they have in the store"
         )
-        why += f"; {type(store).__name__} has no vector for the others" if nameless < len(unknown) else ""
-        remedy = "Give the documents of the retriever in front the ids that they have in the store"
     else:
-        why = f"{type(store).__name__} has no vector for them"
-    _warn_once(
-        embeddings,
-        texts,
-        (warned, None if store is None else type(store)),
-        f"each query embeds the texts of its documents again ({len(texts)} this time): {why}. {remedy}, or use "
-        "CacheBackedEmbeddings",
-    )
-    rest = iter((yield from embed_texts(embeddings, texts)))
-    return [known[name] if name in known else next(rest) for name in ids]
+        why = f"{name} has no vector for them: pass the store that holds them"
+    key = warned, None if store is None else type(store)
+    rest = iter((yield from _embed_again(embeddings, [documents[row] for row in unknown], key, why)))
+    return [known[one] if one in known else next(rest) for one in ids]
 
 
 def fetch_vectors(
@@ -194,7 +174,7 @@ def fetch_vectors(
     reader = reader_of(store)
     wanted = list(dict.fromkeys(name for name in ids if name is not None))
     known: Mapping[str | None, Any] = {}
-    if wanted and reader is not None and (reader.fetch or reader.afetch):
+    if wanted and reader is not None and reader.looks_up:
         known = yield Step(
             partial(reader.fetch, store, wanted, **where) if reader.fetch else dict,
             partial(reader.afetch, store, wanted, **where) if reader.afetch else None,
@@ -233,13 +213,21 @@ def look_up(
         if reader is not None and reader.passing is not None:
             passing = yield Step(partial(reader.passing, store, [name for name in known if name is not None], **kwargs))
         # Without a part of the store that is searched, an id that the store does not have is that of another source.
-        is_foreign = not where and reader is not None and (reader.fetch or reader.afetch)
+        is_foreign = not where and reader is not None and reader.looks_up
         for row, name in enumerate(ids):
+            admitted[row] = (is_foreign and name is not None) or None
             if name in known:
                 admitted[row] = None if passing is None else name in passing
-            else:
-                admitted[row] = True if is_foreign and name is not None else None
     return KnownItems(ids, [known.get(name) for name in ids], admitted)
+
+
+def need_embeddings(store: VectorStore | None, embeddings: Embeddings | None) -> Embeddings:
+    """The embeddings, or an error that names the argument for them."""
+    if embeddings is None:
+        raise VectorSourceError(
+            f"{type(store).__name__} has no embeddings: pass embeddings= with the model that filled the store"
+        )
+    return embeddings
 
 
 def embed_texts(embeddings: Embeddings, texts: list[str]) -> Flow[Any]:
@@ -262,11 +250,12 @@ def embed_questions(embeddings: Embeddings, texts: list[str]) -> Flow[list[NDArr
     return [as_embedding(answer, source, text) for answer, text in zip(answers, texts, strict=True)]
 
 
-def _warn_once(embeddings: Embeddings, texts: list[str], key: Hashable, message: str) -> None:
-    """Warn with ``message``, once for each ``key``, if there are texts to embed and no cache."""
-    if texts and not _is_cache(embeddings) and key not in _WARNED:
-        _WARNED.add(key)
-        warn(message, EmbeddingFallbackWarning)
+def _embed_again(embeddings: Embeddings, documents: Sequence[Document], key: Hashable, why: str) -> Flow[Any]:
+    """The vectors of texts that each query embeds, with one warning for each ``key`` unless a cache keeps them."""
+    if not _is_cache(embeddings):
+        why += ", or pass CacheBackedEmbeddings as embeddings=, which embeds each text once"
+        warn_of_fallback(key, len(documents), type(embeddings).__name__, why)
+    return (yield from embed_texts(embeddings, [document.page_content for document in documents]))
 
 
 def name_of_model(embeddings: Embeddings) -> str:

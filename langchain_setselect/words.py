@@ -9,7 +9,6 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import run_in_executor
@@ -18,20 +17,16 @@ from pydantic import Field, InstanceOf
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.inputs import check_instance, check_question
-from shared_core.retrieval.lookup import find_registered, refuse_unknown
-from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import ItemKind, StoreListing, WordSearch, check_integer
+from shared_core.retrieval.extra import WORD_RULE, ItemKind, WordSearch, as_predicate, check_integer
+from shared_core.retrieval.inputs import check_instance, check_items, check_question, find_registered, refuse_unknown
 from shared_core.texts.words import check_strings
 
 from ._settings import OF_DICT, say_place
 from .stores import LISTINGS
 
-Filter = Mapping[str, Any] | Callable[[Document], bool]
-
 # What users of LangChain's BM25Retriever may pass.
 _REMEDIES = {
-    "preprocess_func": "WordRetriever has its own rule of what a word is, the one by which setselect selects",
+    "preprocess_func": WORD_RULE,
     "bm25_params": "WordRetriever uses k1 = 1.5 and b = 0.75",
     "docs": "make a WordRetriever with WordRetriever.from_documents(documents)",
 }
@@ -41,7 +36,7 @@ def _copy(document: Document) -> Document:
     return document.model_copy(update={"metadata": deepcopy(document.metadata)})
 
 
-def _find_listing(store: Any) -> tuple[StoreListing[Document] | None, Any]:
+def _find_listing(store: Any) -> Any:
     return find_registered(LISTINGS, type(store)), store
 
 
@@ -52,9 +47,8 @@ class WordRetriever(BaseRetriever):
     """Returns the ``k`` documents that fit the words of the question best, by BM25 (bm25s).
 
     It is for questions with names, error codes and identifiers, which a search by vector may rank low. Its words are
-    those by which :class:`SetSelectRetriever` selects: in any case, with or without accents, without the marks of
-    Markdown and HTML, identifiers also by their parts, and Chinese, Japanese, Korean and Thai by pairs of characters.
-    There is no stemming. Documents without a word of the question are not returned, so there may be fewer than ``k``.
+    those by which :class:`SetSelectRetriever` selects, without stemming; see the page on keyword search. Documents
+    without a word of the question are not returned, so there may be fewer than ``k``.
 
     Make one with :meth:`from_documents`, :meth:`from_texts` or :meth:`from_store`. The index is made at the first
     search. Any number of threads may search. You get copies of the documents, with their ids and metadata.
@@ -69,15 +63,6 @@ class WordRetriever(BaseRetriever):
     tags, metadata
         As for every LangChain retriever.
 
-    Raises
-    ------
-    InvalidParameterError
-        ``k`` is below 1, or an argument is unknown.
-    InvalidInputError
-        The question or a text is not a string; the message names its row.
-    ImportError
-        bm25s is missing (``pip install "setselect[words]"``).
-
     Examples
     --------
     >>> from langchain_setselect import WordRetriever
@@ -90,7 +75,7 @@ class WordRetriever(BaseRetriever):
 
     k: int = 25
 
-    filter: Filter | None = None
+    filter: Mapping[str, Any] | Callable[[Document], bool] | None = None
 
     words: InstanceOf[WordSearch[Any]] = Field(repr=False, exclude=True)
     """The documents with their index; ``from_documents`` and the other constructors make it."""
@@ -104,28 +89,17 @@ class WordRetriever(BaseRetriever):
                 raise InvalidParameterError(
                     "make a WordRetriever with WordRetriever.from_documents(documents), from_texts or from_store"
                 )
-            _check_filter(settings.get("filter"))
+            as_predicate(settings.get("filter"))
             super().__init__(**{**settings, "k": check_integer(settings.get("k", 25), "k", 1)})
 
     @classmethod
     def from_documents(cls, documents: Iterable[Document], **settings: Any) -> Self:
-        """A retriever over these documents. Of several with the same id, the last one counts.
+        """A retriever over copies of these documents. Of several with the same id, the last one counts.
 
-        Parameters
-        ----------
-        documents : iterable of Document
-            They are copied.
-        **settings
-            ``k``, ``filter``, ``tags``, ``metadata``.
-
-        Examples
-        --------
-        >>> from langchain_core.documents import Document
-        >>> documents = [Document("A red lamp", id="1"), Document("A blue lamp", id="2")]
-        >>> WordRetriever.from_documents(documents, k=1).invoke("blue lamp")[0].page_content
-        'A blue lamp'
+        ``settings`` are ``k``, ``filter``, ``tags`` and ``metadata``.
         """
-        return cls(words=WordSearch(DOCUMENTS, _check_documents(documents)), **settings)
+        items = check_items(documents, Document, "Pass LangChain documents, or use WordRetriever.from_texts")
+        return cls(words=WordSearch(DOCUMENTS, items), **settings)
 
     @classmethod
     def from_texts(
@@ -138,16 +112,13 @@ class WordRetriever(BaseRetriever):
         """A retriever over these texts; see :meth:`from_documents`. All columns must have the same length."""
         texts = texts if isinstance(texts, str) else list(texts)
         check_strings(texts, "texts")
-        n = len(texts)
-        columns = {"metadatas": metadatas, "ids": ids}
-        listed = {name: [None] * n if column is None else list(column) for name, column in columns.items()}
-        for name, column in listed.items():
-            if len(column) != n:
-                raise InvalidInputError(f"{name} has length {len(column)}, texts {n}: give one for each text")
-        documents = [
-            Document(page_content=text, metadata=metadata or {}, id=name)
-            for text, metadata, name in zip(texts, listed["metadatas"], listed["ids"], strict=True)
-        ]
+        n, columns = len(texts), []
+        for name, column in {"metadatas": metadatas, "ids": ids}.items():
+            columns.append([None] * n if column is None else list(column))
+            if len(columns[-1]) != n:
+                raise InvalidInputError(f"{name} has length {len(columns[-1])}, texts {n}: give one for each text")
+        rows = zip(texts, *columns, strict=True)
+        documents = [Document(text, metadata=metadata or {}, id=name) for text, metadata, name in rows]
         return cls.from_documents(documents, **settings)
 
     @classmethod
@@ -155,87 +126,24 @@ class WordRetriever(BaseRetriever):
         """A retriever over the documents of a vector store, which follows the store.
 
         The documents are read from the store at the first search, and again when the store counts another number of
-        them. After a change that keeps the number, call :meth:`refresh`. Pickles contain the store, not the documents.
-
-        Parameters
-        ----------
-        store : VectorStore
-            ``InMemoryVectorStore``, ``FAISS``, ``Chroma``, ``LanceDB``, ``DuckDB``, ``SQLiteVec``, ``PGVector``
-            or ``PGVectorStore``. For another store pass its documents to :meth:`from_documents`.
-        **settings
-            As for :meth:`from_documents`.
-
-        Raises
-        ------
-        InvalidParameterError
-            The store cannot list its documents, or, at the first search, it holds more than a million.
-
-        Examples
-        --------
-        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-        >>> from langchain_core.vectorstores import InMemoryVectorStore
-        >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-        >>> retriever = WordRetriever.from_store(store)
-        >>> _ = store.add_texts(["Error E1234: no disk."])
-        >>> len(retriever.invoke("E1234"))
-        1
+        them. The page on keyword search names the stores whose documents can be listed. Pickles contain the store, not
+        the documents.
         """
         check_instance(store, VectorStore, "store", say_place(store))
-        if not DOCUMENTS.can_list(store):
-            raise InvalidParameterError(
-                f"setselect cannot list the documents of {type(store).__name__}: pass them to "
-                "WordRetriever.from_documents, or use the store's own search by words as a retriever"
-            )
+        DOCUMENTS.check_listing(store, "from_documents(documents)")
         return cls(words=WordSearch(DOCUMENTS, store=store), **settings)
 
-    def refresh(self) -> None:
-        """Read the documents from the store again at the next search, whatever their number is."""
-        self.words.refresh()
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def __bool__(self) -> bool:
-        # A retriever without documents is a retriever.
-        return True
-
     @override
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun | None = None, **kwargs: Any
-    ) -> list[Document]:
+    def _get_relevant_documents(self, query: str, *, run_manager: Any = None, **kwargs: Any) -> list[Document]:
         refuse_unknown(f"{type(self).__name__}.invoke", kwargs, ["k", "filter"])
-        passes, question = _check_filter(kwargs.get("filter", self.filter)), check_question(query, OF_DICT)
+        passes, question = as_predicate(kwargs.get("filter", self.filter)), check_question(query, OF_DICT)
         return [document for document, _ in self.words.search(question, kwargs.get("k", self.k), passes)]
 
     @override
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
-    ) -> list[Document]:
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any, **kwargs: Any) -> list[Document]:
         search = partial(self._get_relevant_documents, query, **kwargs)
         try:
             return await run_in_executor(None, search)
         # The connection of a SQLite store may belong to the caller's thread.
         except sqlite3.ProgrammingError:
             return search()
-
-
-def _check_documents(documents: Iterable[Document]) -> list[Document]:
-    return check_items(documents, Document, "Pass LangChain documents, or use WordRetriever.from_texts")
-
-
-def _check_filter(given: Any) -> Callable[[Document], bool] | None:
-    """The filter as a function."""
-    if given is None or (callable(given) and not isinstance(given, Mapping)):
-        return given
-    if not isinstance(given, Mapping):
-        raise InvalidParameterError(f"filter must be a dict of metadata, or a function of a document, got {given!r}")
-    for key, value in given.items():
-        if str(key).startswith("$") or (
-            isinstance(value, Mapping) and any(str(name).startswith("$") for name in value)
-        ):
-            raise InvalidParameterError(
-                f"filter={given!r}: WordRetriever compares values for equality and knows no operators: pass a function "
-                "filter(document) -> bool"
-            )
-    keys, values = [*given], [*given.values()]
-    return lambda document: [document.metadata.get(key) for key in keys] == values

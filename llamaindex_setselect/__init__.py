@@ -1,7 +1,6 @@
 """setselect for LlamaIndex: the best set of nodes, not the k nearest ones."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 try:
     import llama_index.core  # noqa: F401
@@ -10,6 +9,7 @@ except ImportError as error:
 
 # If another shared_core is found first, this raises the error that names it.
 import setselect  # noqa: F401
+from shared_core.retrieval.inputs import import_at_first_use
 
 from .example_selector import SetSelectExampleSelector
 from .perspective import extractor_from_llm
@@ -38,17 +38,9 @@ __all__ = [
 
 
 # A comparison and an agent need packages and time that a retriever does not need.
-_IMPORTED_AT_FIRST_USE = {
-    "compare_index": "compare",
-    "create_setselect_tool": "retriever_tool",
-    "diagnose_index": "compare",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _IMPORTED_AT_FIRST_USE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_IMPORTED_AT_FIRST_USE[name]}", __name__), name)
+__getattr__ = import_at_first_use(
+    __name__, {"compare_index": "compare", "create_setselect_tool": "retriever_tool", "diagnose_index": "compare"}
+)
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import is_
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -26,18 +26,15 @@ from llama_index.core.schema import (
 )
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
 
-from shared_core import InvalidInputError, InvalidParameterError
+from shared_core import InvalidInputError
+from shared_core.retrieval.events import describe
 from shared_core.retrieval.flow import Flow, together
-from shared_core.retrieval.inputs import check_instance, check_question
-from shared_core.retrieval.joining import JOINED, Joined
-from shared_core.retrieval.lookup import refuse_unknown
+from shared_core.retrieval.inputs import check_instance, check_question, place_of, read_scores
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.results import arrange
-from shared_core.retrieval.settings import Call, Positive, Settings, list_contents, parameter_names
-from shared_core.retrieval.telling import describe
-from shared_core.retrieval.values import read_scores
+from shared_core.retrieval.result import JOINED, Joined, arrange
+from shared_core.retrieval.settings import Call, Positive, Settings
 from shared_core.signals.embedding_models import as_embedding
 
 from .vectors import NodeVectors, embed_as_queries
@@ -51,17 +48,15 @@ class _Call(Call):
     size_name = "top_n"
 
 
-def say_place(value: Any) -> str:
-    """A sentence about where an object of LlamaIndex goes; empty for another value."""
-    if isinstance(value, (BaseRetriever, BaseQueryEngine)):
-        return ". Pass the index that it searches"
-    if isinstance(value, BasePydanticVectorStore):
-        return ". This is a store: pass an index over it, VectorStoreIndex.from_vector_store(store, embed_model=...)"
-    if isinstance(value, VectorStoreIndex):
-        return ". This is an index: pass it as index="
-    if isinstance(value, BaseEmbedding):
-        return ". This is an embedding model: pass it as embed_model="
-    return ". This is a class: pass an object of it" if isinstance(value, type) else ""
+_PLACES = {
+    (BaseRetriever, BaseQueryEngine): "Pass the index that it searches",
+    BasePydanticVectorStore: (
+        "This is a store: pass an index over it, VectorStoreIndex.from_vector_store(store, embed_model=...)"
+    ),
+    VectorStoreIndex: "This is an index: pass it as index=",
+    BaseEmbedding: "This is an embedding model: pass it as embed_model=",
+}
+say_place = partial(place_of, places=_PLACES)
 
 
 def check_query(query: Any) -> Any:
@@ -110,8 +105,6 @@ class SelectionSettings(Settings):
     ``Settings``."""
 
     size_name = "top_n"
-    # The class whose arguments the fields are, if it is another one.
-    _owner: ClassVar[str] = ""
     _default_source: ClassVar[Callable[[Any], Any] | None] = staticmethod(_document_of)
     # Set by the classes that search an index. The postprocessor has a field of its own.
     _index: VectorStoreIndex | None = PrivateAttr(default=None)
@@ -123,24 +116,16 @@ class SelectionSettings(Settings):
 
         def __init__(self, *unnamed: Any, **settings: Any) -> None:
             self._refuse_unnamed(unnamed)
-            own = type(self).model_fields
-            more = {name: settings.pop(name) for name in settings.keys() - own.keys()}
-            refuse_unknown(self._owner or type(self).__name__, more, [*own, *parameter_names()], self._remedies)
-            kwargs = settings.get("selector_kwargs") or {}
-            for name in more.keys() & kwargs.keys():
-                raise InvalidParameterError(f"{name} is given twice: as an argument and in selector_kwargs")
-            super().__init__(**{**settings, "selector_kwargs": {**kwargs, **more}})
+            self._refuse_unknown(settings)
+            super().__init__(**settings)
             _ = self._request  # checks the settings together
 
     @property
     def _request(self) -> Request:
         """The request of every call; made again if a field has changed."""
-        made: Request
-        seen, made = self.__dict__.get("_made", (None, None))
-        contents = list_contents({"selector_kwargs": self.selector_kwargs})
-        if seen is None or len(seen) != len(contents) or not all(map(is_, seen, contents)):
-            made = self._make_request()
-            self.__dict__["_made"] = contents, made
+        made: Request | None = self.__dict__.get("_made")
+        if made is None:
+            made = self.__dict__["_made"] = self._make_request()
         return made
 
     def _make_request(self) -> Request:

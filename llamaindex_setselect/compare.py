@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.schema import BaseNode, MetadataMode, QueryBundle
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from shared_core.errors import VectorSourceError
-from shared_core.evaluation.compare import check_options, compare_candidates, searches_words
+from shared_core.evaluation.compare import SearchedStore, check_options
 from shared_core.evaluation.corpus import Query, first_value
-from shared_core.evaluation.diagnosis import Found, diagnose
-from shared_core.evaluation.judging import SearchResult, found_documents
-from shared_core.evaluation.results import Comparison, Diagnosis
+from shared_core.evaluation.diagnosis import Diagnosis, Found
+from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
-from shared_core.retrieval.names import read_identifiers, read_sources, read_titles
-from shared_core.retrieval.neighbours import read_neighbours
-from shared_core.retrieval.question import EmbeddedQuery
-from shared_core.retrieval.search import search_with_words
-from shared_core.selection.sizes import DEFAULT_EXTRA_K
+from shared_core.retrieval.search import search_near, search_to_compare
 from shared_core.signals.embedding_models import Track, without_progress
-from shared_core.texts import Texts
 
 from .retriever import SetSelectIndexRetriever
-from .vectors import embed_as_queries
+from .vectors import NodeVectors, embed_as_queries
 from .words import NODES
 
 
@@ -49,9 +42,6 @@ def compare_index(
     If the nodes of the index can be listed, a setting with ``keyword_search`` selects from those, too, that a search by
     words finds: see :meth:`WordRetriever.from_store`.
 
-    If no query says what is right, ``Comparison.diagnosis`` says what the index gives the settings to act on: see
-    :func:`diagnose_index`.
-
     Parameters
     ----------
     index : VectorStoreIndex
@@ -62,22 +52,11 @@ def compare_index(
         document that contains the node) and ``cost``.
     embed_model : BaseEmbedding, optional
         By default the index's.
-    k : int or sequence of int
-        How many nodes are picked; several numbers are judged in one run, and the first decides.
-    fetch_k : int, optional
-        From how many nearest candidates they are picked (default: 5 k, at least 50).
     filters : MetadataFilters, optional
         The store's own filter.
     model : str, optional
         Name of the embedding model, for the report; by default the name that the model gives.
-    **options
-        The other options of :func:`shared_core.evaluation.compare.compare_candidates`.
-
-    Raises
-    ------
-    VectorSourceError
-        There is no embedding model.
-    InvalidInputError, InvalidParameterError, ImportError
+    k, fetch_k, **options
         See :func:`shared_core.evaluation.compare.compare_candidates`.
 
     Examples
@@ -91,65 +70,9 @@ def compare_index(
     >>> [found.values[i, "recall"].mean for i, one in enumerate(found.settings) if one.label in ("similarity", "vrsd")]
     [0.5, 1.0]
     """
-    # The retriever checks them too, but its messages call k top_n.
-    sizes, fetch_k = check_options(k, fetch_k)
-    most = max(sizes)
-    retriever = SetSelectIndexRetriever(
-        index,
-        top_n=most,
-        fetch_k=fetch_k,
-        filters=filters,
-        embed_model=embed_model,
-        keyword_search=searches_words(options.get("settings")) and NODES.can_index(index),
-    )
-    embedding = retriever._settings._vectors.need_model("the queries")
-
-    searching = retriever._store(retriever._settings, QueryBundle(""))
-
-    asked: dict[str, tuple[str, NDArray[Any]]] = {}
-
-    def candidates_of(query: Query) -> SearchResult:
-        texts = list(query.questions)
-        vectors = run_flow(embed_as_queries(embedding, texts))
-        asked[query.id] = query.text, vectors[0]
-        queries = [
-            EmbeddedQuery(v, None, retriever._check_length(v.tolist()), text)
-            for v, text in zip(vectors, texts, strict=True)
-        ]
-        found = search_with_words(retriever._settings, queries, searching, fetch_k, DEFAULT_EXTRA_K, most)
-        pool, candidates, by_words = run_flow(found)
-        pool = pool.with_array()
-        rows = [
-            (
-                n.node_id,
-                n.get_content(MetadataMode.NONE),
-                title,
-                {**n.metadata, "source": first_value(n.metadata, ("source",)) or n.node.ref_doc_id or n.node_id},
-            )
-            for n, title in zip(pool.items, read_titles(pool.items, None, body=pool.body), strict=True)
-        ]
-        return SearchResult(
-            vectors if query.sub_questions else vectors[0],
-            found_documents(rows),
-            pool.vectors,
-            identifiers=read_identifiers(pool.items, None),
-            sources=read_sources(pool.items, retriever._settings.source),
-            following=read_neighbours(pool.items, pool.ids, source=retriever._settings.source, body=pool.body).after,
-            texts=list(map(pool.text, pool.items)),
-            bodies=list(map(pool.body, pool.items)),
-            candidates=candidates,
-            by_words=by_words,
-            weigh=None if searching.extras is None else searching.extras.weigh,
-        )
-
-    name = model or embedding.model_name
-    found = compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=name, **options)
-    # Without a vector reader, the texts of all that is found would be embedded.
-    if found.recommendation.measure is not None or found.partial or searching.widest is None:
-        return found
-    shown = {name: value for name, value in options.items() if name in ("title", "track")}
-    length = len(next(iter(asked.values()))[1])
-    return replace(found, diagnosis=_diagnose(index, [*asked.values()], length, sizes[0], fetch_k, filters, **shown))
+    searched, vectors = _search(index, embed_model, k, fetch_k, filters, words=True)
+    name = model or vectors.need_model("the queries").model_name
+    return searched.compare(queries, model=name, **options)
 
 
 def diagnose_index(
@@ -162,89 +85,80 @@ def diagnose_index(
     title: str | None = None,
     track: Track = without_progress,
 ) -> Diagnosis:
-    """What the nodes of an index give the settings to act on. No question is needed, and no node is embedded.
+    """What the nodes of an index give the settings to act on. No question is needed.
 
-    Typical nodes are drawn from the index, and each is searched for with the vector that the store keeps.
+    Typical nodes are drawn from the index, and each is searched for with the vector that the store keeps. So the store
+    needs a vector reader. One word is embedded, to learn the length of the vectors.
 
     Parameters
     ----------
-    index : VectorStoreIndex
-        An index over a store with a vector reader; nothing is written to it.
-    embed_model : BaseEmbedding, optional
-        To learn the length of the vectors; by default the index's.
-    k, fetch_k : int, optional
-        How many nodes you return, and how many candidates they are selected from; by default max(50, 5k).
-    filters : MetadataFilters, optional
-        The store's own filter.
     title : str, optional
         A name for the report; by default that of the store's class.
-    track : callable
-        ``track(items, description)`` returns the items, and may show a progress bar.
-
-    Raises
-    ------
-    VectorSourceError
-        The store has no vector reader, or there is no embedding model.
-    InvalidInputError
-        The index holds no texts.
+    index, embed_model, k, fetch_k, filters, track
+        See :func:`compare_index`.
 
     Examples
     --------
-    >>> from llama_index.core import MockEmbedding
-    >>> from llama_index.core.schema import TextNode
-    >>> vectors = {"a": [1.0, 0.0], "b": [1.0, 0.02], "c": [0.0, 1.0]}
-    >>> nodes = [TextNode(id_=i, text="A port.", embedding=v) for i, v in vectors.items()]
+    >>> from llama_index.core import MockEmbedding, schema
+    >>> nodes = [schema.TextNode(text="A port.", embedding=[1.0, number]) for number in (0.0, 0.02, 9.0)]
     >>> index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2))
     >>> found = diagnose_index(index, k=2)
     >>> found.findings[0].name, found.findings[0].share
     ('Texts that are stored more than once', 1.0)
     """
-    (k,), fetch_k = check_options(k, fetch_k)
-    vectors = SetSelectIndexRetriever(index, top_n=k, fetch_k=fetch_k, embed_model=embed_model)._settings._vectors
-    store = type(index.vector_store).__name__
-    if vectors.reader is None:
-        raise VectorSourceError(f"setselect has no vector reader for {store}: call register_vector_source")
-    [vector] = run_flow(embed_as_queries(vectors.need_model("a text"), ["text"]))
-    return _diagnose(index, [], len(vector), k, fetch_k, filters, title=title or store, track=track)
+    searched, _ = _search(index, embed_model, k, fetch_k, filters)
+    return searched.diagnose(title=title, track=track)
 
 
-def _diagnose(
+def _search(
     index: VectorStoreIndex,
-    questions: Sequence[tuple[str, ArrayLike]],
-    dimension: int,
-    k: int,
-    fetch_k: int,
+    embed_model: BaseEmbedding | None,
+    k: int | Sequence[int],
+    fetch_k: int | None,
     filters: MetadataFilters | None,
-    *,
-    title: str = "Diagnosis of an index",
-    track: Track = without_progress,
-) -> Diagnosis:
-    # Links are read where the metadata have them. No node is embedded.
-    retriever = SetSelectIndexRetriever(index, top_n=k, fetch_k=fetch_k, filters=filters, links=_read_links)
-    settings = retriever._settings
-    searching = retriever._store(settings, QueryBundle(""))
-
-    def search(vector: NDArray[np.float64], number: int) -> Found:
-        pool = run_flow(searching.search(EmbeddedQuery(vector, None, vector.tolist()), number))
-        return Found(
-            list(map(pool.body, pool.items)),
-            pool.with_array().vectors,
-            [first_value(node.metadata, ("source",)) or node.node.ref_doc_id for node in pool.items],
-            lambda: settings._request.read_texts(pool) or Texts([]),
-        )
-
-    return diagnose(
-        search,
-        dimension,
-        questions,
-        title=title,
-        documents=None,
-        k=k,
+    words: bool = False,
+) -> tuple[SearchedStore, NodeVectors]:
+    """The index as a comparison searches it, by ``words`` too if it can be listed; and where its vectors come from."""
+    # The retriever checks them too, but its messages call k top_n.
+    sizes, fetch_k = check_options(k, fetch_k)
+    # Links are read where the metadata have them.
+    retriever = SetSelectIndexRetriever(
+        index,
+        top_n=max(sizes),
         fetch_k=fetch_k,
-        widest=searching.widest or fetch_k,
-        track=track,
+        filters=filters,
+        embed_model=embed_model,
+        links=lambda node: node.metadata.get("links"),
+        keyword_search=words and NODES.can_index(index),
     )
+    settings = retriever._settings
+    searching, vectors = retriever._store(settings, QueryBundle("")), settings._vectors
 
+    def embed(texts: list[str]) -> NDArray[np.float64]:
+        rows = run_flow(embed_as_queries(vectors.need_model("the queries"), texts))
+        retriever._check_length(rows[0].tolist())
+        return rows
 
-def _read_links(node: BaseNode) -> Any:
-    return node.metadata.get("links")
+    def read(node: NodeWithScore) -> tuple[str, Mapping[str, Any]]:
+        source = source_of(node) or node.node_id
+        return node.get_content(MetadataMode.NONE), {**node.metadata, "source": source}
+
+    def source_of(node: NodeWithScore) -> Any:
+        return first_value(node.metadata, ("source",)) or node.node.ref_doc_id
+
+    def nearest(vector: NDArray[np.float64], number: int) -> Found:
+        return Found(*run_flow(search_near(settings._request, searching, source_of, vector, number)))
+
+    searched = SearchedStore(
+        type(index.vector_store).__name__,
+        sizes,
+        fetch_k,
+        embed,
+        lambda *asked: run_flow(
+            search_to_compare(settings, settings._request, searching, fetch_k, max(sizes), read, *asked)
+        ),
+        None if vectors.reader is None else nearest,
+        searching.widest,
+        partial(NODES.count, index),
+    )
+    return searched, vectors

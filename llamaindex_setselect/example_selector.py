@@ -13,12 +13,11 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.retrieval.events import warn_of_foreign_examples
 from shared_core.retrieval.flow import Flow
-from shared_core.retrieval.inputs import check_instance
+from shared_core.retrieval.inputs import check_instance, join_examples
 from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.telling import warn_of_foreign_examples
-from shared_core.retrieval.values import join_examples
 
 from ._settings import SelectionSettings
 from .retriever import IndexSettings, P, SetSelectIndexRetriever, takes_fields_of
@@ -81,16 +80,8 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
     template, separator, input_variable, input_keys
         See :class:`ExampleSettings`.
     **options
-        See :class:`SetSelectIndexRetriever`. They can be changed between calls, ``vector_store`` excepted. A function
-        gets the example. ``max_per_source`` needs ``source``. With ``scores=True`` the examples have the keys
-        ``selection_score``, ``relevance_score`` and ``selection_reason`` too.
-
-    Raises
-    ------
-    InvalidParameterError
-        An option is unknown or out of range.
-    InvalidInputError
-        In a call: the prompt has no ``input_variable``, or an example lacks a key of the template.
+        See :class:`SetSelectIndexRetriever`. A function gets the example. ``max_per_source`` needs ``source``. With
+        ``scores=True`` the scores are further keys of the examples.
 
     Examples
     --------
@@ -125,13 +116,6 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
         """Put examples into a new index, embedded by their values under ``input_keys``, and select from them.
 
         The index is in ``vector_store`` if that is given, else in memory.
-
-        Raises
-        ------
-        InvalidParameterError
-            A setting is wrong, or an example lacks one of ``input_keys``.
-        InvalidInputError
-            An example is no dict, or has no value to embed.
         """
         from llama_index.core import StorageContext
 
@@ -149,13 +133,7 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
         return selector
 
     def add_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
-        """Add examples to the index; returns their ids.
-
-        Raises
-        ------
-        InvalidParameterError
-            The selector was not made by :meth:`from_examples`, so the keys to embed are unknown.
-        """
+        """Add examples to the index of a selector with ``input_keys``; returns their ids."""
         if self.input_keys is None:
             raise InvalidParameterError("add_examples needs input_keys: make the selector with from_examples")
         nodes = _nodes(examples, self.input_keys)

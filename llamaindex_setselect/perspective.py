@@ -31,15 +31,8 @@ def extractor_from_llm(llm: LLM, prompt: str = PERSPECTIVE_PROMPT, *, cache_size
     ----------
     llm : LLM
         Any model. One without function calling is asked for JSON in plain text.
-    prompt : str
-        Contains ``{query}`` where the query is inserted; other braces are plain text. Default: ``PERSPECTIVE_PROMPT``.
-    cache_size : int
-        How many queries' answers are kept; 0 keeps none.
-
-    Raises
-    ------
-    InvalidParameterError
-        The prompt has no ``{query}``, or ``cache_size`` is out of range.
+    prompt, cache_size
+        A text with ``{query}``, where the query is inserted; and see :class:`PerspectiveExtractor`.
 
     Examples
     --------

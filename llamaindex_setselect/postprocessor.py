@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from llama_index.core.bridge.pydantic import Field
@@ -15,19 +14,15 @@ from llama_index.core.schema import BaseComponent, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
-from shared_core import InvalidInputError, InvalidParameterError, Selector, make_selector, selector_names
+from shared_core import InvalidInputError, InvalidParameterError, make_selector
+from shared_core.retrieval.events import warn_of_ignored_scores, warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
-from shared_core.retrieval.inputs import refuse_swapped
-from shared_core.retrieval.lookup import refuse_unknown
+from shared_core.retrieval.inputs import check_items, is_splitter, name_and_parameters, refuse_swapped, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import select_among
 from shared_core.retrieval.settings import Joining
-from shared_core.retrieval.sub_questions import is_splitter
-from shared_core.retrieval.telling import warn_of_ignored_scores, warn_of_unused_perspective
-from shared_core.retrieval.values import check_items
-from shared_core.selectors.registry import DEFAULT_SELECTOR
 
 from ._settings import (
     SelectionSettings,
@@ -41,6 +36,7 @@ from ._settings import (
 )
 from .vectors import NodeVectors
 
+Nodes = list[NodeWithScore]
 NO_SEARCH = "it does not search a store"
 REMEDY = "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default)"
 
@@ -50,38 +46,27 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
 
     ``index.as_query_engine(similarity_top_k=50, node_postprocessors=[SetSelectPostprocessor(index=index)])``
     is all that a query engine needs. Vectors come from the store of ``index`` or ``vector_store``, else from the nodes.
-    Texts are embedded again only if both have none, with an ``EmbeddingFallbackWarning``.
+    Texts are embedded again only if both have none, with an ``EmbeddingFallbackWarning``. Behind a retriever other
+    than a ``VectorIndexRetriever``, and in async code, the question is embedded twice;
+    :class:`SetSelectIndexRetriever` embeds it once.
 
-    In sync code a ``VectorIndexRetriever`` leaves the embedding of the question in the ``QueryBundle``, and it is used
-    here. Behind another retriever that searches by vector, and in async code, the question is embedded twice.
-    :class:`SetSelectIndexRetriever` alone embeds it once.
-
-    The ``score`` of a returned node is the relevance that was used, before it was scaled: the cosine with the query
-    (which is projected if there is a perspective), or what ``relevance`` gave. With ``queries`` the nodes of a
-    ``QueryFusionRetriever(mode="simple")`` become one set for the question and its sub-questions, and a node's cosine
-    is its highest with any of them.
+    The ``score`` of a returned node is the relevance that was used, before it was scaled: the cosine with the query, or
+    with ``queries`` the highest with any of them, or what ``relevance`` gave. The gains are in the event
+    ``ReRankEndEvent``, under ``tags["setselect"]``.
 
     Parameters
     ----------
-    top_n, index, vector_store, vector_store_kwargs, embed_model
-        See :class:`SelectionSettings`.
-    join_neighbours, neighbours
-        Return neighbours that are selected together as one node; see :class:`Joining`.
     **settings
-        All settings of :class:`Settings`. ``relevance="score"`` selects by the score that the retriever or the reranker
-        in front gave to each node. Higher must be better: a score that is a distance, as ``FaissVectorStore`` gives
-        over ``IndexFlatL2``, selects the worst nodes. ``drop_duplicates`` compares images and pointers to other objects
-        (``IndexNode``) by id only. ``scores`` are hidden from the LLM and from embedding; the gains are in the event
-        ``ReRankEndEvent`` in any case, under ``tags["setselect"]``.
+        The fields below, and all settings of :class:`SelectionSettings`, :class:`Settings` and :class:`Joining`.
+        ``relevance="score"`` selects by the score that the retriever or the reranker in front gave to each node. Higher
+        must be better: a score that is a distance, as ``FaissVectorStore`` gives over ``IndexFlatL2``, selects the
+        worst nodes. ``drop_duplicates`` compares images and pointers to other objects (``IndexNode``) by id only.
 
     Raises
     ------
     InvalidParameterError, BudgetError, PerspectiveError
-        At construction: an unknown field or selector, a value out of range, a budget without costs,
-        ``perspective_vector="difference"`` with a text or a vector.
-    PerspectiveError
-        In a call: the perspective is parallel to the query, or a function returned something other than a
-        text, ``QueryParts`` or None.
+        At construction: an unknown field or selector, a value out of range, a budget without costs. In a call: the
+        perspective is parallel to the query.
     InvalidInputError
         In a call: there is no query, a stored vector holds NaN or inf (the message names the node's id) or differs in
         length from the query, or a node lacks a score, a quality or a cost.
@@ -91,8 +76,8 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     Notes
     -----
     ``to_dict`` leaves out ``index``, ``vector_store`` and ``embed_model``, which live in this process only:
-    pass them to ``from_dict(data, index=index)``. ``to_dict`` refuses kernels, functions and extractors. Deep copies
-    share ``index``, ``vector_store``, ``embed_model``, the extractor and what splits the question.
+    pass them to ``from_dict(data, index=index)``. It refuses kernels, functions and extractors. Deep copies share what
+    ``to_dict`` leaves out or refuses.
 
     Examples
     --------
@@ -149,16 +134,12 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         return request
 
     @override
-    def _postprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
+    def _postprocess_nodes(self, nodes: Nodes, query_bundle: QueryBundle | None = None) -> Nodes:
         request = self._request
         return finish(self, request, run_flow(self._flow(request, nodes, query_bundle)))
 
     @override
-    async def _apostprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
+    async def _apostprocess_nodes(self, nodes: Nodes, query_bundle: QueryBundle | None = None) -> Nodes:
         request = self._request
         return finish(self, request, await run_flow_async(self._flow(request, nodes, query_bundle)))
 
@@ -210,23 +191,8 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
             ``title`` or
             ``perspective`` is a function or an extractor.
         """
-        kernel = {} if self.kernel is None else {"kernel": self.kernel}
-        name, parameters = _as_name_and_parameters(
-            self.selector or DEFAULT_SELECTOR, {**self.selector_kwargs, **kernel}
-        )
-        names = (
-            "costs",
-            "cover",
-            "identifier",
-            "links",
-            "neighbours",
-            "prefer",
-            "quality",
-            "relevance",
-            "source",
-            "title",
-        )
-        remedies = dict.fromkeys(names, "use a metadata key") | {
+        names = "costs cover identifier links neighbours prefer quality relevance source title"
+        remedies = dict.fromkeys(names.split(), "use a metadata key") | {
             "perspective": "use a text or a vector, or leave it out and pass it to from_dict",
             "queries": "leave it out and pass it to from_dict",
         }
@@ -237,12 +203,22 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
                     f"to_dict cannot write {what}={value!r}, a function or an extractor: {remedy}"
                 )
         data = super().to_dict(**kwargs)
-        plain: dict[str, Any] = {"selector": name, "selector_kwargs": parameters, "shown": list(self.shown)}
+        plain: dict[str, Any] = {"selector": _as_plain(self.selector), "shown": list(self.shown)}
         if self.queries is not None:
             plain["queries"] = list(self.queries)  # type: ignore[arg-type]
         if self.perspective is not None and not isinstance(self.perspective, str):
             plain["perspective"] = list(self.perspective)  # type: ignore[arg-type]
         return data | {key: value for key, value in plain.items() if key in data}
+
+    @classmethod
+    @override
+    def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
+        """The postprocessor with the settings that :meth:`to_dict` has written; ``kwargs`` override them."""
+        data = {**data, **kwargs}
+        if isinstance(data.get("selector"), dict):
+            [(name, parameters)] = data["selector"].items()
+            data["selector"] = make_selector(name, **parameters)
+        return super().from_dict(data)
 
     def __getstate__(self) -> dict[Any, Any]:
         # BaseComponent.__getstate__ would remove what cannot be pickled (a quality function) from this object too.
@@ -258,29 +234,17 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         return super().__deepcopy__(memo)
 
 
-def _as_name_and_parameters(selector: str | Selector, parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The registered name and the plain parameters that make the selector again."""
-    if isinstance(selector, str):
-        name: str | None = selector
-    else:
-        if dataclasses.is_dataclass(selector):
-            # Defaults are left out, because a parameter that is given may cause the warning that it has no effect.
-            values = {f: getattr(selector, f.name) for f in dataclasses.fields(selector) if f.init}
-            parameters = {f.name: value for f, value in values.items() if value != f.default}
-        name = next((n for n in selector_names() if _makes(n, parameters, selector)), None)
+def _as_plain(selector: Any) -> Any:
+    """A selector's name, or a dict of the registered name and the parameters that make the object again."""
+    if selector is None or isinstance(selector, str):
+        return selector
+    name, parameters = name_and_parameters(selector)
     if name is None:
         raise InvalidParameterError(f"to_dict needs a registered selector, got {selector!r}: call register_selector")
-    parameters = {k: v.item() if isinstance(v, np.generic) else v for k, v in parameters.items()}
+    parameters = {key: value.item() if isinstance(value, np.generic) else value for key, value in parameters.items()}
     for key, value in parameters.items():
         if value is not None and not isinstance(value, (bool, int, float, str)):
             raise InvalidParameterError(
                 f"to_dict cannot write {key}={value!r}: save a kernel with its own save() and pass it again"
             )
-    return name, dict(parameters)
-
-
-def _makes(name: str, parameters: dict[str, Any], selector: Selector) -> bool:
-    try:
-        return make_selector(name, **parameters) == selector
-    except (InvalidParameterError, TypeError):
-        return False
+    return {name: parameters}

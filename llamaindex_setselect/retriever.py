@@ -18,20 +18,22 @@ from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQue
 from pydantic import AfterValidator, BeforeValidator
 from typing_extensions import override
 
-from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.errors import explain_lengths
-from shared_core.retrieval.extra import Extras, KnownItems, check_retrievers, name_retrievers
+from shared_core import InvalidParameterError
+from shared_core.errors import check_query_length
+from shared_core.retrieval.extra import (
+    KnownItems,
+    WordSearch,
+    check_retrievers,
+    gather_extras,
+)
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.following import Where
-from shared_core.retrieval.inputs import check_instance
-from shared_core.retrieval.lookup import nearest_name
+from shared_core.retrieval.follow import Where
+from shared_core.retrieval.inputs import check_instance, check_items, nearest_name
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Call, Fetching, Joining
-from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import WordSearch, share_search
 
 from ._settings import (
     QueryChecks,
@@ -46,7 +48,7 @@ from ._settings import (
 from .stores.faiss import takes_node_ids
 from .stores.filters import narrow
 from .vectors import NodeVectors
-from .words import NODES, WordRetriever, as_function
+from .words import NODES, as_function
 
 P = ParamSpec("P")
 
@@ -66,7 +68,12 @@ def _refuse_mmr_arguments(kwargs: dict[str, Any] | None) -> dict[str, Any] | Non
 
 
 class IndexSettings(SelectionSettings, Fetching):
-    """The fields of the classes that search an index: settings, and arguments of LlamaIndex's own retriever."""
+    """The fields of the classes that search an index: settings, and arguments of LlamaIndex's own retriever.
+
+    ``alpha``, ``node_ids``, ``doc_ids``, ``sparse_top_k``, ``hybrid_top_k``, ``vector_store_kwargs``,
+    ``callback_manager``, ``object_map`` and ``verbose`` are those of ``VectorIndexRetriever``; the last three are by
+    default the index's. Arguments of the store's MMR (``mmr_threshold``, ...) are an error.
+    """
 
     if TYPE_CHECKING:
         # The core, which knows no framework, declares it.
@@ -79,31 +86,14 @@ class IndexSettings(SelectionSettings, Fetching):
     """How the store searches, as in ``VectorIndexRetriever``. ``"mmr"`` is an error: use ``selector="mmr"``."""
 
     alpha: float | None = None
-    """For hybrid search: the weight of the vectors, as the store defines it."""
-
     node_ids: list[str] | None = None
-    """Search only these nodes, if the store can do it."""
-
     doc_ids: list[str] | None = None
-    """Search only the nodes of these documents, if the store can do it."""
-
     sparse_top_k: int | None = None
-    """For hybrid search: how many nodes the search by words finds, as the store defines it."""
-
     hybrid_top_k: int | None = None
-    """For hybrid search: how many nodes it returns, as the store defines it."""
-
     vector_store_kwargs: Annotated[dict[str, Any] | None, AfterValidator(_refuse_mmr_arguments)] = None
-    """Further arguments of the store's search. Those of its MMR (``mmr_threshold``, ...) are an error."""
-
     callback_manager: CallbackManager | None = None
-    """By default that of the index."""
-
     object_map: dict[str, Any] | None = None
-    """The objects that index nodes stand for, by id. By default those of the index."""
-
     verbose: bool = False
-    """Print what is retrieved from an object of ``object_map``."""
 
     _owner = "SetSelectIndexRetriever"
 
@@ -114,25 +104,17 @@ class IndexSettings(SelectionSettings, Fetching):
 
     def _over(self, index: VectorStoreIndex) -> Self:
         check_instance(index, VectorStoreIndex, "index", say_place(index))
-        if self.keyword_search and not NODES.can_list(index):
-            raise InvalidParameterError(
-                f"keyword_search: setselect cannot list the nodes of {type(index.vector_store).__name__}. Pass the "
-                "store's own search by words as one of the extra_retrievers, or "
-                "WordRetriever.from_defaults(nodes=nodes)"
-            )
+        if self.keyword_search:
+            NODES.check_listing(index, "from_nodes(nodes)")
         self._index = index
         return self
 
     @override
     def _make_request(self) -> Request:
-        if self.follow and self.relevance == "score":
+        if self.relevance == "score" and (self.follow or self.extra_retrievers or self.keyword_search):
             raise InvalidParameterError(
-                "follow finds nodes by names, so their scores are not for the query: relevance='score' cannot be used"
-            )
-        if (self.extra_retrievers or self.keyword_search) and self.relevance == "score":
-            raise InvalidParameterError(
-                "the scores of the vector search and of another one (extra_retrievers, keyword_search) cannot be "
-                "compared: relevance='score' cannot be used"
+                "relevance='score' cannot be used with follow, extra_retrievers or keyword_search: the scores of the "
+                "vector search and of another search cannot be compared"
             )
         return super()._make_request()
 
@@ -165,7 +147,7 @@ def _find_extra(asked: QueryBundle, retriever: Any, text: str) -> Flow[list[Node
 
 
 def _search_words(
-    words: WordSearch[BaseNode], k: int, passes: Callable[[BaseNode], bool | None], text: str
+    k: int, passes: Callable[[BaseNode], bool | None], words: WordSearch[BaseNode], text: str
 ) -> Flow[list[NodeWithScore]]:
     """The ``k`` best nodes by words of those that may pass."""
     hits = yield Step(partial(words.search, text, k, lambda node: passes(node) is not False))
@@ -173,7 +155,7 @@ def _search_words(
 
 
 # The fields that are arguments of each search.
-_SEARCH = (
+_SEARCH = [
     "vector_store_query_mode",
     "alpha",
     "node_ids",
@@ -181,7 +163,7 @@ _SEARCH = (
     "sparse_top_k",
     "hybrid_top_k",
     "vector_store_kwargs",
-)
+]
 
 # The fields that LlamaIndex's base class keeps itself.
 _OF_BASE_CLASS = ("callback_manager", "object_map")
@@ -197,35 +179,22 @@ def takes_fields_of(
 class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
     """Fetches ``fetch_k`` nodes from a ``VectorStoreIndex`` and returns the best *set* of ``top_n``.
 
-    The query is embedded once. The store is searched with this vector, or with its projection under a perspective, and
-    the selection uses the vectors that the store keeps. By default the nodes are relevant, repeat little, together
-    cover the words of the question, and lead to each other: a node to which another one refers is
-    preferred (:class:`Coverage`).
-
-    If a constraint or repeated texts leave fewer than ``top_n`` nodes, a wider search follows, provided that the store
-    returns its vectors. With ``follow=True`` nodes to which the selected ones refer, and that the search did not find,
-    are searched for. With ``queries`` the nodes are one set for the question and its sub-questions. The event
-    ``ReRankEndEvent`` holds the gains, under ``tags["setselect"]``.
+    The query is embedded once. By default the nodes are relevant, repeat little, together cover the words of the
+    question, and lead to each other: a node to which another one refers is preferred (:class:`Coverage`). If a
+    constraint or repeated texts leave fewer than ``top_n`` nodes, a wider search follows, provided that the store
+    returns its vectors. The event ``ReRankEndEvent`` holds the gains, under ``tags["setselect"]``.
 
     Parameters
     ----------
     index : VectorStoreIndex
         Where the nodes are searched; the vectors are those that its vector store keeps.
-    keyword_search, extra_retrievers, extra_k
-        A search by words, or further retrievers, whose nodes join the candidates; see :class:`Fetching`.
-    join_neighbours, neighbours
-        Return neighbours that are selected together as one node; see :class:`Joining`.
-    top_n, fetch_k, **options
-        See :class:`IndexSettings` and :class:`Settings`. They can be changed between calls:
-        ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
-    filters, node_ids, doc_ids, vector_store_kwargs, callback_manager, object_map, verbose, ...
-        As for ``VectorIndexRetriever``; the last three are by default the index's.
+    **options
+        See :class:`IndexSettings`, :class:`Settings`, :class:`Fetching` and :class:`Joining`. They can be changed
+        between calls: ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
 
     Raises
     ------
-    InvalidParameterError
-        An option is unknown or out of range, or ``fetch_k`` is below ``top_n``.
-    BudgetError, PerspectiveError, InvalidInputError, VectorSourceError
+    InvalidParameterError, BudgetError, PerspectiveError, InvalidInputError, VectorSourceError
         See :class:`SetSelectPostprocessor`.
 
     Examples
@@ -300,20 +269,16 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
     def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
         vectors, retriever, store = settings._vectors, cache(self._retriever), self._index.vector_store
         call = settings._request.settings
-        words = share_search(NODES, self._index) if call.keyword_search else None
-        retrievers = name_retrievers(
-            call.extra_retrievers,
+        extras = gather_extras(
+            NODES,
+            self._index,
+            call,
             lambda one: type(one).__name__,
             partial(_find_extra, asked),
-            None if words is None else partial(_search_words, words, call.extra_k, self._make_filter()),
-        )
-        indexes = [words, *(one.words for one in call.extra_retrievers if isinstance(one, WordRetriever))]
-        extras = Extras(
-            retrievers,
+            partial(_search_words, call.extra_k, self._make_filter()),
             partial(self._look_up, vectors),
             lambda: vectors.model_name,
-            None if words is None or vectors.reader is None else words.refresh,
-            next((one.weigh for one in indexes if one is not None), None),
+            knows_ids=vectors.reader is not None,
         )
 
         def before(k: int) -> Flow[list[NodeWithScore]]:
@@ -343,7 +308,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
             partial(self._fetch, vectors),
             None if vectors.reader is None else vectors.reader.widest,
             lambda: vectors.words,
-            extras if retrievers else None,
+            extras,
             self._is_filtered,
             find if vectors.reader is not None and takes_node_ids(store) else None,
         )
@@ -384,11 +349,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         """``query`` if it is as long as the stored vectors, where their length is known before the search."""
         store = self._index.vector_store
         first = next(iter(store.data.embedding_dict.values()), query) if isinstance(store, SimpleVectorStore) else query
-        if len(first) != len(query):
-            raise InvalidInputError(
-                f"the query has length {len(query)}, the store's vectors {len(first)}: "
-                f"{explain_lengths(len(query), len(first))}"
-            )
+        check_query_length(len(query), len(first), "the store's vectors")
         return query
 
     def _fetch(self, vectors: NodeVectors, ids: list[str]) -> Flow[Pool]:

@@ -13,8 +13,8 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import run_flow_async
 from shared_core.retrieval.inputs import check_instance
-from shared_core.retrieval.joining import JOINED
 from shared_core.retrieval.memory import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, name_items
+from shared_core.retrieval.result import JOINED
 
 from ._settings import _body, finish, read_ids
 from .retriever import SetSelectIndexRetriever
@@ -34,23 +34,16 @@ def create_setselect_tool(
     node_template: str = "{text}",
     node_separator: str = "\n\n",
 ) -> FunctionTool:
-    r"""A tool with which an agent searches, and which returns no text twice within one run.
+    """A tool with which an agent searches, and which returns no text twice within one run.
 
-    It takes the place of ``RetrieverTool``. The store of the workflow's ``Context`` holds what the earlier calls of the
-    tool returned, and the tool passes it to the retriever as ``shown``: the new nodes differ from those that the model
-    has read. Calls that run at the same time return different texts too. If there is nothing new, the tool says so in
-    one line.
-
-    The tool remembers over several runs if you pass both the context and the memory of the chat:
-    ``agent.run(..., ctx=ctx, memory=memory)``. ``ctx.to_dict()`` and ``Context.from_dict`` keep the context over a
-    restart. If the memory of the chat holds no result of a tool, the model no longer reads the texts, and they may come
-    again.
+    It takes the place of ``RetrieverTool``. The store of the workflow's ``Context`` holds what the earlier calls
+    returned. For several runs pass both the context and the memory of the chat: ``agent.run(..., ctx=ctx,
+    memory=memory)``. If there is nothing new, the tool says so in one line. See the page on agents.
 
     Parameters
     ----------
     retriever : SetSelectIndexRetriever
-        The retriever that searches. Its settings apply to each call. With ``score_threshold``, or with ``min_gain`` and
-        ``min_k=0``, the tool also says that there is nothing new if no new text is relevant or worth enough.
+        The retriever that searches. Its settings apply to each call.
     name, description : str
         What the model reads about the tool. Tools with different names have separate memories.
     node_template : str
@@ -63,11 +56,6 @@ def create_setselect_tool(
     -------
     FunctionTool
         The tool, for ``FunctionAgent(tools=[tool], ...)``. The ``raw_output`` of a call is the list of its nodes.
-
-    Raises
-    ------
-    InvalidParameterError
-        The retriever is no :class:`SetSelectIndexRetriever`, or the template is wrong.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from shared_core import InvalidParameterError
 from shared_core.retrieval.flow import run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_question
+from shared_core.retrieval.inputs import check_instance, check_question
 from shared_core.retrieval.tools import (
     DEFAULT_MAX_TOOLS,
     EmbeddingModel,
@@ -38,41 +38,24 @@ class SetSelectToolRetriever(ObjectRetriever[BaseTool]):
 
     Give it to an agent with ``FunctionAgent(tool_retriever=SetSelectToolRetriever(tools, embed_model))``. At each step
     of a run, LlamaIndex asks for the tools with the user's message. When it calls a tool, it asks with the tool's name,
-    and gets this tool alone.
-
-    A tool is selected by its name, its description and the names of its arguments. This text is embedded once for each
-    object ``embed_model``, and again when it changes. The clauses of the request are sub-questions, and the set has to
-    serve each of them. Of more than 100 tools the 100 nearest ones are candidates, and the 25 best ones by words join
-    them.
-
-    If the embedding model fails, or the request has no text, you get all tools. There is one warning, and each failure
-    is in the log ``setselect`` and in the event. The event is a ``ReRankEndEvent`` whose tags hold under
-    ``"setselect"`` what was selected.
+    and gets this tool alone. The page on agents says how tools are selected. If the embedding model fails, or the
+    request has no text, you get all tools. The tags of the ``ReRankEndEvent`` hold under ``"setselect"`` what was
+    selected.
 
     Parameters
     ----------
     tools : sequence of BaseTool or callable, or ObjectIndex
-        The tools, or an index of tools, which may grow. The tools and the embedding model of an index are used, but not
-        its vectors, because their texts hold the whole JSON schema of a tool. Of two tools with one name the last one
-        counts.
+        The tools, or an index of tools, which may grow. The vectors of an index are not used, because their texts hold
+        the whole JSON schema of a tool.
     embed_model : BaseEmbedding, optional
         By default that of the index, else the one set in LlamaIndex's ``Settings``.
     max_tools : int, optional
         The most tools to select. None with a ``budget``: as many as fit.
     always : sequence of str
-        Names of tools that you get in any case, besides the ``max_tools``. They count as selected, so tools that do the
-        same are worth less.
+        Names of tools that you get in any case, besides the ``max_tools``.
     **settings
-        Settings of :class:`Settings`. ``budget`` is the most tokens that the schemas of the selected tools take. A
-        token is four characters of JSON, or pass a function of a tool as ``costs``. ``min_gain`` ends the set before
-        tools that add little. ``queries`` takes the place of the clauses, and ``queries=()`` switches them off.
-
-    Raises
-    ------
-    InvalidParameterError
-        A parameter is unknown or out of range, or there is no embedding model.
-    InvalidInputError
-        An item of ``tools`` is no tool; the message names it.
+        Settings of :class:`Settings`. A ``budget`` is in tokens of the tools' schemas. ``queries`` takes the place of
+        the clauses of the request.
 
     Examples
     --------
@@ -141,12 +124,8 @@ def _as_tool(tool: Any) -> BaseTool:
 def _as_model(index: ObjectIndex[BaseTool] | None, embed_model: BaseEmbedding | None) -> EmbeddingModel:
     inside = None if index is None or not isinstance(index.index, VectorStoreIndex) else index.index
     vectors = NodeVectors.of(inside, None, embed_model)
-    model = vectors.model
-    if not isinstance(model, BaseEmbedding):
-        raise InvalidParameterError(
-            f"there is no embedding model for the tools (embed_model={embed_model!r}): pass embed_model=, or set "
-            "Settings.embed_model"
-        )
+    model = vectors.need_model("the tools")
+    check_instance(model, BaseEmbedding, "embed_model")
     return EmbeddingModel(
         model,
         lambda texts: vectors.embed(texts, "the tools"),

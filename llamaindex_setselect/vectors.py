@@ -17,10 +17,11 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llama_index.core.settings import Settings
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from shared_core import EmbeddingFallbackWarning, InvalidInputError, InvalidParameterError, VectorSourceError
+from shared_core import InvalidInputError, InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
+from shared_core.retrieval.events import warn_of_fallback
 from shared_core.retrieval.flow import Flow, Step, gather
-from shared_core.retrieval.lookup import find_registered
+from shared_core.retrieval.inputs import find_registered
 from shared_core.retrieval.pool import stack_vectors
 from shared_core.signals.embedding_models import as_embeddings
 
@@ -29,7 +30,6 @@ from .stores.reader import AsyncFetch, Fetch, VectorReader
 
 # The key is a class, or the full name of a class whose package need not be installed.
 _READERS: dict[type[Any] | str, VectorReader] = dict(READERS)
-_warned: set[type[Any] | None] = set()
 
 
 def register_vector_source(
@@ -45,9 +45,7 @@ def register_vector_source(
     Parameters
     ----------
     store_class : type or str
-        The store's class, or its full name (``"package.module.Class"``), which is matched without an import of the
-        class. Subclasses are included unless they have their own vector reader. A later registration replaces an
-        earlier one.
+        The store's class or its full name (``"package.module.Class"``); its subclasses are included.
     function : callable
         ``function(store, node_ids, index) -> {node_id: vector}``; ``index`` is the ``VectorStoreIndex`` or None. Ids
         that the store does not know are left out. If it knows all, an array of shape (n, d) with one row for each id
@@ -60,11 +58,6 @@ def register_vector_source(
     scope : collection of str
         The arguments of a search that name a part of the store, such as a namespace or a tenant. The functions get
         those of them that ``vector_store_kwargs`` holds.
-
-    Raises
-    ------
-    InvalidParameterError
-        ``store_class`` is neither a class nor a name.
 
     Examples
     --------
@@ -197,7 +190,7 @@ class NodeVectors:
                     vectors[name] = node.embedding
         if missing and (reader is None or (embed_unknown and self.model is not None)):
             purpose = f"the texts of {len(missing)} nodes that have no stored vector"
-            self._warn_once(self.need_model(purpose), len(missing))
+            self._warn(self.need_model(purpose), len(missing))
             texts = [node.get_content(metadata_mode=MetadataMode.EMBED) for node in missing]
             vectors |= zip((node.node_id for node in missing), (yield from self.embed(texts, purpose)), strict=True)
         elif missing:
@@ -244,21 +237,15 @@ class NodeVectors:
             )
         return stored
 
-    def _warn_once(self, model: BaseEmbedding, number: int) -> None:
+    def _warn(self, model: BaseEmbedding, number: int) -> None:
         kind = None if self.store is None else type(self.store)
         # A model with a cache embeds each text only once, so there is no repeated cost to warn about.
-        if kind in _warned or model.embeddings_cache is not None:
-            return
-        _warned.add(kind)
-        if kind is None:
-            why, remedy = "there is no store to read vectors from", "Pass index= or vector_store="
-        elif self.reader is not None:
-            why, remedy = f"{kind.__name__} does not know these nodes", "Pass the store that holds them"
-        else:
-            why = f"no vector reader is registered for {kind.__name__}"
-            remedy = f"Call register_vector_source({kind.__name__}, ...)"
-        warn(
-            f"{why}: each query embeds the texts of its nodes again ({number} this time) with {type(model).__name__}. "
-            f"{remedy} to avoid that cost",
-            EmbeddingFallbackWarning,
-        )
+        if model.embeddings_cache is None:
+            why = (
+                "there is no store to read vectors from: pass index= or vector_store="
+                if kind is None
+                else f"{kind.__name__} does not know these nodes: pass the store that holds them"
+                if self.reader is not None
+                else f"no vector reader is registered: call register_vector_source({kind.__name__}, ...)"
+            )
+            warn_of_fallback(("LlamaIndex", kind), number, type(model).__name__, why)

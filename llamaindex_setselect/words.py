@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from operator import attrgetter
 from typing import Any, Self
@@ -12,24 +12,19 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, NodeWithScore, QueryBundle
-from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 from typing_extensions import override
 
-from shared_core import InvalidParameterError
-from shared_core.retrieval.inputs import check_instance
-from shared_core.retrieval.lookup import find_registered, refuse_unknown
-from shared_core.retrieval.values import check_items
-from shared_core.retrieval.word_search import ItemKind, StoreListing, WordSearch, check_integer
+from shared_core.retrieval.extra import WORD_RULE, ItemKind, StoreListing, WordSearch, check_integer
+from shared_core.retrieval.inputs import check_instance, check_items, find_registered, refuse_unknown
 
 from ._settings import QueryChecks, check_filters, say_place
 from .stores import LISTINGS
 
 _SETTINGS = ("similarity_top_k", "filters", "callback_manager", "object_map", "objects", "verbose")
-_RULE = "WordRetriever has its own rule of what a word is, the one by which setselect selects"
 # What users of LlamaIndex's BM25Retriever may pass.
-_REMEDIES = dict.fromkeys(("language", "stemmer", "skip_stemming", "token_pattern", "tokenizer"), _RULE)
+_REMEDIES = dict.fromkeys(("language", "stemmer", "skip_stemming", "token_pattern", "tokenizer"), WORD_RULE)
 
 
 def _copy(node: BaseNode) -> BaseNode:
@@ -49,7 +44,7 @@ def _list_docstore(index: VectorStoreIndex) -> Iterable[BaseNode]:
 _IN_DOCSTORE = StoreListing(_list_docstore, lambda index: len(index.index_struct.nodes_dict))
 
 
-def _find_listing(store: Any) -> tuple[StoreListing[BaseNode] | None, Any]:
+def _find_listing(store: Any) -> Any:
     if not isinstance(store, VectorStoreIndex):
         return find_registered(LISTINGS, type(store)), store
     inside: Any = store.vector_store
@@ -65,18 +60,17 @@ class WordRetriever(QueryChecks, BaseRetriever):
     """Returns the nodes that fit the words of the question best, by BM25 (bm25s); scores are those of BM25.
 
     It is for questions with names, error codes and identifiers, which a search by vector may rank low. Its words are
-    those by which :class:`SetSelectIndexRetriever` selects: in any case, with or without accents, without the marks of
-    Markdown and HTML, identifiers also by their parts, and Chinese, Japanese, Korean and Thai by pairs of characters.
-    There is no stemming. Nodes without a word of the question are not returned, so there may be fewer than
-    ``similarity_top_k``. The text of a node is the one that is embedded, with its metadata.
+    those by which :class:`SetSelectIndexRetriever` selects, without stemming; see the page on keyword search. Nodes
+    without a word of the question are not returned, so there may be fewer than ``similarity_top_k``. The text of a node
+    is the one that is embedded, with its metadata.
 
-    Make one with :meth:`from_defaults` or :meth:`from_store`. The index is made at the first search. Any number of
+    Make one with :meth:`from_nodes` or :meth:`from_store`. The index is made at the first search. Any number of
     threads may search. You get copies of the nodes.
 
     Parameters
     ----------
     words : WordSearch
-        The nodes with their index, which :meth:`from_defaults` makes.
+        The nodes with their index, which :meth:`from_nodes` makes.
     similarity_top_k : int
         The most nodes to return.
     filters : MetadataFilters, optional
@@ -84,21 +78,12 @@ class WordRetriever(QueryChecks, BaseRetriever):
     callback_manager, object_map, objects, verbose
         As for every LlamaIndex retriever.
 
-    Raises
-    ------
-    InvalidParameterError
-        ``similarity_top_k`` is below 1, or an argument is unknown.
-    InvalidInputError
-        An item is no node; the message names it.
-    ImportError
-        bm25s is missing (``pip install "setselect[words]"``).
-
     Examples
     --------
     >>> from llama_index.core.schema import TextNode
     >>> from llamaindex_setselect import WordRetriever
     >>> nodes = [TextNode(text="Set max_retries to 3.", id_="a"), TextNode(text="Error E1234: no disk.", id_="b")]
-    >>> retriever = WordRetriever.from_defaults(nodes=nodes)
+    >>> retriever = WordRetriever.from_nodes(nodes)
     >>> [scored.node_id for scored in retriever.retrieve("What does e1234 mean?")]
     ['b']
     """
@@ -119,82 +104,35 @@ class WordRetriever(QueryChecks, BaseRetriever):
         super().__init__(callback_manager, object_map, objects, verbose)
 
     @classmethod
-    def from_defaults(
-        cls,
-        index: VectorStoreIndex | None = None,
-        nodes: Sequence[BaseNode] | None = None,
-        docstore: BaseDocumentStore | None = None,
-        **settings: Any,
-    ) -> Self:
-        """A retriever over the nodes of an index, which follows it, or over copies of nodes or of those of a docstore.
+    def from_nodes(cls, nodes: Iterable[BaseNode], **settings: Any) -> Self:
+        """A retriever over copies of these nodes. Of several with the same id, the last one counts.
 
-        Parameters
-        ----------
-        index, nodes, docstore
-            One of them; see :meth:`from_store` for ``index``. Of several nodes with the same id, the last one counts.
-        **settings
-            ``similarity_top_k``, ``filters``, ``callback_manager``, ``object_map``, ``objects``, ``verbose``.
+        ``settings`` are the parameters of the class.
         """
-        if sum(source is not None for source in (index, nodes, docstore)) != 1:
-            raise InvalidParameterError("pass one of index=, nodes= and docstore=")
-        if index is not None:
-            return cls.from_store(index, **settings)
-        items = nodes if docstore is None else docstore.docs.values()
-        return cls._over(WordSearch(NODES, _check_nodes(items)), settings)
+        items = check_items(nodes, BaseNode, "Wrap a text as TextNode(text=text)")
+        refuse_unknown(cls.__name__, settings, _SETTINGS, _REMEDIES)
+        return cls(WordSearch(NODES, items), **settings)
 
     @classmethod
     def from_store(cls, store: VectorStoreIndex | BasePydanticVectorStore, **settings: Any) -> Self:
-        """A retriever over the nodes of an index or of a vector store, which follows it.
+        """A retriever over the nodes of an index or of a vector store, which follows it; see :meth:`from_nodes`.
 
-        The nodes are read at the first search, and again when their number has changed. After a change that keeps the
-        number, call :meth:`refresh`. Pickles contain the store, not the nodes.
-
-        Parameters
-        ----------
-        store : VectorStoreIndex or vector store
-            ``ChromaVectorStore``, ``DuckDBVectorStore``, ``LanceDBVectorStore``, ``PGVectorStore``, or an index over
-            one of them; or an index whose docstore has the nodes, as with ``SimpleVectorStore`` and FAISS.
-        **settings
-            As for :meth:`from_defaults`.
-
-        Raises
-        ------
-        InvalidParameterError
-            The nodes cannot be listed, or, at the first search, there are more than a million.
+        The nodes are read at the first search, and again when their number has changed. The page on keyword search
+        names the stores whose nodes can be listed; those of others are in the docstore of the index. Pickles contain
+        the store, not the nodes.
         """
         check_instance(store, (VectorStoreIndex, BasePydanticVectorStore), "store", say_place(store))
-        if not NODES.can_list(store):
-            inside = store.vector_store if isinstance(store, VectorStoreIndex) else store
-            remedy = "pass nodes= to WordRetriever.from_defaults" if inside.stores_text else "pass the index over it"
-            raise InvalidParameterError(
-                f"setselect cannot list the nodes of {type(inside).__name__}: {remedy}, or use the store's own search "
-                "by words as a retriever"
-            )
+        refuse_unknown(cls.__name__, settings, _SETTINGS, _REMEDIES)
+        has_texts = isinstance(store, VectorStoreIndex) or store.stores_text
+        NODES.check_listing(store, "from_nodes(nodes)" if has_texts else "from_store(index)")
         if isinstance(store, VectorStoreIndex):
             settings = {"callback_manager": store._callback_manager, "object_map": store._object_map, **settings}
-        return cls._over(WordSearch(NODES, store=store), settings)
-
-    @classmethod
-    def _over(cls, words: WordSearch[BaseNode], settings: dict[str, Any]) -> Self:
-        refuse_unknown(cls.__name__, settings, _SETTINGS, _REMEDIES)
-        return cls(words, **settings)
-
-    def refresh(self) -> None:
-        """Read the nodes from the index or store again at the next search, whatever their number is."""
-        self.words.refresh()
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def __bool__(self) -> bool:
-        # A retriever without nodes is a retriever.
-        return True
+        return cls(WordSearch(NODES, store=store), **settings)
 
     @override
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        hits = self.words.search(
-            query_bundle.query_str, self.similarity_top_k, as_function(self.filters), "similarity_top_k"
-        )
+        passes = as_function(self.filters)
+        hits = self.words.search(query_bundle.query_str, self.similarity_top_k, passes, "similarity_top_k")
         return [NodeWithScore(node=node, score=score) for node, score in hits]
 
     @override
@@ -208,7 +146,3 @@ def as_function(filters: MetadataFilters | None) -> Callable[[BaseNode], bool] |
         return None
     # LlamaIndex's function takes an id, and looks up the metadata.
     return build_metadata_filter_fn(attrgetter("metadata"), filters)  # type: ignore[return-value]
-
-
-def _check_nodes(nodes: Any) -> list[BaseNode]:
-    return check_items(nodes, BaseNode, "Wrap a text as TextNode(text=text)")

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from ._parsing import parse_json
 from .errors import InvalidInputError, InvalidParameterError
 
-# Of the lines that retrieval/shadow.py writes to the log setselect.shadow, and evaluation/shadow_log.py reads.
+# Of the lines that retrieval/events.py writes to the log setselect.shadow, and evaluation/shadow_log.py reads.
 SHADOW_LOG_VERSION = 1
 
 

@@ -317,7 +317,8 @@ def is_missing(value: Any) -> bool:
     >>> [is_missing(value) for value in (None, float("nan"), " ", 0, False, [])]
     [True, True, True, False, False, False]
     """
-    value = as_plain(value)
+    if not isinstance(value, str):
+        value = as_plain(value)
     if value is None or isinstance(value, str):
         return not (value and value.strip())
     try:

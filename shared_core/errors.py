@@ -93,6 +93,12 @@ def explain_lengths(one: int, other: int) -> str:
     return "they most likely come from different embedding models"
 
 
+def check_query_length(query: int, stored: int, of: str) -> None:
+    """Refuse a query of another length than the stored vectors; ``of`` says whose these are."""
+    if query != stored:
+        raise InvalidInputError(f"the query has length {query}, {of} {stored}: {explain_lengths(query, stored)}")
+
+
 # The file, the number and the warnings shown so far of the user's line that awaits, for warnings in a worker thread.
 _Line = tuple[str, int, dict[Any, Any]]
 _awaiting: ContextVar[_Line | None] = ContextVar("_awaiting", default=None)

@@ -9,7 +9,6 @@ import pytest
 
 # These files import torch at their start. In an environment without it all other tests run.
 _NEED_TORCH = {
-    "adversarial": ["train"],
     "benchmarks": ["language_models", "learned_judge", "ragsys", "vrsd_downstream"],
     "shared_core/cli": ["train"],
     "shared_core/learning/feedback": ["language_model"],

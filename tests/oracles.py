@@ -920,7 +920,7 @@ def clearness_of(j: int, i: int, before: Sequence[int], references: Names) -> fl
     if any(together[other] == together[i] for other in before):
         return 0.0
     # The package keeps them in float32. Names and links count fully, citations and neighbours less.
-    return float(np.float32(np.asarray(named)[j, i])) * (1.0, 1.0, 0.75, 0.1875)[kind]
+    return float(np.float32(np.asarray(named)[j, i])) * (1.0, 1.0, 0.5, 0.09375)[kind]
 
 
 def assert_referred_by(

@@ -172,7 +172,7 @@ def modules(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+@pytest.mark.parametrize("checker", ["mypy", pytest.param("pyright", marks=pytest.mark.slow)])
 def test_a_strict_type_checker_accepts_all_snippets_and_refuses_wrong_calls(modules: Path, checker: str) -> None:
     settings = {"pythonVersion": "3.11", "reportUnnecessaryTypeIgnoreComment": "error"}
     (modules / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")

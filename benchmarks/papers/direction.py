@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.common import Block, best, facts, parser, publish, require, table
 from benchmarks.papers._pir import FILES, PERSPECTIVES, SUBSETS, Subset, Vectors, embed, load, rankings, successes
-from shared_core.evaluation.measures.statistics import bootstrap_interval
+from shared_core.evaluation.measures import bootstrap_interval
 
 ACTIONS = ("leave", "remove", "emphasize")
 LEAVE, REMOVE, EMPHASIZE = range(3)

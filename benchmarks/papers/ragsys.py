@@ -24,8 +24,7 @@ from benchmarks.papers import _language_models as language_models
 from benchmarks.papers._language_models import LanguageModel, plain
 from benchmarks.papers._paper_figures import RAGSYS_TABLES
 from shared_core import select
-from shared_core.evaluation.measures import mean_pairwise_cosine
-from shared_core.evaluation.measures.statistics import bootstrap_interval
+from shared_core.evaluation.measures import bootstrap_interval, mean_pairwise_cosine
 
 FILE = "truthfulqa/truthfulqa.jsonl"
 SEED = 0

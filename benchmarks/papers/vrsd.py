@@ -21,8 +21,7 @@ from benchmarks.models import MAX_TOKENS, MINILM, MPNET, PACKAGES, is_installed,
 from benchmarks.papers._measures import max_difference, win_rate
 from benchmarks.papers._paper_figures import VRSD_MPNET
 from shared_core import select
-from shared_core.evaluation.measures import mean_pairwise_cosine, sum_cosine
-from shared_core.evaluation.measures.statistics import bootstrap_interval
+from shared_core.evaluation.measures import bootstrap_interval, mean_pairwise_cosine, sum_cosine
 
 SEED = 0
 # One record of so many is a question; the others are items.

@@ -25,7 +25,7 @@ from benchmarks.papers._language_models import LanguageModel, plain
 from benchmarks.papers.vrsd import DATA_SETS as EMBEDDED
 from benchmarks.papers.vrsd import PAPER_MMR, REFINED, SEED, SELECTORS, SETTINGS, VRSD, split
 from shared_core import select
-from shared_core.evaluation.measures.statistics import bootstrap_interval
+from shared_core.evaluation.measures import bootstrap_interval
 
 POOL, K = SETTINGS[0]
 NONE = "no examples"

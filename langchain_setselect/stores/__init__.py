@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langchain_core.documents import Document
 
-from shared_core.retrieval.word_search import StoreListing
+from shared_core.retrieval.extra import StoreListing
 
 from . import clients, faiss, in_memory, lancedb, opensearch, postgres, weaviate
 from .reader import VectorReader

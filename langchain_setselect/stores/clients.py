@@ -13,8 +13,8 @@ from langchain_core.documents import Document
 from langchain_core.runnables.config import run_in_executor
 
 from shared_core.errors import InvalidParameterError, VectorSourceError
-from shared_core.retrieval.lookup import refuse_unknown
-from shared_core.retrieval.word_search import StoreListing
+from shared_core.retrieval.extra import StoreListing
+from shared_core.retrieval.inputs import refuse_unknown
 from shared_core.stores import azure_search, chroma, duckdb, elasticsearch, milvus, pinecone, qdrant, sqlite_vec
 
 from .reader import Hits, read_with_client
@@ -90,11 +90,6 @@ CHROMA_LISTING = StoreListing(
 
 
 # DuckDB of langchain-community, whose documents have no ids to look vectors up by.
-def _duckdb_request(store: Any, **unknown: Any) -> dict[str, Any]:
-    refuse_unknown("DuckDB", unknown, ())
-    return {"relation": store._table, "vector_column": store._vector_key}
-
-
 def _duckdb_hits(store: Any, columns: Any, vectors: Any, more: dict[str, Any]) -> Hits:
     ids, texts = columns[store._id_key], columns[store._text_key]
     documents = [
@@ -112,9 +107,10 @@ def _duckdb_hits(store: Any, columns: Any, vectors: Any, more: dict[str, Any]) -
 DUCKDB = read_with_client(
     duckdb,
     attrgetter("_connection"),
-    _duckdb_request,
+    lambda store: {"relation": store._table, "vector_column": store._vector_key},
     _duckdb_hits,
     added_keys=lambda store: ["_similarity_score"],
+    takes=(),
 )
 
 
@@ -127,10 +123,7 @@ DUCKDB_LISTING = StoreListing(_duckdb_list, lambda store: duckdb.count_rows(stor
 
 
 # The two stores of langchain-elasticsearch, whose documents have no ids.
-def _elastic_request(
-    store: Any, *, filter: Any = None, custom_query: Any = None, doc_builder: Any = None, **unknown: Any
-) -> dict[str, Any]:
-    refuse_unknown(type(store).__name__, unknown, ["filter", "custom_query", "doc_builder"])
+def _elastic_request(store: Any, *, filter: Any = None, custom_query: Any = None, **_: Any) -> dict[str, Any]:
     return {"filter": filter, "custom_query": custom_query}
 
 
@@ -146,9 +139,11 @@ def _elastic_refuse_sync(store: Any) -> Any:
     raise VectorSourceError(f"{type(store).__name__} is asynchronous: use ainvoke, or an ElasticsearchStore")
 
 
-ELASTICSEARCH = read_with_client(elasticsearch, attrgetter("_store"), _elastic_request, _elastic_hits)
+_ELASTIC = _elastic_request, _elastic_hits
+_TAKEN = "filter", "custom_query", "doc_builder"
+ELASTICSEARCH = read_with_client(elasticsearch, attrgetter("_store"), *_ELASTIC, takes=_TAKEN)
 ASYNC_ELASTICSEARCH = read_with_client(
-    elasticsearch, _elastic_refuse_sync, _elastic_request, _elastic_hits, aclient=attrgetter("_store")
+    elasticsearch, _elastic_refuse_sync, *_ELASTIC, aclient=attrgetter("_store"), takes=_TAKEN
 )
 
 
@@ -244,11 +239,8 @@ def _pinecone_open_asyncio_client(store: Any) -> Any:
     return store._async_index if store._async_index_provided or store._async_index_context_open else None
 
 
-def _pinecone_request(
-    store: Any, *, filter: Any = None, namespace: str | None = None, **unknown: Any
-) -> dict[str, Any]:
-    refuse_unknown("PineconeVectorStore", unknown, ["filter", "namespace"])
-    return {"filter": filter, "namespace": store._namespace if namespace is None else namespace}
+def _pinecone_part(store: Any, namespace: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"namespace": store._namespace if namespace is None else namespace, **more}
 
 
 def _pinecone_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
@@ -265,14 +257,12 @@ def _pinecone_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) ->
 PINECONE = read_with_client(
     pinecone,
     attrgetter("index"),
-    _pinecone_request,
+    lambda store, *, filter=None, **more: _pinecone_part(store, filter=filter, **more),
     _pinecone_hits,
     aclient=_pinecone_open_asyncio_client,
-    lookup=lambda store, ids, namespace=None: {
-        "ids": ids,
-        "namespace": store._namespace if namespace is None else namespace,
-    },
+    lookup=lambda store, ids, **where: _pinecone_part(store, ids=ids, **where),
     scope=["namespace"],
+    takes=["filter", "namespace"],
 )
 
 
@@ -315,11 +305,6 @@ QDRANT = read_with_client(
 
 
 # sqlite-vec of langchain-community, whose documents have no ids.
-def _sqlite_request(store: Any, **unknown: Any) -> dict[str, Any]:
-    refuse_unknown("SQLiteVec", unknown, ())
-    return {"table": store._table}
-
-
 def _sqlite_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
     return [Document(page_content=text, metadata=json.loads(metadata) or {}) for _, text, metadata in rows], vectors
 
@@ -332,9 +317,9 @@ async def _sqlite_asearch(store: Any, query: list[float], fetch_k: int, **more: 
         return SQLITE_VEC.search(store, query, fetch_k, **more)
 
 
-SQLITE_VEC = read_with_client(sqlite_vec, attrgetter("_connection"), _sqlite_request, _sqlite_hits)._replace(
-    asearch=_sqlite_asearch
-)
+SQLITE_VEC = read_with_client(
+    sqlite_vec, attrgetter("_connection"), lambda store: {"table": store._table}, _sqlite_hits, takes=()
+)._replace(asearch=_sqlite_asearch)
 
 
 def _sqlite_list(store: Any) -> list[Document]:

@@ -9,17 +9,16 @@ import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
-from shared_core.retrieval.following import Where, suits
-from shared_core.retrieval.lookup import refuse_unknown
-from shared_core.retrieval.word_search import StoreListing
+from shared_core.retrieval.extra import StoreListing
+from shared_core.retrieval.follow import Where, suits
 from shared_core.stores.faiss import labels_by_id, search_with_vectors, vectors_by_label
+from shared_core.stores.rows import nearest_of
 
-from .reader import Hits, VectorReader, nearest_of
+from .reader import Hits, VectorReader
 
 
-def _search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
+def _search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None) -> Hits:
     """The index's own top ``fetch_k`` among the documents that pass the filter, with their vectors."""
-    refuse_unknown("FAISS", unknown, ["filter"])
     vector = np.asarray(query, dtype=np.float32)
     if store._normalize_L2:
         vector = vector / (np.sqrt(vector.dot(vector)) or 1)
@@ -105,5 +104,5 @@ def _list(store: Any) -> list[Document]:
     ]
 
 
-READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing, find=_find)
+READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing, find=_find, takes=["filter"])
 LISTING = StoreListing(_list, lambda store: len(store.index_to_docstore_id))

@@ -9,31 +9,24 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 from numpy.typing import ArrayLike
 
-from shared_core.errors import InvalidInputError, InvalidParameterError, explain_lengths
-from shared_core.retrieval.following import Where, suits
-from shared_core.retrieval.lookup import refuse_unknown
-from shared_core.retrieval.word_search import StoreListing
+from shared_core.errors import InvalidParameterError, check_query_length
+from shared_core.retrieval.extra import StoreListing
+from shared_core.retrieval.follow import Where, suits
+from shared_core.stores.rows import nearest_of
 
-from .reader import Hits, VectorReader, nearest_of
+from .reader import Hits, VectorReader
 
 
-def _search(
-    store: InMemoryVectorStore, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any
-) -> Hits:
+def _search(store: InMemoryVectorStore, query: list[float], fetch_k: int, *, filter: Any = None) -> Hits:
     """The store's own top ``fetch_k`` with their vectors."""
-    if unknown:
-        refuse_unknown("InMemoryVectorStore", unknown, ["filter"])
     if filter is not None and not callable(filter):
         raise InvalidParameterError(
             f"filter of InMemoryVectorStore must be a function of a document, got {filter!r}: for example "
             "lambda document: document.metadata['topic'] == 'a'"
         )
     first = next(iter(store.store.values()), None)
-    if first is not None and len(first["vector"]) != len(query):
-        raise InvalidInputError(
-            f"the query has length {len(query)}, the store's vectors {len(first['vector'])}: "
-            f"{explain_lengths(len(query), len(first['vector']))}"
-        )
+    if first is not None:
+        check_query_length(len(query), len(first["vector"]), "the store's vectors")
     found = store.similarity_search_by_vector(query, k=fetch_k, filter=filter)
     stored = [store.store.get(document.id or "") for document in found]
     return found, [None if entry is None else entry["vector"] for entry in stored]
@@ -69,5 +62,5 @@ def _list(store: InMemoryVectorStore) -> list[Document]:
     return [Document(id=entry["id"], page_content=entry["text"], metadata=entry["metadata"]) for entry in entries]
 
 
-READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing, find=_find)
+READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing, find=_find, takes=["filter"])
 LISTING = StoreListing(_list, lambda store: len(store.store))

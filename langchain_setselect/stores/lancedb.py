@@ -7,17 +7,19 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from shared_core.retrieval.lookup import refuse_unknown
-from shared_core.retrieval.word_search import StoreListing
+from shared_core.retrieval.extra import StoreListing
 from shared_core.stores.lancedb import list_rows, search_with_vectors
 
 from .reader import Hits, VectorReader
 
 
-def _search(store: Any, query: list[float], fetch_k: int, **unknown: Any) -> Hits:
+def _table(store: Any) -> Any:
+    return store._get_or_create_table()[0]
+
+
+def _search(store: Any, query: list[float], fetch_k: int) -> Hits:
     """The table's own top ``fetch_k`` with their vectors, in one call."""
-    refuse_unknown("LanceDB of langchain-lancedb", unknown, ())
-    table, _ = store._get_or_create_table()
+    table = _table(store)
     if table is None:
         return [], []
     rows, vectors = search_with_vectors(table, query, fetch_k)
@@ -33,12 +35,9 @@ def _search_community(
     name: str | None = None,
     prefilter: bool = False,
     metrics: str | None = None,
-    query_type: str = "vector",
-    score: bool = False,
-    **unknown: Any,
+    **_: Any,
 ) -> Hits:
     """The table's own top ``fetch_k`` with their vectors, in one call; ``query_type`` and ``score`` have no effect."""
-    refuse_unknown("LanceDB", unknown, ["filter", "name", "prefilter", "metrics"])
     table = store.get_table(name)
     if table is None:
         return [], []
@@ -58,31 +57,23 @@ def _documents(store: Any, rows: Any) -> list[Document]:
     return [Document(page_content=t, metadata=json.loads(m) | {"source": store._uri}) for t, m in found]
 
 
-def _list(store: Any) -> list[Document]:
-    table, _ = store._get_or_create_table()
-    return [] if table is None else _documents(store, list_rows(table, ["text", "metadata"]))
-
-
-def _count(store: Any) -> int:
-    table, _ = store._get_or_create_table()
-    return 0 if table is None else table.count_rows()
-
-
-def _list_community(store: Any) -> list[Document]:
-    table = store.get_table()
-    if table is None:
-        return []
+def _list_community(store: Any, table: Any) -> list[Document]:
     columns = [name for name in table.schema.names if name in (store._text_key, "metadata")]
     documents: list[Document] = store.results_to_docs(list_rows(table, columns))
     return documents
 
 
-def _count_community(store: Any) -> int:
-    table = store.get_table()
-    return 0 if table is None else table.count_rows()
+def _listing(table_of: Any, documents: Any) -> StoreListing[Document]:
+    """The listing of a store whose table is None until a text is added."""
+    return StoreListing(
+        lambda store: [] if (table := table_of(store)) is None else documents(store, table),
+        lambda store: 0 if (table := table_of(store)) is None else table.count_rows(),
+    )
 
 
-READER = VectorReader(_search, added_keys=lambda store: ["source"])
-COMMUNITY_READER = VectorReader(_search_community)
-LISTING = StoreListing(_list, _count)
-COMMUNITY_LISTING = StoreListing(_list_community, _count_community)
+READER = VectorReader(_search, added_keys=lambda store: ["source"], takes=())
+COMMUNITY_READER = VectorReader(
+    _search_community, takes=["filter", "name", "prefilter", "metrics", "query_type", "score"]
+)
+LISTING = _listing(_table, lambda store, table: _documents(store, list_rows(table, ["text", "metadata"])))
+COMMUNITY_LISTING = _listing(lambda store: store.get_table(), _list_community)

@@ -8,7 +8,6 @@ from typing import Any
 from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
-from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores.elasticsearch import stack_hits
 from shared_core.stores.opensearch import WIDEST, vectors_by_id
 from shared_core.stores.rows import as_row
@@ -18,7 +17,16 @@ from .reader import Hits, VectorReader
 _FIELD = "vector_field"
 # The arguments of the store's search, which ignores all others.
 _ARGUMENTS = (
-    *("search_type", "score_threshold", "index_name", "vector_field", "text_field", "metadata_field", "space_type"),
+    *(
+        "metadata_field",
+        "search_type",
+        "score_threshold",
+        "index_name",
+        "vector_field",
+        "text_field",
+        "metadata_field",
+        "space_type",
+    ),
     *("filter", "boolean_filter", "subquery_clause", "efficient_filter", "lucene_filter", "pre_filter", "post_filter"),
     *("search_pipeline", "query_text"),
 )
@@ -26,7 +34,6 @@ _ARGUMENTS = (
 
 def _search(store: Any, query: list[float], fetch_k: int, *, metadata_field: str = "metadata", **more: Any) -> Hits:
     """The store's own top ``fetch_k`` with their vectors; a hybrid search omits them, so a second call reads them."""
-    refuse_unknown("OpenSearchVectorSearch", more, _ARGUMENTS)
     # "*" returns all indexed fields in place of the metadata.
     found = store.similarity_search_by_vector(query, fetch_k, metadata_field="*", **more)
     sources: list[dict[str, Any]] = [document.metadata for document in found]
@@ -54,5 +61,10 @@ def _fetch(
 
 
 READER = VectorReader(
-    _search, fetch=_fetch, widest=WIDEST, scope=["index_name", "vector_field"], filters=("filter", "pre_filter")
+    _search,
+    fetch=_fetch,
+    widest=WIDEST,
+    scope=["index_name", "vector_field"],
+    filters=("filter", "pre_filter"),
+    takes=_ARGUMENTS,
 )

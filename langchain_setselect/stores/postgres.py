@@ -10,8 +10,7 @@ from langchain_core.runnables.config import run_in_executor
 from numpy.typing import ArrayLike
 
 from shared_core.errors import VectorSourceError
-from shared_core.retrieval.lookup import refuse_unknown
-from shared_core.retrieval.word_search import StoreListing
+from shared_core.retrieval.extra import StoreListing
 from shared_core.stores.postgres import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
 
 from .reader import Hits, VectorReader
@@ -66,10 +65,9 @@ def _in_collection(store: Any, *columns: Any) -> Any:
     )
 
 
-def _nearest(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Any:
+def _nearest(store: Any, query: list[float], fetch_k: int, *, filter: Any = None) -> Any:
     from sqlalchemy import asc
 
-    refuse_unknown("PGVector", unknown, ["filter"])
     row = store.EmbeddingStore
     distance = store.distance_strategy(query).label("distance")
     statement = _in_collection(store, row.id, row.document, row.cmetadata, distance, row.embedding)
@@ -94,7 +92,6 @@ async def _search_table(
     from sqlalchemy import text
 
     hybrid = more.pop("hybrid_search_config", table.hybrid_search_config)
-    refuse_unknown("PGVectorStore", more, ["filter", "hybrid_search_config", "fts_query"])
     if hybrid:
         # The store itself searches twice and fuses the hits with a function of the user's.
         documents = await table.asimilarity_search_by_vector(
@@ -217,8 +214,9 @@ async def _count_table(table: Any) -> int:
     return count
 
 
-COLLECTION_READER = VectorReader(_search, _asearch, _fetch, _afetch)
-TABLE_READER = VectorReader(*_run_in_engine(_search_table), *_run_in_engine(_fetch_table))
-ASYNC_TABLE_READER = VectorReader(_refuse_sync, _search_table, _refuse_sync, _fetch_table)
+_OF_TABLES = "filter", "hybrid_search_config", "fts_query"
+COLLECTION_READER = VectorReader(_search, _asearch, _fetch, _afetch, takes=["filter"])
+TABLE_READER = VectorReader(*_run_in_engine(_search_table), *_run_in_engine(_fetch_table), takes=_OF_TABLES)
+ASYNC_TABLE_READER = VectorReader(_refuse_sync, _search_table, _refuse_sync, _fetch_table, takes=_OF_TABLES)
 COLLECTION_LISTING = StoreListing(_list, _count)
 TABLE_LISTING = StoreListing(_run_in_engine(_list_table)[0], _run_in_engine(_count_table)[0])

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
@@ -59,17 +58,16 @@ class VectorReader(NamedTuple):
     passing: Passing | None = None
     # Those of the FILTER_NAMES that are arguments of the store; None if that is not known.
     filters: Collection[str] | None = ("filter",)
+    # All arguments of a search; None if the store checks them, or passes them on to its client, which does.
+    takes: Collection[str] | None = None
     # ``find(store, query_vector, k, where=, **kwargs)``: a search among the documents with some metadata, where it is
     # faster than one with a filter.
     find: VectorSearch | None = None
 
-
-def nearest_of(ids: Sequence[str], vectors: Mapping[str, ArrayLike], query: list[float], k: int) -> list[str]:
-    """The ``k`` ids whose vectors have the highest cosine with the query, of those that have one."""
-    known = [name for name in ids if name in vectors]
-    rows = np.array([vectors[name] for name in known], np.float64).reshape(len(known), -1)
-    cosines = rows @ np.asarray(query) / np.maximum(np.linalg.norm(rows, axis=1), 1e-300) if known else np.zeros(0)
-    return [known[row] for row in np.argsort(-cosines, kind="stable")[:k].tolist()]
+    @property
+    def looks_up(self) -> bool:
+        """Whether vectors can be looked up by id."""
+        return self.fetch is not None or self.afetch is not None
 
 
 def read_with_client(
@@ -83,6 +81,7 @@ def read_with_client(
     id_of: IdOf = document_id,
     added_keys: AddedKeys = lambda store: (),
     scope: Collection[str] = (),
+    takes: Collection[str] | None = None,
 ) -> VectorReader:
     """A reader that calls the functions of ``core``, a module of ``shared_core.stores``, with the store's client.
 
@@ -126,4 +125,5 @@ def read_with_client(
         getattr(core, "WIDEST", WIDEST),
         added_keys,
         scope,
+        takes=takes,
     )

@@ -13,7 +13,7 @@ from llama_index.core.vector_stores.utils import metadata_dict_to_node
 from numpy.typing import ArrayLike
 
 from shared_core.errors import VectorSourceError
-from shared_core.retrieval.word_search import StoreListing
+from shared_core.retrieval.extra import StoreListing
 from shared_core.stores import (
     azure_search,
     chroma,

@@ -6,7 +6,7 @@ from typing import Any
 
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
-from shared_core.retrieval.following import Where
+from shared_core.retrieval.follow import Where
 
 # The stores that pass the values of filters on as they are. Others write a query as a text, and not all escape them.
 _PASSING_ON = ("SimpleVectorStore", "ChromaVectorStore", "QdrantVectorStore")

@@ -156,7 +156,7 @@ def select_stream(
     if relevance_scale is not None:
         check_one_of(relevance_scale, "relevance_scale", SCALES)
     resolved = resolve_selector(selector, parameters)
-    given = [name for name, value in (columns | parameters).items() if value is not None]
+    given = [name for name, value in columns.items() if value is not None]
     warn_of_no_effect(resolved, [*given, *(["relevance_scale"] if relevance_scale != "minmax" else [])], columns)
     threads = check_integer(workers, "workers", 1)
     k, block_size = check_integer(k, "k"), check_integer(block_size, "block_size", 1)

@@ -9,12 +9,11 @@ from rich.console import Console
 from rich.table import Table as ConsoleTable
 from rich.text import Text
 
-from .._validation import quoted
-from ..evaluation.results import Comparison, Diagnosis, Measure, clip, counted
-from ..evaluation.snippets import lines_to_paste
+from ..evaluation.advice import lines_to_paste
+from ..evaluation.diagnosis import Diagnosis
+from ..evaluation.results import Comparison, Measure, clip, counted
 from ..evaluation.tables import (
     Table,
-    signed,
     tabulate_differences,
     tabulate_means,
     tabulate_replacements,
@@ -42,41 +41,30 @@ def show_comparison(show: Console, comparison: Comparison) -> None:
         settings = list(dict.fromkeys([0, advice.best_other or 0, *default]))
         _print(show, f"\n{deciding.name.partition('@')[0]} by the number of texts:")
         _print_table(show, comparison, tabulate_sizes(comparison, deciding.key, settings), lines=False)
-    _print_changes(show, comparison)
     if deciding is None and len(comparison.settings) > 1:
         _print(show, f"\nTexts of similarity that a setting replaces, of {facts.k}:")
         _print_table(show, comparison, tabulate_replacements(comparison), lines=False)
     _print(show, f"\n{advice.text}")
-    if comparison.diagnosis is not None:
-        _print_findings(show, comparison.diagnosis)
     for note in comparison.notes:
         _print(show, f"Note: {note}")
-    if advice.setting is not None:
-        setting = comparison.settings[advice.setting]
+    for row in (advice.setting, advice.runner_up):
+        setting = comparison.settings[row or 0]
         code = lines_to_paste(setting, facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates)
-        for name, lines in code.items():
-            show.print(Text(f"\n# {name}\n{lines}"), soft_wrap=True)
+        if row is not None and code:
+            for name, lines in code.items():
+                show.print(Text(f"\n# {name}: {setting.label}\n{lines}"), soft_wrap=True)
+            break
 
 
 def show_diagnosis(show: Console, diagnosis: Diagnosis) -> None:
-    """Print what a corpus gives the settings to act on."""
-    documents = "" if diagnosis.documents is None else f"{counted(diagnosis.documents, 'document')}, "
-    _print(show, f"{diagnosis.title}: {documents}{diagnosis.k} of the {diagnosis.fetch_k} nearest")
-    _print_findings(show, diagnosis)
-
-
-def _print_findings(show: Console, diagnosis: Diagnosis) -> None:
-    printed = ConsoleTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in ("what there is", "share", "to act on"):
-        printed.add_column(name)
+    """Print what a corpus holds."""
+    documents = "" if diagnosis.documents is None else f": {counted(diagnosis.documents, 'document')}"
+    _print(show, f"{diagnosis.title}{documents}\n")
+    printed = ConsoleTable("what there is", "share", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for finding in diagnosis.findings:
-        acts = f"{finding.acts}: {', '.join(finding.settings)}" if finding.settings else "-"
-        printed.add_row(Text(finding.name), Text(finding.text), Text(acts, "bold" * (finding.acts == "something")))
-    show.print()
+        printed.add_row(Text(finding.name), Text(finding.text))
     show.print(printed)
     _print(show, f"\n{diagnosis.text}")
-    for note in diagnosis.notes:
-        _print(show, f"Note: {note}")
 
 
 def _print(show: Console, text: str) -> None:
@@ -120,13 +108,3 @@ def _fit(measures: tuple[Measure, ...], width: int) -> Iterator[list[Measure]]:
         group.append(measure)
         left -= needed
     yield group
-
-
-def _print_changes(show: Console, comparison: Comparison) -> None:
-    """A line with the queries that lose most, and one with those that gain most."""
-    label = comparison.settings[comparison.recommendation.best_other or 0].label
-    gaps = [(change.query, change.setting - change.similarity) for change in comparison.changes]
-    for verb, of_verb in (("lose", [gap for gap in gaps if gap[1] < 0]), ("gain", [gap for gap in gaps if gap[1] > 0])):
-        if of_verb:
-            listed = ", ".join(f"{quoted(comparison.question(query))} {signed(gap)}" for query, gap in of_verb)
-            _print(show, f"\nQueries that {verb} most with {label}: {listed}")

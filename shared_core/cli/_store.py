@@ -1,75 +1,70 @@
-"""A vector store in place of files: ``setselect compare --store kind:place``."""
+"""A vector store or an index in place of files: ``setselect compare --store module:attribute``."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from rich.console import Console
-
+from .._validation import quoted
 from ..errors import InvalidParameterError
-from ..evaluation.corpus import Query
-from ..evaluation.results import Comparison, Diagnosis
-from ..signals.embedding_models import CachedEmbedding
-from ._terminal import show_progress
-from ._vectors import VectorOptions
+from ..evaluation.diagnosis import Diagnosis
+from ..evaluation.results import Comparison
+from ..retrieval.inputs import find_registered
+
+_NEEDED = "a vector store of LangChain, a VectorStoreIndex of LlamaIndex, or a function that returns one"
+# The adapter's functions for a store or an index, by the full name of its class. As in _vectors.py, import-linter
+# cannot see the adapters' names.
+_ADAPTERS: dict[type | str, tuple[str, str, str]] = {
+    "langchain_core.vectorstores.base.VectorStore": ("langchain_setselect", "compare_store", "diagnose_store"),
+    "llama_index.core.indices.vector_store.base.VectorStoreIndex": (
+        "llamaindex_setselect", "compare_index", "diagnose_index",
+    ),
+}  # fmt: skip
 
 
-class Store:
-    """The store that ``--store`` names, opened with LangChain's class for it."""
+class Store(NamedTuple):
+    """A store or an index, and the functions of its adapter."""
 
-    def __init__(self, given: str, collection: str | None) -> None:
-        if find_spec("langchain_core") is None:
-            raise ImportError("--store opens a store with LangChain's class for it: pip install langchain-core")
-        # As in _vectors.py: the adapter's name, which import-linter cannot see.
-        self._opening = import_module("langchain_setselect.opening")
-        self._compare = import_module("langchain_setselect.compare")
-        self.opened = self._opening.open_store(given, collection)
-        self.title = f"{given.partition(':')[0]}, {self.opened.collection}"
+    opened: Any
+    compare: Callable[..., Comparison]
+    diagnose: Callable[..., Diagnosis]
 
-    def close(self) -> None:
-        """Close what was opened."""
-        self.opened.close()
 
-    def diagnose(self, say: Console, k: int, fetch_k: int | None) -> Diagnosis:
-        """What the store gives the settings to act on."""
-        found: Diagnosis = self._compare.diagnose_store(
-            self.opened.store,
-            dimension=self.opened.dimension,
-            documents=self.opened.texts,
-            k=k,
-            fetch_k=fetch_k,
-            title=self.title,
-            track=show_progress(say),
+def load_store(given: str) -> Store:
+    """The store that ``module:attribute`` names. Modules in the current folder are found, as application servers do."""
+    name, _, attribute = given.partition(":")
+    if not name or not attribute:
+        raise InvalidParameterError(
+            f"--store must be module:attribute, got {quoted(given)}: in my_app.py assign {_NEEDED} to store, and write "
+            "--store my_app:store"
         )
-        return found
-
-    def compare(
-        self, say: Console, queries: list[Query], source: VectorOptions, cache: Path | None, **options: Any
-    ) -> Comparison:
-        """Compare on the store, with questions that the model of the options embeds, or the store's own function."""
-        opened = self.opened
-        if source.model is None and source.embedding is None:
-            if opened.embeddings is None:
-                raise InvalidParameterError(
-                    "the store keeps no embedding function: name the model that filled it by --model or --embedding"
-                )
-            embeddings, name = opened.embeddings, "the store's own embedding function"
-        else:
-            loaded, name = source.load(say), source.name
-            kept = CachedEmbedding(loaded.embed_queries, f"{loaded.fingerprint} query", cache)
-            embeddings = self._opening.ModelEmbedding(loaded.embed_documents, kept)
-        self._opening.check_model(opened, embeddings, name)
-        found: Comparison = self._compare.compare_store(
-            opened.store,
-            queries,
-            embeddings=embeddings,
-            model=name,
-            documents=opened.texts,
-            title=self.title,
-            track=show_progress(say),
-            **options,
-        )
-        return found
+    sys.path.insert(0, str(Path.cwd()))
+    # A module and a function of the user's may raise anything.
+    try:
+        module = import_module(name)
+    except Exception as error:
+        raise InvalidParameterError(
+            f"--store: module {quoted(name)} cannot be imported in {Path.cwd()}: {type(error).__name__}: {error}"
+        ) from error
+    try:
+        value = attrgetter(attribute)(module)
+    except AttributeError:
+        raise InvalidParameterError(
+            f"--store: module {quoted(name)} has no {quoted(attribute)}: assign {_NEEDED} to it"
+        ) from None
+    adapter = find_registered(_ADAPTERS, type(value))
+    if adapter is None and callable(value):
+        try:
+            value = value()
+        except Exception as error:
+            raise InvalidParameterError(f"--store: {given}() failed: {type(error).__name__}: {error}") from error
+        adapter = find_registered(_ADAPTERS, type(value))
+    if adapter is None:
+        raise InvalidParameterError(f"--store: {given} must be {_NEEDED}, got {quoted(value)}")
+    package, compare, diagnose = adapter
+    functions = import_module(package)
+    return Store(value, getattr(functions, compare), getattr(functions, diagnose))

@@ -18,27 +18,17 @@ FINE, WITH_PROBLEMS, COULD_NOT_RUN, CRASHED = 0, 1, 2, 70
 EXIT_CODES = """\b
 Exit codes:
   0   done
-  1   done, with problems: something was left out, or the run was interrupted
+  1   done, with problems: rows or selections failed, learning did not help, or the run was interrupted
   2   could not run, or has no result; the message says why
   70  a fault of setselect itself: please report it
   130 interrupted by Ctrl-C before the command began
 """
-# At most this many bad lines are named: if a file has a wrong format, every line is bad.
-SHOWN_PROBLEMS = 20
 
 
 def stop(say: Console, why: str) -> NoReturn:
     """Print why the command could not run, and end it with its exit code (``typer.Exit``)."""
     say.print(Text(f"error: {why}"))
     raise typer.Exit(COULD_NOT_RUN)
-
-
-def report_problems(say: Console, problems: Sequence[object]) -> None:
-    """Name the lines that could not be read; if there are many, the first of them."""
-    for problem in problems[:SHOWN_PROBLEMS]:
-        say.print(Text(f"skipped {problem}"))
-    if len(problems) > SHOWN_PROBLEMS:
-        say.print(f"... and {len(problems) - SHOWN_PROBLEMS} more")
 
 
 def message_console() -> Console:

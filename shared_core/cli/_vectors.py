@@ -15,8 +15,6 @@ from rich.console import Console
 from .._parsing import open_npy
 from .._validation import as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from ..evaluation.corpus import ReadResult
-from ..evaluation.qrels import JudgedCorpus
 from ..signals.embedding_models import DEFAULT_MODEL, EmbeddingModel
 from ._terminal import load_model_visibly
 
@@ -80,30 +78,25 @@ class VectorOptions:
         model: EmbeddingModel = adapter.load_embedding(self.embedding)
         return model
 
-    def read(self, corpus: JudgedCorpus) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
-        """The vectors of documents and of queries, None for those without a file."""
-        documents, queries = corpus.read or (ReadResult([], []), ReadResult([], []))
-        return (
-            self._read(self.documents, [document.id for document in corpus.documents], documents),
-            self._read(self.queries, [query.id for query in corpus.queries], queries),
-        )
-
-    def _read(self, path: Path | None, ids: list[str], read: ReadResult[Any]) -> NDArray[Any] | None:
+    def read(
+        self, path: Path | None, ids: list[str], rows: Sequence[int] | None = None, lines: int | None = None
+    ) -> NDArray[Any] | None:
+        """The vectors of the texts with these ids, at these ``rows`` of all ``lines``; None without a file."""
         if path is None:
             return None
         if path.suffix.lower() != ".npy":
             from ..batch.dataset import read_vectors_by_id
 
             return read_vectors_by_id(path, ids, id_column=self.id_column, vector_column=self.vector_column)
-        places = [read.places[name] for name in ids]
-        rows = read_rows(path, places, len(read.items) + len(read.problems), "the texts")
-        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        places = range(len(ids)) if rows is None else rows
+        vectors = read_rows(path, places, lines or len(ids), "the texts")
+        bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(bad):
             raise InvalidInputError(
                 f"{path}: row {places[bad[0]]}, counted from 0 (id {quoted(ids[bad[0]])}), holds NaN or inf: embed "
                 "that text again"
             )
-        return rows
+        return vectors
 
 
 def read_rows(path: Path | str, rows: Sequence[int], lines: int, what: str) -> NDArray[Any]:

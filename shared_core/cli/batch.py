@@ -12,7 +12,7 @@ from .._argument_names import rename_arguments
 from .._parsing import parse_json
 from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from ..selection.sizes import DEFAULT_K
+from ..selection.route import DEFAULT_K
 from ..selectors.registry import DEFAULT_SELECTOR, capabilities_of, make_selector
 from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, stop
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from contextlib import closing
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -19,25 +18,16 @@ from .._validation import quoted
 from ..errors import InvalidParameterError
 from ..evaluation.compare import Embed, check_options, diagnose_documents, need_extra
 from ..evaluation.compare import compare as compare_methods
-from ..evaluation.corpus import ReadResult, read_documents, read_queries
+from ..evaluation.corpus import Document, read_documents, read_queries, unpacked
 from ..evaluation.demo import demo_corpus
+from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
-from ..evaluation.reading import unpacked
-from ..evaluation.results import Comparison, Diagnosis, counted
+from ..evaluation.results import Comparison, counted
 from ..evaluation.settings import distinct, parse_setting, sweep
-from ..evaluation.shadow_log import compare_log, read_log
+from ..evaluation.shadow_log import compare_log
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
 from ._console_report import show_comparison, show_diagnosis
-from ._store import Store
-from ._terminal import (
-    FINE,
-    WITH_PROBLEMS,
-    message_console,
-    report_problems,
-    result_console,
-    show_progress,
-    stop,
-)
+from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, show_progress, stop
 from ._vectors import VectorOptions
 
 
@@ -66,15 +56,10 @@ def compare(
     store: Annotated[
         str | None,
         typer.Option(
-            help="In place of documents, a vector store that you have, as kind:path or kind:url: chroma:./db, "
-            "faiss:./index, lancedb:./db, qdrant:./db, qdrant:http://localhost:6333, sqlite:./vectors.db, "
-            "pgvector:postgresql://localhost/db. Nothing is written to it. Without --queries, the report says what the "
-            "store gives the settings to act on."
+            help="In place of documents, a vector store of LangChain or an index of LlamaIndex, as module:attribute: "
+            "with my_app:store, what my_app.py in this folder assigns to store, or what its function store() returns. "
+            "Nothing is written to it. Without --queries, the report says what the store gives the settings to act on."
         ),
-    ] = None,
-    collection: Annotated[
-        str | None,
-        typer.Option(help="Collection, table or index of the store. Default: the only one."),
     ] = None,
     split: Annotated[
         str | None,
@@ -176,72 +161,86 @@ def compare(
 ) -> None:
     """Compare every method on your own documents and queries, on a vector store, or on a BEIR folder.
 
-    Without queries, the result says what the documents give the settings to act on: what repeats, what refers to other
-    texts. If queries have gold (ids of the right documents), subtopics or answers, it recommends a setting, or says
-    that similarity is enough, and tells which queries each setting makes worse.
+    Without queries, the result says what the documents hold: what repeats, and what leads to other texts. If queries
+    have gold (ids of the right documents), subtopics or answers, it names the best setting, and tells which queries
+    each setting makes worse.
 
     A running system with shadow=True writes a log. --log says how often and how much the selection would change what
     the system returned.
 
-    Exit code 1 means that some lines could not be read, or that the run was interrupted and the report is partial.
+    Exit code 1 means that the run was interrupted and the report is partial, or that selections of a log failed.
     """
     say = message_console()
+    given = {
+        option.name or "": option.opts[0]
+        for option in context.command.params
+        if (origin := context.get_parameter_source(option.name or "")) is not None and origin.name == "COMMANDLINE"
+    }
+
+    def refuse_others(known: Collection[str], why: str) -> None:
+        """Refuse an option that was given, but has no effect."""
+        for name, option in given.items():
+            if name not in known:
+                raise InvalidParameterError(f"{why}: leave out {option}")
+
     try:
         sizes = _read_sizes(k)
         check_options(sizes, fetch_k, decide_by)
-        report = _check_out(out)
+        packages = _check_out(out)
         if log is not None:
-            _refuse_others(context, {"log"}, "the log has the picks and their cosines")
-            raise typer.Exit(_compare_log(say, log))
-        tried = distinct([*sweep(), *map(parse_setting, setting or ())])
-        keys = {
-            "text_key": text_key,
-            "id_key": id_key,
-            "query_key": query_key,
-            "query_id_key": query_id_key,
-            "scores_key": scores_key,
-        }
-        files = (folder, documents, queries, split, qrels, gold_key, vectors, query_vectors, *keys.values())
-        if demo and any(files):
-            raise InvalidParameterError("--demo has its own documents and queries: leave out files, vectors and keys")
+            refuse_others({"log"}, "the log has the picks and their cosines")
+            summary = compare_log(log)
+            result_console().print(Text(str(summary)))
+            raise typer.Exit(WITH_PROBLEMS if summary.failures else FINE)
         asks = demo or any((folder, queries, qrels))
-        if store is not None:
-            allowed = {*_OF_STORES, *(_OF_QUESTIONS if queries else ())}
-            why = "--store has its own documents and vectors" if queries else "without --queries nothing is compared"
-            _refuse_others(context, allowed, why)
-        elif collection is not None:
-            raise InvalidParameterError("--collection names a part of a store: add --store")
+        if demo:
+            refuse_others(_OF_QUESTIONS - _FILES | {"demo"}, "--demo has its own documents and queries")
+        elif store is not None:
+            why = "--store has its own documents and model" if queries else "without --queries nothing is compared"
+            refuse_others({*_OF_ALL, "store", *(_OF_STORES if queries else ())}, why)
         elif documents is not None and not asks:
-            _refuse_others(context, _OF_DOCUMENTS, "without --queries nothing is compared")
+            refuse_others({*_OF_ALL, *_OF_DOCUMENTS}, "without --queries nothing is compared")
         source = VectorOptions(vectors, query_vectors, id_column, vector_column, model, embedding, asks)
-        needs_model = source.embedding is None and (source.embeds if store is None else model is not None)
-        need_extra(
-            *report,
-            *(["sentence_transformers"] if needs_model else []),
-            extra="compare" if needs_model else "eval",
-        )
-        options: dict[str, Any] = {"k": sizes, "fetch_k": fetch_k}
-        more = {"decide_by": decide_by, "drop_duplicates": not keep_duplicates, "settings": tried}
+        needs_model = store is None and source.embedding is None and source.embeds
+        packages += ["sentence_transformers"] * needs_model
+        need_extra(*packages, extra="compare" if needs_model else "eval")
+        options: dict[str, Any] = {"k": sizes, "fetch_k": fetch_k, "decide_by": decide_by}
+        options["settings"] = distinct([*sweep(), *map(parse_setting, setting or ())])
+        options["drop_duplicates"] = not keep_duplicates
+        of_documents: dict[str, Any] = {"text_key": text_key, "id_key": id_key}
+        of_queries: dict[str, Any] = {"query_key": query_key, "query_id_key": query_id_key, "scores_key": scores_key}
         found: Comparison | Diagnosis
-        problems: Sequence[object] = ()
         if store is not None:
-            with closing(Store(store, collection)) as opened:
-                if queries is None:
-                    found = opened.diagnose(say, sizes[0], fetch_k)
-                else:
-                    of_queries = {name: keys[name] for name in ("query_key", "query_id_key", "scores_key")}
-                    asked = read_queries(queries, gold_key=gold_key, **of_queries)
-                    report_problems(say, problems := asked.problems)
-                    found = opened.compare(say, asked.items, source, cache, **options, **more)
+            # The adapters' stores are recognised by a module that the other runs do not need.
+            from ._store import load_store
+
+            loaded, shown = load_store(store), {"title": store, "track": show_progress(say)}
+            if queries is None:
+                found = loaded.diagnose(loaded.opened, k=sizes[0], fetch_k=fetch_k, **shown)
+            else:
+                asked = read_queries(queries, gold_key=gold_key, **of_queries)
+                found = loaded.compare(loaded.opened, asked, **options, **shown)
         elif documents is not None and not asks:
-            read = read_documents(documents, text_key=text_key, id_key=id_key)
-            report_problems(say, problems := read.problems)
-            corpus = JudgedCorpus(read.items, [], read.problems, [], (read, ReadResult([], [])))
-            found = _diagnose(say, corpus, source, cache, title=documents.absolute().name, k=sizes[0], fetch_k=fetch_k)
+            texts = read_documents(documents, **of_documents)
+            title = documents.absolute().name
+            found = _diagnose(say, texts, source, cache, title=title, k=sizes[0], fetch_k=fetch_k)
         else:
-            title, corpus = _read_corpus(folder, documents, queries, split, qrels, demo, gold_key, keys)
-            report_problems(say, problems := corpus.problems)
-            found = _compare(say, corpus, source, cache, title=title, **options, **more)
+            if demo:
+                title, (texts, asked) = "NumPy's docstrings", demo_corpus()
+                corpus = JudgedCorpus(texts, asked)
+            elif folder is not None or qrels is not None:
+                title, files = _find_files(folder, documents, queries, split, qrels, gold_key)
+                corpus = read_judged(files[0], files[1], files[2], **of_documents, **of_queries)
+            elif documents is None or queries is None:
+                raise InvalidParameterError("--documents are needed, or --store, or a BEIR folder, or --demo")
+            elif split:
+                raise InvalidParameterError("--split is for a BEIR folder: name the file of the judgements by --qrels")
+            else:
+                title = documents.absolute().name
+                texts = read_documents(documents, **of_documents)
+                asked = read_queries(queries, gold_key=gold_key, **of_queries)
+                corpus = JudgedCorpus(texts, asked)
+            found = _compare(say, corpus, source, cache, title=title, **options)
         try:
             # The report is written first, so that no failure of the terminal can lose it.
             if out is not None:
@@ -258,36 +257,21 @@ def compare(
             say,
             "interrupted before there was a result; finished embeddings are kept: run the same command again to resume",
         )
-    partial = isinstance(found, Comparison) and found.partial
-    raise typer.Exit(WITH_PROBLEMS if problems or partial else FINE)
+    raise typer.Exit(WITH_PROBLEMS if isinstance(found, Comparison) and found.partial else FINE)
 
 
-# The options that a diagnosis of a store has, those of questions to a store, and those of a diagnosis of documents.
-_OF_STORES = {"store", "collection", "k", "fetch_k", "out"}
-_OF_QUESTIONS = {
-    "queries", "query_key", "query_id_key", "gold_key", "scores_key", "model", "embedding", "setting", "decide_by",
-    "keep_duplicates", "cache",
+# The options that every run has, those of a comparison, those that name its files, and those of a diagnosis.
+_OF_ALL = {"k", "fetch_k", "out"}
+_FILES = {
+    "queries", "query_key", "query_id_key", "gold_key", "scores_key", "qrels", "split", "query_vectors",
 }  # fmt: skip
+_OF_STORES = {
+    "queries", "query_key", "query_id_key", "gold_key", "scores_key", "setting", "decide_by", "keep_duplicates",
+}  # fmt: skip
+_OF_QUESTIONS = _OF_ALL | _FILES | {"model", "embedding", "setting", "decide_by", "keep_duplicates", "cache"}
 _OF_DOCUMENTS = {
-    "documents", "text_key", "id_key", "model", "embedding", "vectors", "id_column", "vector_column", "k", "fetch_k",
-    "out", "cache",
+    "documents", "text_key", "id_key", "model", "embedding", "vectors", "id_column", "vector_column", "cache",
 }  # fmt: skip
-
-
-def _refuse_others(context: typer.Context, known: Collection[str], why: str) -> None:
-    """Refuse an option that was given, but has no effect."""
-    for option in context.command.params:
-        source = context.get_parameter_source(option.name or "")
-        if option.name not in known and source is not None and source.name == "COMMANDLINE":
-            raise InvalidParameterError(f"{why}: leave out {option.opts[0]}")
-
-
-def _compare_log(say: Console, log: Path) -> int:
-    """Say what a log of shadow mode has; returns the exit code."""
-    read = read_log(log)
-    report_problems(say, read.problems)
-    result_console().print(Text(str(compare_log(read))))
-    return WITH_PROBLEMS if read.problems or read.failures else FINE
 
 
 def _read_sizes(k: str) -> list[int]:
@@ -324,20 +308,16 @@ def _write(found: Comparison | Diagnosis, out: Path) -> None:
         ) from error
 
 
-def _read_corpus(
+def _find_files(
     folder: Path | None,
     documents: Path | None,
     queries: Path | None,
     split: str | None,
     qrels: Path | None,
-    demo: bool,
     gold_key: str | None,
-    keys: dict[str, str | None],
-) -> tuple[str, JudgedCorpus]:
-    """A title for the corpus, and the corpus."""
-    if demo:
-        return "NumPy's docstrings", JudgedCorpus(*demo_corpus(), [], [])
-    if gold_key is not None and (folder or qrels):
+) -> tuple[str, tuple[Path, Path, Path]]:
+    """A title for the corpus, and its documents, queries and judgements."""
+    if gold_key is not None:
         raise InvalidParameterError("the judgements (qrels) hold the gold ids: leave out --gold-key")
     if folder is not None:
         if documents or queries:
@@ -345,20 +325,12 @@ def _read_corpus(
         if split and qrels:
             raise InvalidParameterError("--split names judgements of the folder, --qrels a file of them: leave out one")
         files = beir_files(folder, split, qrels)
-        return f"{folder.absolute().name}, {unpacked(files.qrels).stem}", read_judged(
-            files.documents, files.queries, files.qrels, **keys
-        )
-    if documents is None or queries is None:
-        raise InvalidParameterError("--documents are needed, or --store, or a BEIR folder, or --demo")
+        return f"{folder.absolute().name}, {unpacked(files[2]).stem}", files
+    if documents is None or queries is None or qrels is None:
+        raise InvalidParameterError("--qrels judges documents and queries: add --documents and --queries")
     if split:
         raise InvalidParameterError("--split is for a BEIR folder: name the file of the judgements by --qrels")
-    title = documents.absolute().name
-    if qrels is not None:
-        return title, read_judged(documents, queries, qrels, **keys)
-    of_documents = {name: keys.pop(name) for name in ("text_key", "id_key")}
-    corpus = read_documents(documents, **of_documents)
-    asked = read_queries(queries, gold_key=gold_key, **keys)
-    return title, JudgedCorpus(corpus.items, asked.items, [*corpus.problems, *asked.problems], [], (corpus, asked))
+    return documents.absolute().name, (documents, queries, qrels)
 
 
 class _Model:
@@ -384,12 +356,11 @@ class _Model:
 
 
 def _diagnose(
-    say: Console, corpus: JudgedCorpus, source: VectorOptions, cache: Path | None, **options: Any
+    say: Console, texts: list[Document], source: VectorOptions, cache: Path | None, **options: Any
 ) -> Diagnosis:
     model = _Model(say, source, cache)
-    rows, _ = source.read(corpus)
-    embed = model.embed_documents if rows is None else rows
-    return diagnose_documents(corpus.documents, embed, track=model.progress, **options)
+    rows = source.read(source.documents, [text.id for text in texts])
+    return diagnose_documents(texts, model.embed_documents if rows is None else rows, track=model.progress, **options)
 
 
 def _compare(
@@ -401,7 +372,8 @@ def _compare(
             "--query-vectors holds no vectors of sub-questions: leave it out, so that they are embedded, or leave out "
             "'sub_questions'"
         )
-    rows, query_rows = source.read(corpus)
+    rows = source.read(source.documents, [text.id for text in corpus.documents])
+    query_rows = source.read(source.queries, [query.id for query in corpus.queries], corpus.rows, corpus.lines)
     comparison = compare_methods(
         corpus.documents,
         corpus.queries,
@@ -411,16 +383,10 @@ def _compare(
         notes=corpus.notes,
         **options,
     )
-    notes = []
-    if corpus.problems:
-        lines = counted(len(corpus.problems), "line or file", "lines or files")
-        notes.append(f"Left out: {lines} that could not be read; the first: {corpus.problems[0]}")
     limit = model.loaded.max_characters if rows is None else None
     longer = sum(len(document.text) > limit for document in corpus.documents) if limit else 0
-    if longer:
-        of_all = f"{longer} of {counted(len(corpus.documents), 'document')} {'is' if longer == 1 else 'are'}"
-        notes.append(
-            f"{of_all} longer than about {limit} characters. The model reads only their beginning: split them into "
-            "passages."
-        )
-    return replace(comparison, notes=(*notes, *comparison.notes))
+    if not longer:
+        return comparison
+    of_all = f"{longer} of {counted(len(corpus.documents), 'document')} {'is' if longer == 1 else 'are'}"
+    note = f"{of_all} longer than about {limit} characters, of which the model reads only the beginning: split them."
+    return replace(comparison, notes=(note, *comparison.notes))

@@ -23,10 +23,10 @@ from rich.text import Text
 
 from .._files import hold_lock, remove_leftovers, write_atomically
 from .._libraries import import_library
+from .._parsing import parse_object
 from .._validation import is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
-from ..evaluation.corpus import Problem, text_of
-from ..evaluation.reading import JSON_SUFFIXES, json_lines, unpacked
+from ..evaluation.corpus import JSON_SUFFIXES, parse_lines, text_of, unpacked
 from ..learning.feedback.coverage import CoverageFeedback, Feedback
 from ..learning.feedback.language_model import LanguageModelFeedback
 from ..learning.feedback.prompts import EXAMPLE
@@ -40,7 +40,6 @@ from ._terminal import (
     WITH_PROBLEMS,
     load_model_visibly,
     message_console,
-    report_problems,
     result_console,
     show_progress,
     stop,
@@ -121,8 +120,8 @@ def train(
     All files are kept beside OUT: after Ctrl-C or a crash the same command resumes where it stopped. Python's fit has
     further settings.
 
-    Exit code: 0 success; 1 the kernel is written, but learning did not help, lines could not be read, or the fit
-    was interrupted; 2 there is no kernel.
+    Exit code: 0 success; 1 the kernel is written, but learning did not help, or the fit was interrupted; 2 there is
+    no kernel.
     """
     say = message_console()
     names = [field.name for field in fields(FitSettings) if field.name in context.params]
@@ -138,7 +137,6 @@ def train(
         from ..learning.results import plot
 
         contents = read_pool(pool, question, answer, ids=kernel == "rows")
-        report_problems(say, contents.problems)
         scorer = feedback_of(
             feedback, endpoint, llm, instruction=instruction, example=example, batch_size=llm_batch_size, price=price
         )
@@ -146,7 +144,7 @@ def train(
         rows = (
             _embed(say, contents, model, cache)
             if vectors is None
-            else read_rows(vectors, contents.rows, contents.lines, "the pool")
+            else read_rows(vectors, range(len(contents.items)), len(contents.items), "the pool")
         )
         if len(queries) < len(contents.items):
             say.print(
@@ -161,7 +159,7 @@ def train(
     except KeyboardInterrupt:
         stop(say, f"interrupted: what is done so far is kept beside {out}; run the same command again to resume")
     show_result(result_console(), fitted, files)
-    raise typer.Exit(FINE if whole and fitted.helped and not contents.problems else WITH_PROBLEMS)
+    raise typer.Exit(FINE if whole and fitted.helped else WITH_PROBLEMS)
 
 
 def _embed(say: Console, pool: PoolFile, model: str, cache: Path | None) -> Any:
@@ -192,57 +190,39 @@ class Files(NamedTuple):
 
 
 class PoolFile(NamedTuple):
-    """The items of a pool in the order of the file, and the lines that are left out."""
+    """The items of a pool in the order of the file, with the keys ``question`` and ``answer``, and their ids."""
 
-    # With the keys ``question`` and ``answer``.
     items: list[dict[str, str]]
     ids: list[str | int] | None
-    # The place of each item among the ``lines`` lines that are not blank.
-    rows: list[int]
-    lines: int
-    problems: list[Problem]
 
 
 def read_pool(path: Path, question: str, answer: str, *, ids: bool) -> PoolFile:
-    """Read items from JSON lines, and their ids, which all lines must have or none."""
+    """Read items from JSON lines, and their ids, which all lines must have or none. A bad line is an error."""
     if unpacked(path).suffix.lower() not in JSON_SUFFIXES:
         raise InvalidParameterError(
             f"{path}: the pool must be a .jsonl file, with a JSON object with question and answer on each line"
         )
-    items: list[dict[str, str]] = []
     known: dict[str | int, None] = {}
-    rows: list[int] = []
-    problems: list[Problem] = []
-    without, lines = "", 0
-    try:
-        for lines, (file, line, _, record, wrong) in enumerate(json_lines(path), 1):
-            try:
-                if wrong is not None:
-                    raise InvalidInputError(wrong)
-                item = {"question": text_of(record, (question,)), "answer": text_of(record, (answer,))}
-                name = record.get("id") if ids else None
-                name = None if is_missing(name) else name
-                if name is not None and (type(name) not in (str, int) or name in known):
-                    raise InvalidInputError(
-                        f"'id' must be a string or a whole number that no other line has, got {quoted(name)}"
-                    )
-            except InvalidInputError as error:
-                problems.append(Problem(file, line, str(error)))
-                continue
-            if name is not None:
-                known[name] = None
-            elif ids:
-                without = without or f"{file}:{line}"
-            items.append(item)
-            rows.append(lines - 1)
-    except OSError as error:
-        raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
+    items: list[dict[str, str]] = []
+
+    def add(line: str) -> None:
+        record = parse_object(line)
+        items.append({"question": text_of(record, (question,)), "answer": text_of(record, (answer,))})
+        name = record.get("id") if ids and not is_missing(record.get("id")) else None
+        if name is not None:
+            if type(name) not in (str, int) or name in known:
+                raise InvalidInputError(
+                    f"'id' must be a string or a whole number that no other line has, got {quoted(name)}"
+                )
+            known[name] = None
+        if len(known) not in (0, len(items)):
+            raise InvalidInputError("give all lines an 'id', or none")
+
+    for _ in parse_lines(path, add):
+        pass
     if not items:
-        first = f"; the first problem: {problems[0]}" if problems else ""
-        raise InvalidInputError(f"{path} has no item that can be read{first}")
-    if without and known:
-        raise InvalidInputError(f"{without}: there is no 'id', but other lines have one: give all lines an id, or none")
-    return PoolFile(items, list(known) or None, rows, lines, problems)
+        raise InvalidInputError(f"{path} has no item")
+    return PoolFile(items, list(known) or None)
 
 
 def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **settings: Any) -> Feedback:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,36 +16,48 @@ from numpy.typing import ArrayLike
 
 from .._argument_names import argument_name
 from .._validation import check_integer, quoted
-from ..errors import InvalidInputError, InvalidParameterError
-from ..selection.sizes import DEFAULT_EXTRA_K, default_fetch_k, share_fetch_k
-from ..selectors.registry import DEFAULT_SELECTOR, Selector, check_selector
+from ..errors import InvalidInputError, InvalidParameterError, VectorSourceError
+from ..selection.route import DEFAULT_EXTRA_K, default_fetch_k, share_fetch_k
+from ..selectors.registry import Selector, check_selector
 from ..signals.embedding_models import Track, without_progress
 from ..texts.word_index import WordIndex
+from .advice import COUNTED, check_deciding, describe_change, list_notes, recommend
 from .corpus import Document, Query, as_document, as_query, convert_all
-from .diagnosis import diagnose, search_documents
-from .judging import JudgedQuery, SearchResult, carriers_of, check_documents, copies_of, judge, subtopics_of
-from .notes import check_subtopics, gold_in_reach, note_left_out, note_queries, note_settings, without_unknown_ids
-from .points import find_points
-from .recommend import COUNTED, check_deciding, recommend
+from .diagnosis import Diagnosis, SearchByVector, diagnose, search_documents
+from .judging import (
+    JudgedQuery,
+    SearchResult,
+    carriers_of,
+    check_documents,
+    copies_of,
+    found_documents,
+    judge,
+    subtopics_of,
+)
 from .results import (
-    Claim,
     Comparison,
     CorpusFacts,
-    Diagnosis,
     QueryChange,
     Recommendation,
     Replacement,
     Setting,
     Size,
     counted,
-    number,
-    percent,
 )
-from .search import HYBRID_SEARCH, as_vectors, fuse_rankings, nearest_rows
-from .sentences import SENTENCES
-from .settings import Settings, as_adapted, sweep, with_scores
-from .sub_questions import with_merged_lists
-from .summary import MeasureValues, allowed_measures, count_parts, estimate, measure, summarise
+from .search import as_vectors, nearest_rows
+from .settings import Settings, as_adapted, sweep, with_merged_lists, with_scores
+from .summary import (
+    MeasureValues,
+    allowed_measures,
+    check_subtopics,
+    count_parts,
+    estimate,
+    find_points,
+    gold_in_reach,
+    measure,
+    summarise,
+    without_unknown_ids,
+)
 
 Embed: TypeAlias = Callable[[list[str]], ArrayLike]
 
@@ -77,12 +89,10 @@ def compare(
 ) -> Comparison:
     """Compare all methods on your own documents and queries.
 
-    Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them. A setting
-    with ``keyword_search`` picks from the 25 documents, too, that BM25 finds in the whole corpus. Hybrid search, which
-    is the last setting, fuses both rankings.
-    :class:`Coverage` reads the words of queries and documents too, and which documents lead to each other. Documents
-    and queries are all that is needed. What the queries hold besides their text (gold ids, subtopics, roots, answers:
-    see :class:`Query`) adds measures. If no query has gold ids, subtopics or answers, no winner can be named.
+    Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them. Settings
+    with ``keyword_search``, hybrid search and the sum of scores pick from the 25 documents, too, that BM25 finds in the
+    whole corpus. Documents and queries are all that is needed. What the queries hold besides their text (gold ids,
+    subtopics, roots, answers: see :class:`Query`) adds measures; without any of it, no row can be called the best.
 
     Parameters
     ----------
@@ -93,31 +103,25 @@ def compare(
     queries : iterable of str, mapping or Query
         Texts, or records with ``text`` and optionally ``id``, ``gold``, ``subtopics``, ``root``, ``answers``, and
         ``sub_questions``. These share ``fetch_k`` with the question, and each setting selects one set for all of them;
-        plain similarity and hybrid search know the question alone. Two more rows show what merged lists give.
-        ``scores`` are those of your own reranker, for two more rows: see
-        :func:`~shared_core.evaluation.settings.with_scores`.
+        plain similarity and the rankings know the question alone. Two more rows show what merged lists give.
+        ``scores`` are those of your own reranker, for two more rows.
     embed : callable, or a pair for documents and queries
         ``embed(texts) -> array-like (n, d)``. In a pair, each is such a function or the vectors themselves: those of
         sub-questions follow that of their question.
-        :class:`~shared_core.signals.embedding_models.CachedEmbedding` keeps embeddings on disk.
     k : int or sequence of int
-        How many documents are picked, at least 1. Of several numbers, the first is the one that the tables and the
-        recommendation are about. With a single number, 2, 3, 5, 8 and 10 picks are judged too, as far as there are so
-        many candidates. ``Comparison.sizes`` has what is found with each number.
+        How many documents are picked. Of several numbers, the first is the one that the tables and the recommendation
+        are about. With a single number, 2, 3, 5, 8 and 10 picks are judged too.
     fetch_k : int, optional
-        How many candidates they are picked from, at least ``k``; by default max(50, 5k), for the largest k that is
-        given. At most all documents are candidates.
+        How many candidates they are picked from; by default max(50, 5k), for the largest k that is given.
     settings : sequence of (Setting, Selector), optional
         Default: :func:`~shared_core.evaluation.settings.sweep`. The first must be plain similarity, against which the
-        others are tested. Put simpler settings first: see :func:`~shared_core.evaluation.recommend.recommend`.
-        :func:`~shared_core.evaluation.settings.named` makes the pairs.
+        others are tested. Put simpler settings first. :func:`~shared_core.evaluation.settings.named` makes the pairs.
     decide_by : str, optional
         Key of the measure that decides. Default: the first of subtopic recall, answers, p-recall, point recall and
         recall that at least half as many queries allow as any other of them. Point recall is there if many gold
         documents nearly repeat another one of their query: they count as one point.
     drop_duplicates : bool
-        Whether documents with the same text count as one, as in the retrievers. Their ids then stand for each other: a
-        gold document is found when one of its copies is picked. False keeps them apart.
+        Whether documents with the same text count as one, as in the retrievers. Their ids then stand for each other.
     model, title : str
         Names for the report.
     track : callable
@@ -132,12 +136,9 @@ def compare(
 
     Raises
     ------
-    InvalidInputError
-        There are no documents or no queries, two have the same id, no document has any of the queries' gold ids, or the
-        vectors are not valid.
-    InvalidParameterError
-        ``k``, ``fetch_k`` or ``settings`` is no valid value, or ``decide_by`` is not a measure that the queries allow.
-        This is checked before anything is embedded.
+    InvalidInputError, InvalidParameterError
+        There are no documents or no queries, two have the same id, no document has any of the queries' gold ids, or a
+        vector or an option is not valid. Options are checked before anything is embedded.
     ImportError
         The extra ``eval`` is not installed.
 
@@ -190,7 +191,7 @@ def compare(
     searches = dict(zip(subtopics, found, strict=True))
     word_index = WordIndex([document.text for document in corpus])
     if any(query.sub_questions for query in cleaned):
-        notes.append("Hybrid search gets the question without its sub-questions.")
+        notes.append("Hybrid search and the sum of scores rank by the question without its sub-questions.")
 
     def candidates_of(query: Query) -> SearchResult:
         vectors, nearest = searches[query.id]
@@ -198,11 +199,9 @@ def compare(
         near = list(dict.fromkeys(nearest[:, :each].ravel().tolist()))
         # As with the extra retrievers of the adapters, the question and its sub-questions share the number.
         each = DEFAULT_EXTRA_K if len(vectors) == 1 else share_fetch_k(DEFAULT_EXTRA_K, most, len(vectors))
-        worded = [word_index.best_rows(text, max(fetch_k, each))[0].tolist() for text in query.questions]
-        extra = list(dict.fromkeys(row for rows in worded for row in rows[:each]))
-        # Hybrid search gets the question alone.
-        fused = list(fuse_rankings([nearest[0].tolist(), worded[0][:fetch_k]]))
-        every = list(dict.fromkeys([*near, *extra, *fused]))
+        worded = [word_index.best_rows(text, each)[0].tolist() for text in query.questions]
+        extra = list(dict.fromkeys(row for rows in worded for row in rows))
+        every = list(dict.fromkeys([*near, *extra]))
         position = {row: i for i, row in enumerate(every)}
         return SearchResult(
             vectors,
@@ -210,14 +209,14 @@ def compare(
             rows[every],
             subtopics[query.id],
             copies,
-            rankings={HYBRID_SEARCH: [position[row] for row in fused]},
             candidates=len(near),
             by_words=[position[row] for row in extra],
+            bm25=word_index.score(query.text)[every],
             weigh=word_index.weigh,
             gold_vectors={name: rows[row_of[name]] for name in query.gold},
         )
 
-    comparison = compare_candidates(
+    return compare_candidates(
         cleaned,
         candidates_of,
         k=k,
@@ -231,19 +230,6 @@ def compare(
         track=track,
         notes=notes,
     )
-    if comparison.recommendation.measure is not None or comparison.partial:
-        return comparison
-    about = diagnose(
-        search_documents(corpus, rows),
-        rows.shape[1],
-        [(query.text, searches[query.id][0][0]) for query in cleaned],
-        title=title,
-        documents=len(corpus),
-        k=given_sizes[0],
-        fetch_k=fetch_k,
-        track=track,
-    )
-    return replace(comparison, diagnosis=about)
 
 
 def diagnose_documents(
@@ -255,42 +241,19 @@ def diagnose_documents(
     title: str = "Diagnosis of a corpus",
     track: Track = without_progress,
 ) -> Diagnosis:
-    """What your documents give the settings to act on: repetition, sources, names and references. No query is needed.
+    """What your documents hold: copies, near copies, sources, and which texts lead to others. No query is needed.
 
-    Parameters
-    ----------
-    documents : iterable of str, mapping or Document
-        As in :func:`compare`.
-    embed : callable or array-like, shape (n, d)
-        ``embed(texts) -> array-like (n, d)``, or the vectors.
-    k, fetch_k : int, optional
-        How many texts you return, and how many candidates they are selected from; by default max(50, 5k).
-    title : str
-        A name for the report.
-    track : callable
-        As in :func:`compare`.
+    The arguments are those of :func:`compare`; ``embed`` may be the vectors (n, d).
 
-    Raises
-    ------
-    InvalidInputError
-        There are no documents, two have the same id, or the vectors are not valid.
-    InvalidParameterError
-        ``k`` or ``fetch_k`` is no valid value.
-
-    Examples
-    --------
-    >>> texts = ["A port.", "A port.", "A hill."]
-    >>> found = diagnose_documents(texts, [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], k=2)
-    >>> [(finding.key, round(finding.share, 2)) for finding in found.findings][:3]
-    [('copies', 0.67), ('repeats', 0.0), ('slots', 0.0)]
+    >>> found = diagnose_documents(["A port.", "A port.", "A hill."], [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> found.findings[0].key, round(found.findings[0].share, 2)
+    ('copies', 0.67)
     """
-    (k,), fetch_k = check_options(k, fetch_k)
+    _, fetch_k = check_options(k, fetch_k)
     corpus = convert_all(documents, as_document, "documents")
     rows = as_vectors(embed, [document.text for document in corpus], "documents")
-    search = search_documents(corpus, rows)
-    return diagnose(
-        search, rows.shape[1], title=title, documents=len(corpus), k=k, fetch_k=min(fetch_k, len(corpus)), track=track
-    )
+    search, fetch_k = search_documents(corpus, rows), min(fetch_k, len(corpus))
+    return diagnose(search, rows.shape[1], title=title, documents=len(corpus), fetch_k=fetch_k, track=track)
 
 
 def compare_candidates(
@@ -312,30 +275,15 @@ def compare_candidates(
 
     Parameters
     ----------
-    queries : iterable of str, mapping or Query
-        The questions, as in :func:`compare`.
     candidates_of : callable
         ``candidates_of(query) -> SearchResult``: the query's vector, at most ``fetch_k`` documents, and their
         vectors. A query without candidates is left out, and a note says so. If the query has sub-questions, the
         vector has a row for each, shape (q, d), and the documents are those of all searches. Its ``rankings`` become
-        further settings: your own hybrid search, for example. Without its ``by_words``, settings with
-        ``keyword_search`` are left out, and a note says so.
+        further rows: your own hybrid search, for example. Without its ``by_words``, settings with ``keyword_search``
+        are left out, and a note says so.
     documents : int, optional
         How many documents the search covers, for the report.
-    k, fetch_k, settings, decide_by, drop_duplicates, model, title, track, notes
-        See :func:`compare`.
-
-    Returns
-    -------
-    Comparison
-        See :func:`compare`.
-
-    Raises
-    ------
-    InvalidInputError
-        There are no queries, two have the same id, a vector is not valid, no query has candidates, the queries have
-        rankings of different names, or only some have candidates by words.
-    InvalidParameterError, ImportError
+    queries, k, fetch_k, settings, decide_by, drop_duplicates, model, title, track, notes
         See :func:`compare`.
 
     Examples
@@ -351,7 +299,7 @@ def compare_candidates(
     >>> from dataclasses import replace
     >>> candidates = replace(candidates, rankings={"my reranker": [2, 0, 1]})
     >>> found = compare_candidates(["both?"], lambda query: candidates, k=2)
-    >>> found.settings[-1].label, found.queries[0].picks[len(found.settings) - 1]
+    >>> found.settings[-3].label, found.queries[0].picks[len(found.settings) - 3]
     ('my reranker', (2, 1))
     """
     need_extra()
@@ -418,8 +366,7 @@ def compare_candidates(
     )
     replacements = tuple(_count_replaced(outcomes, k, setting) for setting in range(len(rows)))
     if advice.measure is None:
-        changing = _describe_change(rows, replacements, texts, k)
-        advice = replace(advice, claims=(*advice.claims, *changing))
+        advice = replace(advice, claims=(*advice.claims, *describe_change(rows, replacements, texts, k)))
     changes = _find_changes(columns, advice, {one.query.id for one in outcomes if one.query.root is not None})
     named = {change.query for change in changes} | {to.worst_query for to in differences.values()}
     named |= {query for replacement in replacements for query, _ in replacement.most}
@@ -448,13 +395,53 @@ def compare_candidates(
         (
             *notes,
             *([missing] if missing is not None and advice.measure is not None else []),
-            *note_left_out([setting for setting, _ in planned if setting not in rows]),
-            *note_settings(tried, rows, outcomes, k),
-            *note_queries(outcomes, without_candidates, k, drop_duplicates),
+            *list_notes(planned, rows, outcomes, without_candidates, k, drop_duplicates),
         ),
         replacements,
         {query: text for query, text in texts.items() if query in named},
     )
+
+
+@dataclass(frozen=True)
+class SearchedStore:
+    """A store or an index of a framework, as an adapter searches it: what ``compare_store`` and its twins work on.
+
+    ``embed`` gives the vectors of questions. ``find(texts, vectors)`` gives the candidates of a question and its
+    sub-questions: what :func:`found_documents` takes, and the columns of a :class:`SearchResult`. ``nearest`` is None
+    if the texts would be embedded, ``widest`` the most that it finds, and ``count()`` the number of all texts or None.
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    fetch_k: int
+    embed: Callable[[list[str]], Any]
+    find: Callable[[Sequence[str], Any], tuple[list[Any], dict[str, Any]]]
+    nearest: SearchByVector | None
+    widest: int | None
+    count: Callable[[], int | None]
+
+    def compare(self, queries: Iterable[str | Mapping[str, Any] | Query], **options: Any) -> Comparison:
+        """The comparison; see :func:`compare_candidates`."""
+
+        def candidates_of(query: Query) -> SearchResult:
+            vectors = self.embed(list(query.questions))
+            rows, columns = self.find(query.questions, vectors)
+            return SearchResult(vectors if query.sub_questions else vectors[0], found_documents(rows), **columns)
+
+        return compare_candidates(queries, candidates_of, k=self.sizes, fetch_k=self.fetch_k, **options)
+
+    def diagnose(
+        self, *, dimension: int | None = None, title: str | None = None, documents: int | None = None, **options: Any
+    ) -> Diagnosis:
+        """What the texts hold. Without a ``dimension``, a word is embedded to learn it."""
+        if self.nearest is None:
+            raise VectorSourceError(
+                f"setselect has no vector reader for {self.name}, so all texts would be embedded: call "
+                "register_vector_source"
+            )
+        length = dimension or np.shape(self.embed(["text"])[0])[-1]
+        options |= {"title": title or self.name, "documents": self.count() if documents is None else documents}
+        return diagnose(self.nearest, length, fetch_k=self.fetch_k, widest=self.widest or self.fetch_k, **options)
 
 
 def _find_changes(
@@ -484,19 +471,6 @@ def _count_replaced(outcomes: Sequence[JudgedQuery], k: int, setting: int) -> Re
     return Replacement(float(changed), float(np.mean([number for _, number in numbers])), tuple(most))
 
 
-def _describe_change(
-    rows: Sequence[Setting], replacements: Sequence[Replacement], texts: Mapping[str, str], k: int
-) -> Iterator[Claim]:
-    """What the default would change, where no query says what is right."""
-    for setting, replacement in zip(rows, replacements, strict=True):
-        if setting.label == DEFAULT_SELECTOR:
-            facts = {"changed": percent(replacement.changed), "replaced": number(replacement.replaced, 1), "k": k}
-            yield Claim(SENTENCES["would change"].format(label=setting.label, **facts))
-            if replacement.most:
-                queries = ", ".join(f"{quoted(texts[query])} ({count})" for query, count in replacement.most[:3])
-                yield Claim(SENTENCES["most changed"].format(queries=queries))
-
-
 def need_extra(*packages: str, extra: str = "eval") -> None:
     """Raise the ImportError that names the extra if bm25s, scipy or one of the ``packages`` is missing."""
     missing = [name for name in ("bm25s", "scipy", *packages) if find_spec(name) is None]
@@ -524,11 +498,6 @@ def check_options(
             "the candidates"
         )
     return sizes, fetch_k
-
-
-def searches_words(settings: Settings | None) -> bool:
-    """Whether one of the settings (by default of those of the sweep) has ``keyword_search``."""
-    return any(as_adapted(selector).keyword_search for _, selector in _check_settings(settings))
 
 
 def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]:
@@ -563,15 +532,12 @@ def _with_rows_of_scores(tried: Settings, queries: Sequence[Query]) -> list[tupl
 
 
 def _check_searches(first: JudgedQuery, other: JudgedQuery) -> None:
-    if (first.by_words is None) != (other.by_words is None):
-        without, has = (first, other) if first.by_words is None else (other, first)
-        raise InvalidInputError(
-            f"by_words is None for query {quoted(without.query.text)}, but not for query {quoted(has.query.text)}: "
-            "pass an empty sequence where the search by words finds nothing"
-        )
-    if first.rankings != other.rankings:
-        named = " and ".join(
-            f"query {quoted(one.query.text)} has {', '.join(map(quoted, one.rankings)) or 'none'}"
-            for one in (first, other)
-        )
-        raise InvalidInputError(f"every query needs the same rankings in the same order, but {named}")
+    for what, ours, theirs in (
+        ("by_words", *(one.by_words is not None for one in (first, other))),
+        ("rankings", first.rankings, other.rankings),
+    ):
+        if ours != theirs:
+            raise InvalidInputError(
+                f"query {quoted(first.query.text)} has {what} {quoted(ours)}, and query {quoted(other.query.text)} has "
+                f"{quoted(theirs)}: every query needs the same. Pass an empty sequence where a search finds nothing"
+            )

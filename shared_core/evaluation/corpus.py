@@ -1,36 +1,35 @@
-"""Documents and queries, from records in memory and from files.
-
-A line of a file that cannot be read is reported as a :class:`Problem`, and the rest is read.
-"""
+"""Documents and queries, from records in memory and from files."""
 
 from __future__ import annotations
 
+import csv
 import difflib
+import gzip
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
-from .._argument_names import argument_name
-from .._parsing import is_text
+from .._libraries import import_library
+from .._parsing import decode_text, is_text, parse_json, parse_object
 from .._validation import as_float, as_plain, is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from ..texts.keys import PLACE_KEYS, find_identifiers
-from ..texts.neighbours import read_place
-from .reading import TEXT_SUFFIXES, RawRecord, as_records, read_records, unpacked
+from ..facts import PLACE_KEYS, Facts, Place, find_identifiers, read_place
 
-TEXT_KEYS = ("text", "query", "question")
+JSON_SUFFIXES, _TEXT_SUFFIXES = (".jsonl", ".ndjson"), (".txt", ".md")
+_TEXT_KEYS = ("text", "query", "question")
 # BEIR and most of its followers write "_id"; FreshStack and ir_datasets write "query_id", CoverageBench "topic_id".
 _DOCUMENT_IDS = ("id", "_id")
 _QUERY_IDS = ("id", "_id", "query_id", "topic_id")
 # Columns of a CSV file whose cells hold several values.
 _SEVERAL = ("gold", "subtopics", "answers", "sub_questions", "scores")
-# Keys that mean a key that is spelt otherwise.
-_OTHER_NAMES = {"queries": "sub_questions"}
+_BLANK = b" \t\r\n\v\f\xef\xbb\xbf"  # white space, and a byte order mark
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,13 @@ class Document:
     cost: float | None = None
     identifiers: tuple[str, ...] = ()
     place: int | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the text besides its words."""
+        source = None if is_missing(self.source) else self.source
+        place = None if self.place is None or source is None else Place(source, "", self.place)
+        return Facts(self.id, (self.title,), self.identifiers, source, place=place)
 
 
 @dataclass(frozen=True)
@@ -95,38 +101,12 @@ class Query:
 
 
 _Item = TypeVar("_Item", Document, Query)
+# Reads a line, a row or a file: the record of it.
+_Read = Callable[[], Any]
 
 
-@dataclass(frozen=True)
-class Problem:
-    """A place that could not be read: the file, its line (from 1; None for a whole file), and what is wrong.
-
-    >>> str(Problem("docs.jsonl", 3, "there is no 'text'"))
-    "docs.jsonl:3: there is no 'text'"
-    """
-
-    file: str
-    line: int | None
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.file}{'' if self.line is None else f':{self.line}'}: {self.what}"
-
-
-class ReadResult(NamedTuple, Generic[_Item]):
-    """The items of a file in its order, the problems of what could not be read, and the place of each item in the file.
-
-    ``places`` maps the id of an item to the number of its record (line, row, or file of a folder), from 0. Blank lines
-    do not count. Records with a problem do: there are ``len(items) + len(problems)`` records.
-    """
-
-    items: list[_Item]
-    problems: list[Problem]
-    places: Mapping[str, int] = MappingProxyType({})
-
-
-def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str | None = None) -> ReadResult[Document]:
-    """Read documents from a file or folder.
+def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str | None = None) -> list[Document]:
+    """Read documents from a file or folder. A bad line is an error that names it; nothing is left out.
 
     ========================= =======================================================================================
     ``.jsonl``, ``.ndjson``   one object a line: ``text``, optionally ``title`` (put before the text), ``id`` or
@@ -135,6 +115,7 @@ def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str
                               which others cite it: ``section``, ``clause``, ``article``, ``rule``, ``number``,
                               ``key``, ``code``, ``symbol``; other keys are ignored
     ``.csv``, ``.tsv``        the same as columns; several values in a cell are separated by ``;`` or are a JSON array
+    ``.parquet``              the same as columns, by pyarrow (``pip install "setselect[batch]"``)
     ``.txt``, ``.md``         one document a line
     a folder                  each ``.txt`` and ``.md`` file in it, at any depth; the id is its path in the folder.
                               Hidden files and folders, whose names begin with a dot, are left out
@@ -147,18 +128,18 @@ def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str
     path : path
         The file of the documents.
     text_key, id_key : str, optional
-        The keys or columns of a file of another shape: of the text, and of the id. A line without one of them is a
-        problem.
+        The keys or columns of a file of another shape: of the text, and of the id.
 
     Returns
     -------
-    ReadResult of Document
-        Its ``problems`` name the lines that have no text, cannot be parsed, or repeat the id of an earlier line.
+    list of Document
+        In the order of the file, one for each line that is not blank.
 
     Raises
     ------
     InvalidInputError
-        The path does not exist, cannot be read, or holds no document.
+        The path does not exist, cannot be read, or holds no document; or a line has no text, cannot be parsed, or
+        repeats the id of an earlier line.
     InvalidParameterError
         The suffix is none of those above, or a key is given for a folder or file of plain texts.
 
@@ -166,15 +147,11 @@ def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "docs.jsonl"
-    >>> _ = path.write_text('{"id": "a", "text": "One."}' + chr(10) + "oops")
-    >>> result = read_documents(path)
-    >>> [document.id for document in result.items], [problem.line for problem in result.problems]
-    (['a'], [2])
+    >>> _ = path.write_text('{"id": "a", "text": "One."}')
+    >>> [document.id for document in read_documents(path)]
+    ['a']
     """
-    path = Path(path)
-    _check_keys(path, text_key=text_key, id_key=id_key)
-    convert = partial(as_document, text_key=text_key, id_key=id_key)
-    return _collect(path, read_records(path, _SEVERAL), convert, "document")
+    return _read_items(Path(path), as_document, "document", {"text": text_key, "id": id_key})
 
 
 def read_queries(
@@ -184,74 +161,56 @@ def read_queries(
     query_id_key: str | None = None,
     gold_key: str | None = None,
     scores_key: str | None = None,
-) -> ReadResult[Query]:
-    """Read queries from a file: ``.jsonl`` or ``.csv`` as in :func:`read_documents`, or ``.txt`` with one query a line.
+) -> list[Query]:
+    """Read queries from a file of one of the kinds of :func:`read_documents`. A bad line is an error that names it.
 
     The text is under ``text``, ``query`` or ``question``, the id under ``id``, ``_id``, ``query_id`` or ``topic_id``
     (by default the line's number). Each of the following is optional and allows more measures: ``gold`` (ids of the
     right documents), ``subtopics`` (labels that the documents carry, or an object from labels to ids), ``root`` (what
     the query is about without its perspective), ``answers`` (strings that the picked texts should contain).
     ``sub_questions`` are searched for too. ``scores`` are those of your own reranker: an object from ids of
-    documents to numbers. Other keys are ignored. A line is a problem if it has a key that is nearly one of these
-    (``golden``), and not that one.
+    documents to numbers. Other keys are ignored, but a key that is nearly one of these (``golden``) is an error.
 
     Parameters
     ----------
     path : path
         The file of the queries.
     query_key, query_id_key, gold_key, scores_key : str, optional
-        The keys or columns of a file of another shape: of the text, the id, the gold ids and the scores. A line without
-        one of the first two is a problem. The others may be missing on some lines, not on all.
+        The keys or columns of a file of another shape: of the text, the id, the gold ids and the scores. The last two
+        may be missing on some lines, not on all.
 
     Raises
     ------
     InvalidInputError
-        The path does not exist, cannot be read, or holds no query; or no line has ``gold_key`` or ``scores_key``.
+        The path does not exist, cannot be read, or holds no query; a line is bad; or no line has ``gold_key`` or
+        ``scores_key``.
     InvalidParameterError
-        The suffix is none of those above, the path is a folder, or a key is given for a file of plain texts.
+        The suffix is none of those that can be read, the path is a folder, or a key is given for a file of plain texts.
 
     Examples
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "queries.csv"
     >>> _ = path.write_text("query,gold" + chr(10) + "Where is it?,a;b")
-    >>> read_queries(path).items[0].gold
+    >>> read_queries(path)[0].gold
     ('a', 'b')
     """
     path = Path(path)
     if path.is_dir():
         raise InvalidParameterError(f"{path} is a folder: queries are read from a .jsonl, .csv or .txt file")
-    keys = {"query_key": query_key, "query_id_key": query_id_key, "gold_key": gold_key, "scores_key": scores_key}
-    _check_keys(path, **keys)
-    found: dict[str, None] = {}
-
-    def convert(record: Any, default_id: str) -> Query:
-        if isinstance(record, Mapping):
-            found.update(dict.fromkeys(record))
-        return as_query(record, default_id, **keys)
-
-    read = _collect(path, read_records(path, {*_SEVERAL, gold_key or "gold", scores_key or "scores"}), convert, "query")
-    for key in (gold_key, scores_key):
-        if key is not None and key not in found:
-            raise InvalidInputError(f"{path}: no line has the key {quoted(key)} (keys: {_listed(found)})")
-    return read
+    keys = {"text": query_key, "id": query_id_key, "gold": gold_key, "scores": scores_key}
+    return _read_items(path, as_query, "query", keys)
 
 
-def as_document(
-    record: str | Mapping[str, Any] | Document,
-    default_id: str,
-    *,
-    text_key: str | None = None,
-    id_key: str | None = None,
-) -> Document:
+def as_document(record: str | Mapping[str, Any] | Document, default_id: str) -> Document:
     """A document from its text, or from a record (see :func:`read_documents`)."""
     if isinstance(record, Document):
         return record
-    record = _with_title(_as_record(record), text_key or "text")
+    record = _with_title(_as_record(record))
     title, source, cost = (first_value(record, (key,)) for key in ("title", "source", "cost"))
     return Document(
-        _read_id(record, _DOCUMENT_IDS, default_id, id_key),
-        text_of(record, (text_key or "text",)),
+        _read_id(record, _DOCUMENT_IDS, default_id),
+        text_of(record, ("text",)),
         read_names(record, "subtopics"),
         "" if title is None else _as_text(title, "title"),
         None if source is None else as_name(source, "source"),
@@ -266,21 +225,12 @@ def find_place(record: Mapping[str, Any]) -> int | None:
     return next((place for key in PLACE_KEYS if (place := read_place(record.get(key))) is not None), None)
 
 
-def as_query(
-    record: str | Mapping[str, Any] | Query,
-    default_id: str,
-    *,
-    query_key: str | None = None,
-    query_id_key: str | None = None,
-    gold_key: str | None = None,
-    scores_key: str | None = None,
-) -> Query:
+def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
     """A query from its text, or from a record (see :func:`read_queries`). PIR's key ``root_query`` means ``root``."""
     if isinstance(record, Query):
         return record
     record = _as_record(record)
-    # "answer" is no misspelt "answers": many data sets have a text for people under this key.
-    _check_spelling(record, (gold_key or "gold", "subtopics", "sub_questions", scores_key or "scores", "root"))
+    _check_spelling(record)
     subtopics = record.get("subtopics")
     if isinstance(subtopics, Mapping):
         # The rows of an Arrow table have the labels of all rows, with null where a row does not have the label.
@@ -290,47 +240,47 @@ def as_query(
         covered = dict.fromkeys(read_names(record, "subtopics"), ())
     root = first_value(record, ("root", "root_query"))
     return Query(
-        _read_id(record, _QUERY_IDS, default_id, query_id_key),
-        text_of(record, TEXT_KEYS if query_key is None else (query_key,)),
-        read_names(record, gold_key or "gold"),
+        _read_id(record, _QUERY_IDS, default_id),
+        text_of(record, _TEXT_KEYS),
+        read_names(record, "gold"),
         covered,
         None if root is None else as_name(root, "root"),
         read_names(record, "answers"),
         read_names(record, "sub_questions"),
-        _read_scores(record, scores_key or "scores"),
+        _read_scores(record),
     )
 
 
-def convert_all(records: Iterable[Any], convert: Callable[[Any, str], _Item], what: str) -> list[_Item]:
+def convert_all(records: Any, convert: Callable[[Any, str], _Item], what: str) -> list[_Item]:
     """Documents or queries from records or a table, by :func:`as_document` or :func:`as_query`.
 
     An error names the position.
     """
-    records = as_records(records)
+    for method in ("to_pylist", "to_dicts"):  # a table of Arrow, of polars
+        if hasattr(records, method):
+            records = getattr(records, method)()
+    # A Dataset of the package datasets has a to_dict too, but no columns. It gives its records by itself.
+    if hasattr(records, "to_dict") and hasattr(records, "columns"):
+        records = records.to_dict(orient="records")
     if isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):
         raise InvalidInputError(f"{what} must be a list or a table of records, got a single {type(records).__name__}")
-    items: dict[str, _Item] = {}
-    for position, record in enumerate(records):
-        try:
-            _add(items, convert(record, str(position + 1)))
-        except InvalidInputError as error:
-            raise InvalidInputError(f"{what}, position {position}: {error}") from None
+    places = ((f"{what}, position {i}", str(i + 1), partial(_same, record)) for i, record in enumerate(records))
+    items = _collect(places, convert)
     if not items:
         raise InvalidInputError(f"there are no {what}")
-    return list(items.values())
+    return items
 
 
 def text_of(record: Mapping[str, Any], keys: tuple[str, ...]) -> str:
     """The text under the first of the keys with a value; ``InvalidInputError`` if there is no text."""
     text = as_plain(first_value(record, keys))
-    if isinstance(text, str):
-        return _as_text(text, next(key for key in keys if key in record))
     key = next((key for key in keys if key in record), None)
     if key is None:
         raise InvalidInputError(_no_key(keys, record))
-    raise InvalidInputError(
-        f"{quoted(key)} is empty" if text is None else f"{quoted(key)} must be a string, got {type(text).__name__}"
-    )
+    if not isinstance(text, str):
+        fault = "is empty" if text is None else f"must be a string, got {type(text).__name__}"
+        raise InvalidInputError(f"{quoted(key)} {fault}")
+    return _as_text(text, key)
 
 
 def value_of(record: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
@@ -346,67 +296,6 @@ def first_value(record: Mapping[str, Any], keys: Iterable[str]) -> Any:
     return next((record[key] for key in keys if not is_missing(record.get(key))), None)
 
 
-def _no_key(keys: tuple[str, ...], record: Mapping[str, Any]) -> str:
-    found = f"[{_listed(record)}]" if record else "nothing"
-    return f"there is no {' or '.join(map(quoted, keys))}; found {found}"
-
-
-def _listed(keys: Iterable[str]) -> str:
-    return ", ".join(map(quoted, keys))
-
-
-def _check_keys(path: Path, **keys: str | None) -> None:
-    """Refuse a key for plain texts, which have none."""
-    plain = unpacked(path).suffix.lower() in TEXT_SUFFIXES or path.is_dir()
-    for name, key in keys.items():
-        if plain and key is not None:
-            raise InvalidParameterError(
-                f"{argument_name(name)} = {quoted(key)}, but {path} holds plain texts without keys: leave it out"
-            )
-
-
-def _as_record(record: Any) -> Mapping[str, Any]:
-    if isinstance(record, str):
-        return {"text": record}
-    if not isinstance(record, Mapping):
-        raise InvalidInputError(f"expected a text or an object with a text, got {type(record).__name__}")
-    return record
-
-
-def _with_title(record: Mapping[str, Any], text_key: str) -> Mapping[str, Any]:
-    """The record with its title before its text, joined as BEIR joins them."""
-    title, text = first_value(record, ("title",)), record.get(text_key)
-    if title is None or text_key == "title" or text_key not in record:
-        return record
-    if is_missing(text):
-        return {**record, text_key: _as_text(title, "title")}
-    return {**record, text_key: f"{_as_text(title, 'title')} {text}".strip()} if isinstance(text, str) else record
-
-
-def _check_spelling(record: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse a key that is nearly one of the ``known`` keys, if that one is missing; other keys are not read."""
-    for key in record:
-        if not isinstance(key, str):
-            continue
-        close = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.8)
-        near = _OTHER_NAMES.get(key, close[0] if close else key)
-        if near != key and near not in record:
-            raise InvalidInputError(
-                f"{quoted(key)} is nearly {quoted(near)}, which is missing: rename it, or leave it out if it means "
-                "something else"
-            )
-
-
-def _read_id(record: Mapping[str, Any], keys: tuple[str, ...], default: str, own: str | None = None) -> str:
-    """The id under the first of the keys that has one, else the default; it must be under ``own`` if that is given."""
-    if own is not None:
-        if own not in record:
-            raise InvalidInputError(_no_key((own,), record))
-        return as_name(record[own], own)
-    key = next((key for key in keys if not is_missing(record.get(key))), None)
-    return default if key is None else as_name(record[key], key)
-
-
 def read_names(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """The names under a key: none, a single one, or several in a list or an array. Missing ones do not count."""
     given = as_plain(record.get(key))
@@ -415,17 +304,6 @@ def read_names(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if not isinstance(given, (list, tuple)):
         raise InvalidInputError(f"{quoted(key)} must be a list of strings, got {type(given).__name__}")
     return tuple(dict.fromkeys(as_name(item, key) for item in given if not is_missing(item)))
-
-
-def _read_scores(record: Mapping[str, Any], key: str) -> dict[str, float]:
-    given = as_plain(record.get(key))
-    # The empty cell of a table is an empty list.
-    if is_missing(given) or given == []:
-        return {}
-    if not isinstance(given, Mapping):
-        raise InvalidInputError(f"{quoted(key)} must be an object from ids to numbers, got {type(given).__name__}")
-    scored = [(name, value) for name, value in given.items() if not is_missing(value)]
-    return {as_name(name, key): as_number(value, f"{key} of {name}") for name, value in scored}
 
 
 def as_number(value: Any, what: str, least: float = -math.inf) -> float:
@@ -448,6 +326,219 @@ def as_name(value: Any, what: str) -> str:
     return _as_text(plain, what)
 
 
+def unpacked(path: Path) -> Path:
+    """The path without the suffix of gzip."""
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file, unpacked if its name ends in .gz; an InvalidInputError names the file."""
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if unpacked(path) != path else data
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidInputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def parse_lines(path: Path, parse: Callable[[str], Any]) -> Iterator[Any]:
+    """What ``parse`` makes of each line that is not blank; an InvalidInputError names the line."""
+    for place, _, read in _lines(path, parse):
+        try:
+            yield read()
+        except (InvalidInputError, csv.Error) as error:
+            raise InvalidInputError(f"{place}: {error}") from None
+
+
+def _read_items(
+    path: Path, convert: Callable[[Any, str], _Item], what: str, keys: Mapping[str, str | None]
+) -> list[_Item]:
+    """The items of a file or folder. ``keys`` has the file's own name of a key, if it has one."""
+    own: dict[str, str] = {key: name for key, name in keys.items() if name is not None}
+    suffix = unpacked(path).suffix.lower()
+    if own and (path.is_dir() or suffix in _TEXT_SUFFIXES):
+        raise InvalidParameterError(f"{path} holds plain texts without keys: leave out the key {_listed(own.values())}")
+    known: set[str] = set()
+
+    def rename(record: Any, default_id: str) -> _Item:
+        if own and isinstance(record, Mapping):
+            known.update(record)
+            for key in ("text", "id"):
+                if key in own and is_missing(record.get(own[key])):
+                    raise InvalidInputError(_no_key((own[key],), record))
+            record = {key: value for key, value in record.items() if key not in own} | {
+                key: record[name] for key, name in own.items() if name in record
+            }
+        return convert(record, default_id)
+
+    places: Iterable[tuple[str, str, _Read]]
+    if path.is_dir():
+        places = _texts_of(path)
+    elif suffix in JSON_SUFFIXES:
+        places = _lines(path, parse_object)
+    elif suffix in (".csv", ".tsv"):
+        several = {*_SEVERAL, *(own.get(key, key) for key in _SEVERAL)}
+        places = _rows(path, "\t" if suffix == ".tsv" else ",", several)
+    elif suffix == ".parquet":
+        places = _parquet_rows(path)
+    elif suffix in _TEXT_SUFFIXES:
+        places = _lines(path, str.strip)
+    else:
+        raise InvalidParameterError(
+            f"{path}: expected .jsonl, .csv, .tsv, .parquet, .txt, or a folder of .txt and .md files"
+        )
+    items = _collect(places, rename)
+    if not items:
+        raise InvalidInputError(f"{path} holds no {what}")
+    for name in own.values():
+        if name not in known:
+            raise InvalidInputError(f"{path}: no line has the key {quoted(name)} (keys: {_listed(known)})")
+    return items
+
+
+def _collect(places: Iterable[tuple[str, str, _Read]], convert: Callable[[Any, str], _Item]) -> list[_Item]:
+    """The items of records, each with its place for messages and its default id."""
+    items: dict[str, _Item] = {}
+    for place, default_id, read in places:
+        try:
+            item = convert(read(), default_id)
+            if item.id in items:
+                raise InvalidInputError(f"id {quoted(item.id)} occurs a second time")
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{place}: {error}") from None
+        items[item.id] = item
+    return list(items.values())
+
+
+def _lines(path: Path, parse: Callable[[str], Any]) -> Iterator[tuple[str, str, _Read]]:
+    def read(line: bytes) -> Any:
+        return parse(decode_text(line))
+
+    for number, line in enumerate(read_bytes(path).split(b"\n"), 1):
+        if line.strip(_BLANK):
+            yield f"{path}:{number}", str(number), partial(read, line)
+
+
+def _rows(path: Path, delimiter: str, several: Collection[str]) -> Iterator[tuple[str, str, _Read]]:
+    """The rows of a table, each with the number of its last line."""
+    # The csv module's own limit, 131,072 characters, is below the length of a book chapter in one cell.
+    csv.field_size_limit(2**31 - 1)
+    # Bytes that are not UTF-8 become surrogates, so that the row that has them can be named.
+    text = read_bytes(path).decode("utf-8-sig", errors="surrogateescape")
+    reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
+
+    def read(cells: list[str]) -> dict[str, Any]:
+        if len(cells) != len(columns):
+            raise InvalidInputError(f"{len(cells)} cells under {len(columns)} columns")
+        if not is_text("".join(cells)):
+            raise InvalidInputError("not UTF-8")
+        return {name: _cell(name, cell, several) for name, cell in zip(columns, cells, strict=True)}
+
+    number = 0
+    try:
+        columns = [name.strip() for name in next(reader, [])]
+        if not is_text("".join(columns)):
+            raise InvalidInputError(f"{path}:1: not UTF-8: save the file as UTF-8")
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                number += 1
+                yield f"{path}:{reader.line_num}", str(number), partial(read, cells)
+    except csv.Error as error:
+        raise InvalidInputError(f"{path}:{reader.line_num}: not a table: {error}") from None
+
+
+def _cell(name: str, cell: str, several: Collection[str]) -> Any:
+    if name not in several:
+        return cell if name == "text" else cell.strip()
+    if cell.lstrip().startswith(("[", "{")):
+        return parse_json(cell)
+    return [part.strip() for part in cell.split(";") if part.strip()]
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[str, str, _Read]]:
+    parquet = import_library("pyarrow.parquet", "batch")
+    try:
+        rows = parquet.read_table(path).to_pylist()
+    # pyarrow raises its own errors, and those of Python for text that is not UTF-8.
+    except (ValueError, OSError) as error:
+        raise InvalidInputError(f"{path} cannot be read: {quoted(str(error))}") from error
+    for number, row in enumerate(rows, 1):
+        yield f"{path}: row {number}", str(number), partial(_same, row)
+
+
+def _texts_of(folder: Path) -> Iterator[tuple[str, str, _Read]]:
+    def read(file: Path) -> str:
+        text = decode_text(file.read_bytes())
+        if not text.strip():
+            raise InvalidInputError("the file is empty")
+        return text
+
+    for file in sorted(folder.rglob("*")):
+        name = file.relative_to(folder)
+        hidden = any(part.startswith(".") for part in name.parts)
+        if file.suffix.lower() in _TEXT_SUFFIXES and not hidden and file.is_file():
+            yield str(file), name.as_posix(), partial(read, file)
+
+
+def _same(record: Any) -> Any:
+    return record
+
+
+def _no_key(keys: tuple[str, ...], record: Mapping[str, Any]) -> str:
+    found = f"[{_listed(record)}]" if record else "nothing"
+    return f"there is no {' or '.join(map(quoted, keys))}; found {found}"
+
+
+def _listed(keys: Iterable[str]) -> str:
+    return ", ".join(map(quoted, keys))
+
+
+def _as_record(record: Any) -> Mapping[str, Any]:
+    if isinstance(record, str):
+        return {"text": record}
+    if not isinstance(record, Mapping):
+        raise InvalidInputError(f"expected a text or an object with a text, got {type(record).__name__}")
+    return record
+
+
+def _with_title(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The record with its title before its text, joined as BEIR joins them."""
+    title, text = first_value(record, ("title",)), record.get("text")
+    if title is None or "text" not in record or not (is_missing(text) or isinstance(text, str)):
+        return record
+    title = _as_text(title, "title")
+    return {**record, "text": title if is_missing(text) else f"{title} {text}".strip()}
+
+
+def _check_spelling(record: Mapping[str, Any]) -> None:
+    """Refuse a key that is nearly one that counts, if that one is missing; other keys are not read."""
+    # "answer" is no misspelt "answers": many data sets have a text for people under this key.
+    known: Sequence[str] = ("gold", "subtopics", "sub_questions", "scores", "root")
+    for key in record:
+        close = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.8) if isinstance(key, str) else []
+        near = "sub_questions" if key == "queries" else close[0] if close else key
+        if near != key and near not in record:
+            raise InvalidInputError(
+                f"{quoted(key)} is nearly {quoted(near)}, which is missing: rename it, or leave it out if it means "
+                "something else"
+            )
+
+
+def _read_id(record: Mapping[str, Any], keys: tuple[str, ...], default: str) -> str:
+    key = next((key for key in keys if not is_missing(record.get(key))), None)
+    return default if key is None else as_name(record[key], key)
+
+
+def _read_scores(record: Mapping[str, Any]) -> dict[str, float]:
+    given = as_plain(record.get("scores"))
+    # The empty cell of a table is an empty list.
+    if is_missing(given) or given == []:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InvalidInputError(f"'scores' must be an object from ids to numbers, got {type(given).__name__}")
+    scored = [(name, value) for name, value in given.items() if not is_missing(value)]
+    return {as_name(name, "scores"): as_number(value, f"scores of {name}") for name, value in scored}
+
+
 def _as_text(value: Any, what: str) -> str:
     try:
         text = str(value)
@@ -457,33 +548,3 @@ def _as_text(value: Any, what: str) -> str:
     if not is_text(text):
         raise InvalidInputError(f"{quoted(what)} holds a lone surrogate, half of a character, got {quoted(text)}")
     return text
-
-
-def _add(items: dict[str, _Item], item: _Item) -> None:
-    if item.id in items:
-        raise InvalidInputError(f"id {quoted(item.id)} occurs a second time")
-    items[item.id] = item
-
-
-def _collect(
-    path: Path, records: Iterator[RawRecord], convert: Callable[[Any, str], _Item], what: str
-) -> ReadResult[_Item]:
-    items: dict[str, _Item] = {}
-    places: dict[str, int] = {}
-    problems = []
-    try:
-        for place, (file, line, default_id, record, problem) in enumerate(records):
-            try:
-                if problem is not None:
-                    raise InvalidInputError(problem)
-                item = convert(record, default_id)
-                _add(items, item)
-                places[item.id] = place
-            except InvalidInputError as error:
-                problems.append(Problem(file, line, str(error)))
-    except OSError as error:
-        raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
-    if not items:
-        first = f"; the first problem: {problems[0]}" if problems else ""
-        raise InvalidInputError(f"{path} holds no {what}{first}")
-    return ReadResult(list(items.values()), problems, places)

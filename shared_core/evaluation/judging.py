@@ -12,21 +12,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_optional, id_of_text, is_missing, quoted
+from .._validation import id_of_text, is_missing, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import InvalidInputError, SetSelectError
+from ..facts import Facts, find_identifiers
 from ..selection.reasons import explain
 from ..selectors.registry import Selector
 from ..selectors.selection import best_question
 from ..texts import Texts
-from ..texts.keys import find_identifiers
+from ..texts.fold import UNSPACED, normalise
 from ..texts.names import list_names
-from ..texts.neighbours import find_following
-from ..texts.texts import NameCounts
-from ..texts.words import UNSPACED, Text, Weigh, normalise
+from ..texts.word_index import WordIndex
+from ..texts.words import Text, Weigh
 from .corpus import Document, Query, as_number, find_place, first_value, read_names
 from .measures import sum_cosine
 from .results import QueryView, counted
+from .search import rank_with_words
 from .settings import Adapted, as_adapted
 from .view import PickedSet, view_query
 
@@ -60,12 +61,9 @@ class SearchResult:
     bodies : sequence of n str, optional
         The texts by which documents are compared, and in which references are found; by default the texts of the
         documents. An empty one has no copies.
-    identifiers : sequence of n sequences of str, optional
-        The numbers and codes by which texts cite each other; by default those of the documents.
-    sources : sequence of n str or None, optional
-        The file or page that each text is a part of, for citations by number; by default the sources of the documents.
-    following : sequence of n iterables of int, optional
-        The rows of the documents directly after each one in its source; by default by the places of the documents.
+    facts : sequence of n Facts, optional
+        What a store says of each document by which texts refer to each other; by default what the documents say. Their
+        titles are those of the documents.
     rankings : mapping, optional
         Other searches or rerankers, by name: rows of ``documents``, the best first. Each is a setting of the
         comparison, which picks the first k. Every query needs a ranking of each name.
@@ -75,6 +73,10 @@ class SearchResult:
     by_words : sequence of int, optional
         Rows of ``documents`` that a search by words found, the best first. Settings with ``keyword_search`` select from
         these too. They are left out by default; an empty sequence says that the search found nothing.
+    bm25 : array-like, shape (n,), optional
+        The BM25 score of each document for the question, in the corpus. Hybrid search and the sum of scores rank the
+        candidates, and those ``by_words``, by it and by the cosine. By default the candidates are ranked among
+        themselves.
     weigh : callable, optional
         ``weigh(words)``: the inverse document frequency of each word in the corpus, for settings with
         ``keyword_search``. By default only those among the candidates count.
@@ -89,12 +91,11 @@ class SearchResult:
     copies: Mapping[str, str] | None = None
     texts: Sequence[str] | None = None
     bodies: Sequence[str] | None = None
-    identifiers: Sequence[Sequence[str]] | None = None
-    sources: Sequence[str | None] | None = None
-    following: Sequence[Iterable[int]] | None = None
+    facts: Sequence[Facts] | None = None
     rankings: Mapping[str, Sequence[int]] = field(default_factory=dict)
     candidates: int | None = None
     by_words: Sequence[int] | None = None
+    bm25: ArrayLike | None = None
     weigh: Weigh | None = None
     gold_vectors: Mapping[str, ArrayLike] = field(default_factory=dict)
 
@@ -156,10 +157,8 @@ class JudgedQuery:
 
     The last settings are the ``rankings`` of the search. ``candidates`` are the ids of the nearest, and ``by_words`` of
     what a search by words found; None if there was no such search. ``repeated`` counts the candidates that repeat the
-    text of another, and ``unscored`` those without a score. ``only_vectors`` says that the words of the query tell none
-    of its candidates from another, although a selector reads them. ``labelled`` says whether a candidate carries
-    labels of subtopics, and ``sourced`` whether one has a source. ``names`` counts the candidates with a name, and
-    those that another one names; None if no setting reads references. ``mean_candidate`` is the mean of the
+    text of another, and ``unscored`` those without a score. ``labelled`` says whether a candidate carries
+    labels of subtopics, and ``sourced`` whether one has a source. ``mean_candidate`` is the mean of the
     candidates' unit vectors, and ``gold_vectors`` has those of the gold documents that are known. ``points`` are
     groups of gold documents.
     """
@@ -172,9 +171,7 @@ class JudgedQuery:
     rankings: tuple[str, ...]
     repeated: int
     unscored: int
-    only_vectors: bool
     labelled: bool
-    names: NameCounts | None
     sourced: bool
     view: QueryView | None
     mean_candidate: Matrix
@@ -205,9 +202,6 @@ def judge(
             + [PickedSet(ranking[:k], [-1] * len(ranking[:k])) for ranking in pool.rankings.values()]
             for k in sizes
         }
-        words = (
-            pool.nearest.texts.match_words(pool.question) if any(one.capabilities.words for one in settings) else None
-        )
     except SetSelectError as error:
         error.args = (f"query {quoted(query.text)}: {error}",)
         raise
@@ -222,8 +216,6 @@ def judge(
         tuple(pool.rankings),
         pool.repeated,
         unscored=sum(row not in pool.scores for row in pool.nearest.rows),
-        only_vectors=words is not None and not words.weights.any(),
-        names=pool.nearest.texts.name_counts if any(one.capabilities.references for one in settings) else None,
         labelled=any(document.subtopics for document in pool.documents),
         sourced=not all(is_missing(document.source) for document in pool.documents),
         view=pool.view(picks_of[sizes[0]]) if view else None,
@@ -261,7 +253,6 @@ class _Pool:
         bodies = [one.text for one in found.documents] if found.bodies is None else found.bodies
         copies = copies_of(found.documents, bodies) if found.copies is None else found.copies
         counted_once = copies if drop_duplicates else {}
-        rankings = _read_rankings(found, counted_once, most)
         by_words = _check_rows(() if found.by_words is None else found.by_words, found, "by_words")
         costs = None
         if any(setting.budget is not None for setting in settings):
@@ -277,9 +268,11 @@ class _Pool:
             sources=[document.source for document in found.documents],
         )
         # One order for every store, so that ties fall to the same document.
-        order = np.argsort(-everything.with_query(everything.query).relevance, kind="stable")
-        # Documents that no setting selects from and no ranking picks are left out.
+        cosines = everything.with_query(everything.query).relevance
+        order = np.argsort(-cosines, kind="stable")
         searched = len(found.documents) if found.candidates is None else found.candidates
+        rankings = _read_rankings(_add_rankings(query, found, searched, by_words, cosines), counted_once, most)
+        # Documents that no setting selects from and no ranking picks are left out.
         others = [*by_words, *(row for rows in rankings.values() for row in rows)]
         order = order[(order < searched) | np.isin(order, others)]
         self.documents = [found.documents[i] for i in order]
@@ -311,14 +304,8 @@ class _Pool:
         self.everything = everything.take(order)
         self.embedded = [one.text for one in self.documents] if found.texts is None else [found.texts[i] for i in order]
         self.bodies = [bodies[i] for i in order]
-        called = [one.identifiers for one in found.documents] if found.identifiers is None else found.identifiers
-        sources = [one.source for one in found.documents] if found.sources is None else found.sources
-        self.identifiers, self.sources = [called[i] for i in order], as_optional(sources[i] for i in order)
-        if found.following is None:
-            self.following = find_following([one.place for one in self.documents], self.sources, self.bodies)
-        else:
-            at = {row: place for place, row in enumerate(order)}
-            self.following = [[at[after] for after in found.following[row] if after in at] for row in order]
+        facts = [one.facts for one in found.documents] if found.facts is None else found.facts
+        self.facts = [facts[i]._replace(titles=(found.documents[i].title,), file=None) for i in order]
         self.nearest = self._among(near)
         # Texts are split and compared when they are first used.
         same = len(united) == len(near) and found.weigh is None
@@ -333,13 +320,8 @@ class _Pool:
         self.lengths = np.array([len(document.text) for document in self.documents])
 
     def _among(self, rows: list[int], weigh: Weigh | None = None) -> _Among:
-        titles = [self.documents[row].title for row in rows]
-        columns: tuple[Sequence[Any], ...] = (self.embedded, self.bodies, self.identifiers, self.sources)
-        embedded, bodies, identifiers, sources = ([column[row] for row in rows] for column in columns)
-        at = {row: place for place, row in enumerate(rows)}
-        following = [[at[after] for after in self.following[row] if after in at] for row in rows]
-        more: dict[str, Any] = {"sources": sources, "following": following, "weigh": weigh}
-        texts = Texts(embedded, titles, bodies=bodies, identifiers=identifiers, **more)
+        embedded, bodies = ([column[row] for row in rows] for column in (self.embedded, self.bodies))
+        texts = Texts(embedded, [self.facts[row] for row in rows], bodies=bodies, weigh=weigh)
         return _Among(rows, self.everything.take(rows), texts)
 
     def select(self, setting: Adapted, k: int) -> PickedSet:
@@ -395,7 +377,22 @@ class _Pool:
         documents = [replace(one, id=name) for one, name in zip(self.documents, self.ids, strict=True)]
         names = list_names([one.title for one in documents], [one.text for one in documents])
         titles = [one.title or name for one, (name, *_) in zip(documents, names, strict=True)]
-        return view_query(self.query, documents, titles, self.embedded, parts, served, self.unit, self.cosines, sets)
+        return view_query(self.query, documents, titles, self.embedded, parts, served, self.cosines, sets)
+
+
+def _add_rankings(
+    query: Query, found: SearchResult, searched: int, by_words: Sequence[int], cosines: NDArray[np.floating]
+) -> SearchResult:
+    """The search with the rankings of hybrid search and of the sum of scores among all candidates."""
+    rows = list(dict.fromkeys([*range(searched), *by_words]))
+    if found.bm25 is None:
+        texts = [document.text for document in found.documents] if found.texts is None else found.texts
+        bm25 = WordIndex([texts[row] for row in rows]).score(query.text)
+    else:
+        bm25 = np.asarray(found.bm25)[rows]
+    ranked = rank_with_words(cosines[rows], bm25)
+    added = {label: [rows[place] for place in ranking] for label, ranking in ranked.items()}
+    return replace(found, rankings={**found.rankings, **added})
 
 
 def _read_rankings(found: SearchResult, copies: Mapping[str, str], k: int) -> dict[str, list[int]]:

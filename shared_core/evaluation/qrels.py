@@ -1,16 +1,11 @@
-"""Relevance judgements (qrels) in the shapes that benchmarks publish: BEIR folders, and TREC files with subtopics.
-
-ir_datasets and ir_measures also read TREC files. Their errors do not name the line, and they cannot read your own BEIR
-folder.
-"""
+"""Relevance judgements (qrels) in the shapes that benchmarks publish: BEIR folders, and TREC files with subtopics."""
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,102 +13,54 @@ from .._argument_names import argument_name
 from .._parsing import parse_object
 from .._validation import as_float, quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from .corpus import Document, Problem, Query, ReadResult, as_name, read_documents, read_queries, value_of
-from .reading import JSON_SUFFIXES, parse_lines, unpacked
+from .corpus import (
+    JSON_SUFFIXES,
+    Document,
+    Query,
+    as_name,
+    parse_lines,
+    read_documents,
+    read_queries,
+    unpacked,
+    value_of,
+)
 
 # A first line whose last column has one of these names is a head.
 _HEADS = ("score", "relevance", "rel", "grade", "judgement", "judgment", "label")
 # The keys of a JSON line, as MTEB and ir_datasets write them.
 _KEYS = (("query-id", "query_id", "qid"), ("corpus-id", "corpus_id", "doc_id", "docid"), _HEADS)
-# What TREC files without subtopics write in every line where others write the subtopic.
-_NO_SUBTOPIC = frozenset({"0", "Q0"})
-
-
-class BeirFiles(NamedTuple):
-    """The files of a BEIR folder: its documents, its queries, and the judgements of one split."""
-
-    documents: Path
-    queries: Path
-    qrels: Path
-
-
-class Relevant(NamedTuple):
-    """The ids of the documents that are relevant to a query and, for each of its subtopics, of those that cover it."""
-
-    documents: tuple[str, ...]
-    subtopics: dict[str, tuple[str, ...]]
 
 
 class JudgedCorpus(NamedTuple):
-    """Documents and judged queries, the problems of lines that were left out, and notes on queries that were.
-
-    ``read`` is all that was read of the documents and of the queries, if they are from files.
-    """
+    """Documents, judged queries, notes on those left out, and the row of each query among the ``lines`` of its file."""
 
     documents: list[Document]
     queries: list[Query]
-    problems: list[Problem]
-    notes: list[str]
-    read: tuple[ReadResult[Document], ReadResult[Query]] | None = None
+    notes: Sequence[str] = ()
+    rows: list[int] | None = None
+    lines: int | None = None
 
 
-def beir_files(folder: Path | str, split: str | None = None, qrels: Path | str | None = None) -> BeirFiles:
-    """Find the files of a BEIR folder: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv``.
+def beir_files(
+    folder: Path | str, split: str | None = None, qrels: Path | str | None = None
+) -> tuple[Path, Path, Path]:
+    """The documents, queries and judgements of a BEIR folder: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/*.tsv``.
 
-    Parameters
-    ----------
-    folder : path
-        A folder with ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/``. The judgements may also be ``.jsonl``, as in
-        MTEB, or ``.csv``, and each file may be packed (``.gz``).
-    split : str, optional
-        Name of a file in ``qrels/``, without its suffix. Default: "test", or the only one that is there.
-    qrels : path, optional
-        Another file of judgements, in place of those in the folder.
-
-    Raises
-    ------
-    InvalidInputError
-        The folder lacks one of the files.
-    InvalidParameterError
-        There is no such split, or there are several, none of them "test", and none was named.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> (folder / "qrels").mkdir()
-    >>> for name in ("corpus.jsonl", "queries.jsonl", "qrels/dev.tsv"):
-    ...     (folder / name).touch()
-    >>> beir_files(folder).qrels.name
-    'dev.tsv'
+    The judgements may also be ``.jsonl`` (MTEB) or ``.csv``, and each file may be packed (``.gz``). ``split`` names a
+    file in ``qrels/`` without its suffix; by default "test", or the only one. ``qrels`` is a file in place of those.
     """
-    folder = Path(folder)
-    documents, queries = (
-        packed if (packed := folder / f"{name}.jsonl.gz").is_file() else folder / f"{name}.jsonl"
-        for name in ("corpus", "queries")
-    )
-    for file in (documents, queries):
-        if not file.is_file():
-            raise InvalidInputError(
-                f"{folder} is not a BEIR folder: it holds no {file.name} (a BEIR folder holds corpus.jsonl, "
-                "queries.jsonl and qrels/test.tsv)"
-            )
-    if qrels is not None:
-        return BeirFiles(documents, queries, Path(qrels))
-    kinds = {suffix: [*(folder / "qrels").glob(f"[!.]*{suffix}*")] for suffix in (*JSON_SUFFIXES, ".csv", ".tsv")}
-    found = [file for suffix, of_kind in kinds.items() for file in sorted(of_kind) if unpacked(file).suffix == suffix]
-    # Of several files of one split, that of BEIR's own kind counts.
-    files = {unpacked(file).stem: file for file in found}
-    if not files:
-        raise InvalidInputError(f"{folder} holds no judgements: there is no qrels/test.tsv")
-    if split is None:
-        split = "test" if "test" in files or len(files) > 1 else next(iter(files))
-    if split not in files:
+    found = []
+    for name in ("corpus.jsonl", "queries.jsonl"):
+        found += [path for path in (Path(folder, f"{name}.gz"), Path(folder, name)) if path.is_file()][:1]
+        if not found or not found[-1].name.startswith(name):
+            raise InvalidInputError(f"{folder} is not a BEIR folder: it holds no {name}")
+    splits = {unpacked(path).stem: path for path in sorted(Path(folder, "qrels").glob("[!.]*.[jnct]*"))}
+    name = split or ("test" if "test" in splits or len(splits) != 1 else next(iter(splits)))
+    if qrels is None and name not in splits:
         raise InvalidParameterError(
-            f"{argument_name('split')} = {quoted(split)}, but {folder / 'qrels'} holds only "
-            f"{', '.join(map(quoted, files))}: name one of them"
+            f"{argument_name('split')} = {quoted(name)}, but {folder}/qrels holds only {', '.join(splits) or 'nothing'}"
         )
-    return BeirFiles(documents, queries, files[split])
+    return found[0], found[1], splits[name] if qrels is None else Path(qrels)
 
 
 def read_judged(
@@ -123,175 +70,87 @@ def read_judged(
     *,
     text_key: str | None = None,
     id_key: str | None = None,
-    query_key: str | None = None,
-    query_id_key: str | None = None,
-    scores_key: str | None = None,
+    **keys: str | None,
 ) -> JudgedCorpus:
-    """Read documents, queries and the judgements of these queries.
+    """Documents, queries and the judgements of these queries, from files; :func:`beir_files` finds those of a folder.
 
     ``gold`` and ``subtopics`` of the queries come from the judgements alone. Queries without a relevant document are
-    left out, and a note counts them.
-
-    Parameters
-    ----------
-    documents, queries, qrels : path
-        See :func:`~shared_core.evaluation.corpus.read_documents`, :func:`~shared_core.evaluation.corpus.read_queries`
-        and :func:`read_qrels`. :func:`beir_files` finds those of a BEIR folder.
-    text_key, id_key, query_key, query_id_key, scores_key : str, optional
-        The keys or columns of files of another shape: of the text and the id of a document, of those of a query, and of
-        the scores of a reranker.
-
-    Raises
-    ------
-    InvalidInputError
-        A file cannot be read, a line of ``qrels`` is wrong, none of its query ids is the id of a query, or no query has
-        a relevant document.
-    InvalidParameterError
-        The suffix of ``documents`` or ``queries`` is none of those that can be read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> (folder / "qrels").mkdir()
-    >>> _ = (folder / "corpus.jsonl").write_text('{"_id": "d1", "title": "Bread", "text": "is baked."}')
-    >>> _ = (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "How is bread made?"}')
-    >>> _ = (folder / "qrels/test.tsv").write_text("query-id\\tcorpus-id\\tscore\\nq1\\td1\\t1\\n")
-    >>> corpus = read_judged(*beir_files(folder))
-    >>> corpus.documents[0].text, corpus.queries[0].gold
-    ('Bread is baked.', ('d1',))
+    left out, and a note counts them. The keys are those of :func:`~shared_core.evaluation.corpus.read_documents` and
+    :func:`~shared_core.evaluation.corpus.read_queries`.
     """
     # The smallest file comes first: a mistake in it is found before millions of documents are read.
-    relevant = read_qrels(qrels)
-    asked = read_queries(queries, query_key=query_key, query_id_key=query_id_key, scores_key=scores_key)
-    judged, notes = _judge_queries(asked.items, relevant, Path(qrels).name)
-    texts = read_documents(documents, text_key=text_key, id_key=id_key)
-    return JudgedCorpus(texts.items, judged, [*texts.problems, *asked.problems], notes, (texts, asked))
-
-
-def read_qrels(path: Path | str) -> dict[str, Relevant]:
-    """Read which documents are relevant to which queries.
-
-    A line has three columns (query, document, score; BEIR) or four (query, subtopic, document, score; TREC). They are
-    separated by tabs or spaces, in a ``.csv`` file by commas. In a ``.jsonl`` file a line is an object with
-    ``query-id``, ``corpus-id`` and ``score`` (MTEB). Each file may be packed (``.gz``). A header line such as
-    ``query-id corpus-id score`` is skipped. A document is relevant if its score is above 0; grades above 0 all mean the
-    same. If the second of four columns is 0 or Q0 in every line, there are no subtopics. With subtopics a document is
-    relevant if it covers any of them.
-
-    Returns
-    -------
-    dict of Relevant
-        An entry for each query id, also if no document is relevant to it.
-
-    Raises
-    ------
-    InvalidInputError
-        The file cannot be read or is empty; or a line has another number of columns, a score that is not a number, or
-        contradicts an earlier line. The message names the line. No line is left out, since the figures would be wrong.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "diversity.qrels"
-    >>> _ = path.write_text("1 1 a 1\\n1 2 a 1\\n1 2 b 1\\n1 2 c 0\\n")
-    >>> read_qrels(path)["1"]
-    Relevant(documents=('a', 'b'), subtopics={'1': ('a',), '2': ('a', 'b')})
-    """
-    path = Path(path)
-    suffix = unpacked(path).suffix.lower()
-    split = _split_object if suffix in JSON_SUFFIXES else partial(_split, delimiter="," if suffix == ".csv" else "\t")
-    judged: dict[tuple[str, str, str], bool] = {}
-    columns = 0
-    try:
-        for file, line, _, cells, problem in parse_lines(path, split):
-            if problem is None and not columns:
-                columns = len(cells)
-                if cells[-1].lower() in _HEADS:
-                    continue
-            problem = problem or _add(judged, cells, columns)
-            if problem is not None:
-                raise InvalidInputError(str(Problem(file, line, problem)))
-    except OSError as error:
-        raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
-    if not judged:
-        raise InvalidInputError(f"{path} holds no judgement")
-    with_subtopics = not _NO_SUBTOPIC.issuperset(subtopic for _, subtopic, _ in judged)
-    covered: dict[str, dict[str, list[str]]] = {}
-    for (query, subtopic, document), relevant in judged.items():
-        of_query = covered.setdefault(query, {})
-        if relevant:
-            of_query.setdefault(subtopic, []).append(document)
-    return {
-        query: Relevant(
-            tuple(dict.fromkeys(document for documents in by_subtopic.values() for document in documents)),
-            {subtopic: tuple(documents) for subtopic, documents in by_subtopic.items()} if with_subtopics else {},
-        )
-        for query, by_subtopic in covered.items()
-    }
-
-
-def _split_object(line: str) -> list[str]:
-    """The query, the document and the score of a JSON object."""
-    record = parse_object(line)
-    query, document, score = (value_of(record, keys) for keys in _KEYS)
-    return [as_name(query, "the query"), as_name(document, "the document"), str(score)]
-
-
-def _split(line: str, delimiter: str) -> list[str]:
-    """The three or four columns of a line."""
-    line = line.strip()
-    try:
-        # BEIR writes its files with the csv module: an id that holds a quotation mark is in quotation marks.
-        cells = next(csv.reader([line], delimiter=delimiter))
-    except csv.Error as error:
-        raise InvalidInputError(f"not a table: {error}") from None
-    # TREC files separate their columns by any white space.
-    cells = [cell.strip() for cell in cells] if len(cells) in (3, 4) else line.split()
-    if len(cells) not in (3, 4):
-        raise InvalidInputError(
-            f"{len(cells)} columns, expected 3 (query, document, score) or 4 (query, subtopic, document, score)"
-        )
-    if not all(cells):
-        raise InvalidInputError("a column is empty")
-    return cells
-
-
-def _add(judged: dict[tuple[str, str, str], bool], cells: list[str], columns: int) -> str | None:
-    """Add the judgement of one line, or say what is wrong with the line."""
-    if len(cells) != columns:
-        return f"{len(cells)} columns, but the first line has {columns}"
-    query, *subtopic, document, score = cells
-    value = as_float(score)
-    if not math.isfinite(value):
-        return f"the score, in the last column, must be a number, got {quoted(score)}"
-    key = query, subtopic[0] if subtopic else "0", document
-    if judged.setdefault(key, value > 0) != (value > 0):
-        return f"document {quoted(document)} is judged again for query {quoted(query)}, with another result"
-    return None
-
-
-def _judge_queries(
-    queries: Sequence[Query], relevant: Mapping[str, Relevant], name: str
-) -> tuple[list[Query], list[str]]:
-    """The queries that have a relevant document, with their judgements; and notes on the others."""
-    unknown = list(relevant.keys() - {query.id for query in queries})
+    relevant, name = read_qrels(qrels), Path(qrels).name
+    asked = read_queries(queries, **keys)
+    unknown = relevant.keys() - {query.id for query in asked}
     if len(unknown) == len(relevant):
         raise InvalidInputError(
             f"none of the query ids of {name} is the id of a query: it has {quoted(next(iter(relevant)))}, and the "
-            f"first query has the id {quoted(queries[0].id)}"
+            f"first query has the id {quoted(asked[0].id)}"
         )
-    judged = [
-        replace(query, gold=relevant[query.id].documents, subtopics=relevant[query.id].subtopics)
-        for query in queries
-        if query.id in relevant and relevant[query.id].documents
-    ]
-    if not judged:
+    rows = [row for row, query in enumerate(asked) if relevant.get(query.id)]
+    if not rows:
         raise InvalidInputError(f"{name} names no relevant document for any query: no score is above 0")
+    judged = []
+    for query in (asked[row] for row in rows):
+        topics = {label: tuple(ids) for label, ids in relevant[query.id].items()}
+        gold = tuple(dict.fromkeys(name for ids in topics.values() for name in ids))
+        judged.append(replace(query, gold=gold, subtopics={} if "" in topics else topics))
     notes = []
     if unknown:
         example = quoted(min(unknown))
         notes.append(f"No query has {len(unknown)} of the {len(relevant)} query ids of {name}, such as {example}.")
-    if left := len(queries) - len(judged):
-        notes.append(f"Left out: {left} of {len(queries)} queries, without a relevant document in {name}.")
-    return judged, notes
+    if left := len(asked) - len(judged):
+        notes.append(f"Left out: {left} of {len(asked)} queries, without a relevant document in {name}.")
+    return JudgedCorpus(read_documents(documents, text_key=text_key, id_key=id_key), judged, notes, rows, len(asked))
+
+
+def read_qrels(path: Path | str) -> dict[str, dict[str, list[str]]]:
+    """For each query its subtopics, each with the ids of the relevant documents; "" if the file has no subtopics.
+
+    A line has three columns (query, document, score; BEIR) or four (query, subtopic, document, score; TREC), separated
+    by tabs or spaces, in a ``.csv`` file by commas; in a ``.jsonl`` file it is an object (MTEB). A head is skipped. A
+    document is relevant if its score is above 0. A second of four columns with nothing but 0 or Q0 has no subtopics.
+    """
+    path = Path(path)
+    suffix = unpacked(path).suffix.lower()
+
+    def split(line: str) -> list[str]:
+        if suffix in JSON_SUFFIXES:
+            query, document, score = (value_of(parse_object(line), keys) for keys in _KEYS)
+            return [as_name(query, "the query"), as_name(document, "the document"), str(score)]
+        # BEIR writes its files with the csv module: an id that holds a quotation mark is in quotation marks.
+        cells = [cell.strip() for cell in next(csv.reader([line.strip()], delimiter="," if suffix == ".csv" else "\t"))]
+        # TREC files separate their columns by any white space.
+        return cells if len(cells) in (3, 4) else line.split()
+
+    judged: dict[tuple[str, str, str], bool] = {}
+    columns: list[int] = []
+
+    def add(line: str) -> None:
+        cells = split(line)
+        columns.append(len(cells))
+        if columns[-1] != columns[0] or columns[0] not in (3, 4) or not all(cells):
+            raise InvalidInputError(
+                f"{len(cells)} columns, expected 3 (query, document, score) or 4 (query, subtopic, document, score), "
+                "the same number in each line, and none empty"
+            )
+        score = as_float(cells[-1])
+        if len(columns) == 1 and cells[-1].lower() in _HEADS:
+            return
+        if not math.isfinite(score):
+            raise InvalidInputError(f"the score, in the last column, must be a number, got {quoted(cells[-1])}")
+        key = cells[0], cells[1] if len(cells) == 4 else "0", cells[-2]
+        if judged.setdefault(key, score > 0) != (score > 0):
+            raise InvalidInputError(f"document {quoted(key[2])} is judged again for query {quoted(key[0])}, otherwise")
+
+    for _ in parse_lines(path, add):
+        pass
+    if not judged:
+        raise InvalidInputError(f"{path} holds no judgement")
+    with_subtopics = not {subtopic for _, subtopic, _ in judged} <= {"0", "Q0"}
+    relevant: dict[str, dict[str, list[str]]] = {}
+    for (query, subtopic, document), counts in judged.items():
+        of_query = relevant.setdefault(query, {})
+        if counts:
+            of_query.setdefault(subtopic if with_subtopics else "", []).append(document)
+    return relevant

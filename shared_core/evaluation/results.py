@@ -14,10 +14,7 @@ from .._validation import quoted
 if TYPE_CHECKING:
     import pandas
 
-Part = Literal["values", "differences", "sizes"]
 Needs = Literal["nothing", "gold", "subtopics", "perspectives", "answers"]
-Verdict = Literal["something", "little", "nothing"]
-_VERDICTS: tuple[Verdict, ...] = "something", "little", "nothing"
 
 
 @dataclass(frozen=True)
@@ -103,19 +100,10 @@ class Estimate:
 class Difference:
     """What a setting gains and loses against plain similarity, query by query, in units of the measure.
 
-    Attributes
-    ----------
-    mean, low, high : float
-        Mean over the queries of the setting's value minus that of similarity, with its bootstrap 95 % interval. For a
-        measure of which less is better, such as redundancy, a gain is negative.
-    better, worse : float in [0, 1]
-        Shares of the queries that the setting makes better or worse than similarity.
-    loss : float
-        Mean loss over the queries that it makes worse, at least 0; 0 if there are none.
-    worst_loss : float
-        The largest loss of one query, at least 0.
-    worst_query : str or None
-        The id of that query; for p-recall, the name of its root. None if no query is made worse.
+    ``mean`` is the mean over the queries of the setting's value minus that of similarity, with its bootstrap 95 %
+    interval ``low`` to ``high``; for a measure of which less is better, a gain is negative. ``better`` and ``worse``
+    are the shares of the queries that gain and lose. ``loss`` is the mean loss of those that lose, and ``worst_loss``
+    the largest, of ``worst_query`` (for p-recall the name of a root); 0, 0 and None if no query loses.
     """
 
     mean: float
@@ -129,63 +117,44 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A sentence of the recommendation, and the part of the report that has its figures.
-
-    ``shown_in`` is None if the sentence has none. ``setting`` is a position in ``Comparison.settings``, and ``query``
-    an id, if the sentence is about one.
-    """
-
-    text: str
-    shown_in: Part | None = None
-    setting: int | None = None
-    query: str | None = None
-
-
-@dataclass(frozen=True)
 class Fewer:
-    """The fewest picks of a setting that find what ``than`` picks of plain similarity find.
-
-    ``difference`` is the mean difference of the measure that decides, ``k`` picks of the setting minus ``than`` of
-    similarity, with its bootstrap 95 % interval ``low`` to ``high``.
-    """
+    """The fewest picks of a setting that find what ``than`` picks of plain similarity find."""
 
     setting: int
     k: int
     than: int
-    difference: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The setting to take, and how certain that is.
+    """The best row, and how certain that is.
 
-    ``setting`` and ``runner_up`` are positions in ``Comparison.settings``, ``measure`` is the key that decided. All are
-    None if no query says what is right. ``claims`` are whole sentences. ``p_runner_up`` and ``p_similarity`` are p
-    values of paired tests of the setting against the runner-up and against plain similarity, which allow for the number
-    of settings (:func:`~shared_core.evaluation.measures.paired_test`). Both are None if there is only one query,
-    ``p_similarity`` also if the setting is similarity itself. ``fewer`` says how many picks are enough; None if no
-    number of picks that was tried finds as much.
+    ``setting`` is the position in ``Comparison.settings`` of the row with the highest mean of ``measure``, which
+    decided. ``runner_up`` is the simplest row that ties with it, else the next best. All are None if no query says what
+    is right. ``claims`` are whole sentences. ``p_runner_up`` and ``p_similarity`` are p values of paired tests of the
+    best row against that one and against plain similarity, which allow for the number of rows
+    (:func:`~shared_core.evaluation.measures.paired_test`); None if there is only one query, ``p_similarity`` also if
+    similarity is the best. ``needed`` is about how many queries a difference of this size needs; None if the queries
+    are enough. ``fewer`` says how many picks are enough; None if no number of picks that was tried finds as much.
     """
 
     setting: int | None
     runner_up: int | None
     measure: str | None
-    claims: tuple[Claim, ...]
+    claims: tuple[str, ...]
     p_runner_up: float | None
     p_similarity: float | None
+    needed: int | None = None
     fewer: Fewer | None = None
 
     @property
     def text(self) -> str:
         """The claims as plain text."""
-        return " ".join(claim.text for claim in self.claims)
+        return " ".join(self.claims)
 
     @property
     def best_other(self) -> int | None:
-        """The setting to take, or the runner-up if that is similarity: ``Comparison.changes`` are about it."""
+        """The best row, or the runner-up if that is similarity: ``Comparison.changes`` are about it."""
         return self.setting or self.runner_up
 
     @property
@@ -201,8 +170,8 @@ class CandidateView:
     ``name`` is its title or the name that its text begins with, by which other texts call it; empty if it has none.
     ``serves`` is the number of the sub-question that it serves best, from 1; 0 is the question. None if there are none.
     ``beyond``: it is not among the nearest; a search by words, or a ranking such as hybrid search, found it. ``parts``
-    are positions in ``QueryView.parts``: what it covers of them. ``words`` are positions in ``QueryView.words``: those
-    that it has. The excerpt of a text that is neither gold nor picked is short.
+    are positions in ``QueryView.parts``: what it covers of them. The excerpt of a text that is neither
+    gold nor picked is short.
     """
 
     id: str
@@ -212,7 +181,6 @@ class CandidateView:
     serves: int | None = None
     beyond: bool = False
     parts: tuple[int, ...] = ()
-    words: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -223,8 +191,7 @@ class QueryView:
     ``referred_by`` maps it to the position of the earlier pick that leads to each pick and brought it a bonus, or -1.
     ``gold`` holds the ids that are known to be right; they need not be among the candidates. ``parts`` is what the
     query asks for: the labels of its subtopics, else its answers. ``words`` are the words of the query that at most
-    half of the candidates have, the rarest first. ``cosines`` maps each candidate that is gold or picked to its cosines
-    with all of these, in the order of the keys. ``reasons`` maps a setting to a sentence for each of its picks, which
+    half of the candidates have, the rarest first. ``reasons`` maps a setting to a sentence for each of its picks, which
     says why it is there; settings whose selector has no shares are missing.
     """
 
@@ -237,7 +204,6 @@ class QueryView:
     sub_questions: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
-    cosines: dict[int, tuple[float, ...]] = field(default_factory=dict)
     reasons: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -277,79 +243,6 @@ class Replacement:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What a corpus gives some settings to act on: the share of what is counted, and the figure in words.
-
-    ``acts``: whether that is something, little, or nothing. ``settings`` are those that act on it.
-    """
-
-    key: str
-    name: str
-    share: float
-    text: str
-    acts: Verdict
-    settings: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """What a corpus gives the settings to act on. No figure says how much a setting finds.
-
-    ``documents`` is the number of texts of the corpus; None if it is not known. ``typical`` of them were looked at,
-    each with its ``fetch_k`` nearest texts. ``questions`` counts the questions whose candidates were looked at;
-    without questions, those of the typical texts take their place.
-    """
-
-    title: str
-    documents: int | None
-    typical: int
-    questions: int
-    k: int
-    fetch_k: int
-    findings: tuple[Finding, ...]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """What there is to act on, and what not."""
-        verdicts: dict[str, list[Verdict]] = {}
-        for finding in self.findings:
-            for setting in finding.settings:
-                verdicts.setdefault(setting, []).append(finding.acts)
-        # Of several findings about one setting, the one with most to act on counts.
-        best = {setting: min(of_setting, key=_VERDICTS.index) for setting, of_setting in verdicts.items()}
-        sentences = [
-            f"There is {verdict} to act on for {', '.join(named)}."
-            for verdict in _VERDICTS
-            if (named := [setting for setting, of_setting in best.items() if of_setting == verdict])
-        ]
-        others = "copies", "sources", "names", "words"
-        if all(finding.acts != "something" for finding in self.findings if finding.key not in others):
-            sentences.append(
-                "The nearest texts hardly repeat each other, and hardly any of them leads to another: apart from what "
-                "the words of the questions tell, expect little from selecting a set."
-            )
-        sentences.append(
-            "These figures say what a setting has to act on, and not what it finds: only questions with the ids of "
-            "the right texts (gold) tell that."
-        )
-        return tuple(sentences)
-
-    @property
-    def text(self) -> str:
-        """The sentences as plain text."""
-        return " ".join(self.sentences)
-
-    def __repr__(self) -> str:
-        acts = ", ".join(one.key for one in self.findings if one.acts == "something") or "nothing"
-        return f"Diagnosis({quoted(self.title)}, {counted(self.typical, 'text')}, something to act on: {acts})"
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """The diagnosis as JSON."""
-        return json.dumps({**asdict(self), "text": self.text}, ensure_ascii=False, indent=indent, allow_nan=False)
-
-
-@dataclass(frozen=True)
 class Comparison:
     """The result of a comparison.
 
@@ -384,8 +277,6 @@ class Comparison:
         For each setting, how it changes what plain similarity returns.
     questions : dict
         The texts of the queries that the figures name, by their ids.
-    diagnosis : Diagnosis or None
-        What the corpus gives the settings to act on, if no query says what is right.
 
     Examples
     --------
@@ -411,7 +302,6 @@ class Comparison:
     notes: tuple[str, ...] = ()
     replacements: tuple[Replacement, ...] = ()
     questions: dict[str, str] = field(default_factory=dict)
-    diagnosis: Diagnosis | None = None
 
     @property
     def deciding(self) -> Measure | None:
@@ -485,8 +375,6 @@ class Comparison:
         plain = asdict(self)
         plain["recommendation"]["text"] = self.recommendation.text
         plain |= {"values": _as_rows(self.values), "differences": _as_rows(self.differences)}
-        if self.diagnosis is not None:
-            plain["diagnosis"]["text"] = self.diagnosis.text
         plain["sizes"] = [{**asdict(size), "values": _as_rows(size.values)} for size in self.sizes]
         return json.dumps(plain, ensure_ascii=False, indent=indent, allow_nan=False)
 

@@ -6,15 +6,17 @@ import ast
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from .._argument_names import argument_name
 from .._validation import check_bool, check_number, nearest_name, quoted
-from ..candidates import Candidates, check_constraints
+from ..candidates import Candidates, check_constraints, cosines_with_queries
 from ..errors import InvalidParameterError
-from ..selection.route import Limits, select_set
+from ..selection.route import Limits, select_set, share_fetch_k
 from ..selectors.ending import DEFAULT_MIN_K, check_min_gain
 from ..selectors.registry import (
     DEFAULT_SELECTOR,
@@ -27,7 +29,9 @@ from ..selectors.registry import (
     selector_parameters,
 )
 from ..selectors.selection import Selection
+from ..selectors.top_k import TopK
 from .results import Setting
+from .search import fuse_rankings
 
 Settings: TypeAlias = Sequence[tuple[Setting, Selector]]
 
@@ -101,9 +105,7 @@ OF_ADAPTERS = ("relevance", *(field.name for field in fields(Adapted) if field.n
 def sweep() -> list[tuple[Setting, Selector]]:
     """The settings that are tried by default, simplest first: plain similarity, then those without a value to choose.
 
-    Coverage reads the words of queries and documents, and which documents lead to each other; with
-    ``reference_weight=0`` only the words and which documents are neighbours. NDPP selects what Coverage would select
-    without reading texts. The last setting is the default with ``keyword_search``, which needs a second index.
+    The last one is the default with ``keyword_search``, which needs a second index.
 
     >>> [setting.label for setting, _ in sweep()][:4]
     ['similarity', 'coverage', 'ndpp', 'vrsd']
@@ -123,26 +125,11 @@ def sweep() -> list[tuple[Setting, Selector]]:
 def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
     """The selector of this name with these parameters, and its setting. A single number counts as a swept parameter.
 
-    Parameters
-    ----------
-    name : str
-        A selector's name.
-    **parameters
-        The selector's own parameters, and these settings of the adapters: ``max_per_source``, for documents with a
-        ``source``; ``drop_near_duplicates``; ``budget``, for the ``cost`` of documents; ``score_threshold``;
-        ``min_gain`` and ``min_k``; ``keyword_search=True``, for documents that a search by words finds as candidates
-        too; and ``relevance="scores"``, for queries with ``scores``. A set may then have fewer than ``k`` members.
+    ``parameters`` are the selector's own, and these settings of the adapters: ``max_per_source``, for documents with a
+    ``source``; ``drop_near_duplicates``; ``budget``, for the ``cost`` of documents; ``score_threshold``; ``min_gain``
+    and ``min_k``; ``keyword_search=True``, for documents that a search by words finds as candidates too; and
+    ``relevance="scores"``, for queries with ``scores``. A set may then have fewer than ``k`` members.
 
-    Raises
-    ------
-    InvalidParameterError
-        A name is unknown, or a value is out of range. See :func:`~shared_core.selectors.registry.make_selector`.
-
-    Examples
-    --------
-    >>> named("mmr", lambda_mult=0.5)[0]
-    Setting(method='mmr', label='mmr lambda_mult=0.5', parameter=0.5, selector='MMR(lambda_mult=0.5, lambda_b=0.95)', \
-parameters=(('lambda_mult', '0.5'),), reads_words=False, sub_questions=False)
     >>> named("coverage", max_per_source=2, drop_near_duplicates=0.9)[0].label
     'coverage max_per_source=2 drop_near_duplicates=0.9'
     """
@@ -171,13 +158,6 @@ parameters=(('lambda_mult', '0.5'),), reads_words=False, sub_questions=False)
 def parse_setting(text: str) -> tuple[Setting, Selector]:
     """The setting that a label names: a selector's name, and ``parameter=value`` with a space between them.
 
-    Raises
-    ------
-    InvalidParameterError
-        See :func:`named`; or a part is not of the form ``parameter=value``, or the file of a kernel cannot be read.
-
-    Examples
-    --------
     >>> parse_setting("mmr lambda_mult=0.7") == named("mmr", lambda_mult=0.7)
     True
     """
@@ -207,6 +187,44 @@ def with_scores(settings: Settings) -> list[tuple[Setting, Selector]]:
     similarity = named("similarity", relevance="scores")[1]
     reranker = Setting("reranker", "reranker", None, "the candidates in the order of their scores"), similarity
     return distinct([*settings, reranker, named("coverage", relevance="scores")])
+
+
+@dataclass(frozen=True)
+class RankFusion:
+    """Reciprocal rank fusion: each query ranks the candidates that its search has found, of ``fetch_k`` for all."""
+
+    fetch_k: int
+
+    def select(
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
+    ) -> Selection:
+        """The candidates of the highest sum."""
+        length = share_fetch_k(self.fetch_k, k, len(candidates.questions))
+        nearest = np.argsort(-cosines_with_queries(candidates), axis=1, kind="stable")[:, :length]
+        sums = fuse_rankings(nearest.tolist())
+        scores = [sums.get(row, 0.0) for row in range(len(candidates))]
+        return TopK().select(candidates.with_query(candidates.query, scores), k, budget=budget, shown=shown)
+
+
+def with_merged_lists(settings: list[tuple[Setting, Selector]], fetch_k: int) -> list[tuple[Setting, Selector]]:
+    """The settings for queries with sub-questions, and two that merge lists.
+
+    Plain similarity, and a setting that cannot select for several queries, get the question alone. Rank fusion comes
+    last, because of equally good settings the first is recommended, and no retriever here fuses ranks.
+    """
+    (plain, top_k), *others = settings
+    fusion = RankFusion(fetch_k)
+    return [
+        (plain, replace(as_adapted(top_k), by_question=True)),
+        (Setting("highest cosine", "highest cosine", None, repr(TopK()), sub_questions=True), TopK()),
+        *(
+            (replace(setting, sub_questions=True), selector)
+            if capabilities_of(selector).sub_questions
+            else (setting, replace(as_adapted(selector), by_question=True))
+            for setting, selector in others
+        ),
+        (Setting("rrf", "RRF over the queries", None, repr(fusion), sub_questions=True), fusion),
+    ]
 
 
 def distinct(settings: Settings) -> list[tuple[Setting, Selector]]:

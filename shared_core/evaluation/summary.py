@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._validation import quoted
+from ..candidates import as_unit_rows
+from ..errors import InvalidInputError
 from .corpus import Query
-from .judging import JudgedQuery, Matrix
+from .judging import BEYOND, JudgedQuery, Matrix
 from .measures import alpha_ndcg, bootstrap_interval, ndcg, recall, subtopic_recall, success
-from .results import Difference, Estimate, Measure, Needs
+from .results import Difference, Estimate, Measure, Needs, counted, percent
 
 # Measures of the same picks, computed in another order, differ by less than this.
 _ROUNDING = 1e-9
+# Two gold documents nearly repeat each other if the cosine of their vectors is at least this, after the mean vector of
+# all candidates was subtracted from both. Some models give any two texts a cosine of 0.7 or more, because all their
+# vectors share one direction. Without the mean, unrelated texts have a cosine near 0 with every model, so that one
+# threshold serves all models.
+_NEAR = 0.8
+# From this share of gold documents on that nearly repeat another one, point recall decides in place of recall.
+_MANY = 0.25
 # Name, key, what the queries must hold, and description of each measure, in the order of the report.
 _MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
     ("relevance", "relevance", "nothing", "mean cosine of the picks with the query"),
@@ -158,3 +169,102 @@ def estimate(columns: Sequence[MeasureValues]) -> dict[tuple[int, str], Estimate
         for column in columns
         for setting, one in enumerate(found[column.measure.key])
     }
+
+
+def find_points(outcomes: Sequence[JudgedQuery]) -> tuple[list[JudgedQuery], str | None]:
+    """The outcomes with the points of each query; and how many documents nearly repeat another, None if few do."""
+    mean = np.mean([outcome.mean_candidate for outcome in outcomes], axis=0)
+    with_points, gold, queries = [], 0, 0
+    repeating: list[tuple[Query, list[str]]] = []
+    for outcome in outcomes:
+        groups = group_near(outcome.gold_vectors, mean)
+        # Nothing tells which of the gold documents without a vector repeat another. They are one point together.
+        beyond = set(outcome.query.gold) - outcome.gold_vectors.keys()
+        points = [*map(frozenset, groups), *([frozenset(beyond)] if beyond else [])]
+        with_points.append(replace(outcome, points=tuple(points)))
+        gold += len(outcome.gold_vectors)
+        queries += bool(groups)
+        repeating += [(outcome.query, group) for group in groups if len(group) > 1]
+    count = sum(len(group) for _, group in repeating)
+    if not repeating or count < _MANY * gold:
+        return with_points, None
+    query, (first, second, *_) = repeating[0]
+    return with_points, (
+        f"{percent(count / gold)} of the gold documents nearly repeat another gold document of their query, such as "
+        f"{quoted(first)} and {quoted(second)} of query {quoted(query.text)}. This concerns "
+        f"{len({query.id for query, _ in repeating}):,} of {counted(queries, 'query', 'queries')}."
+    )
+
+
+def group_near(vectors: Mapping[str, ArrayLike], mean: ArrayLike) -> list[list[str]]:
+    """The names of the vectors in groups: each joins the first group with a vector that it nearly repeats.
+
+    >>> group_near({"a": [2.0, 0.1], "b": [2.0, 0.0], "c": [1.0, 1.0]}, [1.0, 0.0])
+    [['a', 'b'], ['c']]
+    """
+    if not vectors:
+        return []
+    unit = as_unit_rows(np.stack([np.asarray(row) for row in vectors.values()]) - np.asarray(mean))
+    near = unit @ unit.T >= _NEAR
+    groups: list[list[int]] = []
+    for row in range(len(unit)):
+        group = next((group for group in groups if near[row, group].any()), None)
+        if group is None:
+            groups.append([row])
+        else:
+            group.append(row)
+    names = list(vectors)
+    return [[names[row] for row in group] for group in groups]
+
+
+def gold_in_reach(outcomes: Sequence[JudgedQuery], *, by_words: bool = False) -> float | None:
+    """The mean share of a query's gold documents that are among the nearest, or ``by_words``; None without gold."""
+    with_gold = [outcome for outcome in outcomes if outcome.query.gold]
+    shares = [
+        len((one.candidates | ((by_words and one.by_words) or set())).intersection(one.query.gold))
+        / len(one.query.gold)
+        for one in with_gold
+    ]
+    return float(np.mean(shares)) if shares else None
+
+
+def check_subtopics(outcomes: list[JudgedQuery]) -> tuple[list[JudgedQuery], str | None]:
+    """The outcomes, without subtopics that nothing covers in any of them; and what the files lack for subtopics."""
+    if any(set(ids) != {BEYOND} for outcome in outcomes for ids in outcome.subtopics.values()):
+        return outcomes, None
+    if any(outcome.query.subtopics for outcome in outcomes):
+        return [replace(outcome, subtopics={}) for outcome in outcomes], (
+            "The queries have subtopics, but nothing says which documents cover them. Write the ids of these documents "
+            'into the query, {"subtopics": {"reset": ["a", "b"]}}, or the labels into the documents.'
+        )
+    if any(outcome.labelled for outcome in outcomes):
+        return outcomes, (
+            "The documents carry subtopics, but no query asks for one. Write the labels that each query asks for into "
+            'the query, {"subtopics": ["reset", "disk"]}, or its gold ids: their labels are then its subtopics.'
+        )
+    return outcomes, None
+
+
+def without_unknown_ids(queries: Sequence[Query], known: Collection[str]) -> tuple[list[Query], list[str]]:
+    """The queries without ids that no document has, and notes on these; an error if no document has any of them."""
+    notes = []
+    gold = [name for query in queries for name in query.gold]
+    covering = [name for query in queries for names in query.subtopics.values() for name in names]
+    scored = [name for query in queries for name in query.scores]
+    for what, ids in (("gold ids", gold), ("ids under subtopics", covering), ("ids under scores", scored)):
+        missing = [name for name in ids if name not in known]
+        if missing and len(missing) == len(ids):
+            raise InvalidInputError(
+                f"none of the {what} of the queries is the id of a document: a query has {quoted(missing[0])}, and the "
+                f"first document has the id {quoted(next(iter(known)))}. Write the documents' own ids into the queries"
+            )
+        if missing:
+            examples = ", ".join(map(quoted, missing[:3]))
+            notes.append(f"No document has {len(missing)} of the {len(ids)} {what}, such as {examples}.")
+    cleaned = []
+    for query in queries:
+        subtopics = {label: tuple(i for i in ids if i in known) for label, ids in query.subtopics.items()}
+        # A label whose ids are all unknown is dropped: without ids it would mean the documents that carry the label.
+        kept = {label: ids for label, ids in subtopics.items() if ids or not query.subtopics[label]}
+        cleaned.append(replace(query, gold=tuple(i for i in query.gold if i in known), subtopics=kept))
+    return cleaned, notes

@@ -37,67 +37,50 @@ def view_query(
     texts: Sequence[str],
     parts: Mapping[str, NDArray[np.bool_]],
     served: Mapping[int, int | None],
-    vectors: FloatArray,
     cosines: FloatArray,
     sets: Sequence[PickedSet],
 ) -> QueryView:
     """The view of a query; all numbers of texts are positions in ``documents``.
 
-    ``names`` are those of the documents. ``texts`` were embedded, as the unit ``vectors``, with these ``cosines``.
-    ``parts`` says which cover each part of the query. ``served`` maps those that are candidates to the query that each
-    serves. ``sets`` has the picks of each setting.
+    ``names`` are those of the documents. ``texts`` were embedded, with these ``cosines``. ``parts`` says which cover
+    each part of the query. ``served`` maps those that are candidates to the query that each serves. ``sets`` has the
+    picks of each setting.
     """
     # The candidates, and what rankings picked besides.
     shown = sorted({*served, *(row for one in sets for row in one.picks)})
     position = {row: i for i, row in enumerate(shown)} | {-1: -1}
-    words, held = _rare_words(query, [texts[row] for row in shown], [position[row] for row in served])
-    long = [
-        i for i, row in enumerate(shown) if documents[row].id in query.gold or any(row in one.picks for one in sets)
-    ]
-    kept = vectors[[shown[i] for i in long]]
+    words = _rare_words(query, [texts[row] for row in shown], [position[row] for row in served])
+    long = {row for row in shown if documents[row].id in query.gold or any(row in one.picks for one in sets)}
     views = tuple(
         CandidateView(
             documents[row].id,
-            _excerpt(documents[row].text, EXCERPT if i in long else SHORT_EXCERPT),
+            _excerpt(documents[row].text, EXCERPT if row in long else SHORT_EXCERPT),
             round(float(cosines[row]), _DIGITS),
             _excerpt(names[row], SHORT_EXCERPT),
             served.get(row),
             row not in served,
             tuple(part for part, covering in enumerate(parts.values()) if covering[row]),
-            tuple(np.flatnonzero(held[i]).tolist()),
         )
-        for i, row in enumerate(shown)
+        for row in shown
     )
     picks, naming = (
         {setting: tuple(position[row] for row in rows) for setting, rows in enumerate(column)}
         for column in ([one.picks for one in sets], [one.referred_by for one in sets])
     )
-    cosines_between = (kept @ kept.T).round(_DIGITS).tolist()
-    return QueryView(
-        query.id,
-        query.text,
-        query.gold,
-        views,
-        picks,
-        naming,
-        query.sub_questions,
-        tuple(parts),
-        tuple(words),
-        {i: tuple(row) for i, row in zip(long, cosines_between, strict=True)},
-        {setting: tuple(reasons) for setting, one in enumerate(sets) if (reasons := one.explain())},
-    )
+    reasons = {setting: tuple(said) for setting, one in enumerate(sets) if (said := one.explain())}
+    asked = query.id, query.text, query.gold
+    return QueryView(*asked, views, picks, naming, query.sub_questions, tuple(parts), tuple(words), reasons)
 
 
-def _rare_words(query: Query, texts: Sequence[str], candidates: Sequence[int]) -> tuple[list[str], NDArray[np.bool_]]:
-    """The words of the query that at most half of the candidates have, and which texts have them, (texts, words).
+def _rare_words(query: Query, texts: Sequence[str], candidates: Sequence[int]) -> list[str]:
+    """The words of the query that at most half of the candidates have, the rarest first.
 
-    ``candidates`` are positions in ``texts``. The rarest words come first, as Coverage weighs them.
+    ``candidates`` are positions in ``texts``.
     """
     words = list_terms(join_questions(query.questions))
-    held = match_words(query.questions, texts).covered > 0
-    counts = held[candidates].sum(axis=0)
+    counts = (match_words(query.questions, texts).covered > 0)[candidates].sum(axis=0)
     rare = [j for j in np.argsort(counts, kind="stable").tolist() if 0 < counts[j] <= len(candidates) / 2]
-    return [words[j] for j in rare], held[:, rare]
+    return [words[j] for j in rare]
 
 
 def _excerpt(text: str, most: int) -> str:

@@ -20,11 +20,7 @@ _STEPS = 1_000
 
 
 def name_of_text(text: str) -> str:
-    """The name by which ``shown`` recognises a text under any id.
-
-    >>> name_of_text("B")
-    'setselect-text:df7e70e5021544f4834bbee64a9e3789'
-    """
+    """The name by which ``shown`` recognises a text under any id."""
     return _TEXT + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
@@ -40,9 +36,6 @@ def name_items(
 
     An item without a text has its id, and one without an id that of its text. An item that was ``joined`` has the names
     of its parts.
-
-    >>> name_items(["a", None], ["", "B"], by_id=False)
-    ['a', 'setselect-text:df7e70e5021544f4834bbee64a9e3789']
     """
     names: list[str] = []
     for item_id, text, parts in zip(ids, texts, repeat(None) if joined is None else joined, strict=False):

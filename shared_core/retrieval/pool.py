@@ -13,8 +13,8 @@ from ..candidates import REFERENCE_KINDS
 from ..errors import InvalidInputError, VectorSourceError, explain_lengths
 from ..selectors.selection import Selection
 from ..texts import Texts
+from ..texts.neighbours import Neighbours
 from ..texts.texts import NameCounts
-from .neighbours import Neighbours
 
 # The names of our searches among those that found an item.
 VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW = "vector search", "keyword search", "follow"

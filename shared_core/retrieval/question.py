@@ -16,7 +16,7 @@ from ..perspective import PAP
 from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
 from ..texts.words import split_words
 from .flow import Flow, Step
-from .sub_questions import asplit, distinct_queries, is_splitter, split
+from .inputs import asplit, distinct_queries, is_splitter, split
 
 if TYPE_CHECKING:
     from .settings import Call

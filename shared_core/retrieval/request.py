@@ -13,23 +13,24 @@ from numpy.typing import NDArray
 from .._validation import is_missing
 from ..candidates import CONSTRAINTS, Candidates
 from ..errors import InvalidInputError, warn
+from ..facts import Facts, describe_item, read_facts
 from ..selection.reasons import explain
 from ..selection.route import Limits, select_set
 from ..selectors.registry import capabilities_of, make_selector
 from ..selectors.selection import Selection
 from ..texts import Texts
 from ..texts.words import Weigh
+from .inputs import read_numbers, read_parts, read_ranks, read_some
 from .memory import is_name_of_text, name_of_text
-from .names import OF_REFERENCES, read_identifiers, read_keys, read_links, read_sources, read_titles
-from .neighbours import Neighbours, read_neighbours
 from .pool import ItemSelection, Pool
 from .question import EmbeddedQuery
-from .values import describe_item, read_numbers, read_parts, read_ranks, read_some
 
 if TYPE_CHECKING:
     from .settings import Call
 
 
+# The settings that only the bonus for references uses.
+OF_REFERENCES = ("title", "identifier", "links", "follow")
 # References among n items take memory and time that grow with n². A search that was widened beyond this number, because
 # a constraint left the set short, reads none.
 MOST_REFERRING = 5_000
@@ -71,9 +72,8 @@ class Request:
         # Of this many candidates, or fewer, every selector selects all. 0 for plain similarity, whose user asked for
         # the nearest items and not for a selection, and if a constraint is set, or an order other than the default.
         self.all_of = 0 if self.k is None or limited or ordered else self.k
-        asked = refer_by_default or any(
-            getattr(settings, name) not in (None, False) for name in (*OF_REFERENCES, "reference_weight")
-        )
+        asked = refer_by_default or any(getattr(settings, name) not in (None, False) for name in OF_REFERENCES)
+        asked = asked or getattr(self.selector, "reference_weight", 1) != 1
         self.capabilities = capabilities_of(self.selector)
         # Examples stand next to each other by accident.
         self.reads_neighbours = refer_by_default and self.capabilities.neighbours
@@ -110,10 +110,9 @@ class Request:
         candidates = searched = self._make_candidates(distinct, queries)
         if queries[0].pap is not None:
             candidates = queries[0].pap.apply(candidates)
-        neighbours = self._read_neighbours(distinct) if self.settings.join_neighbours else None
-        texts = self.read_texts(distinct, neighbours, weigh)
+        texts = self.read_texts(distinct, weigh)
         shown = self._find_shown(distinct)
-        question = [] if self.settings.word_weight == 0 else [query.words for query in queries]
+        question = [] if getattr(self.selector, "word_weight", 1) == 0 else [query.words for query in queries]
         selection = select_set(
             candidates,
             self.selector,
@@ -137,7 +136,7 @@ class Request:
             queries=asked,
             question=queries[0].vector,
             texts=texts,
-            neighbours=neighbours,
+            neighbours=texts.neighbours if texts is not None and self.settings.join_neighbours else None,
             explain=partial(self._explain, selection, distinct, texts, question, asked, shown),
         )
 
@@ -210,39 +209,30 @@ class Request:
                 )
         return np.array(pool.scores, np.float64)
 
-    def _read_neighbours(self, pool: Pool) -> Neighbours:
-        given, source = self.settings.neighbours, self.settings.source
-        return read_neighbours(pool.items, pool.ids, given, source, self.view, pool.body)
+    def read_facts(self, pool: Pool) -> list[Facts]:
+        """What the items say of themselves, by the settings and by their metadata."""
+        settings, given, named = self.settings, {}, dict[str, str]()
+        names = ["source"]
+        names += [name for name in ("title", "identifier", "links") if self.reads_references]
+        names += ["neighbours"] if self.reads_neighbours or settings.join_neighbours else []
+        for name in names:
+            if (value := getattr(settings, name)) is not None:
+                given[name] = read_some(pool.items, value, name, self.view, tells=name != "source")
+                named |= {name: value} if isinstance(value, str) else {}
+        return read_facts(pool.items, pool.ids, given, named)
 
-    def read_texts(self, pool: Pool, neighbours: Neighbours | None = None, weigh: Weigh | None = None) -> Texts | None:
+    def read_texts(self, pool: Pool, weigh: Weigh | None = None) -> Texts | None:
         """The texts by which copies are found, with what the selector reads in them."""
-        items, settings, view = pool.items, self.settings, self.view
-        refers = self.reads_references and self._is_within_limit(pool)
-        if not self.reads_neighbours:
-            neighbours = None
-        elif neighbours is None and self._is_within_limit(pool):
-            neighbours = self._read_neighbours(pool)
-        reads = self.capabilities.words or refers or neighbours is not None
-        if not (reads or settings.drop_duplicates):
-            return None
-        bodies = list(map(pool.body, items))
-        if not reads:
-            return Texts(bodies, refer=False)
-        texts = bodies if pool.text is pool.body else list(map(pool.text, items))
-        links = settings.links if refers else None
-        titles = read_titles(items, settings.title, view, pool.body) if refers else None
-        return Texts(
-            texts,
-            titles,
-            bodies=None if texts == bodies else bodies,
-            links=None if links is None else read_links(items, links, view, titles or ()),
-            keys=None if links is None else list(map(read_keys, items)),
-            identifiers=read_identifiers(items, settings.identifier, view) if refers else None,
-            sources=read_sources(items, settings.source, view) if refers else None,
-            following=None if neighbours is None else neighbours.after,
-            refer=refers,
-            weigh=weigh,
-        )
+        is_small = self._is_within_limit(pool)
+        refers, adjoins = self.reads_references and is_small, self.reads_neighbours and is_small
+        reads_facts = refers or adjoins or self.settings.join_neighbours
+        bodies = list(map(pool.body, pool.items))
+        if not (reads_facts or self.capabilities.words):
+            return Texts(bodies, refer=False, neighbours=False) if self.settings.drop_duplicates else None
+        texts = bodies if pool.text is pool.body else list(map(pool.text, pool.items))
+        facts = self.read_facts(pool) if reads_facts else None
+        own_bodies = None if texts == bodies else bodies
+        return Texts(texts, facts, bodies=own_bodies, refer=refers, neighbours=adjoins, weigh=weigh)
 
     def _is_cut_short(self, pool: Pool, candidates: Candidates, selection: Selection, shown: Sequence[int]) -> bool:
         """Whether the set is short, and further candidates may fill it."""

@@ -3,43 +3,44 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._parsing import is_text
 from ..errors import warn
-from ..selection.sizes import DEFAULT_K, share_fetch_k
+from ..facts import DOCUMENT_ID
+from ..selection.route import DEFAULT_EXTRA_K, DEFAULT_K, share_fetch_k
+from ..texts import Texts
 from ..texts.titles import HEAD
+from .events import (
+    in_shadow,
+    log_failed_look_up,
+    timed,
+    warn_if_all_are_selected,
+    warn_of_empty_store,
+)
 from .extra import Extras, ask, read_answers
 from .flow import Flow, Step, together
-from .following import (
+from .follow import (
     BESIDE_K,
     CITED_K,
     FOLLOW_K,
     FOLLOWED,
     LookUp,
     Where,
+    find_beside,
     find_cited,
-    find_neighbours,
     find_unknown,
     keep_neighbours,
     suits,
 )
-from .names import read_key
 from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Followed, ItemSelection, Pool, unite
 from .question import EmbeddedQuery
 from .request import Request
-from .shadow import in_shadow
-from .telling import (
-    log_failed_look_up,
-    timed,
-    warn_if_all_are_selected,
-    warn_of_empty_store,
-    warn_of_unused_retrievers,
-)
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -146,7 +147,6 @@ def _search_and_select(
     selected = selected._replace(extras=reports)
     if not selected.pool.items and not store.filtered:
         warn_of_empty_store(owner, store.vector_source())
-    warn_of_unused_retrievers(owner, selected)
     return timed(request, selected, started, store.vector_source)
 
 
@@ -184,20 +184,59 @@ def search_beside(
     return pool, joined, reports
 
 
-def search_with_words(
-    owner: Settings, queries: Sequence[EmbeddedQuery], store: Store, fetch_k: int, extra_k: int, least: int
-) -> Flow[tuple[Pool, int, list[int] | None]]:
-    """For a comparison: the candidates, how many the vector search found, and the rows that a keyword search found.
+def search_to_compare(
+    owner: Settings,
+    request: Request,
+    store: Store,
+    fetch_k: int,
+    least: int,
+    read: Callable[[Any], tuple[str, Mapping[str, Any]]],
+    texts: Sequence[str],
+    vectors: Sequence[NDArray[np.float64]],
+) -> Flow[tuple[list[tuple[str | None, str, str, Mapping[str, Any]]], dict[str, Any]]]:
+    """For a comparison: the id, text, title and metadata of each candidate, and the columns of a ``SearchResult``.
 
-    The rows are None if the ``store`` has no keyword search.
+    The question and its sub-questions have these ``texts`` and ``vectors``. ``read`` gives the text and the metadata
+    of an item.
     """
+    queries = [EmbeddedQuery(vector, None, vector.tolist(), text) for vector, text in zip(vectors, texts, strict=True)]
     if store.extras is None:
-        pool = yield from search_together(queries, store.search, fetch_k, least)
-        return pool, len(pool.items), None
-    pool, joined, _ = yield from search_beside(owner, queries, store, store.extras, fetch_k, extra_k, least)
-    united, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
-    rows = [row for row, names in enumerate(united.searches or ()) if KEYWORD_SEARCH in names]
-    return united, len(pool.items), rows
+        pool, by_words, weigh = (yield from search_together(queries, store.search, fetch_k, least)), None, None
+        candidates = len(pool.items)
+    else:
+        beside = search_beside(owner, queries, store, store.extras, fetch_k, DEFAULT_EXTRA_K, least)
+        found, joined, _ = yield from beside
+        candidates, weigh = len(found.items), store.extras.weigh
+        pool, _ = unite(found.found_by(VECTOR_SEARCH), [joined])
+        by_words = [row for row, names in enumerate(pool.searches or ()) if KEYWORD_SEARCH in names]
+    pool = pool.with_array()
+    items, facts = pool.items, request.read_facts(pool)
+    embedded, bodies = list(map(pool.text, items)), list(map(pool.body, items))
+    names = (None if name is None else str(name) for name in pool.ids)
+    rows = [
+        (name, text, title, metadata)
+        for name, (text, metadata), title in zip(names, map(read, items), Texts(bodies, facts).titles, strict=True)
+    ]
+    return rows, {
+        "vectors": pool.vectors,
+        "texts": embedded,
+        "bodies": bodies,
+        "facts": facts,
+        "candidates": candidates,
+        "by_words": by_words,
+        "bm25": None if store.extras is None or not store.extras.score else store.extras.score(texts[0], embedded),
+        "weigh": weigh,
+    }
+
+
+def search_near(
+    request: Request, store: Store, source_of: Callable[[Any], Any], vector: NDArray[np.float64], number: int
+) -> Flow[tuple[list[str], Any, list[Any], Callable[[], Texts]]]:
+    """For a diagnosis: the texts nearest to a vector, their vectors and sources, and how references are read."""
+    pool = yield from store.search(EmbeddedQuery(vector, None, vector.tolist()), number)
+    sources = list(map(source_of, pool.items))
+    read_texts = lambda: request.read_texts(pool) or Texts([])  # noqa: E731
+    return list(map(pool.body, pool.items)), pool.with_array().vectors, sources, read_texts
 
 
 def _wider(selected: ItemSelection, widest: int | None) -> int | None:
@@ -228,8 +267,8 @@ def _follow(
     It is ``selected`` if they lead to no others. There is one round, with one batch of embeddings and at most
     ``FOLLOWED`` searches, whatever the texts say.
     """
-    links, names = find_unknown(request, selected)
-    look_ups = find_cited(request, selected) + find_neighbours(request, selected)
+    links, names = find_unknown(selected)
+    look_ups = find_cited(request, selected) + find_beside(request, selected)
     look_ups = [one for one in look_ups if one.ids or store.find is not None][: FOLLOWED - len(links)]
     if any(one.kind == "citation" for one in look_ups):
         # Texts that cite by number are full of capitalised terms, and what these bring takes the place of the cited.
@@ -240,7 +279,8 @@ def _follow(
         [store.fetch(links) if links else _find_nothing(), *(_look_up(store, queries[0], one) for one in look_ups)]
     )
     cited = sum(one.kind == "citation" for one in look_ups)
-    looked_up[cited:] = keep_neighbours(request, selected, looked_up[cited:])
+    if looked_up[cited:]:
+        looked_up[cited:] = keep_neighbours(request, selected, looked_up[cited:])
     ids = list(map(str, linked.ids))
     # An address is no name, nor is a long text. A model may fail on what UTF-8 cannot hold.
     new = [link for link in links if link not in ids and "://" not in link and len(link) <= HEAD and is_text(link)]
@@ -284,5 +324,10 @@ def _look_up(store: Store, query: EmbeddedQuery, look_up: LookUp) -> Flow[Pool]:
         log_failed_look_up(look_up.kind)
         return (yield from _find_nothing())
     # A store may make a query of a value that it does not escape, and return other items too.
-    rows = [row for row, item in enumerate(pool.items) if suits(look_up.where, partial(read_key, item))]
+    rows = [row for row, item in enumerate(pool.items) if suits(look_up.where, partial(_read_value, item))]
     return pool.take(rows)
+
+
+def _read_value(item: Any, key: str) -> Any:
+    value = item.metadata.get(key)
+    return getattr(getattr(item, "node", item), key, None) if value is None and key == DOCUMENT_ID else value

@@ -5,7 +5,6 @@ The classes of both adapters inherit :class:`Settings`, and only they import thi
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -18,28 +17,23 @@ from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSe
 from ..perspective import PAP
 from ..scaling import Scale
 from ..selection.effects import find_without_effect
-from ..selection.sizes import DEFAULT_EXTRA_K, DEFAULT_K, default_fetch_k
+from ..selection.route import DEFAULT_EXTRA_K, DEFAULT_K, default_fetch_k
 from ..selectors.ending import DEFAULT_MIN_K
-from ..selectors.kernels import Kernel, as_kernel
 from ..selectors.registry import (
     DEFAULT_SELECTOR,
     Selector,
     SelectorName,
     check_capability,
     resolve_selector,
-    selector_names,
-    selector_parameters,
 )
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
-from .sub_questions import Queries, check_queries
-from .values import ItemName, ItemNumber, ItemOrdered
+from .inputs import ItemName, ItemNumber, ItemOrdered, Queries, check_queries, refuse_unknown, where_to_pass_parameters
 
 Perspective = (
     str | Sequence[float] | NDArray[Any] | Callable[[str], str | QueryParts | None] | PerspectiveExtractor | None
 )
 Positive = Annotated[int, Field(ge=1, lt=2**63)]
 Weight = Annotated[float, Field(ge=0, le=1)]
-NotNegative = Annotated[float, Field(ge=0)]
 Order = Literal["selection", "relevance", "nearest_last", "long_context"]
 Cosine = Annotated[float, Field(ge=-1, le=1)]
 
@@ -90,32 +84,18 @@ class Settings(BaseModel):
     """
 
     selector: Annotated[SelectorName | str | Selector | None, _Unchecked, AsItIs] = None
-    """A selector's name, ``"coverage"`` by default, or an object such as ``MMR(lambda_mult=0.7)``."""
+    """A selector's name, ``"coverage"`` by default, or an object with its parameters: ``Coverage(word_weight=0)``,
+    ``VRSD(refine=True)``, ``NDPP(kernel="kernel.safetensors")``, or one of your own.
 
-    selector_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """Parameters of a selector that you registered."""
-
-    word_weight: NotNegative | None = None
-    """For ``"coverage"``, at least 0: how much the words of the question count beside the vectors, 1 by default; 0
-    switches them off. They are looked for in the text that was embedded: LangChain's ``page_content``, a node with the
-    metadata that LlamaIndex embeds, or the inputs of an example."""
+    :class:`Coverage` looks for the words of the question in the text that was embedded: LangChain's ``page_content``, a
+    node with the metadata that LlamaIndex embeds, or the inputs of an example. It reads which documents lead to each
+    other. Example selectors do so only if ``title``, ``identifier``, ``links`` or ``follow`` is set, or another
+    ``reference_weight`` than 1, and examples have no neighbours."""
 
     cover: Values = None
     """For ``"coverage"``: what the set has to cover besides the words. A metadata key (``"label"``), a function, or
     values by id. A value that is covered counts once, so a relevant document of another label, collection or product
     gets its place. A document covers its value, or each value of a list. Without a value it covers nothing."""
-
-    cover_weight: NotNegative | None = None
-    """For ``"coverage"`` with ``cover``, at least 0: how much its values count, 1 by default."""
-
-    reference_weight: NotNegative | None = None
-    """For ``"coverage"``, at least 0: the weight of the bonus for a document that an earlier pick names, links to or
-    cites, 1 by default; 0 switches it off. Example selectors look for references only if this, ``title``,
-    ``identifier``, ``links`` or ``follow`` is set."""
-
-    neighbour_weight: NotNegative | None = None
-    """For ``"coverage"``, at least 0: the weight of the bonus for a document that stands directly before or after an
-    earlier pick in its source (``neighbours``), 1 by default; 0 switches it off. Examples have no neighbours."""
 
     title: Name = None
     """The name under which other documents mention a document: a metadata key, a function, or names by id. By default
@@ -142,26 +122,6 @@ class Settings(BaseModel):
 
     lambda_mult: Weight | None = None
     """For ``"mmr"``, in [0, 1]: the weight of relevance against novelty, 0.5 by default."""
-
-    lambda_b: Weight | None = None
-    """For ``"mmr"`` with ``quality``, in [0, 1]: the weight of relevance against quality, 0.95 by default."""
-
-    refine: bool | None = None
-    """For ``"vrsd"``: exchange picks after the greedy pass."""
-
-    kernel: Annotated[Kernel | str | os.PathLike[str] | None, PlainValidator(as_kernel), AsItIs] = None
-    """For ``"ndpp"``: a :class:`LowRankKernel` or :class:`LinearKernel`, or the path of its file."""
-
-    relevance_mapping: Literal["linear", "exponential"] | None = None
-    """For ``"ndpp"``: how the relevance enters its kernel; see :class:`NDPP`."""
-
-    temperature: float | Literal["auto"] | None = None
-    """For ``"ndpp"`` with exponential relevance, above 0: the lower, the more relevance counts. ``"auto"`` (default) is
-    the standard deviation of the candidates' relevance."""
-
-    ridge: NotNegative | None = None
-    """For ``"coverage"`` (at least 0.0001) and ``"ndpp"`` (at least 0), a number on the diagonal of the kernel: the
-    higher, the smaller the penalty for repetition. 0.05 by default; 0 with a ``kernel``."""
 
     queries: Annotated[Queries, PlainValidator(check_queries), AsItIs] = None
     """Sub-questions, which the set has to answer besides the question: a list of texts, or a function or LangChain
@@ -278,6 +238,9 @@ class Settings(BaseModel):
     # What to do about arguments that a class does not have.
     _remedies: ClassVar[Mapping[str, str]] = {}
 
+    # The class whose arguments the fields are, if it is another one.
+    _owner: ClassVar[str] = ""
+
     # Type checkers read the arguments from the fields.
     if not TYPE_CHECKING:
 
@@ -298,6 +261,11 @@ class Settings(BaseModel):
             raise InvalidParameterError(
                 f"{cls.__name__} takes its arguments by name, got {quoted(values[0])}{cls._say_place(values[0])}"
             )
+
+    @classmethod
+    def _refuse_unknown(cls, names: Iterable[str]) -> None:
+        remedies = {**where_to_pass_parameters(), **cls._remedies}
+        refuse_unknown(cls._owner or cls.__name__, names, cls.model_fields, remedies)
 
     # A class keeps what it makes from its fields under "_made", until a field changes.
     def __setattr__(self, name: str, value: Any) -> None:
@@ -328,8 +296,8 @@ class Fetching(BaseModel):
     - with ``links``, the documents that they lead to, by id. Links without a document of this id are searched as names,
       except for URLs;
     - numbers and codes that their texts cite ("Rule 4.5.1"), by metadata: the ``source`` of the document, and the key
-      of ``identifier`` under which the candidates have such numbers, written as they write them. Files and symbols of
-      code are not searched, nor numbers if a function or a mapping is the ``identifier``;
+      of ``identifier`` under which the candidates have such numbers, written as the most similar one. Files and symbols
+      of code are not searched, nor numbers if a function or a mapping is the ``identifier``;
     - the neighbours of the first ten selected documents, by id where ``neighbours`` or LlamaIndex's nodes say it, else
       by the metadata that give a document its place.
 
@@ -380,10 +348,10 @@ class Joining(BaseModel):
     """The settings of the classes that return documents: which of them stand next to each other, and what for."""
 
     neighbours: Values = None
-    """Which documents stand next to each other, for ``neighbour_weight`` and ``join_neighbours``: a metadata key, a
+    """Which documents stand next to each other, for :class:`Coverage` and ``join_neighbours``: a metadata key, a
     function, or values by id. A value is the number of the document among the parts of its ``source``, or a pair with
     the ids of the previous and the next document. By default it is what splitters and loaders write: a node's previous
-    and next node in LlamaIndex, ``"start_index"``, ``"chunk_index"``, ``"chunk"``, ``"seq_num"`` or the page."""
+    and next node in LlamaIndex, else ``"chunk_index"``, ``"chunk"``, ``"seq_num"`` or ``"start_index"``."""
 
     join_neighbours: bool = False
     """Return neighbours that are selected together as one document: their texts in reading order, with what two of them
@@ -425,11 +393,7 @@ class Call(Settings, Fetching, Joining):
         if self.score_threshold is not None and not self.has_relevance:
             check_number(self.score_threshold, "score_threshold (a cosine)", -1, 1)
         check_perspective_vector(self.perspective_vector, self.perspective)
-        own = {name: getattr(self, name) for name in parameter_names() if getattr(self, name, None) is not None}
-        twice = own.keys() & self.selector_kwargs.keys()
-        if twice:
-            raise InvalidParameterError(f"{min(twice)} is given twice: as a setting and in selector_kwargs")
-        parameters = own | self.selector_kwargs
+        parameters = {} if self.lambda_mult is None else {"lambda_mult": self.lambda_mult}
         if self.selector == "similarity_score_threshold":
             raise InvalidParameterError(
                 "there is no selector 'similarity_score_threshold': use 'similarity' and score_threshold="
@@ -448,13 +412,8 @@ class Call(Settings, Fetching, Joining):
         skipped |= {"neighbours"} if self.join_neighbours else set()
         fields = type(self).model_fields
         given = [name for name, field in fields.items() if name not in skipped and getattr(self, name) != field.default]
-        given += [*self.selector_kwargs, *(["drop_duplicates"] if self.drop_duplicates else [])]
+        given += ["drop_duplicates"] if self.drop_duplicates else []
         return [*find_without_effect(selector, given, fields)]
-
-
-def parameter_names() -> dict[str, None]:
-    """The names of all selectors' parameters, registered ones included, in a fixed order."""
-    return dict.fromkeys(p for name in selector_names() for p in selector_parameters(name))
 
 
 def list_contents(kwargs: Mapping[str, Any]) -> list[Any]:

@@ -17,17 +17,15 @@ from numpy.typing import NDArray
 from .._validation import as_identifiers, quoted
 from ..candidates import as_unit_rows, as_unit_vector
 from ..errors import InvalidInputError, InvalidParameterError, warn
-from ..selection.sizes import DEFAULT_EXTRA_K
-from ..texts.clauses import split_clauses
-from ..texts.words import Text, match_split_words, split_words
+from ..selection.route import DEFAULT_EXTRA_K
+from ..texts.words import Text, match_split_words, split_clauses, split_words
+from .events import LOGGER, describe, in_shadow, is_first, timed
 from .flow import Flow, Step
-from .lookup import refuse_unknown
+from .inputs import refuse_unknown, where_to_pass_parameters
 from .pool import ItemSelection, Pool, stack_vectors
 from .question import EmbeddedQuery, Vector, embed_question
 from .request import Request
-from .settings import Call, Settings, parameter_names
-from .shadow import in_shadow
-from .telling import LOGGER, describe, is_first, timed
+from .settings import Call, Settings
 
 DEFAULT_MAX_TOOLS = 10
 # Among so many tools all are candidates. Of more, so many are the nearest ones, and the best by words join them.
@@ -186,11 +184,8 @@ class ToolSelector:
         self.kind, self.model = kind, model
         self.always = tuple(map(str, as_identifiers(always, "always")))
         known = Settings.model_fields.keys() - _REMEDIES.keys()
-        refuse_unknown(owner, settings, [*known, *parameter_names()], _REMEDIES)
-        fields = {name: value for name, value in settings.items() if name in known}
-        parameters = {name: value for name, value in settings.items() if name not in known}
-        if parameters:
-            fields["selector_kwargs"] = {**(fields.get("selector_kwargs") or {}), **parameters}
+        refuse_unknown(owner, settings, known, {**where_to_pass_parameters(), **_REMEDIES})
+        fields = dict(settings)
         if fields.get("budget") is not None:
             fields.setdefault("costs", kind.count_tokens)
         elif max_tools is None:

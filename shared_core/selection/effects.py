@@ -12,10 +12,6 @@ from ..selectors.registry import Selector, capabilities_of, selector_names, sele
 
 # An argument, and those of which it needs one. An interface may lack some of them.
 NEEDS = {
-    "lambda_b": ("quality",),
-    "word_weight": ("words", "texts"),
-    "cover_weight": ("cover",),
-    **dict.fromkeys(("reference_weight", "neighbour_weight"), ("references", "texts")),
     "relevance_scale": ("relevance", "relevance_column"),
     "costs": ("budget",),
     "sources": ("max_per_source", "texts", "neighbours"),

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from types import NoneType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import as_optional, check_one_of
+from .._validation import check_one_of
 from ..candidates import CONSTRAINTS, Candidates, References
 from ..errors import InvalidInputError, warn
 from ..scaling import SCALES, Scale
 from ..selectors.ending import DEFAULT_MIN_K, check_min_gain
 from ..selectors.registry import DEFAULT_SELECTOR, Selector, SelectorName, resolve_selector
 from ..selectors.selection import Selection
-from ..texts import Texts
-from ..texts.identifiers import check_identifiers
-from ..texts.neighbours import check_neighbours
-from ..texts.words import as_questions, check_strings
+from ..texts import as_texts
+from ..texts.words import as_questions
 from .effects import refuse_unknown_parameters, warn_of_no_effect
 from .route import Limits, select_set
 
@@ -168,7 +165,7 @@ def select(
             warn(f"{name} has no effect with references, which are used as given")
     values = {"question": question, "texts": texts, **called, "references": references, "cover": cover}
     values |= {"relevance": relevance, "quality": quality, "costs": costs, "sources": sources, "prefer": prefer}
-    values |= {"budget": budget, "min_gain": min_gain, **constraints, **parameters}
+    values |= {"budget": budget, "min_gain": min_gain, **constraints}
     given = [name for name, value in values.items() if value is not None]
     given += ["min_k"] if min_k != DEFAULT_MIN_K else []
     given += ["relevance_scale"] if relevance_scale != "minmax" else []
@@ -198,14 +195,7 @@ def select(
         for name, column in (("texts", texts), *called.items()):
             if column is not None and len(column) != len(candidates):
                 raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {len(column)}")
-        check_strings(texts, "texts")
-        if titles is not None:
-            titles = titles if isinstance(titles, str) else as_optional(titles)
-            check_strings(titles, "titles", (str, NoneType))
-        if identifiers is not None:
-            identifiers = check_identifiers(identifiers)
-        following = None if neighbours is None else check_neighbours(neighbours, sources, texts)
-        split = Texts(texts, titles, identifiers=identifiers, sources=candidates.sources, following=following)
+        split = as_texts(texts, titles, identifiers, candidates.sources, neighbours)
     return select_set(
         candidates,
         resolved,

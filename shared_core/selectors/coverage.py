@@ -45,7 +45,7 @@ RIDGE = 0.5
 EXACT = 100.0
 # The weight of each kind of reference, in the order of REFERENCE_KINDS. benchmarks/citations.py and
 # benchmarks/neighbours.py measure the last two.
-REFERRED = (4.0, 4.0, 3.0, 0.75)
+REFERRED = (8.0, 8.0, 4.0, 0.75)
 # A candidate gets half of a bonus where its relevance is this many standard deviations from the mean, and with the
 # slope GATE the more, the more relevant it is.
 GATE, HALF_OPEN = 3.0, -1.0

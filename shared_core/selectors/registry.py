@@ -15,7 +15,6 @@ from .selection import Selection
 # The selectors of this package, for editors.
 SelectorName = Literal["coverage", "ndpp", "mmr", "vrsd", "similarity"]
 
-
 # The selector of all functions, adapters and commands that are given none.
 DEFAULT_SELECTOR = "coverage"
 
@@ -61,7 +60,6 @@ class Capabilities:
 
 
 _DEFAULT_CAPABILITIES = Capabilities()
-
 
 # What is refused if a selector lacks the capability, and what to do.
 _REFUSED = {
@@ -135,7 +133,6 @@ class Selector(Protocol):
 
 _REGISTRY: dict[str, type[Any]] = {}
 
-
 _S = TypeVar("_S", bound=type[Any])
 
 
@@ -186,6 +183,11 @@ def selector_names() -> tuple[str, ...]:
     return tuple(_REGISTRY)
 
 
+def selector_class(name: str) -> Any:
+    """The class of the selector of this name."""
+    return _REGISTRY[_known(name)]
+
+
 def selector_parameters(name: str) -> tuple[str, ...]:
     """The parameters of the selector of this name.
 
@@ -200,7 +202,7 @@ def selector_parameters(name: str) -> tuple[str, ...]:
     >>> selector_parameters("mmr")
     ('lambda_mult', 'lambda_b')
     """
-    return tuple(field.name for field in dataclasses.fields(_REGISTRY[_known(name)]) if field.init)
+    return tuple(field.name for field in dataclasses.fields(selector_class(name)) if field.init)
 
 
 def make_selector(name: str, **parameters: Any) -> Selector:
@@ -218,19 +220,16 @@ def make_selector(name: str, **parameters: Any) -> Selector:
     MMR(lambda_mult=0.5, lambda_b=0.95)
     """
     if not parameters:
-        kind: Any = _REGISTRY[_known(name)]
-        return _make_default(kind)
+        return _make_default(selector_class(name))
     allowed = selector_parameters(name)
     unknown = [p for p in parameters if p not in allowed]
     if unknown:
         owners = [quoted(other) for other in _REGISTRY if unknown[0] in selector_parameters(other)]
         near = nearest_name(unknown[0], allowed)
-        hint = f" (a parameter of {' and '.join(owners)})" if owners else f": did you mean {near!r}?" if near else ""
-        remedy = f". Leave it out, or select with {' or '.join(owners)}" if owners else ""
-        raise InvalidParameterError(
-            f"selector {quoted(name)} has no parameter {quoted(unknown[0])}{hint}; allowed: "
-            f"{', '.join(allowed) or 'none'}{remedy}"
-        )
+        remedy = f": did you mean {near!r}?" if near else f"; allowed: {', '.join(allowed) or 'none'}"
+        if owners:
+            remedy = f" (a parameter of {' and '.join(owners)}). Leave it out, or select with {' or '.join(owners)}"
+        raise InvalidParameterError(f"selector {quoted(name)} has no parameter {quoted(unknown[0])}{remedy}")
     selector: Selector = _REGISTRY[name](**parameters)
     return selector
 

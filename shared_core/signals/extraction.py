@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from .._validation import check_integer, check_one_of, quoted
 from ..errors import InvalidParameterError, PerspectiveError, warn
 from ..perspective import PAP
-from ..texts.words import normalise
+from ..texts.fold import normalise
 
 PERSPECTIVE_VECTORS = ("text", "difference")
 # A difference of two embeddings below this share of the query's length is only the rounding error of float32.

@@ -20,6 +20,9 @@ query, with the vectors stored for them, in one request.
 **`list_rows(client, ...)`** returns all rows without their vectors, and **`count_rows(client, ...)`** their number,
 where a client can do so and the frameworks' stores have no function for it.
 
+**`narrow_filter(filter, values)`** returns a filter that lets in what `filter` does, as far as it has one of the values
+under each key, a list or a range of integers.
+
 `asearch_with_vectors` and `avectors_by_id` are the same for the store's async client.
 
 The numbers are those that were added, bit by bit, unless the store itself scales, rounds or compresses them.

@@ -44,3 +44,17 @@ def filter_ids(collection: Any, ids: Sequence[str], where: Any = None, where_doc
     """Those of the ids in a ``chromadb.Collection`` that pass the filters."""
     found: list[str] = collection.get(ids=list(ids), where=where, where_document=where_document, include=[])["ids"]
     return found
+
+
+def narrow_filter(where: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """A filter with MongoDB's operators that lets in what ``where`` does, as far as it has one of these values.
+
+    The values under a key are a list, or a range of integers. Pinecone and LangChain's PGVector take such filters too.
+    """
+    conditions: list[Any] = [where] if where else []
+    for key, known in values.items():
+        if isinstance(known, range):
+            conditions += [{key: {"$gte": known.start}}, {key: {"$lt": known.stop}}]
+        else:
+            conditions.append({key: {"$in": [*known]}})
+    return conditions[0] if len(conditions) == 1 else {"$and": conditions}

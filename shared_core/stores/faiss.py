@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InvalidInputError, VectorSourceError, explain_lengths
+from ..errors import VectorSourceError, check_query_length
 
 Label = TypeVar("Label")
 # FAISS knows labels, and the frameworks map labels to ids. Inverting such a map takes longer than a search. So each
@@ -25,11 +25,7 @@ def search_with_vectors(
     If the index was filled with unit vectors, scale the query to length 1. An index that keeps no vectors raises a
     :class:`VectorSourceError`, a query of another length an :class:`InvalidInputError`.
     """
-    if query.shape != (index.d,):
-        raise InvalidInputError(
-            f"the query has length {query.shape[0]}, the FAISS index {index.d}: "
-            f"{explain_lengths(query.shape[0], index.d)}"
-        )
+    check_query_length(query.shape[0], index.d, "the FAISS index")
     k = min(k, index.ntotal)
     if k == 0:
         return np.zeros(0, np.int64), np.zeros((0, index.d), np.float32)

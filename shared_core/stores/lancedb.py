@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ def vectors_by_id(
     """Look vectors up in a ``lancedb.table.Table``. Both column names are parts of its SQL."""
     if not ids:
         return {}
-    names = ", ".join("'" + name.replace("'", "''") + "'" for name in ids)
+    names = ", ".join(map(_as_literal, ids))
     where = f"{id_column} IN ({names}) AND {vector_column} IS NOT NULL"
     # No limit: the table may hold an id more than once.
     rows = table.search().where(where).select([id_column, vector_column]).limit(None).to_arrow()
@@ -51,6 +51,22 @@ def vectors_by_id(
 def list_rows(table: Any, columns: Sequence[str]) -> Any:
     """All rows of a ``lancedb.table.Table``, with these columns, as a ``pyarrow.Table``."""
     return table.search().select(list(columns)).limit(None).to_arrow()
+
+
+def narrow_filter(where: str | None, values: Mapping[str, Any], prefix: str = "") -> str:
+    """SQL that lets in what ``where`` does, as far as it has one of these values; see :mod:`.chroma`."""
+    conditions = [f"({where})"] if where else []
+    for key, known in values.items():
+        if isinstance(known, range):
+            conditions += [f"{prefix}{key} >= {known.start}", f"{prefix}{key} < {known.stop}"]
+        else:
+            conditions.append(f"{prefix}{key} IN ({', '.join(map(_as_literal, known))})")
+    return " AND ".join(conditions)
+
+
+def _as_literal(value: Any) -> str:
+    # A string with its quotes doubled is one literal.
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
 
 
 def _matrix(column: Any) -> NDArray[np.float32]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -72,6 +72,20 @@ def filter_ids(
         **arguments,
     )
     return [name for record in records for name in spellings[record.id]]
+
+
+def narrow_filter(query_filter: Any, values: Mapping[str, Any], prefix: str = "") -> Any:
+    """A filter that lets in what ``query_filter`` does, as far as it has one of these values; see :mod:`.chroma`."""
+    from qdrant_client import models
+
+    conditions: list[Any] = [] if query_filter is None else [query_filter]
+    for key, known in values.items():
+        if isinstance(known, range):
+            limits = models.Range(gte=known.start, lt=known.stop)
+            conditions.append(models.FieldCondition(key=f"{prefix}{key}", range=limits))
+        else:
+            conditions.append(models.FieldCondition(key=f"{prefix}{key}", match=models.MatchAny(any=[*known])))
+    return models.Filter(must=conditions)
 
 
 def _find_points(ids: Sequence[str]) -> dict[int | str, list[str]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -74,3 +74,11 @@ def stack_rows(rows: Sequence[Row | None], dimension: int = 0) -> Vectors:
 def rows_by_id(pairs: Iterable[tuple[Id, Row | None]]) -> dict[Id, Row]:
     """The vectors by id, without the ids that have none."""
     return {name: row for name, row in pairs if row is not None}
+
+
+def nearest_of(ids: Sequence[str], vectors: Mapping[str, ArrayLike], query: list[float], k: int) -> list[str]:
+    """The ``k`` ids whose vectors have the highest cosine with the query, of those that have one."""
+    known = [name for name in ids if name in vectors]
+    rows = np.array([vectors[name] for name in known], np.float64).reshape(len(known), -1)
+    cosines = rows @ np.asarray(query) / np.maximum(np.linalg.norm(rows, axis=1), 1e-300) if known else np.zeros(0)
+    return [known[row] for row in np.argsort(-cosines, kind="stable")[:k].tolist()]

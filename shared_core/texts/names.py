@@ -8,31 +8,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from .headings import LINE, split_heading
-from .markup import strip_markup
-from .titles import HEAD, JOINING, as_key, clean_title, is_title, shorten_titles, without_brackets
+from .fold import strip_markup
+from .titles import HEAD, JOINING, LINE, as_key, clean_title, is_title, shorten_titles, split_heading, without_brackets
 from .words import split_words
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(split_words(text))
+
+
 # Words that begin a sentence with a capital and no name. In German the next noun has a capital too.
-_OPENING = frozenset(
-    split_words(
-        "a an the this these in on at by for from as his her its their after when while during with "
-        "der die das ein eine einer im am den dem des zum zur mit bei für nach von vor seit diese dieser "
-        "mein meine sein seine ihr ihre unser unsere alle viele jede jeder jedes keine une un les en à het een"
-    )
+_OPENING = _words(
+    "a an the this these in on at by for from as his her its their after when while during with "
+    "der die das ein eine einer im am den dem des zum zur mit bei für nach von vor seit diese dieser "
+    "mein meine sein seine ihr ihre unser unsere alle viele jede jeder jedes keine une un les en à het een"
 )
-_MONTHS = frozenset(
-    split_words("january february march april may june july august september october november december")
-)
+_MONTHS = _words("january february march april may june july august september october november december")
 # Words with which an instruction begins, where one further word has a capital: "Click Save", "Klicken Sie".
-_INSTRUCTIONS = frozenset(
-    split_words(
-        "click tap press select choose pick open close save enter type go see visit check uncheck drag scroll navigate "
-        "install run use add remove delete create edit configure enable disable download upload note read contact ask "
-        "klicken tippen drücken wählen öffnen schließen speichern geben gehen siehe besuchen prüfen "
-        "cliquez appuyez sélectionnez choisissez ouvrez fermez enregistrez saisissez voir allez "
-        "haga pulse seleccione elija abra cierre guarde escriba vea véase vaya"
-    )
+_INSTRUCTIONS = _words(
+    "click tap press select choose pick open close save enter type go see visit check uncheck drag scroll navigate "
+    "install run use add remove delete create edit configure enable disable download upload note read contact ask "
+    "klicken tippen drücken wählen öffnen schließen speichern geben gehen siehe besuchen prüfen "
+    "cliquez appuyez sélectionnez choisissez ouvrez fermez enregistrez saisissez voir allez "
+    "haga pulse seleccione elija abra cierre guarde escriba vea véase vaya"
 )
 # Words that only German has so often, where every noun has a capital.
 _GERMAN = frozenset(("und", "der", "das"))
@@ -76,13 +74,13 @@ def read_name(text: str) -> str:
     """The name of a text that has no title: its heading, or the capitalised words that it begins with.
 
     The heading is the ``title`` in the front matter (YAML or TOML), an ``<h1>`` or ``<title>`` before all other text,
-    or the first line, if it is bold or a heading of Markdown (``# Title``, or underlined). Without such marks the
-    first line is a heading if it is short, does not end like a sentence, and further lines follow. A heading loses its
-    markup, its number ("3.2", "Chapter 3:") and its anchor. A heading that says nothing ("Untitled") is none.
+    or the first line, if it is bold or a heading of Markdown. A first line without such marks is a heading if it is
+    short, does not end like a sentence, and further lines follow. A heading loses its markup, its number ("3.2",
+    "Chapter 3:") and its anchor. A heading that says nothing ("Untitled") is none.
 
-    Else the name is the run of two or more capitalised words with which the text begins. A word such as "of" or "von"
-    may stand inside of it. Articles, prepositions and a number before it are left out. An instruction ("Click Save"), a
-    salutation ("Hi Bob,") or a speaker ("Bob Roy:") is no name. Scripts without capitals have names in headings alone.
+    Else the name is the run of two or more capitalised words with which the text begins, behind articles, prepositions
+    and numbers. A word such as "of" or "von" may stand inside of it. An instruction ("Click Save"), a salutation ("Hi
+    Bob,") or a speaker ("Bob Roy:") is no name. Scripts without capitals have names in headings alone.
 
     Parameters
     ----------
@@ -110,23 +108,16 @@ def read_name(text: str) -> str:
 
 def _read_name(text: str) -> str:
     """:func:`read_name` with the number of a heading."""
-    heading, rest = split_heading(text)
-    return heading or _read_first_run(rest)
-
-
-def _read_first_run(head: str) -> str:
-    """The run of capitalised words with which a text begins; empty if it has fewer than two words."""
+    heading, head = split_heading(text)
     # Saves the search in texts without capitals.
-    if not any(map(str.isupper, head[: LINE + 1])):
-        return ""
+    if heading or not any(map(str.isupper, head[: LINE + 1])):
+        return heading
     for start, _, run in capitalised_runs(head):
         before, end = split_words(head[: min(start, LINE)]), start
         for word in run:
             end = head.index(word, end) + len(word)
-        if _SPOKEN.match(head, end):
-            break
-        if start > LINE or not all(word in _OPENING or word.isdigit() for word in before):
-            break
+        if _SPOKEN.match(head, end) or start > LINE or not all(word in _OPENING or word.isdigit() for word in before):
+            return ""
         while run and (run[0].casefold() in _OPENING or (run[0].isdigit() and len(run) < 2)):
             run = run[1:]
         if run:
@@ -153,9 +144,7 @@ def find_names(texts: Sequence[str], known: Iterable[str], most: int = 20) -> li
         for _, opens, run in capitalised_runs(text):
             if opens and run[0].casefold() in _OPENING:
                 run = run[1:]
-            if len(run) < 2 and (german or opens or len("".join(run)) < 4):
-                continue
-            if opens and _is_instruction(run):
+            if (len(run) < 2 and (german or opens or len("".join(run)) < 4)) or (opens and _is_instruction(run)):
                 continue
             name = " ".join(run)
             if (key := as_key(name)) not in seen and not all(word.isdigit() or word in _MONTHS for word in key):
@@ -169,43 +158,13 @@ def find_names(texts: Sequence[str], known: Iterable[str], most: int = 20) -> li
 def capitalised_runs(text: str) -> Iterator[tuple[int, bool, list[str]]]:
     """Each run of capitalised words: its place, whether it begins a sentence, and its words as they are written.
 
-    Every mark ends a run, but for the full stop of an abbreviation:
+    Every mark ends a run, but for hyphens and the full stop of an abbreviation. At most two joining words stand inside
+    of a run. It may go on in the next line. The first character of a word decides; a digit does not begin a run.
 
-    >>> def runs(text):
-    ...     return list(capitalised_runs(text))
-    >>> runs("St. Mary's of the U.S. Navy: Ann")
-    [(0, True, ['St.', "Mary's", 'of', 'the', 'U.S.', 'Navy']), (29, True, ['Ann'])]
-    >>> runs("by J. K. Rowling, Ph.D. and Dr. No. Yes. No")
-    [(3, False, ['J.', 'K.', 'Rowling']), (18, False, ['Ph.D.', 'and', 'Dr.', 'No.', 'Yes']), (41, True, ['No'])]
-    >>> runs('He saw "Ann Lee" (Perth)')
-    [(0, True, ['He']), (7, False, ['Ann', 'Lee']), (17, False, ['Perth'])]
-
-    So do a dash, a slash and three dots. A hyphen does not:
-
-    >>> runs("Ann–Bob / Jean-Luc … Eve")
-    [(0, True, ['Ann']), (4, False, ['Bob']), (10, False, ['Jean-Luc']), (21, False, ['Eve'])]
-
-    At most two joining words stand inside of a run, and none at its end. The 's of the last word is left out:
-
-    >>> runs("Lord of the Rings of the von Trapp's")
-    [(0, True, ['Lord', 'of', 'the', 'Rings']), (29, False, ['Trapp'])]
-    >>> runs("Ann and, Bob’s")
-    [(0, True, ['Ann']), (9, False, ['Bob'])]
-
-    A run may go on in the next line. A new paragraph begins a sentence:
-
-    >>> runs("of New\\nYork\\n\\nAnn went. Then Bob")
-    [(3, False, ['New', 'York']), (13, True, ['Ann']), (23, True, ['Then', 'Bob'])]
-
-    The first character of a word decides. A digit does not begin a run:
-
-    >>> runs("4 Henry 4th, Apollo 11 iPhone x-Ray")
-    [(2, False, ['Henry', '4th']), (13, False, ['Apollo', '11'])]
-
-    Every script with capitals counts, and no other one:
-
-    >>> runs("Город Москва, Élodie, 北京大学 A")
-    [(0, True, ['Город', 'Москва']), (14, False, ['Élodie']), (27, False, ['A'])]
+    >>> [*capitalised_runs("St. Mary's of the U.S. Navy: Ann–Jean-Luc’s")]
+    [(0, True, ['St.', "Mary's", 'of', 'the', 'U.S.', 'Navy']), (29, True, ['Ann']), (33, False, ['Jean-Luc'])]
+    >>> [*capitalised_runs("4 Henry 4th, of New\\nYork and\\n\\nÉlodie")]
+    [(2, False, ['Henry', '4th']), (16, False, ['New', 'York']), (30, True, ['Élodie'])]
     """
     shape = text
     if not text.isascii():

@@ -3,19 +3,86 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import pairwise
-from typing import Any
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import pairwise, product
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._validation import as_float, as_names, as_optional, as_plain, is_missing, quoted, read_only
+from .._validation import as_names, as_optional, as_plain, is_missing, quoted, read_only
 from ..candidates import REFERENCE_KINDS, References
 from ..errors import InvalidInputError
+from ..facts import START, Facts, Place, read_place
 
 _NEIGHBOUR = REFERENCE_KINDS.index("neighbour")
 # An overlap of two texts has at least this many characters, and at most so many are compared.
 LEAST_OVERLAP, MOST_OVERLAP = 10, 10_000
+# Splitters drop the separators and blanks between two chunks. This many characters may be missing.
+MOST_BETWEEN = 10
+
+
+class Neighbours(NamedTuple):
+    """For each text the rows of the texts directly before it and directly after it in its document."""
+
+    before: Sequence[Sequence[int]]
+    after: Sequence[Sequence[int]]
+
+    def find_runs(self, rows: Sequence[int]) -> list[list[int]]:
+        """The rows in runs of neighbours, each in reading order; a run stands where its first row stood.
+
+        >>> Neighbours([[], [0], [], []], [[1], [], [], []]).find_runs([3, 1, 2, 0])
+        [[3], [0, 1], [2]]
+        """
+        run_of = {row: [row] for row in rows}
+        for row in rows:
+            for other in self.after[row]:
+                run, later = run_of[row], run_of.get(other, [])
+                # Of copies in one place only one joins.
+                if run[-1] == row and later[:1] == [other] and run is not later:
+                    run += later
+                    run_of.update(dict.fromkeys(later, run))
+        return list({id(run): run for run in map(run_of.__getitem__, rows)}.values())
+
+
+def find_neighbours(facts: Sequence[Facts], texts: Sequence[str]) -> Neighbours:
+    """Which texts stand next to each other, by the ids that they say, else by their places.
+
+    Two that contradict each other are no neighbours. Where different texts have one place, several documents have one
+    name, and none of their texts has neighbours by its place. A blank text stands for more than its text.
+    """
+    blank = [not text.strip() for text in texts]
+    named = [(row, fact) for row, fact in enumerate(facts) if fact.id is not None and not blank[row]]
+    rows = {str(fact.id): row for row, fact in reversed(named)}
+    claims = list[tuple[int, int]]()
+    documents: dict[tuple[Hashable, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for row, fact in enumerate(facts):
+        if not blank[row]:
+            before, after = fact.beside
+            claims += [(rows[before], row)] if before in rows else []
+            claims += [(row, rows[after])] if after in rows else []
+            if fact.place is not None and fact.place.document is not None:
+                documents[fact.place.document, fact.place.key][fact.place.number].append(row)
+    pairs = [
+        (row, other)
+        for row, other in claims
+        if row != other
+        and facts[row].beside[1] in (None, str(facts[other].id))
+        and facts[other].beside[0] in (None, str(facts[row].id))
+    ]
+    for (_, key), at in documents.items():
+        if any(texts[row] != texts[some[0]] for some in at.values() for row in some):
+            continue
+        for number, later in pairwise(sorted(at)):
+            touch = later == number + 1
+            if key == START:
+                end = number + len(texts[at[number][0]])
+                touch = later <= end + MOST_BETWEEN and later + len(texts[at[later][0]]) > end
+            pairs += product(at[number], at[later]) if touch else ()
+    beside: tuple[list[list[int]], list[list[int]]] = [[] for _ in facts], [[] for _ in facts]
+    for row, other in dict.fromkeys(pairs):
+        beside[1][row].append(other)
+        beside[0][other].append(row)
+    return Neighbours(*beside)
 
 
 def add_neighbours(
@@ -27,17 +94,13 @@ def add_neighbours(
     s of its text to the other one has strength s²: what overlaps is known already. None: there are no other references.
     """
     n = len(texts)
-    pairs = [(row, after) for row, rows in enumerate(following) for after in rows]
     if references is None:
         references = References(np.zeros((n, n), np.float32), np.tile(np.arange(n), (len(REFERENCE_KINDS), 1)))
-    elif not pairs:
-        return references
-    strength = references.strength.copy()
+    strength, documents = references.strength.copy(), references.documents.copy()
     kinds = np.zeros((n, n), np.int8) if references.kinds is None else references.kinds.copy()
-    documents = references.documents.copy()
     # Each neighbour of a pick may follow, whatever else of its document is there.
     documents[_NEIGHBOUR] = np.arange(n)
-    for row, after in pairs:
+    for row, after in ((row, after) for row, rows in enumerate(following) for after in rows):
         shared = count_shared(texts[row], texts[after])
         for i, j in ((row, after), (after, row)):
             if not strength[i, j] and i != j:
@@ -58,55 +121,24 @@ def count_shared(text: str, following: str) -> int:
     return len(tail) - at if at >= 0 else 0
 
 
-def find_following(numbers: Sequence[Any], sources: Sequence[Hashable | None], texts: Sequence[str]) -> list[list[int]]:
-    """For each text the rows with the next number in its source; numbers and sources may be missing.
-
-    >>> find_following([0, 1, None, 1], ["a", "a", "a", "b"], ["One", "two", "three", "One"])
-    [[1], [], [], []]
-    """
-    places: dict[Hashable, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for row, (number, source) in enumerate(zip(map(read_place, numbers), sources, strict=True)):
-        if number is not None and source is not None:
-            places[source][number].append(row)
-    following: list[list[int]] = [[] for _ in texts]
-    for at in places.values():
-        for row, after in pair_successive(at, texts):
-            following[row].append(after)
-    return following
-
-
-def check_neighbours(given: Sequence[Any], sources: Iterable[Hashable] | None, texts: Sequence[str]) -> list[list[int]]:
-    """:func:`find_following` of the argument ``neighbours``, checked."""
-    numbers = [as_plain(number) for number in given]
-    for row, number in enumerate(numbers):
-        if read_place(number) is None and not is_missing(number):
+def check_places(given: Sequence[Any], sources: Iterable[Hashable] | None, n: int) -> list[Place | None]:
+    """The places of n texts by the arguments ``neighbours`` and ``sources``, checked."""
+    places = [read_place(number) for number in given]
+    for row, (number, place) in enumerate(zip(given, places, strict=True)):
+        if place is None and not is_missing(number):
             raise InvalidInputError(
-                f"neighbours: row {row} is {quoted(number)}; it must be the number of the text in its source, a whole "
-                "number of at least 0"
+                f"neighbours: row {row} is {quoted(as_plain(number))}; it must be the number of the text in its "
+                "source, a whole number of at least 0"
             )
     if sources is None:
         raise InvalidInputError("sources is missing: neighbours are the numbers of the texts in their sources")
-    return find_following(numbers, as_optional(as_names(sources, len(texts), "sources")), texts)
+    documents = as_optional(as_names(sources, n, "sources"))
+    return [
+        None if place is None else Place(source, "", place) for place, source in zip(places, documents, strict=True)
+    ]
 
 
-def read_place(value: Any) -> int | None:
-    """A whole number of at least 0, also as a float or in a string; None for any other value.
-
-    >>> [read_place(value) for value in (3, 3.0, "3", -1, 3.5, True, None)]
-    [3, 3, 3, None, None, None, None]
-    """
-    number = as_float(as_plain(value))
-    return int(number) if number >= 0 and number.is_integer() else None
-
-
-def pair_successive(at: Mapping[int, Sequence[int]], texts: Sequence[str]) -> list[tuple[int, int]]:
-    """Each row and the row after it, of the rows ``at`` each number of one document; none if they contradict."""
-    if contradict(at, texts):
-        return []
-    pairs = ((number, following) for number, following in pairwise(sorted(at)) if following == number + 1)
-    return [(row, other) for number, following in pairs for row in at[number] for other in at[following]]
-
-
-def contradict(at: Mapping[int, Sequence[int]], texts: Sequence[str]) -> bool:
-    """Whether different texts have one place."""
-    return any(texts[row] != texts[some[0]] for some in at.values() for row in some)
+def check_neighbours(given: Sequence[Any], sources: Iterable[Hashable] | None, texts: Sequence[str]) -> Sequence[Any]:
+    """For each text the rows directly after it, by the arguments ``neighbours`` and ``sources``, checked."""
+    places = check_places(given, sources, len(texts))
+    return find_neighbours([Facts(place=place) for place in places], texts).after

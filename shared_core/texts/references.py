@@ -13,20 +13,18 @@ from functools import lru_cache
 from itertools import chain, compress, count
 from operator import contains
 from types import NoneType
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._validation import as_identifiers, as_names, as_optional
+from .._validation import as_identifiers, as_names, as_optional, read_only
 from ..candidates import REFERENCE_KINDS, References
 from ..errors import InvalidInputError
-from .citations import Cited, find_cited, number_sections
-from .identifiers import Identifier, check_identifiers, list_identifiers
+from .fold import bare_word, group_accented, list_spellings
+from .identifiers import Identifier, check_identifiers, find_cited, list_identifiers, number_sections
 from .names import list_names
 from .neighbours import add_neighbours, check_neighbours
 from .titles import Key, as_key, clean_title, is_joining, is_proper, key_of_words
-from .words import Text, bare_word, check_strings
+from .words import Text, check_strings
 
 # Which letters of a word are capitals.
 Capitals = tuple[int, ...]
@@ -55,18 +53,17 @@ def find_references(
     ``max_tokens`` and ``numpy.fft``. So "Model names" is a heading and no name. In scripts without capitals every title
     is a name. A text names it by writing it with the same capitals. A name of several words may also have words all in
     capitals, in the text ("Ann LEE") or in the title. A name of one word does not count if a text has it in lower case.
-    A text that has no accents at all may write a name without its accents, and a name that has none may have them in a
-    text.
+    A text may write a name without its accents, and with accents a name that has none.
 
-    A name that stands in many texts says little. Let n' candidates have other names, and let m of them contain the
-    name. Then it weighs log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1. The weight is 1 for a name
-    that stands in one text, and 0 for a name that stands in all n' texts.
+    A name that stands in many texts says little. If m of the n' candidates with other names contain it, it weighs
+    log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1: 1 for a name that stands in one text, 0 for one
+    that stands in all of them.
 
     A text also refers to what it cites by a number ("Rule 4.5.1", "§ 12 Abs. 2", "第5条"), a code ("RFC 7231", "error
     E1042"), a file (``utils/io.py``) or a symbol (``parse_header()``). A number means a text of the same source, unless
-    another document is named beside it ("Art. 6 GDPR"). By itself it is no citation: it needs its kind ("Rule"), or
-    three levels and a word such as "see". A citation that leads to m parts of a section leads to each by 1/m, and so
-    does one to m texts of the same number whose sources are not known.
+    another document is named beside it ("Art. 6 GDPR"). It needs its kind ("Rule"), or three levels and a word such as
+    "see". A citation that leads to m parts of a section leads to each by 1/m, and so does one to m texts of the same
+    number whose sources are not known.
 
     A text that does not refer to the next or previous text of its source in another way leads to it by s², where s is
     the share of that text that does not overlap with its own.
@@ -102,13 +99,6 @@ def find_references(
         diagonal is 0. ``documents``, int64, shape (m, n) for the m kinds of references: candidates with the same name,
         or for citations of the same section, have the same number. ``kinds``, int8, shape (n, n): the indices of
         ``REFERENCE_KINDS``.
-
-    Raises
-    ------
-    InvalidInputError
-        A text or a title is not a string, or an argument has another number of rows than ``texts``.
-    InvalidParameterError
-        The links or the keys of a row are a single string, or contain a value that cannot be hashed.
 
     Examples
     --------
@@ -154,19 +144,17 @@ def find_split_references(
     for row, (key, *_) in enumerate(name_keys):
         documents[key].append(row)
     # A short form leads nowhere if it is the full name of another document.
-    bearers = {key: list(rows) for key, rows in documents.items()}
+    bearers: dict[Key, list[int]] = defaultdict(list, documents)
     for row, (_, *short) in enumerate(name_keys):
         for key in short:
             if key not in documents:
-                bearers.setdefault(key, []).append(row)
+                bearers[key].append(row)
     bearers.pop((), None)
+    own_titles = [title or "" for title in titles or [""] * n]
     linked: dict[int, set[int]] = {}
     if links is not None:
-        own = [
-            [name for name in (title, *forms[:1]) if name]
-            for title, forms in zip(titles or [""] * n, names, strict=True)
-        ]
-        linked = _follow_links(links, [()] * n if keys is None else keys, own, bearers)
+        called = [filter(None, (title, *forms[:1])) for title, forms in zip(own_titles, names, strict=True)]
+        linked = _follow_links(links, [()] * n if keys is None else keys, called, bearers)
     # The kind counts where the strength is above 0. 0 is "name".
     strength, kinds = np.zeros((n, n), np.float32), np.zeros((n, n), np.int8)
     capitals = {key: forms for key, forms in _capitals_of(names, name_keys).items() if key in bearers}
@@ -179,47 +167,21 @@ def find_split_references(
     for row, rows in enumerate(same):
         strength[row, rows] = 0
     others = n - np.array(list(map(len, same)), np.float64)
-    strength *= weigh(strength.sum(axis=0), others).astype(np.float32)
-    numbers: dict[Hashable, int] = {}
-    document_of = [numbers.setdefault(key or row, len(numbers)) for row, (key, *_) in enumerate(name_keys)]
-    documents_of = np.tile(np.array(document_of, np.int64), (len(REFERENCE_KINDS), 1))
-    if any(identifiers):
-        known = [None] * n if sources is None else list(sources)
-        own_titles = [title or "" for title in titles or [None] * n]
-        if None in known:
-            # Texts that share a title are parts of one document.
-            shared = {title for title, number in Counter(own_titles).items() if title and number > 1}
-            known = [
-                title if source is None and title in shared else source
-                for source, title in zip(known, own_titles, strict=True)
-            ]
-        _add_citations(strength, kinds, find_cited(texts, identifiers, known, own_titles, linked))
-        documents_of[_CITATION] = number_sections(identifiers, known)
-    references = References(strength, documents_of, kinds)
-    for array in (strength, documents_of, kinds):
-        array.flags.writeable = False
-    return references
-
-
-def _add_citations(strength: NDArray[np.float32], kinds: NDArray[np.int8], cited: Iterable[Cited]) -> None:
-    """Write the citations into the matrices, where they lead more clearly than names do."""
-    clearest: dict[tuple[int, int], float] = {}
-    for row, targets, clearness in cited:
-        for target in targets:
-            if target != row and clearness > clearest.get((row, target), 0.0):
-                clearest[row, target] = clearness
-    if clearest:
-        rows, targets_of = np.array([*clearest], np.int64).T
-        values = np.array([*clearest.values()], np.float32)
-        clearer = values > strength[rows, targets_of]
-        at = rows[clearer], targets_of[clearer]
-        strength[at], kinds[at] = values[clearer], _CITATION
-
-
-def weigh(m: NDArray[Any], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The weights of names that stand in ``m`` of the ``others``, the texts that have other names."""
+    m = strength.sum(axis=0)
     weights = np.log1p((others - m + 0.5) / (m + 0.5)) / np.log1p((others - 0.5) / 1.5)
-    return np.where(m < others, weights.clip(0, 1), 0.0)
+    strength *= np.where(m < others, weights.clip(0, 1), 0.0).astype(np.float32)
+    documents_of = np.tile(np.array([rows[0] for rows in same], np.int64), (len(REFERENCE_KINDS), 1))
+    if any(identifiers):
+        # Texts of no known source that share a title are parts of one document.
+        shared = {title for title, number in Counter(own_titles).items() if title and number > 1}
+        given = zip([None] * n if sources is None else sources, own_titles, strict=True)
+        known = [title if source is None and title in shared else source for source, title in given]
+        for row, cited, clearness in find_cited(texts, identifiers, known, own_titles, linked):
+            for target in cited:
+                if target != row and clearness > strength[row, target]:
+                    strength[row, target], kinds[row, target] = clearness, _CITATION
+        documents_of[_CITATION] = number_sections(identifiers, known)
+    return References(read_only(strength), read_only(documents_of), read_only(kinds))
 
 
 def as_address(link: Hashable) -> Hashable:
@@ -228,23 +190,27 @@ def as_address(link: Hashable) -> Hashable:
     return link if address is None else address[1].lower() + address[2].rstrip("/")
 
 
-def _capitals_of(names: Sequence[Sequence[str]], keys: Sequence[Sequence[Key]]) -> dict[Key, list[set[Capitals]]]:
+def _capitals_of(names: Sequence[Sequence[str]], keys: Sequence[Sequence[Key]]) -> dict[Key, list[frozenset[Capitals]]]:
     """The capitals with which a text may write each word of each proper name."""
-    capitals: dict[Key, list[set[Capitals]]] = {}
+    capitals: dict[Key, list[frozenset[Capitals]]] = {}
     for name, key in zip(chain(*names), chain(*keys), strict=True):
-        if key and is_proper(name):
-            for word, forms in zip(Text(name).written, capitals.setdefault(key, [set() for _ in key]), strict=True):
-                forms.add(_find_capitals(word))
-                if len(key) > 1:
-                    forms.add(_find_capitals(word.upper()))
-                    if word.isupper():
-                        forms.add(_find_capitals(word.title()))
+        if key and (forms := _list_capitals(name)):
+            capitals[key] = [one | other for one, other in zip(capitals.get(key, forms), forms, strict=True)]
     return capitals
+
+
+# The titles of a corpus come back with each question.
+@lru_cache(maxsize=2**12)
+def _list_capitals(name: str) -> tuple[frozenset[Capitals], ...]:
+    """The capitals of each word of a proper name; of several words also all capitals. Empty for a heading."""
+    words = Text(name).written if is_proper(name) else []
+    forms = [[word, word.upper(), word.title() if word.isupper() else word] for word in words]
+    return tuple(frozenset(map(_find_capitals, some if len(words) > 1 else some[:1])) for some in forms)
 
 
 @lru_cache(maxsize=2**14)
 def _find_capitals(word: str) -> Capitals:
-    """Which letters of a word are capitals. Accents do not change it, and those of joining words do not count."""
+    """Which letters of a word are capitals; none of a joining word."""
     return () if is_joining(word) else tuple(place for place, letter in enumerate(word) if letter.isupper())
 
 
@@ -261,77 +227,53 @@ def _follow_links(
         for name in (*as_identifiers(own, f"keys: row {row}"), *called):
             rows_of[name].add(row)
             rows_of[as_address(name)].add(row)
-    reached: dict[int, set[int]] = {}
-    for row, targets in enumerate(links):
-        if targets is not None:
-            reached[row] = set()
-            for target in as_identifiers(targets, f"links: row {row}"):
-                by_name = bearers.get(as_key(clean_title(target)), []) if isinstance(target, str) else []
-                # A link to a place in a page leads to the passage with this address, or else to the page.
-                reached[row].update(rows_of.get(target) or rows_of.get(as_address(target)) or (), by_name)
+    reached: dict[int, set[int]] = {row: set() for row, targets in enumerate(links) if targets is not None}
+    for row, rows in reached.items():
+        for target in as_identifiers(links[row], f"links: row {row}"):
+            by_name = bearers.get(as_key(clean_title(target)), []) if isinstance(target, str) else []
+            # A link to a place in a page leads to the passage with this address, or else to the page.
+            rows.update(rows_of.get(target) or rows_of.get(as_address(target)) or (), by_name)
     return reached
-
-
-class _Names:
-    """Names as they are looked up in a text: by their first two words, longest first. So the time is linear.
-
-    ``names`` maps the words that are looked for to the name.
-    """
-
-    def __init__(self, names: dict[Key, Key]) -> None:
-        self.names = names
-        self.lengths: dict[str, list[int]] = {}
-        for length, first in sorted({(len(key), key[0]) for key in names}, reverse=True):
-            self.lengths.setdefault(first, []).append(length)
-        self._pairs = {key[:2] for key in names}
-
-    def find_starts(self, words: Sequence[str]) -> Iterator[int]:
-        """Where a name may begin. Many texts have the first word of a name, such as "the", without its second one."""
-        pairs = self._pairs
-        for start in compress(count(), map(self.lengths.__contains__, words)):
-            if (words[start], *words[start + 1 : start + 2]) in pairs or (words[start],) in pairs:
-                yield start
 
 
 def _find_in_texts(
     texts: Sequence[Text], skipped: Container[int], capitals: Mapping[Key, Sequence[Container[Capitals]]]
 ) -> Iterator[tuple[int, set[Key]]]:
-    """The row of each text with the names that stand in it, of those with ``capitals``."""
-    as_written = without_accents = _Names({key: key for key in capitals})
-    accented = [key for key in capitals if not "".join(key).isascii()]
-    if accented:
-        # What a text without accents calls them. Two names that differ only by their accents are not told apart there.
-        keys = [tuple(map(bare_word, key)) for key in accented]
-        number = Counter(keys)
-        once = {key: name for key, name in zip(keys, accented, strict=True) if number[key] == 1}
-        without_accents = _Names(once | as_written.names)
-    vocabulary = set(chain(*capitals))
+    """The row of each text with the names that stand in it, of those with ``capitals``.
+
+    A name is looked up by its first two words without accents, the longest first. So the time is linear.
+    """
+    accented = group_accented(set().union(*(text.accented for text in texts)))
+    forms = {word: list_spellings(word, accented) for word in set(chain(*capitals))}
+    called: dict[Key, list[Key]] = defaultdict(list)
+    for name in capitals:
+        called[tuple(map(bare_word, name))].append(name)
+    lengths: dict[Key, list[int]] = defaultdict(list)
+    for length, begin in sorted({(len(key), key[:2]) for key in called}, reverse=True):
+        lengths[begin].append(length)
+    firsts = {first for first, *_ in called}
     ordinary: set[Key] = set()
     found: dict[int, set[Key]] = {}
     for row, text in enumerate(texts):
         if row in skipped:
             continue
-        words, names = text.words, without_accents
-        if not text.text.isascii() and text.accented:
-            # A name without accents may have them in a text that has some.
-            names = as_written
-            bare = {word: bare_word(word) for word in text.accented.difference(vocabulary)}
-            words = [bare.get(word, word) for word in words]
-        named, end = set(), 0
-        for start in names.find_starts(words):
+        words = text.words
+        if text.accented:
+            words = [bare_word(word) if word in text.accented else word for word in words]
+        end, found[row] = 0, set()
+        for start in compress(count(), map(firsts.__contains__, words)):
             if start < end:
                 continue
-            for length in names.lengths[words[start]]:
-                # Shorter than ``length`` at the end of the text.
-                name = names.names.get(tuple(words[start : start + length]))
-                if name is None:
-                    continue
-                written = text.written[start : start + len(name)]
-                if all(map(contains, capitals[name], map(_find_capitals, written))):
-                    named.add(name)
-                    end = start + len(name)
+            for length in (*lengths.get(tuple(words[start : start + 2]), ()), *lengths.get((words[start],), ())):
+                for name in called.get(tuple(words[start : start + length]), ()):
+                    written, folded = text.written[start : start + length], text.words[start : start + length]
+                    if not all(map(contains, map(forms.__getitem__, name), folded)):
+                        continue
+                    if all(map(contains, capitals[name], map(_find_capitals, written))):
+                        found[row].add(name)
+                        end = start + length
+                    elif length == 1 and written[0].islower():
+                        ordinary.add(name)
+                if end > start:
                     break
-                if len(name) == 1 and written[0].islower():
-                    ordinary.add(name)
-        found[row] = named
     return ((row, named - ordinary) for row, named in found.items())

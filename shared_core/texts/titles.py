@@ -1,4 +1,4 @@
-"""Titles as sites, converters and scanners write them: what of a title is the name, and which titles are none."""
+"""Titles and headings as people, sites, converters and scanners write them, and what of a title is the name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 
-from .markup import strip_markup
+from .fold import strip_markup
 from .words import split_words
 
 Key = tuple[str, ...]
@@ -23,14 +23,14 @@ _BRACKETS = re.compile(r"(?:[(\[（［][^()\[\]（）［］]*+[)\]）］]\s*+)++
 LONGEST = 800
 # A part that this many different titles share is that of a site. It goes from either end this many times.
 SHARED_BY, ROUNDS = 3, 3
-# Behind a dash or before the name it goes only if this share of all titles has such a part. "Brazil – United States
-# relations" and "Star Trek: Nemesis" are names.
+# Behind a dash or before the name it goes only if this share of all titles has one: "Star Trek: Nemesis" is a name.
 NEARLY_ALL = 0.8
 # A title that so many sources share, and so many of the candidates have, says nothing of each of them.
 SOURCES, SHARE_OF_CANDIDATES = 3, 1 / 3
 
 _SEPARATOR = re.compile(r" (?:[|·»•–—-]|::) ")
-_BEFORE = re.compile(rf"{_SEPARATOR.pattern}|: ")
+# What stands before a name: a part of its site, or a number that stands alone.
+_BEFORE = re.compile(rf"(?P<number>\d{{1,3}}[.):]?|[IVXLC]{{1,5}}[.)]) +(?=[^\W\d_])|.*?(?:{_SEPARATOR.pattern}|: )")
 _NEVER_IN_NAMES = frozenset("|·»•:")
 
 _APPLICATION = re.compile(r"\AMicrosoft (?:Word|PowerPoint|Excel) - ", re.IGNORECASE)
@@ -38,35 +38,27 @@ _APPLICATION = re.compile(r"\AMicrosoft (?:Word|PowerPoint|Excel) - ", re.IGNORE
 _ANCHOR = re.compile(r"(?: ?(?:\{[#.:][^{}]*\}|[¶\u200b])| #+)+\Z")
 _PART = (
     "chapter|section|part|appendix|article|lesson|kapitel|abschnitt|teil|anhang|artikel|chapitre|partie|annexe|"
-    "capítulo|capitulo|sección|anexo|capitolo|hoofdstuk|глава|раздел|часть"
+    "capítulo|sección|anexo|capitolo|глава|раздел|часть"
 )
 # What follows must be there. Behind a number that is ``alone`` it is no word in lower case: "3.5 mm jack" is a name.
 _NUMBER = re.compile(
     rf"""
     (?: (?i:{_PART}) \s+ (?: \d+ (?:\.\d+)* | (?i:[ivxlc]+) | [A-Z] ) \s* [.:)–—-] \s+ (?=\w)
     | §+ \s* \d+ [a-z]? (?: \s* [-–] \s* \d+ [a-z]? )? [.:]? \s+ (?=\w)
-    | 第 \s* [\d一二三四五六七八九十百千〇零]+ \s* [章節节回部編编条條款篇课課] [\s:：、.]* (?=\w)
-    | 제 \s* \d+ \s* [장절조편부항] [\s:.]+ (?=\w)
+    | [第제] \s* [\d一二三四五六七八九十百千〇零]+ \s* [章節节回部編编条條款篇課课장절조편부항] [\s:：、.]* (?=\w)
     | (?P<alone>
-        (?: \d{{1,2}} (?: \.\d{{1,2}} )+ | [A-Z] (?: \.\d{{1,2}} )+ ) [.:)]? \s+ (?=[^\W\d_])
-        | [IVX]{{2,}} [.)] \s+ (?=[^\W\d_]{{3}})
-      )
-    )""",
+        (?: (?: \d{{1,2}} | [A-Z] ) (?: \.\d{{1,2}} )+ [.:)]? | [IVX]{{2,}} [.)] ) \s+ (?=[^\W\d_]) ) )""",
     re.VERBOSE,
 )
-_LONE_NUMBER = re.compile(r"(?:\d{1,3}[.):]?|[IVXLC]{1,5}[.)]) +(?=[^\W\d_])")
 _NO_TITLE = re.compile(
     r"""
     (?: untitled | unnamed | unbenannt | sans\ titre | sin\ título | senza\ titolo | 無題 | 无标题 )
         (?: [\s_-]* (?: document | page | note | presentation | spreadsheet | dokument ) )? [\s_(-]* \d* \)?
     | none | nan | nat | null | nil | undefined | unknown | n/a | <na> | no\ title | title | tbd
-    | (?: (?: powerpoint | microsoft ) [\s-]* )+ (?: presentation | präsentation )
-    | (?: new\ | neues\ )? (?: document | dokument | microsoft\ word\ document )
-    | (?: document | dokument | doc | presentation | präsentation | slide | folie | page | seite | sheet | tabelle
-        | book | mappe | workbook | file | scan | scanned | scanned\ document | fax | image | photo | foto | screenshot
-        | bildschirmfoto | whatsapp\ image | img | dsc[nf]? | pxl | mvimg | vid | mov | dji | gopr )
-        [\s_-]* (?=\d) [\d\s_.:,()-]* (?: (?: at | um | à ) [\d\s_.:-]+ )? (?: [ap]m )?
-    | (?: p | r ) \d{6,}
+    | (?: (?: powerpoint | microsoft ) [\s-]* )+ presentation | (?: new\ )? (?: microsoft\ word\ )? document
+    | (?: document | dokument | doc | presentation | slide | folie | page | seite | sheet | tabelle | book | mappe
+        | file | scan | image | photo | foto | screenshot | img | dsc[nf]? | pxl ) [\s_-]* (?=\d) [\d\s_.:,()-]*
+        (?: at [\d\s_.:-]+ )? (?: [ap]m )?
     | see\ also | (?: table\ of\ )? contents | read\ more | click\ here | skip\ to\ (?:main\ )?content
     | [0-9a-f]{8} (?: -[0-9a-f]{4} ){3} -[0-9a-f]{12} | [0-9a-f]{32,}
     """,
@@ -75,6 +67,36 @@ _NO_TITLE = re.compile(
 # What the words of an identifier have: "rfft2", "max_tokens", "numpy.fft", "std::sort".
 _OF_IDENTIFIER = re.compile(r"[\d_]|\w(?:\.|::)\w")
 _SUFFIX = re.compile(r"\.(?:docx?|pptx?|xlsx?|pdf|odt|odp|txt|md|html?|jpe?g|png|tiff?|heic)\Z", re.IGNORECASE)
+# A heading without marks is not longer, nor is what stands before a name.
+LINE = 60
+# So many headings that say nothing may stand before one that does.
+EMPTY_HEADINGS = 3
+# A line that ends like this is a sentence or leads to one, and no heading.
+_SENTENCE_ENDS = tuple(".,;:!?。，；：！？،؛।")
+# Blanks; the byte order mark and the space of no width are some that str.strip leaves.
+_BLANKS = re.compile(r"[\s\ufeff\u200b]*+")
+# What may stand before the first line of a text: blanks, comments ("<!-- image -->"), pictures and rules.
+_NOTHING = re.compile(
+    r"(?: [\s\ufeff\u200b]++ | <!--.*?--> | !\[[^\[\]]*\]\([^()]*\) | \[!\[[^\[\]]*\]\([^()]*\)\]\([^()]*\)"
+    r" | (?:-{3,}|\*{3,}|_{3,}|={3,})[^\S\n]*\n | \#+[^\S\n]*\n )*+",
+    re.VERBOSE | re.DOTALL,
+)
+_FRONT_MATTER = re.compile(
+    r"[\s\ufeff]*(?P<fence>---|\+\+\+)[^\S\n]*\n(?P<lines>(?:\#.*?\n)*[\w\"'-]+[^\S\n]*[:=].*?)(?:\n(?P=fence)[^\S\n]*(?:\n|\Z)|\Z)",
+    re.DOTALL,
+)
+_TITLE_LINE = re.compile(
+    r"^[\"']?title[\"']?[^\S\n]*[:=][^\S\n]*(?:[|>][+-]?[^\S\n]*\n)?[^\S\n]*([^\s].*)$", re.MULTILINE | re.IGNORECASE
+)
+# The heading of a page, before which only markup stands.
+_HEADING_ELEMENT = re.compile(
+    r"(?: [\s\ufeff]++ | <!--.*?--> | <(script|style)\b.*?</\1\s*> | <(?!h1\b|title\b)[^<>]*> )*+"
+    r"<(h1|title)\b[^<>]*> (.*?) </\2\s*>",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+# The line under a heading of Markdown, and a line that is bold as a whole.
+_UNDERLINE = re.compile(r"[^\S\n]*(?:={2,}|-{2,})[^\S\n]*(?:\n|\Z)")
+_BOLD = re.compile(r"(\*\*|__)(?!\s)(?:(?!\1).)+(?<!\s)\1")
 
 
 # The titles of a corpus come back with each question.
@@ -121,7 +143,7 @@ def shorten_titles(titles: Sequence[str]) -> list[str]:
         if not rests:
             break
         short = {title: rests.get(rest, rest) for title, rest in short.items()}
-    short = {title: _without_number(rest) for title, rest in _without_lone_numbers(short).items()}
+    short = {title: _without_number(rest) for title, rest in short.items()}
     cut = Counter(rest.casefold() for title, rest in short.items() if rest != title)
     return [title if cut[short.get(title, "").casefold()] > 1 else short.get(title, "") for title in titles]
 
@@ -136,28 +158,18 @@ def _cut_shared(titles: set[str]) -> dict[str, str]:
     ends, beginnings = defaultdict[str, dict[str, str]](dict), defaultdict[str, dict[str, str]](dict)
     for title in titles:
         if separators := [*_SEPARATOR.finditer(title)]:
-            last = separators[-1]
-            ends[title[last.start() :]][title] = title[: last.start()]
-        if first := _BEFORE.search(title):
-            beginnings[title[: first.end()]][title] = title[first.end() :]
-    shared = [(part[1] in _NEVER_IN_NAMES, rests) for part, rests in ends.items() if len(rests) >= SHARED_BY]
-    before = [rests for rests in beginnings.values() if len(rests) >= SHARED_BY]
-    of_sites = {title for _, rests in shared for title in rests}
-    everywhere = len(of_sites) >= NEARLY_ALL * len(titles)
-    cut = {title: rest for certain, rests in shared if certain or everywhere for title, rest in rests.items()}
-    # A beginning is looked for where no end is shared: one round cuts one part.
-    begun = {title: rest for rests in before for title, rest in rests.items() if title not in cut}
-    if len(begun) >= NEARLY_ALL * len(titles):
-        cut |= begun
+            place = separators[-1].start()
+            ends[title[place:]][title] = title[:place]
+        if first := _BEFORE.match(title):
+            beginnings["" if first["number"] else first[0]][title] = title[first.end() :]
+    cut: dict[str, str] = {}
+    for parts in (ends, beginnings):
+        shared = {part: rests for part, rests in parts.items() if len(rests) >= SHARED_BY}
+        everywhere = sum(map(len, shared.values())) >= NEARLY_ALL * len(titles)
+        for part, rests in shared.items():
+            if everywhere or (parts is ends and part[1] in _NEVER_IN_NAMES):
+                cut = rests | cut
     return {title: rest for title, rest in cut.items() if any(map(str.isalnum, rest))}
-
-
-def _without_lone_numbers(short: dict[str, str]) -> dict[str, str]:
-    """Without the number that nearly all titles begin with, if there are several numbers."""
-    numbers = {rest: number[0] for rest in {*short.values()} if (number := _LONE_NUMBER.match(rest))}
-    if len({*numbers.values()}) < SHARED_BY or len(numbers) < NEARLY_ALL * len({*short.values()}):
-        return short
-    return {title: rest.removeprefix(numbers.get(rest, "")) for title, rest in short.items()}
 
 
 def replace_titles_of_many(
@@ -183,7 +195,7 @@ def replace_titles_of_many(
 
 
 def as_key(name: str) -> Key:
-    """The words by which names are compared; empty if ``name`` is too long or too short for a name."""
+    """The words by which names are compared; empty if it is too long or too short for a name."""
     return key_of_words(without_brackets(name)) if len(name) <= HEAD else ()
 
 
@@ -219,3 +231,44 @@ def is_joining(word: str) -> bool:
 def without_brackets(name: str) -> str:
     """``name`` without what stands in brackets at its end."""
     return _BRACKETS.sub("", name) or name
+
+
+def split_heading(text: str) -> tuple[str, str]:
+    """The heading with its number, and the first characters of the text behind what comes before its first sentence.
+
+    The heading is empty if there is none that says something.
+    """
+    head = _BLANKS.sub("", text, count=1)[: HEAD * 10]
+    if block := _FRONT_MATTER.match(head):
+        head = head[block.end() :]
+        if (title := _TITLE_LINE.search(block["lines"])) and (name := clean_title(title[1].strip().strip("\"'"))):
+            return name, head
+    if (element := _HEADING_ELEMENT.match(head)) and (name := clean_title(element[3])):
+        return name, head
+    for _ in range(EMPTY_HEADINGS):
+        head = head[_NOTHING.match(head).end() :]  # type: ignore[union-attr]
+        line, _, rest = head.partition("\n")
+        line, marked = line.strip(), line.startswith("#")
+        if not marked and not _UNDERLINE.match(rest) and not _BOLD.fullmatch(line):
+            break
+        name = clean_title(line.lstrip("#"))
+        if name and (marked or not name.endswith(_SENTENCE_ENDS)):
+            return name, head
+        head = rest
+    # The target of a link may be longer than the text around it.
+    long = "](" in head[:HEAD] or "<" in head[:HEAD]
+    plain = _BLANKS.sub("", strip_markup(head[: HEAD * 4 if long else HEAD]), count=1)[:HEAD]
+    line, _, rest = plain.partition("\n")
+    line, following = line.strip(), rest.lstrip()
+    # A text with fixed line lengths goes on in lower case.
+    if (
+        following
+        and not following[0].islower()
+        and line[0].isalnum()
+        and len(line) <= LINE
+        and not line.endswith(_SENTENCE_ENDS)
+        and as_key(line)
+        and (name := clean_title(line))
+    ):
+        return name, plain
+    return "", plain

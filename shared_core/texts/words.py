@@ -7,11 +7,10 @@ section 3. The candidates of one search take the place of the corpus.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain, filterfalse, starmap
+from itertools import chain, filterfalse
 from typing import Any
 
 import numpy as np
@@ -20,37 +19,10 @@ from numpy.typing import NDArray
 from .._validation import quoted, read_only
 from ..candidates import Parts
 from ..errors import InvalidInputError
-from .markup import broken_words, remove_marks, strip_markup
+from .fold import LONG, bare_word, find_unspaced, fold, group_accented, list_spellings, space_words, strip_markup
 
 # The constants of BM25: how fast further occurrences of a word count less, and how much the length of a text counts.
 K1, B = 1.2, 0.75
-# Thai, Lao, Burmese and Khmer; Japanese and Chinese: scripts that put no spaces between words. Korean puts particles
-# behind a noun without a space.
-UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-    "\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-    "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb"
-)
-_UNSPACED = re.compile(f"[{UNSPACED}]+")
-# What a word may be written with or without: soft hyphens, invisible joiners, Hebrew and Arabic vowel points, tatweel.
-_OPTIONAL = re.compile(
-    "[\u00ad\u200b-\u200d\u2060\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]+"
-)
-# More marks on one letter than any language has. The time of NFKC is quadratic in their number. The voiced marks of
-# half-width katakana are letters to Python's \w, and marks after NFKC.
-_MARKS = re.compile(r"((?:(?![\x00-\x7f])[\W\uff9e\uff9f]){30})(?:(?![\x00-\x7f])[\W\uff9e\uff9f])+")
-# What stands between words outside of ASCII. The vowel signs of Indian scripts are no letters to Python's \w.
-_BETWEEN = re.compile(r"[^\w\x00-\x7f\u0300-\u036f\u0900-\u0963\u0966-\u0dff]+")
-# The same for ASCII: what is no letter, digit or underscore becomes a space. The bytes of other characters stay.
-_SPACED = bytes(c if c > 127 or chr(c).isalnum() or c == ord("_") else ord(" ") for c in range(256))
-_ASCII = bytes(range(128))
-_ASCII_CHARACTERS = frozenset(map(chr, range(128)))
-# Two forms of a letter: the Persian and the Arabic yeh and kaf; i, and i with the dot that is left of İ.
-_ONE_FORM = (("\u06cc", "\u064a"), ("\u0649", "\u064a"), ("\u06a9", "\u0643"), ("i\u0307", "i"))
-# Letters with a stroke, which have no mark that could be taken off.
-_STROKES = str.maketrans("łđøħŧ", "ldoht")
-# A longer word is no identifier and has no accents that matter: it may be an encoded file.
-_LONG = 100
 # The parts of an identifier: those of camel case, a plural such as "IDs", and numbers.
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z](?:\d*[a-z])*|[A-Z](?:\d*[A-Z])*s?|\d+")
 # What a question names exactly: what stands in quotes, and identifiers. An identifier is a word with a letter before a
@@ -61,10 +33,23 @@ _QUOTED = re.compile(
 _JOINED = re.compile(r"\w+(?:[-._/:]\w+)*")
 _IDENTIFIER = re.compile(r"[^\W_]_[^\W_]|[a-z][A-Z]|[^\W\d_]\d")
 _CODE = re.compile(r"(?=.*[A-Z]).*[^\W\d_][-._/:]?\d")
-# Each letter of ASCII becomes "a" or "A", each digit "0".
+# Each letter of ASCII becomes "a" or "A", each digit "0". These are in a text with words that have parts.
 _SHAPES = bytes(
     ord("A" if c.isupper() else "a" if c.islower() else "0" if c.isdigit() else c) for c in map(chr, range(128))
 ) + bytes(128)
+_WITH_PARTS = (b"_", b"aA", b"AAaa", b"a0", b"A0", b"0a", b"0A")
+# A request with more clauses holds a text that somebody pasted, before or behind what is asked. A shorter clause says
+# little by itself: "and then".
+MOST_CLAUSES, FEWEST_WORDS = 8, 3
+# Words between two clauses, in English, German, French, Spanish, Italian, Portuguese and Dutch.
+_JOINING = (
+    "as well as|and|then|also|plus|or|while|und|dann|sowie|oder|anschließend|et|puis|ou|ensuite|y|luego|e|poi|oppure|"
+    "depois|en"
+)
+# White space is a single space, or a line end.
+_BETWEEN_CLAUSES = re.compile(
+    rf"(?<=[.?!;:])[ ]|[。！？；，、]|\n|,[ ](?:(?:{_JOINING})[ ])*|[ ](?:(?:{_JOINING})[ ])+", re.IGNORECASE
+)
 
 # The inverse document frequency of each term in a corpus.
 Weigh = Callable[[Sequence[str]], NDArray[np.float64]]
@@ -82,65 +67,62 @@ class Text:
         return strip_markup(self.text)
 
     @cached_property
-    def words(self) -> list[str]:
-        """The words in their order, case-folded."""
-        return _fold(self._spaced).split()
-
-    @cached_property
     def written(self) -> list[str]:
         """The words in their order, as they are written."""
         return self._spaced.split()
 
     @cached_property
+    def words(self) -> list[str]:
+        """The words in their order, case-folded."""
+        return fold(self._spaced).split()
+
+    @cached_property
     def terms(self) -> list[str]:
-        """The words, the parts of identifiers among them, and the other readings of words that a line end breaks."""
-        words = self.written if _has_identifiers(self._spaced) else []
-        # Most words consist of letters in lower case, which have no parts.
+        """The words, and the parts of identifiers among them."""
+        # Most texts have no word with parts, and most words consist of letters in lower case.
+        shape = self._spaced.encode("ascii", "replace").translate(_SHAPES)
+        words = self.written if any(map(shape.__contains__, _WITH_PARTS)) else []
         mixed = chain(filterfalse(str.isalpha, words), filterfalse(str.islower, filter(str.isalpha, words)))
-        more = [*chain(*map(split_identifier, mixed)), *chain(*starmap(_read_otherwise, broken_words(self.text)))]
-        return self.words + more if more else self.words
+        parts = [*chain.from_iterable(map(split_identifier, mixed))]
+        return self.words + parts if parts else self.words
 
     @cached_property
     def characters(self) -> list[str]:
         """Each character of the runs that are split into pairs."""
-        return [] if self.text.isascii() else [*"".join(_UNSPACED.findall(normalise(self.plain)))]
+        return [] if self.text.isascii() else find_unspaced(self.plain)
 
     @cached_property
     def accented(self) -> set[str]:
         """The terms that have accents."""
-        return {term for term in filterfalse(str.isascii, self.terms) if bare_word(term) != term}
+        others = () if self._spaced.isascii() else filterfalse(str.isascii, self.terms)
+        return {term for term in others if bare_word(term) != term}
 
     @cached_property
     def _spaced(self) -> str:
-        return space_words(strip_markup(self.text))
+        return space_words(self.plain)
+
+    @cached_property
+    def _parts(self) -> list[str]:
+        """The words, with the parts of an identifier in its place."""
+        return [part for word in self.written for part in split_identifier(word) or (fold(word),)]
 
     def has_phrase(self, phrase: Text) -> bool:
         """Whether the words of ``phrase`` stand in the text one after the other, or the parts of these words do."""
-        if not phrase.words:
-            return False
         # A single character of a script that is split into pairs.
         if phrase.words == phrase.characters:
-            return phrase.words[0] in self.characters
-        readings = [(self.words, phrase.words), (self._all_parts, phrase._all_parts)]
-        if not phrase.accented:
-            bare = {accented: word for word, accented in find_accented([self]).items()}
-            readings += [([bare.get(word, word) for word in words], sought) for words, sought in readings]
-        elif not self.accented:
-            readings += [(words, list(map(bare_word, sought))) for words, sought in readings]
-        return any(f" {' '.join(sought)} " in f" {' '.join(words)} " for words, sought in readings)
-
-    @cached_property
-    def _all_parts(self) -> list[str]:
-        """The words, with the parts of an identifier in its place, and each hyphen at the end of a line as a hyphen."""
-        written = space_words(remove_marks(self.text)).split()
-        return [part for word in written for part in split_identifier(word) or (_fold(word),)]
+            return bool(phrase.words) and phrase.words[0] in self.characters
+        accented = group_accented(self.accented)
+        meant = {form: word for word in phrase.terms for form in list_spellings(word, accented)}
+        return any(
+            f" {' '.join(sought)} " in f" {' '.join([meant.get(word, word) for word in words])} "
+            for words, sought in ((self.words, phrase.words), (self._parts, phrase._parts))
+        )
 
 
 def split_words(text: str) -> list[str]:
     """The words of a text without markup, case-folded: letters, digits and underscores between other characters.
 
-    Scripts that put no spaces between words, such as Chinese, are split into pairs of neighbouring characters, as
-    search engines do.
+    Scripts that put no spaces between words, such as Chinese, are split into pairs of neighbouring characters.
 
     >>> split_words("The *FFT*: numpy.fft.rfft2, max\\\\_tokens")
     ['the', 'fft', 'numpy', 'fft', 'rfft2', 'max_tokens']
@@ -157,101 +139,17 @@ def split_identifier(word: str) -> tuple[str, ...]:
     >>> [*map(split_identifier, ["getUserById", "MAX_RETRIES", "HTTPServer", "KB5034441", "PDFs", "H2O"])]
     [('get', 'user', 'by', 'id'), ('max', 'retries'), ('http', 'server'), ('kb', '5034441'), (), ()]
     """
-    if len(word) > _LONG:
+    if len(word) > LONG:
         return ()
-    parts = tuple(
-        _fold(word[part.start() : part.end()]) for part in _PART.finditer(_as_shape(word)) if len(part[0]) > 1
-    )
-    return () if parts == (_fold(word),) else parts
-
-
-def _has_identifiers(spaced: str) -> bool:
-    """Whether any of the words may have parts: for most texts the answer is no, and they need not be looked through."""
-    shape = spaced.encode("ascii", "replace").translate(_SHAPES)
-    if b"_" in shape or b"aA" in shape or b"AAaa" in shape:
-        return True
-    if b"0" not in shape:
-        return False
-    shape = shape.lower()
-    return b"a0" in shape or b"0a" in shape
+    found = (part for part in _PART.finditer(_as_shape(word)) if len(part[0]) > 1)
+    parts = tuple([fold(word[part.start() : part.end()]) for part in found])
+    return () if parts == (fold(word),) else parts
 
 
 def _as_shape(text: str) -> str:
     """The text with "a" and "A" in place of other letters in lower case and other capitals."""
-    if text.isascii():
-        return text
-    others = set(text) - _ASCII_CHARACTERS
+    others = () if text.isascii() else filterfalse(str.isascii, set(text))
     return text.translate({ord(c): "A" if c.isupper() else "a" for c in others if c.isupper() or c.islower()})
-
-
-@lru_cache(maxsize=2**14)
-def bare_word(word: str) -> str:
-    """The word without the accents of Latin and Greek letters and of ё.
-
-    >>> [*map(bare_word, ["atlético", "łódź", "αθήνα", "ещё", "пустой", "மலை"])]
-    ['atletico', 'lodz', 'αθηνα', 'еще', 'пустой', 'மலை']
-    """
-    if word.isascii() or len(word) > _LONG:
-        return word
-    letters, base = [], ""
-    for c in unicodedata.normalize("NFD", word):
-        if not unicodedata.combining(c):
-            base = c
-        elif (base and base.isascii()) or "\u0370" <= base <= "\u03ff" or (base, c) == ("е", "\u0308"):
-            continue
-        letters.append(c)
-    return unicodedata.normalize("NFC", "".join(letters)).translate(_STROKES)
-
-
-def find_accented(texts: Iterable[Text]) -> dict[str, str]:
-    """For each word without accents its accented form in the texts; none for a word with several, as in Vietnamese."""
-    return find_accented_forms(set().union(*(text.accented for text in texts if not text.text.isascii())))
-
-
-def find_accented_forms(accented: Iterable[str]) -> dict[str, str]:
-    """:func:`find_accented` for different words that have accents."""
-    forms = defaultdict(list)
-    for word in accented:
-        forms[bare_word(word)].append(word)
-    return {bare: words[0] for bare, words in forms.items() if len(words) == 1}
-
-
-def space_words(text: str) -> str:
-    """The words of a text as they are written, between spaces. The text has no markup."""
-    if not text.isascii():
-        text = normalise(text)
-        # A search in the few characters outside of ASCII is faster than one in the text.
-        others = text.encode(errors="replace").translate(None, _ASCII).decode()
-        for pattern, replacement in ((_OPTIONAL, ""), (_UNSPACED, _pairs), (_BETWEEN, " ")):
-            if pattern.search(others):
-                text = pattern.sub(replacement, text)
-    return text.encode(errors="replace").translate(_SPACED).decode()
-
-
-def normalise(text: str) -> str:
-    """NFKC: one form of each character, without full or half width, ligatures and circled digits."""
-    return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", _MARKS.sub(r"\1", text))
-
-
-def _fold(text: str) -> str:
-    """The text case-folded. İ leaves a dot behind an i, which is no letter."""
-    folded = text.casefold()
-    if not folded.isascii():
-        for form, letter in _ONE_FORM:
-            folded = folded.replace(form, letter)
-    return folded
-
-
-def _pairs(run: re.Match[str]) -> str:
-    """Each pair of neighbouring characters of a run, between spaces."""
-    characters = run[0]
-    return f" {' '.join(map(str.__add__, characters, characters[1:])) or characters} "
-
-
-def _read_otherwise(before: str, after: str) -> list[str]:
-    """The reading of a word with a line end between its halves that ``Text.words`` does not have."""
-    halves = [*split_words(before)[-1:], *split_words(after)[:1]]
-    return ["".join(halves)] if after[0].isupper() else halves
 
 
 def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
@@ -259,13 +157,12 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
 
     How well a text covers a word is BM25's saturated term frequency f / (f + K1 (1 − B + B l / l̄)), in [0, 1): f
     counts the word in the text, l is the number of words of the text, l̄ is its mean over the texts. The weight of a
-    word is its inverse document frequency log(1 + (n − m + ½) / (m + ½)), where m of the n texts contain the word. A
-    word that stands in no text, or in all of them, tells no text from another: its weight is 0. So no list of stop
-    words is needed.
+    word is its inverse document frequency log(1 + (n − m + ½) / (m + ½)), where m of the n texts contain the word. It
+    is 0 for a word that stands in no text, or in all of them. So no list of stop words is needed.
 
-    Texts are read without markup. An identifier counts as one word and by its parts: a question about "user id" finds
-    ``getUserById``. The parts do not add to l: an identifier makes a text no longer than another word does. A word
-    without accents counts for one with accents, and the other way round, where the question or the text has none.
+    Texts are read without markup. An identifier counts as one word and by its parts, which do not add to l: a question
+    about "user id" finds ``getUserById``. A word of the question without accents finds a word with or without them, and
+    a word with accents finds itself and its form without.
 
     Parameters
     ----------
@@ -280,11 +177,6 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
         With one part for each different word of the question. ``exact`` is about what the question names exactly, word
         by word: what stands in quotes (" " “ ” « » 「 」 and backticks), and identifiers such as E4711, ``get_user``,
         ``getUser`` and SOP-QA-012. None if it names nothing so.
-
-    Raises
-    ------
-    InvalidInputError
-        A question or a text is not a string; the message names the row of the text. ``texts`` is one string.
 
     Examples
     --------
@@ -308,18 +200,17 @@ def match_split_words(questions: Sequence[str], texts: Sequence[Text], weigh: We
     question = join_questions(questions)
     column = {term: j for j, term in enumerate(list_terms(question))}
     n, m = len(texts), len(column)
-    # What stands for the words of the question in a text that has no accents, and in one that has some.
-    in_bare = column | {bare_word(term): column[term] for term in question.accented if bare_word(term) not in column}
-    accented = {} if question.accented else find_accented(texts)
-    in_accented = column | {accented[term]: j for term, j in column.items() if term in accented}
-    singles = {term for term in column if len(term) == 1 and _UNSPACED.match(term)}
+    accented = group_accented(set().union(*(text.accented for text in texts)))
+    columns: dict[str, list[int]] = defaultdict(list)
+    for term, j in column.items():
+        for form in list_spellings(term, accented):
+            columns[form].append(j)
     lengths, places = np.zeros(n), []
     for row, text in enumerate(texts):
         lengths[row] = len(text.words)
-        columns = in_bare if text.text.isascii() or not text.accented else in_accented
-        places += [row * m + columns[term] for term in filter(columns.__contains__, text.terms)]
+        places += [row * m + j for term in filter(columns.__contains__, text.terms) for j in columns[term]]
     f = np.bincount(np.array(places, np.int64), minlength=n * m).reshape(n, m).astype(np.float64)
-    for term in singles:
+    for term in set(column).intersection(question.characters):
         f[:, column[term]] = [text.characters.count(term) for text in texts]
     in_texts = np.count_nonzero(f, axis=0)
     weights = np.log1p((n - in_texts + 0.5) / (in_texts + 0.5))
@@ -329,13 +220,12 @@ def match_split_words(questions: Sequence[str], texts: Sequence[Text], weigh: We
     # If all texts are empty, the mean is 0, and so is f.
     mean_length = lengths.sum() / max(n, 1) or 1.0
     covered = f / (f + K1 * (1 - B + B * lengths / mean_length)[:, None])
-    covered.flags.writeable = weights.flags.writeable = False
-    phrases = list_exact(question)
-    if not phrases:
-        return Parts(covered, weights)
+    parts = Parts(read_only(covered), read_only(weights))
+    if not (phrases := list_exact(question)):
+        return parts
     spaced = [f" {' '.join(text.words)} " for text in texts]
     exact = np.array([f" {phrase} " in text for text in spaced for phrase in phrases], np.bool_)
-    return Parts(covered, weights, read_only(exact.reshape(n, len(phrases))))
+    return parts._replace(exact=read_only(exact.reshape(n, len(phrases))))
 
 
 def list_exact(question: Text) -> list[str]:
@@ -351,7 +241,7 @@ def list_exact(question: Text) -> list[str]:
 
 
 def join_questions(questions: Iterable[str]) -> Text:
-    """The question and its sub-questions as one text, whose different terms are the parts to cover."""
+    """The question and its sub-questions as one text."""
     return Text(" ".join(questions))
 
 
@@ -375,3 +265,22 @@ def check_strings(values: Sequence[Any], what: str, allowed: tuple[type, ...] = 
     for row, value in enumerate(values):
         if not isinstance(value, allowed):
             raise InvalidInputError(f"{what}: row {row} is {quoted(value)}, which is not a string")
+
+
+def split_clauses(text: str) -> list[str]:
+    """The clauses of at least three words, in their order; none if there are fewer than two.
+
+    Of more than eight only the first four and the last four.
+
+    >>> split_clauses("Find flights to Oslo, and tell me what the weather is there")
+    ['Find flights to Oslo', 'tell me what the weather is there']
+    >>> split_clauses("What is the weather in Oslo?")
+    []
+    """
+    lines = "\n".join(" ".join(line.split()) for line in text.splitlines())
+    parts = (part.strip(" ,.;:?!") for part in _BETWEEN_CLAUSES.split(lines))
+    clauses = [part for part in parts if len(split_words(part)) >= FEWEST_WORDS]
+    if len(clauses) > MOST_CLAUSES:
+        half = MOST_CLAUSES // 2
+        clauses = clauses[:half] + clauses[-half:]
+    return clauses if len(clauses) > 1 else []

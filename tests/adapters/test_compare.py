@@ -18,12 +18,14 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from langchain_setselect import compare_store
 from llamaindex_setselect import compare_index
-from setselect import InvalidParameterError, compare, named
+from setselect import InvalidParameterError, compare, make_selector, named
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.results import Comparison
-from shared_core.retrieval import word_search
-from shared_core.retrieval.names import read_title
-from shared_core.selection.sizes import share_fetch_k
+from shared_core.evaluation.settings import OF_ADAPTERS
+from shared_core.facts import read_facts
+from shared_core.retrieval import extra as word_search
+from shared_core.selection.route import share_fetch_k
+from shared_core.texts import Texts
 from shared_core.texts.word_index import WordIndex
 from tests.adapters.bindings import (
     EXAMPLES,
@@ -173,7 +175,8 @@ def opened(adapter: str, seed: int) -> Any:
 
 def _as_document(row: Row) -> Document:
     of_row = row.metadata
-    return Document(row.id, row.text, title=read_title(of_row), source=of_row["source"], cost=of_row["cost"])
+    [title] = Texts([row.text], read_facts([row], [row.id])).titles
+    return Document(row.id, row.text, title=title, source=of_row["source"], cost=of_row["cost"])
 
 
 def picks(comparison: Comparison, query: Query, label: str) -> list[str]:
@@ -186,7 +189,9 @@ def picks(comparison: Comparison, query: Query, label: str) -> list[str]:
 def returned(subject: Subject, seed: int, query: Query, setting: dict[str, Any]) -> list[str]:
     """The ids of what a class returns for a query with a setting of ``named``."""
     case = draw_case(seed)
-    given: dict[str, Any] = {"selector" if key == "name" else key: value for key, value in setting.items()}
+    given = {key: value for key, value in setting.items() if key in OF_ADAPTERS}
+    own = {key: value for key, value in setting.items() if key not in OF_ADAPTERS}
+    given["selector"] = make_selector(**own)
     with_words = given.get("keyword_search", False)
     if not subject.searches:
         given.pop("keyword_search", None)
@@ -249,7 +254,7 @@ def test_a_class_returns_what_compare_picks(subject: Subject, seed: int) -> None
             # VRSD takes one question. Examples name each other only if a setting says so.
             if setting["name"] == "vrsd" and query.sub_questions:
                 continue
-            if setting["name"] == "coverage" and "reference_weight" not in setting and subject in EXAMPLES:
+            if setting["name"] == "coverage" and setting.get("reference_weight", 1) == 1 and subject in EXAMPLES:
                 continue
             # A reranker has no index of words, by which they weigh.
             if setting.get("keyword_search") and not subject.searches:
@@ -288,11 +293,11 @@ def test_a_store_is_compared_by_its_texts_and_vectors(subject: Subject) -> None:
     assert subject.model(store).counts()[:2] == (6, 0), "each question is embedded once, and no text"
     documents = [{"id": row.id, "text": row.text} for row in ROWS]
     expected = compare(documents, queries, lambda texts: [embed(text) for text in texts], **sizes)
-    assert [[c.id for c in view.candidates] for view in found.queries] == [
-        [c.id for c in view.candidates if not c.beyond] for view in expected.queries
+    assert [[(c.id, c.beyond) for c in view.candidates] for view in found.queries] == [
+        [(c.id, c.beyond) for c in view.candidates] for view in expected.queries
     ]
-    # Hybrid search is the last setting.
-    assert found.settings == expected.settings[:-1]
+    # Hybrid search and the sum of scores are rows over a store too.
+    assert found.settings == expected.settings
     assert sum(setting.keyword_search for setting in found.settings) == 1
     for (at, key), estimate in found.values.items():
         assert estimate.mean == pytest.approx(expected.values[at, key].mean, abs=1e-6)

@@ -217,8 +217,8 @@ def test_hostile_values_are_values(name: str, source: str, tmp_path: Path) -> No
     ("citing", "written", "key", "stored", "found"),
     [
         ("Rule 4.5.1", "9.{}", "section", ["4.5.1", "4.5.2"], [0]),
-        ("Rule 4.5.1", "9.{}.(3)", "section", ["4.5.1.(1)", "4.5.1.(2)", "4.5.11.(1)"], [0, 1]),
-        ("Rule 4.5.1(2)", "9.{}.(3)", "section", ["4.5.1.(2)", "4.5.1.(1)", "4.5.1"], [0, 2]),
+        ("Rule 4.5.1", "9.{}.(3)", "section", ["4.5.1.(1)", "4.5.1.(2)", "4.5.11.(1)"], [0]),
+        ("Rule 4.5.1(2)", "9.{}.(3)", "section", ["4.5.1.(2)", "4.5.1.(1)", "4.5.1"], [0]),
         ("Rule 4.5.1(2)", "9.{}", "section", ["4.5.1", "4.5"], [0]),
         ("Rule 4.5.1", "9.{}.1.Guidance", "section", ["4.5.1.Guidance", "4.5.1"], [0]),
         ("Rule 16.4.6", "PART 5.16.9.{}", "section", ["PART 5.16.4.6", "16.4.6"], [0]),
@@ -227,7 +227,7 @@ def test_hostile_values_are_values(name: str, source: str, tmp_path: Path) -> No
         ("Article 112", "{}", "article", ["112", "11"], [0]),
         ("Section 112", 0, "section", [112, 12], [0]),
         ("error E1042", "E20{}", "code", ["E1042", "E1043"], [0]),
-        ("RFC 7231", "RFC 90{}", "key", ["RFC 7231", "RFC7231"], [0, 1]),
+        ("RFC 7231", "RFC 90{}", "key", ["RFC 7231", "RFC7231"], [0]),
         ("4.5.1", "9.{}", "section", ["4.5.1"], []),
         ("Rule 4.5.1", "passage {}", "section", ["4.5.1"], []),
         ("`io.py` and parse_header()", "src/{}.py", "file_path", ["src/io.py"], []),
@@ -353,12 +353,10 @@ def chunks(keys: Callable[[int], dict[str, Any]], texts: Callable[[int], str] = 
         lambda place: {"chunk_index": place},
         lambda place: {"chunk": str(place)},
         lambda place: {"seq_num": place, "page": place // 3},
-        lambda place: {"page": place},
-        lambda place: {"page_label": str(place)},
         lambda place: {"start_index": 10 * place},
         lambda place: {"start_index": 10 * place, "page": 3},
     ],
-    ids=["chunk_index", "chunk", "seq_num", "page", "page_label", "start_index", "start_index, page"],
+    ids=["chunk_index", "chunk", "seq_num", "start_index", "start_index, page"],
 )
 @pytest.mark.parametrize("name", STORES)
 async def test_the_next_chunk_of_a_pick_is_looked_up(

@@ -77,8 +77,8 @@ ENTRANCES: dict[str, Callable[[], Calls]] = {
         langchain_setselect.WordRetriever.from_documents(DOCUMENTS).ainvoke,
     ),
     "LlamaIndex's search by words": lambda: (
-        llamaindex_setselect.WordRetriever.from_defaults(nodes=[one.node for one in NODES]).retrieve,
-        llamaindex_setselect.WordRetriever.from_defaults(nodes=[one.node for one in NODES]).aretrieve,
+        llamaindex_setselect.WordRetriever.from_nodes([one.node for one in NODES]).retrieve,
+        llamaindex_setselect.WordRetriever.from_nodes([one.node for one in NODES]).aretrieve,
     ),
     "LangChain's tools": _tools_asks,
     "LlamaIndex's tools": lambda: (

@@ -19,7 +19,7 @@ from llama_index.core.vector_stores.simple import SimpleVectorStore
 import langchain_setselect
 import llamaindex_setselect
 from setselect import Candidates, Coverage, InvalidParameterError, SetSelectWarning, match_words
-from shared_core.retrieval import word_search
+from shared_core.retrieval import extra as word_search
 from shared_core.texts.word_index import WordIndex
 from tests.adapters.bindings import (
     EXAMPLES,
@@ -127,7 +127,8 @@ def test_what_a_question_names_exactly_is_in_the_set(
     rows = [Row(f"doc-{i}", text, {"number": i}, unit(embed(text))) for i, text in enumerate(texts)]
     store, settings = open_store(subject, 0, rows), {"k": k, "keyword_search": True}
     assert named <= {*numbers(subject.run(subject.make(store, **settings), query=asked))}
-    assert not named <= {*numbers(subject.run(subject.make(store, word_weight=0, **settings), query=asked))}
+    without_words = subject.make(store, selector=Coverage(word_weight=0), **settings)
+    assert not named <= {*numbers(subject.run(without_words, query=asked))}
 
 
 @over(EXAMPLES)
@@ -265,7 +266,7 @@ class BareNodes(SimpleVectorStore):
 
 
 def test_a_store_that_cannot_be_listed_is_refused_with_what_to_pass() -> None:
-    with pytest.raises(InvalidParameterError, match=r"Bare\b.*extra_retrievers.*from_documents"):
+    with pytest.raises(InvalidParameterError, match=r"Bare\b.*from_documents.*extra_retrievers"):
         LANGCHAIN.make(Bare(), keyword_search=True)
     made = LANGCHAIN.make(Bare())
     with pytest.raises(InvalidParameterError, match=r"Bare\b.*extra_retrievers"):
@@ -273,7 +274,7 @@ def test_a_store_that_cannot_be_listed_is_refused_with_what_to_pass() -> None:
     index = VectorStoreIndex(
         [], embed_model=CountingEmbedding(), storage_context=StorageContext.from_defaults(vector_store=BareNodes())
     )
-    with pytest.raises(InvalidParameterError, match=r"BareNodes\b.*extra_retrievers.*from_defaults"):
+    with pytest.raises(InvalidParameterError, match=r"BareNodes\b.*from_nodes.*extra_retrievers"):
         LLAMAINDEX.make(index, keyword_search=True)
 
 

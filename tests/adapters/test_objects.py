@@ -90,20 +90,6 @@ def test_copies_select_the_same_and_calls_leave_no_trace(subject: Subject, way: 
 
 
 @OVER_ALL_CLASSES
-def test_parameters_of_a_selector_may_be_in_selector_kwargs(subject: Subject) -> None:
-    found = subject.select(nearest(), selector="mmr", selector_kwargs={"lambda_mult": 0.1})
-    assert found == expected(nearest(), 4, "mmr", lambda_mult=0.1)
-
-
-@OVER_ALL_CLASSES
-def test_selector_kwargs_may_be_changed_in_place(subject: Subject) -> None:
-    made = subject.make(subject.corpus(), selector="mmr", selector_kwargs={"lambda_mult": 0.9})
-    assert numbers(subject.run(made, GIVEN)) == expected(nearest(), 4, "mmr", lambda_mult=0.9)
-    made.selector_kwargs["lambda_mult"] = 0.1
-    assert numbers(subject.run(made, GIVEN)) == expected(nearest(), 4, "mmr", lambda_mult=0.1)
-
-
-@OVER_ALL_CLASSES
 def test_fewer_candidates_than_k_are_all_selected_with_one_warning_where_more_might_help(subject: Subject) -> None:
     store = subject.corpus()
     # "The retriever in front" of a reranker can find more.
@@ -137,18 +123,16 @@ async def test_nothing_is_selected_from_nothing(subject: Subject) -> None:
     ("settings", "words"),
     [
         ({"quality": "quality"}, "quality .*mmr"),
-        ({"cover_weight": 2}, "cover_weight .*cover"),
         ({"corpus": True}, "corpus .*perspective"),
         ({"relevance_scale": "rank"}, "relevance_scale .*relevance"),
         ({"relevance_scale": None, "relevance": "cosine"}, "relevance_scale .*relevance"),
         ({"prefer": "number", "drop_duplicates": False}, "prefer .*drop_near_duplicates .*drop_duplicates"),
-        ({"title": "topic", "reference_weight": 0}, "title .*reference_weight"),
-        ({"links": "topic", "selector": Coverage(reference_weight=0)}, "links .*reference_weight"),
+        ({"title": "topic", "selector": Coverage(reference_weight=0)}, "title .*reference_weight"),
         ({"cover": "topic", "selector": "mmr"}, "cover .*coverage"),
         ({"title": "title", "selector": "mmr"}, "title .*MMR"),
         ({"links": "links", "title": "title", "selector": "ndpp"}, "title and links .*NDPP"),
         ({"follow": True, "selector": "mmr"}, "follow .*MMR"),
-        ({"follow": True, "reference_weight": 0}, "follow .*reference_weight"),
+        ({"follow": True, "selector": Coverage(reference_weight=0)}, "follow .*reference_weight"),
     ],
     ids=name_of,
 )
@@ -170,9 +154,8 @@ def test_a_setting_without_effect_is_warned_of_when_the_object_is_made(
 WITHOUT_EFFECT: list[dict[str, Any]] = [
     {"min_k": 3},
     {"quality": "quality"},
-    {"cover_weight": 2},
     {"corpus": True},
-    {"selector": "mmr", "lambda_b": 0.5},
+    {"selector": "mmr", "cover": "topic"},
 ]
 
 

@@ -36,16 +36,13 @@ OVER_ALL_CLASSES = over(SUBJECTS)
 SELECTORS: list[dict[str, Any]] = [
     {"selector": "similarity"},
     {"selector": "vrsd"},
-    {"selector": "vrsd", "refine": True},
     {"selector": "mmr"},
     {"selector": "mmr", "lambda_mult": 0.3},
-    {"selector": "ndpp", "relevance_mapping": "exponential", "temperature": 0.3},
-    {"selector": "ndpp", "relevance_mapping": "linear", "ridge": 0.5},
-    {"word_weight": 0.3, "ridge": 0.5},
     {"selector": MMR(lambda_mult=0.2)},
     {"selector": VRSD(refine=True)},
-    {"selector": NDPP(relevance_mapping="exponential")},
+    {"selector": NDPP(relevance_mapping="linear", ridge=0.5)},
     {"selector": Coverage(word_weight=0.0)},
+    {"selector": Coverage(word_weight=0.3, ridge=0.5)},
 ]
 
 
@@ -111,9 +108,9 @@ def test_a_kernels_rows_are_found_by_id(subject: Subject, tmp_path: Path) -> Non
     factors = np.random.default_rng(0).normal(size=(len(ROWS), 6))
     kernel = LowRankKernel(factors[::-1], ids=[row.id for row in ROWS][::-1])
     wanted = expected(rows, selector="ndpp", kernel=LowRankKernel(factors[rows]))
-    assert subject.select(rows, selector="ndpp", kernel=kernel) == wanted
+    assert subject.select(rows, selector=NDPP(kernel)) == wanted
     kernel.save(tmp_path / "kernel.safetensors")
-    assert subject.select(rows, selector="ndpp", kernel=str(tmp_path / "kernel.safetensors")) == wanted
+    assert subject.select(rows, selector=NDPP(str(tmp_path / "kernel.safetensors"))) == wanted
 
 
 # Each setting
@@ -140,10 +137,10 @@ def of_items(name: str, key: str, **settings: Any) -> list[Any]:
     [
         *of_items("costs", "tokens", budget=41, k=None),
         *of_items("costs", "tokens", budget=14, k=4),
-        *of_items("quality", "quality", selector="mmr", lambda_b=0.3),
+        *of_items("quality", "quality", selector=MMR(lambda_b=0.3)),
         *of_items("relevance", "number", selector="mmr"),
         *of_items("source", "topic", max_per_source=1, selector="similarity", k=6),
-        *of_items("cover", "topic", cover_weight=20.0),
+        *of_items("cover", "topic", selector=Coverage(cover_weight=20.0)),
         *of_items("prefer", "number", drop_near_duplicates=0.6, **CAPPED),
         ({"prefer": DAYS, "drop_near_duplicates": 0.6, **CAPPED}, lambda rows: {"prefer": rows}),
         ({"prefer": DATES, "drop_near_duplicates": 0.6, **CAPPED}, lambda rows: {"prefer": rows}),
@@ -212,7 +209,7 @@ def test_shown_items_count_as_picked_and_do_not_come_back(subject: Subject) -> N
 
 
 @OVER_ALL_CLASSES
-@pytest.mark.parametrize("selector", [{"selector": "mmr", "lambda_b": 0.7}, {}], ids=name_of)
+@pytest.mark.parametrize("selector", [{"selector": MMR(lambda_b=0.7)}, {}], ids=name_of)
 def test_all_settings_together(subject: Subject, selector: dict[str, Any]) -> None:
     q, p = embed(QUERY), embed("northern")
     projected = oracles.pap(q, p)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from setselect import MMR, SetSelectWarning, select
+from setselect import MMR, Coverage, SetSelectWarning, select
 from tests.adapters.bindings import (
     EXAMPLES,
     QUERY,
@@ -253,7 +253,7 @@ def test_a_document_without_the_key_comes_last_or_covers_nothing(subject: Subjec
     for prefer in ("day", {row.id: row.metadata["day"] for row in rows if "day" in row.metadata}):
         made = subject.make(store, k=4, prefer=prefer)
         assert sorted(numbers(subject.run(made, rows))) == [1, 4, 7, 10]
-    labels = {"drop_duplicates": False, "word_weight": 0}
+    labels = {"drop_duplicates": False, "selector": Coverage(word_weight=0)}
     as_none = [row._replace(metadata={"label": None, **row.metadata}) for row in rows]
     with_none = subject.make(subject.open(as_none, subject.kinds[0]), cover="label", k=4, **labels)
     made = subject.make(store, cover="label", k=4, **labels)

@@ -240,6 +240,6 @@ def test_the_log_gives_the_figures_of_a_direct_comparison(subject: Subject, log:
     summary = compare_log(log)
     for key in ("relevance", "redundancy"):
         expected = [direct.values[setting, key].mean for setting in (0, 1)]
-        assert getattr(summary, key) == pytest.approx(expected, abs=1e-6)
+        assert summary.means[key] == pytest.approx(expected, abs=1e-6)
     sets = [[{*view.picks[setting]} for view in direct.queries] for setting in (0, 1)]
     assert summary.changed == np.mean([before != after for before, after in zip(*sets, strict=True)])

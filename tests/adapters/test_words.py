@@ -11,7 +11,7 @@ from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, Quer
 from langchain_setselect import SetSelectExampleSelector
 from llamaindex_setselect import SetSelectExampleSelector as LlamaIndexExampleSelector
 from llamaindex_setselect import SetSelectPostprocessor
-from setselect import select
+from setselect import Coverage, select
 from tests.adapters.bindings import (
     QUERY,
     ROWS,
@@ -45,8 +45,8 @@ async def test_a_text_with_a_rare_word_of_the_question_is_found(subject: Subject
     rows = falling([*(f"passage {i}" for i in range(LAST)), words], question)
     store = subject.open(rows, subject.kinds[0])
     assert LAST in numbers(subject.run(subject.make(store, k=3), rows, query=question))
-    assert numbers(subject.run(subject.make(store, k=3, word_weight=0), rows, query=question)) == [0, 1, 2]
-    assert numbers(subject.run(subject.make(store, k=3, selector="ndpp"), rows, query=question)) == [0, 1, 2]
+    for selector in (Coverage(word_weight=0), "ndpp"):
+        assert numbers(subject.run(subject.make(store, k=3, selector=selector), rows, query=question)) == [0, 1, 2]
 
 
 @OVER_ALL_CLASSES
@@ -55,8 +55,8 @@ def test_each_value_of_cover_gets_its_place_and_an_item_may_have_several(subject
     rows = [row._replace(metadata={**row.metadata, "label": labels[i]}) for i, row in enumerate(ROWS[:20])]
     store, order = subject.open(rows, subject.kinds[0]), nearest(20, among=range(20))
     found = [
-        numbers(subject.run(subject.make(store, cover="label", cover_weight=weight), [rows[i] for i in order]))
-        for weight in (0, 2)
+        numbers(subject.run(subject.make(store, cover="label", selector=selector), [rows[i] for i in order]))
+        for selector in (Coverage(cover_weight=0), Coverage(cover_weight=2))
     ]
     assert found == [expected(order, cover=[labels[i] for i in order], cover_weight=weight) for weight in (0, 2)]
     covered = [{label for row in picks for label in labels[row] or ()} for picks in found]

@@ -19,8 +19,10 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_setselect import SetSelectRetriever, register_vector_source
 from setselect import (
+    MMR,
     PAP,
     Candidates,
+    Coverage,
     PerspectiveExtractor,
     QueryParts,
     SetSelectWarning,
@@ -28,7 +30,7 @@ from setselect import (
     make_selector,
     match_words,
 )
-from shared_core.retrieval.results import sort_items
+from shared_core.retrieval.result import sort_items
 from shared_core.selection.route import Limits, select_set
 from tests.adapters.bindings import (
     RETRIEVERS,
@@ -52,7 +54,6 @@ pytestmark = [
 ]
 OVER_ALL_CLASSES = over(SUBJECTS)
 SELECTORS = ("similarity", "vrsd", "mmr", "ndpp", "coverage")
-PARAMETERS = ("lambda_mult", "word_weight", "cover_weight")
 THREADS = 8
 
 
@@ -90,11 +91,11 @@ def draw(rng: np.random.Generator) -> dict[str, Any]:
         if rng.random() < 0.3:
             settings |= some
     if settings["selector"] == "mmr":
-        settings |= {"lambda_mult": float(rng.random()), "quality": read_from(rng, "quality")}
+        settings |= {"selector": MMR(float(rng.random())), "quality": read_from(rng, "quality")}
     if settings["selector"] == "coverage":
-        settings["word_weight"] = pick(rng, (0.0, 0.5, 1.0, 3.0))
+        settings["selector"] = Coverage(pick(rng, (0.0, 0.5, 1.0, 3.0)), float(2 * rng.random()))
         if rng.random() < 0.5:
-            settings |= {"cover": read_from(rng, "topic"), "cover_weight": float(2 * rng.random())}
+            settings["cover"] = read_from(rng, "topic")
     if settings["selector"] != "vrsd" and "score_threshold" not in settings and rng.random() < 0.3:
         settings |= {"relevance": read_from(rng, "number"), "relevance_scale": pick(rng, ("minmax", "rank", None))}
     if settings["selector"] != "vrsd" and rng.random() < 0.3:
@@ -106,7 +107,7 @@ def brute_force(text: str, rows: list[int], settings: dict[str, Any]) -> list[in
     """What the core selects among the rows, in the order asked for."""
     given = {**settings}
     texts = list(dict.fromkeys([text, *given.pop("queries", ())]))
-    name, k, order = given.pop("selector"), given.pop("k"), given.pop("order", "selection")
+    selector, k, order = given.pop("selector"), given.pop("k"), given.pop("order", "selection")
     shown = [rows.index(int(i[4:])) for i in given.pop("shown", ()) if int(i[4:]) in rows]
     arrays = {"quality": "quality", "costs": "tokens", "source": "topic", "cover": "topic", "prefer": "quality"}
     read = {{"source": "sources"}.get(n, n): values(rows, key) for n, key in arrays.items() if given.pop(n, None)}
@@ -120,7 +121,7 @@ def brute_force(text: str, rows: list[int], settings: dict[str, Any]) -> list[in
     pap = projection(given)
     selection = select_set(
         candidates if pap is None else pap.apply(candidates),
-        make_selector(name, **{n: given.pop(n) for n in PARAMETERS if n in given}),
+        make_selector(selector) if isinstance(selector, str) else selector,
         k,
         relevance_scale=given.pop("relevance_scale", None),
         shown=shown,

@@ -12,11 +12,10 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores import SimpleVectorStore
 
-from langchain_setselect import compare_store, register_vector_source
-from llamaindex_setselect import compare_index, vectors
+from langchain_setselect import register_vector_source
+from llamaindex_setselect import vectors
 from llamaindex_setselect.stores.reader import VectorReader
 from shared_core import InvalidInputError, PerspectiveError, VectorSourceError
 from tests.adapters.bindings import (
@@ -46,10 +45,7 @@ FAULTS: dict[str, Fault] = {
     "one too few": lambda rows: rows[:-1],
     "None among them": lambda rows: [*rows[:-1], None],
     "NaN": lambda rows: [*rows[:-1], [NAN] * len(rows[0])],
-    "one is short": lambda rows: [*rows[:-1], rows[-1][:-1]],
     "all are short": lambda rows: [row[:-1] for row in rows],
-    "nothing": lambda rows: None,
-    "a sparse dict": lambda rows: [*rows[:-1], {3: 0.5}],
     "texts": lambda rows: [*rows[:-1], "0.1"],
     "a coroutine": lambda rows: _coroutine(rows),
 }
@@ -66,20 +62,12 @@ OF_TEXTS = r"(OddEmbeddings\.embed_documents|OddModel\.get_text_embedding_batch)
 QUERY_FAULTS: dict[str, tuple[Fault, str]] = {
     "None": (lambda row: None, f"{OF_QUERY}.*None"),
     "a text": (lambda row: "0.1 0.2", f"{OF_QUERY}.*0.1 0.2"),
-    "texts": (lambda row: [str(number) for number in row], OF_QUERY),
     "a sparse dict": (lambda row: {"indices": [3, 7], "values": [0.5, 1.5]}, f"{OF_QUERY}.*indices"),
-    "a list of None": (lambda row: [None] * len(row), f"{OF_QUERY}.*None"),
-    "a set": (set, OF_QUERY),
-    "bools": (lambda row: [number > 0 for number in row], f"{OF_QUERY}.*bool"),
-    "nothing": (lambda row: [], OF_QUERY),
-    "one number": (lambda row: row[0], OF_QUERY),
-    "lists of different lengths": (lambda row: [row[:3], row[3:]], OF_QUERY),
     "a list in a list": (lambda row: [row], rf"{OF_QUERY}.*\(1, 48\)"),
     "a coroutine": (_coroutine, f"{OF_QUERY}.*coroutine"),
     "NaN": (lambda row: [NAN] * len(row), f"{OF_QUERY}.*NaN"),
     "zero": (lambda row: [0.0] * len(row), "zero"),
     "short": (lambda row: row[:-1], "47.*48|48.*47"),
-    "long": (lambda row: [*row, 1.0], "49.*48|48.*49"),
 }
 
 
@@ -179,7 +167,7 @@ def test_a_model_that_does_not_return_one_vector_for_each_text(
     assert fault == "all are short" or re.search(OF_TEXTS, told)
     if fault == "one too few":
         assert re.search(r"\b12\b.*\b11\b", told)
-    if fault in ("None among them", "NaN", "a sparse dict", "texts"):
+    if fault in ("None among them", "NaN", "texts"):
         assert ROWS[nearest(12)[-1]].text in told, "the text is named"
 
 
@@ -192,7 +180,7 @@ def test_a_model_that_returns_no_vector_for_the_query_or_the_perspective(subject
     error_of(calls, (InvalidInputError, PerspectiveError))
 
 
-@pytest.mark.parametrize("fault", sorted(QUERY_FAULTS.keys() - {"zero"}))
+@pytest.mark.parametrize("fault", ["None", "NaN"])
 @over([RETRIEVERS[0], RETRIEVERS[1], *EXAMPLES])
 def test_a_model_that_returns_no_vector_for_a_sub_question(subject: Subject, fault: str) -> None:
     odd, word = QUERY_FAULTS[fault]
@@ -200,75 +188,6 @@ def test_a_model_that_returns_no_vector_for_a_sub_question(subject: Subject, fau
     told = error_of(calls, InvalidInputError)
     assert re.search(word, told)
     assert "loud violin" in told
-
-
-@pytest.mark.parametrize("fault", sorted(QUERY_FAULTS.keys() - {"zero"}))
-def test_a_comparison_with_a_model_that_returns_no_vector(fault: str) -> None:
-    odd, word = QUERY_FAULTS[fault]
-    queries, options = [{"text": "loud violin", "gold": ["doc-3"]}], {"k": 2, "fetch_k": 9}
-    store, index = (subject.open(ROWS, subject.kinds[0]) for subject in RETRIEVERS)
-    for call in (
-        lambda: compare_store(store, queries, embeddings=OddEmbeddings(None, odd), **options),
-        lambda: compare_index(index, queries, embed_model=OddModel(None, odd), **options),
-    ):
-        with pytest.raises(InvalidInputError, match=word):
-            call()
-
-
-class Raw(CountingEmbedding):
-    """Faults in the methods that a model has to define. LlamaIndex checks what they return when it sends an event."""
-
-    _fault: Any = PrivateAttr()
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__()
-        self._fault = fault
-
-    def _get_query_embedding(self, query: str) -> Any:
-        return self._fault(embedding(query))
-
-    def _get_text_embedding(self, text: str) -> Any:
-        return self._fault(embedding(text))
-
-
-@pytest.mark.filterwarnings("ignore:coroutine.*never awaited:RuntimeWarning")
-@pytest.mark.parametrize("fault", sorted(QUERY_FAULTS.keys() - {"zero", "bools", "NaN", "short", "long"}))
-def test_what_llamaindex_refuses_itself_names_the_model_too(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "_READERS", {})
-    odd = QUERY_FAULTS[fault][0]
-    subject, store = RERANKERS[1], RERANKERS[1].open(ROWS, RERANKERS[1].kinds[0])
-    rows = list(ROWS[:12])
-    made = subject.make(store, embed_model=Raw(odd))
-    told = error_of((lambda: subject.run(made, rows), lambda: subject.arun(made, rows)), InvalidInputError)
-    assert "Raw.get_query_embedding" in told
-    made = subject.make(store, embed_model=Raw(odd))
-    nodes = [scored.node.model_copy(update={"embedding": None}) for scored in map(subject.item, rows)]
-    bundle = QueryBundle("a", embedding=embedding("a"))
-    with pytest.raises(InvalidInputError, match=r"Raw\.get_text_embedding_batch"):
-        made.postprocess_nodes([NodeWithScore(node=node) for node in nodes], bundle)
-
-
-@pytest.mark.parametrize("form", ["bfloat16", "float8_e4m3fn", "gradient", "list"])
-@over(SUBJECTS)
-async def test_tensors_for_the_question_its_sub_questions_and_its_perspective(subject: Subject, form: str) -> None:
-    torch = pytest.importorskip("torch")
-
-    def tensor(row: Any) -> Any:
-        if form == "gradient":
-            return torch.tensor(row, requires_grad=True)
-        return list(torch.tensor(row).bfloat16()) if form == "list" else torch.tensor(row).to(getattr(torch, form))
-
-    def rounded(row: Any) -> Any:
-        return torch.stack([*tensor(row)]).float().tolist()
-
-    more = {"queries": ["loud violin"]} if subject.searches else {}
-    picks = []
-    for fault in (tensor, rounded):
-        call, acall = calls_of(subject, False, None, fault, perspective="red mountain", k=5, **more)
-        picks.append([list(numbers(found)) for found in (call(), await acall())])
-    assert picks[0] == picks[1]
-    assert picks[0][0] == picks[0][1]
-    assert len(picks[0][0]) == 5
 
 
 @pytest.mark.parametrize("form", ["tensor", "list of tensors"])

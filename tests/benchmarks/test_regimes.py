@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import common, regimes, regimes_drawing, regimes_methods, regimes_tasks
+from benchmarks import regimes, regimes_drawing, regimes_methods, regimes_tasks
 from benchmarks.common import RESULTS
 from benchmarks.regimes import Cell
 from benchmarks.regimes_methods import METHODS, Search
@@ -35,14 +33,6 @@ def search(n: int = 30) -> Search:
     names = [f"Chapter {row}" for row in rows]
     found = Search("alpha beta gamma", query, rows + 100, vectors[rows], texts, rows[::-1] + 100, names=names)
     return replace(found, joined=replace(found, bm25=np.arange(n) % 7.0))
-
-
-def test_every_method_selects_k_different_candidates() -> None:
-    found = search()
-    for name, select in METHODS.items():
-        picks = select(found, 8)
-        assert len(set(picks)) == 8, name
-        assert set(picks) <= set(found.rows.tolist()), name
 
 
 def test_the_objective_of_the_search_is_that_of_the_selectors() -> None:
@@ -97,25 +87,6 @@ def test_a_text_that_is_there_twice_is_one_candidate() -> None:
     everything, pool = without_copies(regime).cases
     assert (everything.rows(4).tolist(), pool.rows(4).tolist()) == ([0, 1, 3], [2, 3])
     assert [everything.worth([0]), everything.worth([1]), pool.worth([2])] == [2 / 3, 1 / 3, 2 / 3]
-
-
-def test_evidence_is_complete_where_no_right_text_is_missing() -> None:
-    cells = [cell("MetaTool", "one", setselect=[0.5, 1]), cell("MetaTool", "two", setselect=[1, 1]), cell("PIR", "one")]
-    rows = [line.split(" | ") for line in regimes.evidence_table(cells).splitlines()[2:]]
-    assert [row[:4] + row[-2:-1] for row in rows] == [["| MetaTool", "5", "2", "0.0", "75.0"]]
-
-
-def test_documents_of_companies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    documents = [{"id": name, "text": name, "title": name.upper()} for name in "abc"]
-    questions = [{"text": "one", "gold": ["a"]}, {"text": "two", "gold": ["b", "c"]}]
-    (tmp_path / "set").mkdir()
-    for name, items in (("docs", documents), ("queries", questions)):
-        (tmp_path / "set" / f"{name}.jsonl").write_text("\n".join(map(json.dumps, items)))
-    monkeypatch.setattr(common, "DATA", tmp_path)
-    regime = regimes_tasks.company("set")
-    assert (regime.texts, regime.names) == (["a", "b", "c"], ["A", "B", "C"])
-    assert [case.worth([0, 2]) for case in regime.cases] == [1, 0.5]
-    assert [case.question for case in regimes_tasks.company("set", least=2).cases] == ["two"]
 
 
 @pytest.mark.parametrize("name", ["regimes.svg", "regimes-dark.svg"])

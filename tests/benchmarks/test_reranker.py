@@ -11,9 +11,7 @@ import torch
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
 from benchmarks import reranker
-from benchmarks.regimes_methods import DEFAULT, SIMILARITY
-from benchmarks.regimes_tasks import Regime, share
-from benchmarks.reranker import ALONE, BY_WORDS, GIVEN, METHODS_HERE, Pair, keep, likelihood, measure
+from benchmarks.reranker import Pair, keep, likelihood
 
 BOS = 1
 
@@ -76,28 +74,3 @@ def test_what_was_scored_is_kept_when_a_run_is_cut_off(tmp_path: Path, monkeypat
     asked.clear()
     assert keep(score, path)(pairs) == [3, 1, 2]
     assert asked == pairs[:1]
-
-
-def test_the_scores_rank_the_candidates_and_are_the_relevance_of_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Text i is the i-th nearest to the question. Text 60 has its only word, text 30 the highest near score.
-    angles = np.linspace(0.1, 1.5, 120)
-    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    texts = ["needle" if row == 60 else f"straw {row}" for row in range(120)]
-    monkeypatch.setattr(reranker, "embed_regime", lambda regime: (vectors, np.array([[1.0, 0.0]], np.float32)))
-    scores = {"needle": 9.0, "straw 30": 8.0, "straw 0": -7.0}
-
-    def found(gold: int) -> set[str]:
-        case = share("needle", [frozenset([row]) for row in range(120)], frozenset([gold]))
-        cell = measure("a task", Regime(texts, [case], "found"), lambda pairs: [scores.get(t, -8.0) for _, t in pairs])
-        assert [*cell.worth] == [5, 10]
-        return {method for method, values in cell.worth[5].items() if values[0]}
-
-    pooled = {method + BY_WORDS for method in (DEFAULT, ALONE, GIVEN)}
-    assert found(60) == pooled
-    assert {ALONE, GIVEN, ALONE + BY_WORDS, GIVEN + BY_WORDS} <= found(30) <= {*METHODS_HERE}
-    assert {SIMILARITY, DEFAULT, ALONE} <= found(0)
-
-
-def test_a_scorer_is_named_by_its_module() -> None:
-    assert reranker.load("math:sqrt")(4) == 2  # type: ignore[arg-type]
-    assert reranker.load("pathlib:Path.cwd")() == Path.cwd()  # type: ignore[call-arg]

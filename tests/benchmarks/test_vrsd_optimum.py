@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.papers import vrsd_optimum
-from benchmarks.papers.vrsd_optimum import METHODS, Pool
-from shared_core import VRSD, Candidates
+from benchmarks.papers.vrsd_optimum import Pool
 from tests import oracles
 from tests.shared_core.cases import gaussian
 
@@ -18,14 +17,6 @@ N, K = 12, 5
 def pool_of(seed: int) -> tuple[Pool, np.ndarray, np.ndarray]:
     query, vectors = (oracles.unit_rows(np.atleast_2d(given)) for given in gaussian(seed, N, 5))
     return Pool(vectors @ query[0], vectors @ vectors.T), query[0], vectors
-
-
-@pytest.mark.parametrize("refine", [False, True])
-def test_greedy_and_refined_picks_are_those_of_the_package(refine: bool) -> None:
-    for seed in SEEDS:
-        pool, query, vectors = pool_of(seed)
-        picks = METHODS["VRSD refined" if refine else "VRSD"](pool, K)
-        assert picks == VRSD(refine=refine).select(Candidates(query, vectors), K).indices.tolist(), seed
 
 
 def test_the_best_sets_are_those_of_the_reference() -> None:

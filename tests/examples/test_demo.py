@@ -7,7 +7,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree
 
@@ -133,27 +133,6 @@ def test_disagreement_is_shown_and_fails(
     assert "4 of 5 sets" in printed
 
 
-@pytest.mark.usefixtures("built")
-def test_output_fits_the_terminal(
-    demo: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    assert demo.main(["draw samples from a hypergeometric distribution"]) == 0
-    printed = capsys.readouterr().out
-    assert max(map(len, printed.splitlines())) <= 80
-    assert "hypergeometric" in printed.replace("\n", "")
-
-
-def test_known_texts_do_not_need_the_model(minilm: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minilm, "CACHE", tmp_path)
-    documents = [SimpleNamespace(id=text, text=text) for text in ("one", "two")]
-    monkeypatch.setattr(minilm, "demo_corpus", lambda: (documents, []))
-    first = minilm.numpy_docs()
-    monkeypatch.setattr(minilm, "load_minilm", lambda: pytest.fail("the model was loaded"))
-    assert (minilm.numpy_docs().vectors == first.vectors).all()
-    assert minilm.minilm().embed_query("two") == first.vectors[1].tolist()
-
-
 def test_other_weights_are_refused(minilm: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minilm, "WEIGHTS_SHA256", "0" * 64)
     with pytest.raises(SystemExit, match="53aa5117"):
@@ -238,19 +217,3 @@ def test_the_pictures_of_figures_show_those_of_the_results(name: str, page: str)
     check_drawn(picture.files(name), lambda palette: picture.draw(chart, palette), words)
     text = (EXAMPLES.parent / "docs" / f"{page}.md").read_text(encoding="utf-8")
     assert f'assets/{name}.svg" alt="{html.escape(chart.in_words)}"' in text, "examples/_bar_pictures.py prints it"
-
-
-@pytest.mark.usefixtures("demo")
-def test_a_picture_of_bars_by_hand() -> None:
-    picture = importlib.import_module("_bar_pictures")
-    columns, rows = picture.read_table("text\n\n| a | b |\n| --- | ---: |\n| **x** | -1.5 [-2.0, +0.5] |\n\n| a |", "a")
-    assert (columns, rows) == (["b"], {"x": ["-1.5 [-2.0, +0.5]"]})
-    mean, low, high = picture.numbers(rows["x"][0])
-    bars = [picture.Bar("k = 2", mean, (low, high)), picture.Bar("k = 4", 0.95)]
-    assert [(bar.shown, bar.may_be_chance) for bar in bars] == [("−1.5", True), ("+1.0", False)]
-    chart = picture.Chart("A & B", ("points",), {"one": bars})
-    assert chart.in_words == "A & B, in points. one: k = 2 −1.5; k = 4 +1.0."
-    # Of 284 wide, the value 0 is at 2 of 2.95 points; the bar of 0.95 begins there.
-    drawn = ElementTree.fromstring(picture.draw(chart, picture._picture.FILES["effect.svg"]))
-    starts = [float(bar.attrib["x"]) for bar in drawn.iter("{http://www.w3.org/2000/svg}rect")]
-    assert starts[1] - starts[0] == pytest.approx(1.5 * (starts[1] - 70) / 2, abs=0.1)

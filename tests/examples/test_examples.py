@@ -89,21 +89,20 @@ def group_of(script: str) -> str:
         return "data set"
     if "_gemma" in source:
         return "Gemma"
+    if "_tiny_lm" in source:
+        return "language model"
     return "LlamaIndex" if "llamaindex_setselect" in source else "LangChain"
 
 
-GROUPS = {
-    name: [s for s in SCRIPTS if group_of(s) == name] for name in ("LangChain", "LlamaIndex", "data set", "Gemma")
-}
+SLOW = ("data set", "Gemma", "language model")
+GROUPS = {name: [s for s in SCRIPTS if group_of(s) == name] for name in ("LangChain", "LlamaIndex", *SLOW)}
 
 
 def test_each_script_has_its_expectations() -> None:
     assert set(SCRIPTS) == set(SAYS)
 
 
-@pytest.mark.parametrize(
-    "group", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("data set", "Gemma"))) for name in GROUPS]
-)
+@pytest.mark.parametrize("group", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in GROUPS])
 def test_runs_offline_and_without_noise(group: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if group == "Gemma":
         request.getfixturevalue("gemma")
@@ -132,9 +131,9 @@ def test_runs_offline_and_without_noise(group: str, tmp_path: Path, request: pyt
         pytest.skip("; ".join(skipped))
 
 
-@pytest.mark.parametrize("script", [name for name in SCRIPTS if name != "demo.py"])
-def test_fits_on_a_page(script: str) -> None:
-    assert len((EXAMPLES / script).read_text().splitlines()) <= 60
+def test_each_fits_on_a_page() -> None:
+    lengths = {script: len((EXAMPLES / script).read_text().splitlines()) for script in SCRIPTS if script != "demo.py"}
+    assert {script: length for script, length in lengths.items() if length > 60} == {}
 
 
 def test_without_gemma_an_example_says_what_to_install(

@@ -120,7 +120,7 @@ def fast() -> None:
 
 
 def words() -> None:
-    from shared_core.retrieval.word_search import ItemKind, WordSearch
+    from shared_core.retrieval.extra import ItemKind, WordSearch
 
     kind = ItemKind(str, hash, str, lambda store: (None, store))
     search = WordSearch(kind, ["red lamp"] + [f"fuse {i}" for i in range(20_000)])

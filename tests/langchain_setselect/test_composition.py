@@ -29,8 +29,9 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_text_splitters import CharacterTextSplitter
 from langgraph.graph import END, START, StateGraph
 
-from langchain_setselect import SetSelectCompressor, SetSelectRetriever, vectors
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from setselect import EmbeddingFallbackWarning
+from shared_core.retrieval import telling
 from tests.adapters.bindings import QUERY, expected, nearest, numbers
 from tests.embedding import TOPICS, corpus
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss
@@ -38,7 +39,7 @@ from tests.langchain_setselect.conftest import WordEmbeddings, faiss
 
 @pytest.fixture(autouse=True)
 def _nobody_was_warned_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "_WARNED", set())
+    monkeypatch.setattr(telling, "FALLBACKS", set())
 
 
 # Several queries, several retrievers

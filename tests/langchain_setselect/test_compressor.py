@@ -11,7 +11,7 @@ import pytest
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source, vectors
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source
 from setselect import (
     EmbeddingFallbackWarning,
     InvalidInputError,
@@ -19,6 +19,7 @@ from setselect import (
     SetSelectWarning,
     VectorSourceError,
 )
+from shared_core.retrieval import telling
 from tests.adapters.bindings import QUERY, expected, nearest, numbers
 from tests.embedding import corpus
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss, in_memory
@@ -29,7 +30,7 @@ ROWS = [(i * 7) % 60 for i in range(30)]
 
 @pytest.fixture(autouse=True)
 def _nobody_was_warned_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "_WARNED", set())
+    monkeypatch.setattr(telling, "FALLBACKS", set())
 
 
 @pytest.fixture

@@ -146,6 +146,7 @@ async def test_what_is_refused_before_anything_is_embedded(embeddings: WordEmbed
     for settings, word in (
         ({"fetchk": 30}, "fetch_k"),
         ({"lamda_mult": 0.3}, "lambda_mult"),
+        ({"word_weight": 0}, "Coverage.word_weight"),
         ({"input_keys": ["questions"]}, "questions.*question"),
     ):
         with pytest.raises(InvalidParameterError, match=word):

@@ -20,6 +20,7 @@ from setselect import (
     MMR,
     NDPP,
     VRSD,
+    Coverage,
     InvalidParameterError,
     LowRankKernel,
     SetSelectWarning,
@@ -81,7 +82,7 @@ async def test_arguments_of_one_call_override_and_do_not_last(store: VectorStore
         ({"k": 6, "fetch_k": 40, "lambda_mult": 0.1}, expected(nearest(40), 6, "mmr", lambda_mult=0.1)),
         ({"search_type": "vrsd"}, expected(nearest(), 2, "vrsd")),
         ({"selector": MMR(lambda_mult=0.1)}, expected(nearest(), 2, "mmr", lambda_mult=0.1)),
-        ({"selector": "ndpp", "ridge": 0.5}, expected(nearest(), 2, "ndpp", ridge=0.5)),
+        ({"selector": NDPP(ridge=0.5)}, expected(nearest(), 2, "ndpp", ridge=0.5)),
         ({"relevance": "number"}, expected(nearest(), 2, "mmr", lambda_mult=1.0, relevance=nearest())),
     ):
         assert numbers(retriever.invoke(QUERY, **settings)) == wanted
@@ -99,9 +100,7 @@ async def test_arguments_of_one_call_override_and_do_not_last(store: VectorStore
     assert SetSelectRetriever(vectorstore=store).invoke(QUERY, shown=shown) == as_new(store, shown=shown)
 
 
-@pytest.mark.parametrize(
-    "given", [{"selector": "mmr"}, {"search_type": "mmr"}, {"selector": None}, {"selector_kwargs": None}]
-)
+@pytest.mark.parametrize("given", [{"selector": "mmr"}, {"search_type": "mmr"}, {"selector": None}])
 async def test_the_same_method_or_none_for_one_call_keeps_its_parameters(store: VectorStore, given: Any) -> None:
     wanted = expected(nearest(), 4, "mmr", lambda_mult=0.1)
     assert wanted != expected(nearest(), 4, "mmr")
@@ -110,7 +109,6 @@ async def test_the_same_method_or_none_for_one_call_keeps_its_parameters(store: 
             {name: "mmr", "lambda_mult": 0.1},
             {"search_kwargs": {name: "mmr", "lambda_mult": 0.1}},
             {"search_kwargs": {"lambda_mult": 0.1}, name: "mmr"},
-            {name: "mmr", "selector_kwargs": {"lambda_mult": 0.1}},
         ):
             retriever = SetSelectRetriever(vectorstore=store, **settings)
             assert numbers(retriever.invoke(QUERY, **given)) == wanted
@@ -118,8 +116,8 @@ async def test_the_same_method_or_none_for_one_call_keeps_its_parameters(store: 
 
 
 def test_a_call_without_effect_is_warned_of_and_one_that_fits_no_method_refused(store: VectorStore) -> None:
-    words = SetSelectRetriever(vectorstore=store, word_weight=2)
-    assert words.invoke(QUERY, word_weight=0) == as_new(store, word_weight=0) != words.invoke(QUERY)
+    words, without = SetSelectRetriever(vectorstore=store), Coverage(word_weight=0)
+    assert words.invoke(QUERY, selector=without) == as_new(store, selector=without) != words.invoke(QUERY)
     assert numbers(words.invoke(QUERY, selector="mmr")) == expected(nearest(), selector="mmr")
     with pytest.warns(SetSelectWarning, match="cover"):
         words.with_config(tags=["ours"]).invoke(QUERY, search_type="mmr", cover="topic")
@@ -165,15 +163,6 @@ def test_two_places_for_one_setting(cls: Any, embeddings: WordEmbeddings, settin
 
 
 # Arguments of the store
-
-
-def test_a_selectors_own_parameter_may_be_a_setting_or_in_selector_kwargs(store: VectorStore) -> None:
-    wanted = as_new(store, selector="mmr", lambda_mult=0.9)
-    for before, later in (("selector_kwargs", "field"), ("field", "selector_kwargs")):
-        ways: dict[str, Any] = {"field": lambda value: {"lambda_mult": value}}
-        ways["selector_kwargs"] = lambda value: {"selector_kwargs": {"lambda_mult": value}}
-        retriever = SetSelectRetriever(vectorstore=store, selector="mmr", **ways[before](0.1))
-        assert retriever.invoke(QUERY, **ways[later](0.9)) == wanted
 
 
 def test_a_subclass_may_have_defaults_and_checks_of_its_own(store: VectorStore) -> None:
@@ -273,7 +262,7 @@ async def test_batched_calls_select_what_single_calls_select(store: VectorStore)
         {"k": np.int64(3), "shown": ["a"], "lambda_mult": np.float32(0.5), "search_type": "mmr"},
         {"shown": {"a"}, "source": lambda d: d.id, "max_per_source": 3, "costs": len, "budget": 10},
         {"selector": VRSD(), "perspective": np.ones(48), "relevance": None},
-        {"search_type": "ndpp", "kernel": LowRankKernel(*np.zeros((3, 2, 2)), ids=["a", "b"])},
+        {"selector": NDPP(LowRankKernel(*np.zeros((3, 2, 2)), ids=["a", "b"]))},
         {"selector": NDPP(), "relevance": "number", "relevance_scale": None},
     ],
     ids=["numpy numbers", "functions", "arrays", "a kernel", "objects"],

@@ -406,6 +406,7 @@ def test_sub_questions_and_selectors(embeddings: WordEmbeddings) -> None:
         ({"keyword_search": True}, "candidates"),
         ({"budgets": 3}, "budget"),
         ({"selector": "mmr", "lambda_mult": 2}, "lambda_mult"),
+        ({"word_weight": 0}, "Coverage.word_weight"),
         ({"always": "find_weather"}, "always"),
     ],
 )

@@ -14,6 +14,7 @@ from langchain_setselect import SetSelectCompressor, SetSelectRetriever, registe
 from langchain_setselect.stores.reader import VectorReader
 from langchain_setselect.vectors import find_reader
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
+from shared_core.retrieval import telling
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss, in_memory
 
 QUERY = "old river passage"
@@ -57,7 +58,7 @@ def search(store: Wrapped, query: list[float], fetch_k: int, **kwargs: Any) -> t
 def afresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Without the readers and warnings of other tests."""
     monkeypatch.setattr(vectors, "_READERS", dict(vectors._READERS))
-    monkeypatch.setattr(vectors, "_WARNED", set())
+    monkeypatch.setattr(telling, "FALLBACKS", set())
     find_reader.cache_clear()
     yield
     find_reader.cache_clear()
@@ -71,7 +72,7 @@ async def test_the_texts_of_an_unknown_store_are_embedded_with_one_warning_per_c
     retriever = SetSelectRetriever(vectorstore=Wrapped(known))
     assert "embedding the texts with WordEmbeddings" in retriever.vector_source
     embeddings.documents = 0
-    with pytest.warns(EmbeddingFallbackWarning, match=r"Wrapped.*50 .*register_vector_source"):
+    with pytest.warns(EmbeddingFallbackWarning, match=r"50 .*Wrapped.*register_vector_source"):
         assert retriever.invoke(QUERY) == wanted
     assert embeddings.documents == 50
     # A second warning would be an error here.

@@ -5,6 +5,7 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeWithScore
 
 from llamaindex_setselect import vectors
+from shared_core.retrieval import telling
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding, make_index, make_nodes, scored
 
 
@@ -25,5 +26,5 @@ def nodes() -> list[NodeWithScore]:
 
 @pytest.fixture(autouse=True)
 def _sources_and_warnings_as_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "_warned", set())
+    monkeypatch.setattr(telling, "FALLBACKS", set())
     monkeypatch.setattr(vectors, "_READERS", dict(vectors._READERS))

@@ -96,7 +96,7 @@ async def test_over_fused_results(index: VectorStoreIndex, model: CountingEmbedd
     assert {"k0", "k1"} <= set(ids_of(found))
     model.forget()
     post = SetSelectPostprocessor(top_n=6, index=index)
-    with pytest.warns(EmbeddingFallbackWarning, match=r"SimpleVectorStore.*2 this time"):
+    with pytest.warns(EmbeddingFallbackWarning, match=r"2 this time.*SimpleVectorStore"):
         chosen = post.postprocess_nodes(found, bundle())
     assert sorted(model.texts) == sorted(node.text for node in foreign), "only what the store does not know"
     vectors = np.array([embedding(node.text) for node in found])

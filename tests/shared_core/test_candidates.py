@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
@@ -147,19 +146,15 @@ def test_other_values_take_the_place_of_those_that_were_given() -> None:
     ("given", "expected"),
     [
         (["a", "b", "a"], [[1, 0], [0, 1], [1, 0]]),
-        (("b", None, 3), [[1, 0], [0, 0], [0, 1]]),
         ([["x", "y"], ("y", "y"), {"z"}], [[1, 1, 0], [0, 1, 0], [0, 0, 1]]),
-        ([[], None, float("nan")], [[], [], []]),
         (np.array([2, 1, 2]), [[1, 0], [0, 1], [1, 0]]),
         ((label for label in "aba"), [[1, 0], [0, 1], [1, 0]]),
         (["a", pd.NA, pd.NaT], [[1], [0], [0]]),
         (["a", "", [" ", "b"]], [[1, 0], [0, 0], [0, 1]]),
-        ([["a", float("nan")], pa.scalar(None), pa.scalar(["b"])], [[1, 0], [0, 0], [0, 1]]),
         ([["a", None], [np.float32("nan")], ["b"]], [[1, 0], [0, 0], [0, 1]]),
         ([np.array(["x", "y"]), np.array([]), np.array(["y"])], [[1, 1], [0, 0], [0, 1]]),
         ([[0, 1], [1], []], [[1, 1], [0, 1], [0, 0]]),
         (np.array([[0.5], [1], [0]], np.float16), [[0.5], [1], [0]]),
-        (np.asfortranarray([[0.5, 1], [1, 0], [0, 0]]), [[0.5, 1], [1, 0], [0, 0]]),
         (np.array([[True, False], [False, True], [True, True]]), [[1, 0], [0, 1], [1, 1]]),
         (pd.DataFrame({"a": [0.5, 1, 0]}), [[0.5], [1], [0]]),
         (Parts([[1], [0], [1]], [3]), [[1], [0], [1]]),  # type: ignore[arg-type]
@@ -181,33 +176,20 @@ def test_parts_of_a_tensor_are_those_of_the_array(given: Any) -> None:
     ("given", "says"),
     [
         ("abc", ".*'abc'"),
-        (["a", "b"], "must be 3.* 2"),
         (["a", {"b": 1}, "c"], "row 1 .*'b'.* hashed"),
         ([["a"], ["b"], [["c"]]], "row 2 .* hashed"),
         ([[0, 1], [0.5, 1], [1, 0]], r"row 1 .*\[0.5, 1\].*\(3, m\)"),
-        ([(0.5, 0.1), (0.5, 1.0), (1.0, 0.0)], r"row 0 .*\(0.5, 0.1\).* array"),
-        ([[0, 1, 1], [0, 1, 0], [1, 0, 0]], r"row 0 .*\[0, 1, 1\].* array"),
         (np.ones((2, 4)), r".*\(3, m\).*\(2, 4\)"),
-        (np.array([["a"], ["b"], ["c"]]), "must be numbers"),
         (np.array([[0.0, 1.0], [np.nan, 0.0], [0.0, 0.0]]), "row 1 .*part 0 .*nan"),
         (np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 1.5]]), "row 2 .*part 1 .*1.5"),
-        (np.full((3, 1), -0.1), "row 0 .*part 0 .*-0.1"),
         (Parts(np.ones((3, 2)), np.ones(3)), r".*\(2,\).*\(3,\)"),
-        (Parts(np.ones(3), np.ones(3)), r".*\(3, m\)"),
         *((Parts(np.ones((3, 1)), np.array([w])), ".*finite") for w in (-1.0, np.nan, np.inf)),
         (Parts(np.ones((3, 1)), np.ones(1), np.ones((2, 1), bool)), r"\.exact .*\(3, r\).*\(2, 1\)"),
-        (Parts(np.ones((3, 1)), np.ones(1), np.ones(3, bool)), r"\.exact .*\(3, r\).*\(3,\)"),
     ],
 )
 def test_parts_that_are_wrong_are_refused_by_row(given: Any, says: str) -> None:
     with pytest.raises(InvalidInputError, match=f"cover:? ?{says}"):
         Candidates([1.0], np.ones((3, 1)), cover=given)
-
-
-@pytest.mark.parametrize("exact", [np.ones((3, 1)), np.array([["a"], ["b"], ["c"]]), np.array([[True], [None], [1]])])
-def test_what_is_named_exactly_is_booleans(exact: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"^words\.exact must be (booleans|numbers)"):
-        Candidates([1.0], np.ones((3, 1)), words=Parts(np.ones((3, 1)), np.ones(1), exact))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -221,18 +203,11 @@ def test_a_query_that_is_there_twice_is_one_query(dtype: Any) -> None:
     assert len(Candidates([QUERY, -QUERY], VECTORS).questions) == 2
 
 
-def test_the_repr_names_what_was_given() -> None:
-    assert repr(Candidates(SEVERAL, VECTORS)) == "Candidates(n=11, d=5, float64, 3 questions)"
-    assert repr(Candidates(QUERY, VECTORS)) == "Candidates(n=11, d=5, float64)"
-    assert repr(Candidates(QUERY, VECTORS, references=np.eye(11))).endswith("float64, references)")
-    assert repr(Candidates(QUERY, VECTORS, relevance=GIVEN, ids=range(11))).endswith("float64, relevance, ids)")
-
-
 @pytest.mark.parametrize(
     ("dtype", "length"),
     [
-        *((np.float32, length) for length in (1e-37, 1e-30, 1e30, 1e38)),
-        *((np.float64, length) for length in (1e-305, 1e-200, 1e-30, 1e30, 1e200, 1e307)),
+        *((np.float32, length) for length in (1e-37, 1e38)),
+        *((np.float64, length) for length in (1e-305, 1e307)),
     ],
 )
 def test_rows_and_queries_of_any_length_are_normalised(dtype: Any, length: float) -> None:
@@ -267,8 +242,7 @@ def test_lengths_at_the_ends_of_the_range_give_finite_unit_rows(dtype: Any) -> N
 # --- what is refused ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(("value", "dtype"), [(np.nan, np.float16), (np.inf, np.float32), (-np.inf, np.float64)])
 def test_a_row_that_is_not_finite_is_named(value: float, dtype: Any) -> None:
     for row in (0, 7, 10):
         vectors = VECTORS.astype(dtype)
@@ -319,13 +293,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "words"), REFUSED, ids=lambda value: value if isinstance(value, str) else "")
-def test_what_is_wrong_is_refused_by_its_name(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(InvalidInputError, match=words):
-        Candidates(**{"query": QUERY, "vectors": VECTORS, **given})
-    if given.keys() <= {"query", "relevance"}:
+def test_what_is_wrong_is_refused_by_its_name() -> None:
+    for given, words in REFUSED:
         with pytest.raises(InvalidInputError, match=words):
-            Candidates(QUERY, VECTORS).with_query(**{"query": QUERY, **given})
+            Candidates(**{"query": QUERY, "vectors": VECTORS, **given})
+        if given.keys() <= {"query", "relevance"}:
+            with pytest.raises(InvalidInputError, match=words):
+                Candidates(QUERY, VECTORS).with_query(**{"query": QUERY, **given})
 
 
 @pytest.mark.parametrize(
@@ -338,11 +312,6 @@ def test_what_is_wrong_is_refused_by_its_name(given: dict[str, Any], words: str)
 def test_a_constraint_out_of_range_is_refused(name: str, value: Any) -> None:
     with pytest.raises(InvalidParameterError, match=name):
         Candidates(QUERY, VECTORS, **COLUMNS, **{name: value})
-
-
-def test_other_vectors_must_be_as_many() -> None:
-    with pytest.raises(InvalidInputError, match=r"11 rows.* 10"):
-        Candidates(QUERY, VECTORS).with_vectors(QUERY, VECTORS[:10])
 
 
 def test_an_argument_that_cannot_become_an_array_is_named(unusable: Any) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shared_core import MMR, PAP, VRSD, Candidates, InvalidParameterError, PerspectiveError
+from shared_core import MMR, PAP, VRSD, Candidates, PerspectiveError
 from tests import oracles
 from tests.shared_core.cases import gaussian
 
@@ -103,15 +103,6 @@ def test_a_row_along_the_perspective_becomes_a_zero_row(dtype: Any, factor: floa
         assert np.all(np.any(np.delete(result.vectors, 2, axis=0), axis=1))
 
 
-def test_a_zero_row_stays_zero() -> None:
-    query, vectors, perspective = triple(9, 7)
-    vectors[3] = 0
-    for direction in ("remove", "emphasize"):
-        result = PAP(perspective, True, direction).apply(Candidates(query, vectors))
-        assert np.all(result.vectors[3] == 0)
-        assert result.relevance[3] == 0
-
-
 def test_other_fields_are_kept_and_the_input_is_not_changed() -> None:
     query, vectors, perspective = triple(10, 7)
     candidates = Candidates(query, vectors, quality=range(7), ids=list("abcdefg"), costs=range(7))
@@ -159,14 +150,9 @@ def test_a_perspective_parallel_to_the_query_may_be_emphasized() -> None:
     np.testing.assert_allclose(result.relevance, oracles.cosines(query, vectors), rtol=0, atol=1e-12)
 
 
-def test_an_unknown_direction_is_refused() -> None:
-    with pytest.raises(InvalidParameterError, match="emphasize"):
-        PAP(np.ones(5), direction="add")
-
-
 @pytest.mark.parametrize("corpus", [False, True])
 def test_a_perspective_parallel_within_float32_rounding_is_rejected(corpus: bool) -> None:
-    for seed in range(60):
+    for seed in range(15):
         rng = np.random.default_rng(seed)
         query = rng.normal(size=int(rng.integers(2, 1000)))
         noisy = np.float32(rng.normal()) * query.astype(np.float32)

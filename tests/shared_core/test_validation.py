@@ -88,13 +88,11 @@ INTEGERS: dict[str, Callable[[Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("value", NO_NUMBERS, ids=quoted)
 @pytest.mark.parametrize("name", [*NUMBERS, *INTEGERS])
-def test_a_number_out_of_range_is_refused_with_the_name_of_its_argument(name: str, value: Any) -> None:
-    values = [value, -value] if name in NUMBERS and isinstance(value, int) else [value]
-    for one in values:
+def test_a_number_out_of_range_is_refused_with_the_name_of_its_argument(name: str) -> None:
+    for value in [*NO_NUMBERS, 10**400] if name in NUMBERS else NO_NUMBERS:
         with pytest.raises((InvalidParameterError, KernelError), match=name.split()[0]) as error:
-            (NUMBERS | INTEGERS)[name](one)
+            (NUMBERS | INTEGERS)[name](value)
         assert len(str(error.value)) < 300
 
 

@@ -10,7 +10,7 @@ from langchain_core.vectorstores import VectorStore
 
 from langchain_setselect import SetSelectRetriever
 from llamaindex_setselect import SetSelectIndexRetriever
-from shared_core import InvalidParameterError, VectorSourceError
+from shared_core import VectorSourceError
 from tests.stores.cases.azure_search import (
     PACKAGES,
     alangchain_over,
@@ -81,10 +81,6 @@ class TestLangChain:
             # Without the metadata field, the store puts all other fields into the metadata, but not the vector.
             assert all(set(d.metadata) >= {"id", "colour"} for d in documents)
             assert not any("content_vector" in d.metadata for d in documents)
-
-    def test_other_kinds_of_search_are_refused(self, store: VectorStore) -> None:
-        with pytest.raises(InvalidParameterError, match="hybrid"):
-            langchain_reader(store).search(store, QUERY, 5, search_type="hybrid")
 
     async def test_an_error_names_a_field_that_is_not_retrievable(self, replay: AzureReplay, package: str) -> None:
         needs(*needed(package))

@@ -6,12 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-from langchain_classic.retrievers import EnsembleRetriever
 
-from langchain_setselect import SetSelectCompressor, WordRetriever
 from langchain_setselect.retriever import search_store
-from setselect import EmbeddingFallbackWarning
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.question import EmbeddedQuery
 from tests.stores.cases.chroma import _langchain
@@ -32,17 +28,3 @@ def test_rows_without_text_are_left_out_as_in_the_stores_own_search(tmp_path: Pa
 
 def query_of(vector: Any) -> EmbeddedQuery:
     return EmbeddedQuery(np.asarray(vector), None, [*vector], "a question")
-
-
-def test_documents_of_a_search_by_words_without_ids_are_named_as_the_reason(tmp_path: Path) -> None:
-    with _langchain("in memory", TableEmbeddings(), tmp_path) as store:
-        of_store: Any = store
-        by_words = WordRetriever.from_texts([row.text for row in ROWS[:10]], k=10)
-        by_vector = of_store.as_retriever(search_kwargs={"k": 10})
-        hybrid = EnsembleRetriever(retrievers=[by_words, by_vector], weights=[0.5, 0.5])
-        documents = hybrid.invoke("query 1")
-        assert [document.page_content for document in documents if document.id is None] == ["passage 1"]
-        compressor = SetSelectCompressor(vectorstore=of_store, k=2)
-        with pytest.warns(EmbeddingFallbackWarning, match=r"1 of them have no id.*retriever in front.*ids") as told:
-            compressor.compress_documents(documents, "query 1")
-        assert "Chroma has no vector" not in str(told[0].message)

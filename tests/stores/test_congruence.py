@@ -1,8 +1,9 @@
-"""One corpus and four queries through every store of both frameworks. The candidates are the store's own, the vectors
-are the inserted ones, the picks are those of brute force, and no text is embedded."""
+"""One corpus and two queries through every store of both frameworks. The candidates are the store's own, the vectors
+are the inserted ones, the picks are those of brute force, and no text is embedded. What goes wrong in between is an
+error or a warning: no document gets a wrong vector."""
 
-from collections.abc import Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +13,22 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from langchain_setselect.stores.reader import FILTER_NAMES
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from shared_core import InvalidParameterError
+from shared_core import InvalidParameterError, SetSelectWarning
 from tests.adapters.bindings import Listener
 from tests.stores.cases import every_store
 from tests.stores.harness import (
     BY_ID,
+    DIMENSION,
     FETCH_K,
     QUERIES,
     RED,
     ROWS,
+    TABLE,
     K,
     LangChainCase,
     LlamaIndexCase,
@@ -41,7 +45,12 @@ from tests.stores.harness import (
 )
 
 ADDED = ("relevance_score", "selection_score", "selection_reason")
-ASKED = dict(list(QUERIES.items())[:4])
+ASKED = dict(list(QUERIES.items())[:2])
+QUERY = "query 1"
+SHORT = "a query from another model"
+NUMBERS = TABLE | {SHORT: [0.5] * (DIMENSION - 1)}
+GONE = ROWS[5]
+NOBODY = MetadataFilters(filters=[MetadataFilter(key="colour", value="mauve")])
 
 
 class Listed(BaseRetriever):
@@ -54,6 +63,8 @@ class Listed(BaseRetriever):
 
 
 class TestLangChain:
+    """The tests of one store share it, so the one that changes it comes last."""
+
     @pytest.fixture(scope="class", params=every_store.LANGCHAIN, ids=lambda case: case.name)
     @classmethod
     def case(cls, request: pytest.FixtureRequest) -> LangChainCase:
@@ -63,7 +74,7 @@ class TestLangChain:
     @pytest.fixture(scope="class")
     @classmethod
     def embeddings(cls) -> TableEmbeddings:
-        return TableEmbeddings()
+        return TableEmbeddings(NUMBERS)
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -73,57 +84,29 @@ class TestLangChain:
         with case.open(embeddings, tmp_path_factory.mktemp("store")) as store:
             yield store
 
-    @pytest.fixture(params=[False, True], ids=["no filter", "filter"])
-    def search_kwargs(self, case: LangChainCase, store: VectorStore, request: pytest.FixtureRequest) -> dict[str, Any]:
-        if request.param and not case.filters:
-            # The store's own search accepts a filter and ignores it.
-            with pytest.raises(InvalidParameterError, match="'filter': it has none"):
-                langchain_reader(store).search(store, QUERIES["query 1"], K, filter={"colour": "red"})
-            pytest.skip("the store knows no filters")
-        return case.red if request.param else {}
-
-    def test_candidates_are_the_stores_own_with_the_vectors_that_were_inserted(
-        self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings, search_kwargs: dict[str, Any]
+    def test_candidates_are_the_stores_own_and_picks_those_of_brute_force(
+        self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings
     ) -> None:
-        embeddings.forget()
         reader = langchain_reader(store)
-        for vector in ASKED.values():
-            documents, vectors, *_ = reader.search(store, vector, FETCH_K, **search_kwargs)
-            assert list(documents) == case.own(store, vector, FETCH_K, **search_kwargs)
-            assert len(documents) == FETCH_K
-            rows = [case.row_of(document) for document in documents]
-            assert_stored(rows, vectors, case)
-            assert {row.metadata["colour"] for row in rows} == ({"red"} if search_kwargs else {"red", "green", "blue"})
-        assert embeddings.documents == embeddings.queries == 0
-
-    def test_picks_are_those_of_brute_force(
-        self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings, search_kwargs: dict[str, Any]
-    ) -> None:
-        embeddings.forget()
-        retriever = SetSelectRetriever(vectorstore=store, search_kwargs={"k": K, "fetch_k": FETCH_K, **search_kwargs})
-        assert retriever.vector_source == f"store: {type(store).__name__}"
-        for query, vector in ASKED.items():
-            own = case.own(store, vector, FETCH_K, **search_kwargs)
-            picked = retriever.invoke(query)
-            assert [case.row_of(d).id for d in picked] == brute_force(query, [case.row_of(d) for d in own])
-            assert all(document in own for document in picked)
-        assert (embeddings.documents, embeddings.queries) == (0, len(ASKED))
-
-    async def test_in_shadow_the_results_are_the_stores_own(
-        self, case: LangChainCase, store: VectorStore, search_kwargs: dict[str, Any]
-    ) -> None:
-        shadow = SetSelectRetriever(
-            vectorstore=store, search_kwargs={"k": K, "fetch_k": FETCH_K, **search_kwargs}, shadow=True
-        )
-        assert shadow.invoke("query 1") == store.similarity_search("query 1", k=K, **search_kwargs)
-        if case.aopen is not None:
-            return
-        try:
-            wanted = await store.asimilarity_search("query 1", k=K, **search_kwargs)
-        # Some stores search in sync code or in one thread only, with and without setselect.
-        except Exception:
-            return
-        assert await shadow.ainvoke("query 1") == wanted
+        for search_kwargs in (case.red, {}) if case.filters else ({},):
+            settings = {"k": K, "fetch_k": FETCH_K, **search_kwargs}
+            retriever = SetSelectRetriever(vectorstore=store, search_kwargs=settings)
+            assert retriever.vector_source == f"store: {type(store).__name__}"
+            embeddings.forget()
+            for query, vector in ASKED.items():
+                own = case.own(store, vector, FETCH_K, **search_kwargs)
+                rows = [case.row_of(document) for document in own]
+                colours = {row.metadata["colour"] for row in rows}
+                assert (len(rows), colours) == (FETCH_K, {"red"} if search_kwargs else {"red", "green", "blue"})
+                documents, vectors, *_ = reader.search(store, vector, FETCH_K, **search_kwargs)
+                assert list(documents) == own
+                assert_stored(rows, vectors, case)
+                picked = retriever.invoke(query)
+                assert [case.row_of(document).id for document in picked] == brute_force(query, rows)
+                assert all(document in own for document in picked)
+            assert (embeddings.documents, embeddings.queries) == (0, len(ASKED))
+            shadow = SetSelectRetriever(vectorstore=store, search_kwargs=settings, shadow=True)
+            assert shadow.invoke(QUERY) == store.similarity_search(QUERY, k=K, **search_kwargs)
 
     async def test_the_async_way_picks_the_same(
         self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings, tmp_path: Path
@@ -143,29 +126,34 @@ class TestLangChain:
 
     @pytest.mark.filterwarnings("ignore:extra_retrievers")
     def test_what_an_extra_retriever_finds_joins_if_the_filter_lets_it_in(
-        self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings, search_kwargs: dict[str, Any]
+        self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings
     ) -> None:
         if not case.by_id:
             pytest.skip("the store cannot look vectors up by document id")
-        found = {case.row_of(d).id for d in case.own(store, QUERIES["query 1"], 10, **search_kwargs)}
-        # The documents as the store has them, because some stores give ids of their own.
-        others = [d for d in case.own(store, QUERIES["query 1"], FETCH_K) if case.row_of(d).id not in found][:30]
-        extra = Listed(documents=others)
-        retriever = SetSelectRetriever(
-            vectorstore=store, search_kwargs={"k": 10, **search_kwargs}, fetch_k=10, extra_retrievers=extra, extra_k=30
-        )
-        embeddings.forget()
-        told: list[Any] = []
-        picked = retriever.invoke("query 1", config={"callbacks": [Listener(told)]})
-        assert len(picked) == 10
-        reader = langchain_reader(store)
-        admitted = [d for d in others if not search_kwargs or case.row_of(d).metadata["colour"] == "red"]
-        ids = {reader.id_of(store, document) for document in admitted}
-        asked = not search_kwargs or reader.passing is not None
-        (report,) = told[0]["extra_retrievers"]
-        assert {*report["added"]} == (ids if asked else set())
-        assert len(report["added"]) + len(report["left_out"]) == len(others)
-        assert embeddings.documents == 0
+        for search_kwargs in (case.red, {}) if case.filters else ({},):
+            found = {case.row_of(d).id for d in case.own(store, QUERIES["query 1"], 10, **search_kwargs)}
+            # The documents as the store has them, because some stores give ids of their own.
+            others = [d for d in case.own(store, QUERIES["query 1"], FETCH_K) if case.row_of(d).id not in found][:30]
+            extra = Listed(documents=others)
+            retriever = SetSelectRetriever(
+                vectorstore=store,
+                search_kwargs={"k": 10, **search_kwargs},
+                fetch_k=10,
+                extra_retrievers=extra,
+                extra_k=30,
+            )
+            embeddings.forget()
+            told: list[Any] = []
+            picked = retriever.invoke("query 1", config={"callbacks": [Listener(told)]})
+            assert len(picked) == 10
+            reader = langchain_reader(store)
+            admitted = [d for d in others if not search_kwargs or case.row_of(d).metadata["colour"] == "red"]
+            ids = {reader.id_of(store, document) for document in admitted}
+            asked = not search_kwargs or reader.passing is not None
+            (report,) = told[0]["extra_retrievers"]
+            assert {*report["added"]} == (ids if asked else set())
+            assert len(report["added"]) + len(report["left_out"]) == len(others)
+            assert embeddings.documents == 0
 
     async def test_the_compressor_finds_the_vectors_of_what_another_retriever_found(
         self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings
@@ -196,18 +184,37 @@ class TestLangChain:
             assert list(documents) == case.own(store, QUERIES["query 1"], FETCH_K, **copied(arguments))
             assert documents
             assert_stored([case.row_of(document) for document in documents], vectors, case)
-        if case.refused is not None:
-            with pytest.raises(InvalidParameterError, match=f"'{case.refused}'"):
-                reader.search(store, QUERIES["query 1"], K, **{case.refused: {}})
-
-    @pytest.mark.parametrize("name", FILTER_NAMES)
-    def test_a_filter_has_the_stores_own_name(self, case: LangChainCase, store: VectorStore, name: str) -> None:
-        retriever = SetSelectRetriever(vectorstore=store, k=K, search_kwargs={name: {}})
-        if name not in langchain_reader(store).filters:
+        # A store that has filters has one of these names for them. The store's own search ignores another one.
+        assert {*case.red} & {*reader.filters} or not case.filters
+        for name in {*FILTER_NAMES} - {*reader.filters} | ({case.refused} if case.refused else set()):
             with pytest.raises(InvalidParameterError, match=f"'{name}'"):
-                retriever.invoke("query 1")
-        # A store that has filters has one of these names for them.
-        assert {*case.red} & {*langchain_reader(store).filters} or not case.filters
+                SetSelectRetriever(vectorstore=store, search_kwargs={name: {}}).invoke(QUERY)
+
+    async def test_a_query_of_another_length_is_refused(self, case: LangChainCase, store: VectorStore) -> None:
+        retriever = SetSelectRetriever(vectorstore=store, search_type="similarity")
+        with pytest.raises(Exception, match=r"31|32|[dD]imension"):
+            retriever.invoke(SHORT)
+        if case.aopen is None:
+            with pytest.raises(Exception, match=r"31|32|[dD]imension"):
+                await retriever.ainvoke(SHORT)
+
+    def test_a_document_without_a_vector_is_left_out_with_its_name(
+        self, case: LangChainCase, store: VectorStore
+    ) -> None:
+        if case.forget is None:
+            pytest.skip("each document of the store has a vector")
+        arguments, reader = case.forget(store, GONE), langchain_reader(store)
+        documents, vectors, *_ = reader.search(store, QUERIES[QUERY], len(ROWS), **arguments)
+        rows = [case.row_of(document) for document in documents]
+        assert len(rows) >= len(ROWS) - 1
+        assert [row for row, vector in zip(rows, vectors, strict=True) if vector is None] == [GONE] * (GONE in rows)
+        assert_stored([r for r in rows if r != GONE], [v for v in vectors if v is not None], case)
+        search_kwargs = {"k": len(ROWS), "fetch_k": len(ROWS), **arguments}
+        retriever = SetSelectRetriever(vectorstore=store, search_kwargs=search_kwargs)
+        with pytest.warns(SetSelectWarning, match="no vector") if GONE in rows else nullcontext():
+            assert {case.row_of(document).id for document in retriever.invoke(QUERY)} == BY_ID.keys() - {GONE.id}
+        if case.by_id:
+            assert set(reader.fetch(store, [GONE.id, ROWS[9].id])) == {ROWS[9].id}
 
 
 class TestLlamaIndex:
@@ -220,7 +227,7 @@ class TestLlamaIndex:
     @pytest.fixture(scope="class")
     @classmethod
     def model(cls) -> TableEmbedding:
-        return TableEmbedding()
+        return TableEmbedding(table=NUMBERS)
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -230,40 +237,31 @@ class TestLlamaIndex:
         with case.open(tmp_path_factory.mktemp("store")) as store:
             yield index_over(store, model)
 
-    @pytest.fixture(params=[False, True], ids=["no filter", "filter"])
-    def filters(self, case: LlamaIndexCase, request: pytest.FixtureRequest) -> Any:
-        if request.param and not case.filters:
-            pytest.skip("the store knows no filters")
-        return RED if request.param else None
-
-    def test_nodes_are_the_stores_own_with_the_vectors_that_were_inserted(
-        self, case: LlamaIndexCase, index: VectorStoreIndex, model: TableEmbedding, filters: Any
+    def test_nodes_are_the_stores_own_and_picks_those_of_brute_force(
+        self, case: LlamaIndexCase, index: VectorStoreIndex, model: TableEmbedding
     ) -> None:
-        model.forget()
-        for query in ASKED:
-            own = _own(index, query, filters)
-            assert len(own) == FETCH_K
-            found = node_vectors([node.node for node in own], index=index)
-            assert set(found) == {node.node_id for node in own}
-            assert_stored([BY_ID[node.node_id] for node in own], [found[node.node_id] for node in own], case)
-        assert (model.documents, model.queries) == (0, 0)
-
-    def test_picks_are_those_of_brute_force(
-        self, case: LlamaIndexCase, index: VectorStoreIndex, model: TableEmbedding, filters: Any
-    ) -> None:
-        model.forget()
-        retriever = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K, filters=filters)
         postprocessor = SetSelectPostprocessor(index=index, top_n=K)
-        assert retriever.vector_source == postprocessor.vector_source == f"store: {type(index.vector_store).__name__}"
-        for query in ASKED:
-            own = _own(index, query, filters)
-            wanted = brute_force(query, [BY_ID[node.node_id] for node in own])
-            retrieved = retriever.retrieve(query)
-            assert [node.node_id for node in retrieved] == wanted
-            assert [node.node_id for node in postprocessor.postprocess_nodes(own, query_str=query)] == wanted
-            as_stored = {node.node_id: (node.text, node.metadata) for node in own}
-            assert all((n.text, _without(n.metadata, ADDED)) == as_stored[n.node_id] for n in retrieved)
-        assert (model.documents, model.queries) == (0, 2 * len(ASKED))
+        for filters in (RED, None) if case.filters else (None,):
+            settings: dict[str, Any] = {"top_n": K, "fetch_k": FETCH_K, "filters": filters}
+            retriever = SetSelectIndexRetriever(index, **settings)
+            source = f"store: {type(index.vector_store).__name__}"
+            assert retriever.vector_source == postprocessor.vector_source == source
+            model.forget()
+            for query in ASKED:
+                own = _own(index, query, filters)
+                rows = [BY_ID[node.node_id] for node in own]
+                assert len(rows) == FETCH_K
+                found = node_vectors([node.node for node in own], index=index)
+                assert set(found) == {row.id for row in rows}
+                assert_stored(rows, [found[row.id] for row in rows], case)
+                wanted, retrieved = brute_force(query, rows), retriever.retrieve(query)
+                assert _order(retrieved) == wanted
+                assert _order(postprocessor.postprocess_nodes(own, query_str=query)) == wanted
+                as_stored = {node.node_id: (node.text, node.metadata) for node in own}
+                assert all((n.text, _without(n.metadata, ADDED)) == as_stored[n.node_id] for n in retrieved)
+            assert (model.documents, model.queries) == (0, 2 * len(ASKED))
+            shadow = SetSelectIndexRetriever(index, **settings, shadow=True)
+            assert shadow.retrieve(QUERY) == index.as_retriever(similarity_top_k=K, filters=filters).retrieve(QUERY)
 
     def test_nodes_of_another_retriever_are_looked_up_by_id(self, index: VectorStoreIndex) -> None:
         hits = [NodeWithScore(node=node.model_copy(update={"embedding": None})) for node in nodes()[:FETCH_K]]
@@ -271,16 +269,6 @@ class TestLlamaIndex:
         assert _order(picked) == brute_force("query 1", ROWS[:FETCH_K])
         for unknown in (["gone"], []):
             assert fetch_nodes(index.vector_store, unknown, index) == {}
-
-    async def test_in_shadow_the_results_are_the_stores_own(
-        self, case: LlamaIndexCase, index: VectorStoreIndex, filters: Any
-    ) -> None:
-        own = index.as_retriever(similarity_top_k=K, filters=filters)
-        shadow = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K, filters=filters, shadow=True)
-        wanted = own.retrieve("query 1")
-        assert shadow.retrieve("query 1") == wanted
-        if case.aopen is None:
-            assert await shadow.aretrieve("query 1") == wanted
 
     async def test_the_async_way_picks_the_same(
         self, case: LlamaIndexCase, index: VectorStoreIndex, model: TableEmbedding, tmp_path: Path
@@ -298,6 +286,38 @@ class TestLlamaIndex:
                     nodes = await other.as_retriever(similarity_top_k=FETCH_K, filters=filters).aretrieve(bundle)
                     assert _order(await postprocessor.apostprocess_nodes(nodes, bundle)) == picked
         assert model.documents == 0
+
+    def test_a_filter_that_nothing_passes_is_answered_as_the_store_does(
+        self, case: LlamaIndexCase, index: VectorStoreIndex
+    ) -> None:
+        if not case.filters:
+            pytest.skip("the store knows no filters")
+        bundle = QueryBundle(QUERY, embedding=QUERIES[QUERY])
+        own = _answer(lambda: index.as_retriever(similarity_top_k=FETCH_K, filters=NOBODY).retrieve(bundle))
+        assert own == [] or isinstance(own, type)
+        assert _answer(lambda: SetSelectIndexRetriever(index, filters=NOBODY).retrieve(bundle)) == own
+
+    def test_a_query_of_another_length_is_refused(self, case: LlamaIndexCase, index: VectorStoreIndex) -> None:
+        retriever = SetSelectIndexRetriever(index, selector="similarity", top_n=3)
+        with pytest.raises((Exception, AssertionError)):
+            retriever.retrieve(SHORT)
+        own = index.as_retriever(similarity_top_k=FETCH_K).retrieve(QueryBundle(QUERY, embedding=QUERIES[QUERY]))
+        with pytest.raises(ValueError, match=r"31.*32|32.*31"):
+            SetSelectPostprocessor(index=index).postprocess_nodes(own, query_str=SHORT)
+
+
+@pytest.mark.parametrize("case", every_store.LLAMAINDEX, ids=lambda case: case.name)
+def test_an_empty_store_answers_as_its_own_search_does(case: LlamaIndexCase, tmp_path: Path) -> None:
+    with case.open(tmp_path) as store:
+        index = VectorStoreIndex.from_vector_store(store, embed_model=TableEmbedding()) if store.stores_text else None
+        if index is None:
+            pytest.skip("a store without texts needs an index that has been filled")
+        bundle = QueryBundle(QUERY, embedding=QUERIES[QUERY])
+        own = _answer(lambda: index.as_retriever(similarity_top_k=FETCH_K).retrieve(bundle))
+        assert own == [] or isinstance(own, type)
+        # A search that finds nothing gives a warning; one that raises stays as it is.
+        with pytest.warns(SetSelectWarning, match="found no documents") if own == [] else nullcontext():
+            assert _answer(lambda: SetSelectIndexRetriever(index).retrieve(bundle)) == own
 
 
 @asynccontextmanager
@@ -334,3 +354,11 @@ def _order(nodes: list[NodeWithScore]) -> list[str]:
 def copied(arguments: dict[str, Any]) -> dict[str, Any]:
     # Weaviate's store appends to the lists of its caller.
     return {name: list(value) if isinstance(value, list) else value for name, value in arguments.items()}
+
+
+def _answer(call: Callable[[], Any]) -> Any:
+    """What a call returns, or the class of its error: some stores raise if they find nothing."""
+    try:
+        return call()
+    except Exception as error:
+        return type(error)

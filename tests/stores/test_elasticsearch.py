@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 
-from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.clients import ELASTICSEARCH as READER
 from shared_core.errors import VectorSourceError
 from tests.stores.cases import elasticsearch as cases
-from tests.stores.harness import BY_ID, BY_TEXT, QUERIES, ROWS, TableEmbeddings, afill, fetch_nodes, fill, needs, nodes
+from tests.stores.harness import BY_ID, BY_TEXT, QUERIES, ROWS, TableEmbeddings, fetch_nodes, fill, nodes
 from tests.stores.replay.elastic import ElasticReplay, replay
 
 QUERY = QUERIES["query 0"]
@@ -77,17 +76,6 @@ class TestLangChain:
         with pytest.raises(VectorSourceError, match="hybrid"):
             READER.search(hybrid, QUERY, 5)
         assert not server.requests
-
-    async def test_the_async_store_is_awaited(self, server: ElasticReplay) -> None:
-        needs("langchain_elasticsearch")
-        async with cases.alangchain(server, TableEmbeddings()) as store:
-            await afill(store)
-            server.requests.clear()
-            retriever = SetSelectRetriever(vectorstore=store, k=5, fetch_k=30)
-            assert len(await retriever.ainvoke("query 0")) == 5
-            assert len(server.requests) == 1
-            with pytest.raises(VectorSourceError, match="ainvoke"):
-                retriever.invoke("query 0")
 
 
 class TestLlamaIndex:

@@ -15,8 +15,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 
 import langchain_setselect
 import llamaindex_setselect
-from langchain_setselect import SetSelectRetriever
-from setselect import InvalidInputError, InvalidParameterError, SetSelectWarning
+from setselect import InvalidParameterError, SetSelectWarning
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 from tests.stores.harness import needs
@@ -173,25 +172,6 @@ def test_two_langchain_selectors_on_one_collection_warn(open_store: Open, tmp_pa
     alone.select_examples(ASKED)
 
 
-def test_chromas_default_collection(tmp_path: Path) -> None:
-    needs("langchain_chroma")
-    from langchain_chroma import Chroma
-
-    def made(examples: Any) -> Any:
-        return langchain_setselect.SetSelectExampleSelector.from_examples(
-            examples, WordEmbeddings(), Chroma, 2, ["question"], fetch_k=9
-        )
-
-    try:
-        first = made(ADDITION)
-        with pytest.warns(SetSelectWarning, match=r"Chroma.*3.*'river.*collection_name="):
-            made(OTHERS).select_examples(ASKED)
-        with pytest.warns(SetSelectWarning, match=r"Chroma.*3.*'harbour"):
-            first.select_examples(ASKED)
-    finally:
-        first.vectorstore.delete_collection()
-
-
 @pytest.mark.parametrize("open_store", LLAMAINDEX)
 def test_two_llamaindex_selectors_on_one_store_warn(open_store: Any, tmp_path: Path) -> None:
     store = open_store(tmp_path)
@@ -213,33 +193,6 @@ HINTED = [
     {"question": "engine", "answer": "2", "hint": "h"},
     {"question": "violin", "answer": "3", "source": "s"},
 ]
-KEYS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
-    "all": ({}, HINTED),
-    "a key of one": (
-        {"example_keys": ["question", "hint"]},
-        [
-            {"question": "bread", "hint": None},
-            {"question": "engine", "hint": "h"},
-            {"question": "violin", "hint": None},
-        ],
-    ),
-    "keys of different examples": (
-        {"example_keys": ["hint", "question", "source"]},
-        [
-            {"question": "bread", "hint": None, "source": None},
-            {"question": "engine", "hint": "h", "source": None},
-            {"question": "violin", "hint": None, "source": "s"},
-        ],
-    ),
-}
-
-
-@pytest.mark.parametrize("keys", KEYS)
-@pytest.mark.parametrize("open_store", LANGCHAIN[:4])
-def test_examples_with_different_keys(open_store: Open, keys: str, tmp_path: Path) -> None:
-    settings, wanted = KEYS[keys]
-    made = langchain_selector(open_store, tmp_path, HINTED, **settings)
-    assert by_question(made.select_examples({"question": "bread"})) == wanted
 
 
 class Packed(Embeddings):
@@ -252,14 +205,6 @@ class Packed(Embeddings):
         numbers = np.random.default_rng(list(text.encode())).normal(size=512)
         packed: list[float] = np.packbits(numbers > 0).astype(float).tolist()
         return packed
-
-
-@pytest.mark.parametrize("open_store", LANGCHAIN)
-def test_packed_bits_out_of_a_store_are_refused(open_store: Open, tmp_path: Path) -> None:
-    cls, arguments = open_store(tmp_path)
-    store = cls.from_texts([f"text {i}" for i in range(20)], Packed(), **arguments)
-    with pytest.raises(InvalidInputError, match="ubinary"):
-        SetSelectRetriever(vectorstore=store, embeddings=Packed(), k=3).invoke("text")
 
 
 def test_a_key_that_no_example_has(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from langchain_setselect.stores.lancedb import COMMUNITY_READER, READER
 from shared_core.errors import VectorSourceError
 from shared_core.stores.lancedb import search_with_vectors, vectors_by_id
 from tests.stores.cases import lancedb as lancedb_cases
-from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, TableEmbeddings, fetch_nodes, needs, stored
+from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, TableEmbeddings, needs, stored
 
 QUERY = QUERIES["query 1"]
 
@@ -69,8 +69,3 @@ def test_without_a_table_or_without_rows_there_is_nothing(store: Any, tmp_path: 
     from langchain_lancedb import LanceDB
 
     assert READER.search(LanceDB(TableEmbeddings(), tmp_path / "empty"), QUERY, 5) == ([], [])
-
-
-def test_a_llamaindex_store_without_a_table_knows_nothing(tmp_path: Path) -> None:
-    with lancedb_cases.llamaindex(tmp_path) as store:
-        assert fetch_nodes(store, ["a"]) == {}

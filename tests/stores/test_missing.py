@@ -9,13 +9,11 @@ from types import NoneType
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
 
-from setselect import InvalidInputError
+from setselect import Coverage, InvalidInputError
 from tests.adapters.bindings import QUERY, RETRIEVERS, Row, Subject, _node, falling, numbers, over
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
@@ -26,17 +24,15 @@ from tests.stores.harness import needs
 PARK = "It flows through Lys Park, nan, NaT and None."
 TEXTS = [PARK, "A sea.", "A lake.", "A hill.", PARK, "A wood."]
 M = object()  # stands for the missing value in the table
-MISSING = [
-    None, float("nan"), np.float32("nan"), "", " \n", pd.NA, pd.NaT, np.datetime64("NaT"), pa.scalar(None, pa.string()),
-]  # fmt: skip
+MISSING = [None, float("nan"), " \n", pd.NA]
 NEAREST: dict[str, Any] = {"selector": "similarity", "k": 4}
 # What the rows have under the key, the settings that read it, and the picks; or the id that the error names.
 CASES: list[tuple[list[Any], dict[str, Any], list[int] | str]] = [
     (["a", M, "a", M, "a", "b"], {"source": "key", "max_per_source": 1, **NEAREST}, [0, 1, 3, 5]),
     ([M, M, M, M, 1, M], {"prefer": "key", **NEAREST, "k": 3}, [1, 2, 3]),
-    (["x", M, M, "y", M, "x"], {"cover": "key", "cover_weight": 99, "k": 2}, [0, 3]),
-    ([M, M, M, "Lys Park", M, M], {"title": "key", "reference_weight": 99, "k": 2}, [0, 3]),
-    (["doc-5", M, M, M, M, M], {"links": "key", "reference_weight": 99, "k": 2}, [0, 5]),
+    (["x", M, M, "y", M, "x"], {"cover": "key", "selector": Coverage(cover_weight=99), "k": 2}, [0, 3]),
+    ([M, M, M, "Lys Park", M, M], {"title": "key", "selector": Coverage(reference_weight=99), "k": 2}, [0, 3]),
+    (["doc-5", M, M, M, M, M], {"links": "key", "selector": Coverage(reference_weight=99), "k": 2}, [0, 5]),
     ([1, 1, M, 1, 1, 1], {"costs": "key", "budget": 2, **NEAREST}, "doc-2"),
     ([1, 1, M, 1, 1, 1], {"quality": "key", "selector": "mmr", "k": 2}, "doc-2"),
     ([1, 1, M, 1, 1, 1], {"relevance": "key", "selector": "mmr", "k": 2}, "doc-2"),

@@ -58,25 +58,11 @@ class TestLangChain:
         assert list(documents) == own_search(store, QUERY, 2, **names)
         np.testing.assert_array_equal(vectors, stored(documents))
 
-    def test_hybrid_search_leaves_vectors_out_so_they_take_a_second_request(
-        self, server: ElasticReplay, store: Any
-    ) -> None:
-        arguments = {"search_type": "hybrid_search", "search_pipeline": "p", "query_text": "query 0"}
-        documents, vectors = READER.search(store, QUERY, 30, **arguments)
-        assert len(server.requests) == 2
-        assert list(documents) == own_search(store, QUERY, 30, **arguments)
-        np.testing.assert_array_equal(vectors, stored(documents))
-
     def test_an_index_that_returns_no_vector_at_all_is_an_error(self, server: ElasticReplay, store: Any) -> None:
         server.indices["passages"].excluded = ["vector_field"]
         with pytest.raises(VectorSourceError, match="'passages', field 'vector_field'"):
             READER.search(store, QUERY, 5)
         assert READER.fetch(store, [ROWS[0].id]) == {}
-
-    def test_nothing_found_is_no_error_and_one_request(self, server: ElasticReplay, store: Any) -> None:
-        documents, vectors = READER.search(store, QUERY, 5, filter={"ids": {"values": ["gone"]}})
-        assert len(documents) == len(vectors) == 0
-        assert len(server.requests) == 1
 
     def test_one_request_by_id_in_any_order_without_what_is_not_there(self, server: ElasticReplay, store: Any) -> None:
         del server.indices["passages"].documents[ROWS[1].id]["vector_field"]

@@ -61,12 +61,6 @@ def test_a_search_is_one_request_that_asks_for_values(store: VectorStore, replay
     }
 
 
-def test_the_namespace_of_the_call_counts(store: VectorStore) -> None:
-    store.add_texts(["passage 0"], [{"colour": "red"}], ids=["elsewhere"], namespace="theirs")
-    documents, _ = READER.search(store, QUERY, FETCH_K, namespace="theirs")
-    assert [document.id for document in documents] == ["elsewhere"]
-
-
 async def test_a_compressor_looks_up_in_the_namespace_of_the_search(store: VectorStore, replay: PineconeReplay) -> None:
     other = np.roll(QUERY, 1).tolist()
     with client(replay) as index:

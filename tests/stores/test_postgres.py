@@ -102,12 +102,6 @@ class TestStatements:
             SetSelectIndexRetriever(index).retrieve(QUERY)
         assert ["vector_send" in statement for statement in sent] == [False, True]
 
-    def test_only_the_vectors_of_found_rows_are_converted_to_bytes(self, collection: Any) -> None:
-        with statements(collection._engine) as sent:
-            assert_own(collection)
-        place = sent[0].index
-        assert place("vector_send") < place("FROM (SELECT") < place("ORDER BY") < place("LIMIT")
-
 
 class TestIndexes:
     """With an index and without full scans, an option of the index limits how many rows are found."""

@@ -9,7 +9,6 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from langchain_core.documents import Document
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import QueryBundle
 
@@ -85,13 +84,6 @@ class TestLangChain:
                 "_id": row_of(documents[0]).id,
                 "_collection_name": "rows",
             }
-
-    def test_the_compressor_looks_up_documents_that_carry_their_id(self, store: Any) -> None:
-        documents = [Document(row.text, id=row.id) for row in ROWS[:20]]
-        store.embeddings.forget()
-        compressor = SetSelectCompressor(vectorstore=store, k=K)
-        assert len(compressor.compress_documents(documents, "query 3")) == K
-        assert store.embeddings.documents == 0
 
 
 class TestStorage:

@@ -84,11 +84,6 @@ def test_a_search_is_one_call_that_asks_for_vectors(store: VectorStore, replay: 
     assert not any("vector" in document.metadata for document in picked)
 
 
-def test_a_tenant_that_is_not_there_is_refused(store: VectorStore) -> None:
-    with pytest.raises(ValueError, match="tenant"):
-        READER.search(store, QUERY, 5, tenant="none")
-
-
 def test_a_caller_who_asks_for_the_vector_gets_it_beside_the_document(store: VectorStore) -> None:
     documents, vectors = READER.search(store, QUERY, 5, include_vector=True)
     assert len(vectors) == 5
@@ -140,13 +135,6 @@ async def test_vectors_by_id_are_bit_equal_without_those_unknown(store: VectorSt
     async with alangchain_over(replay, TableEmbeddings()) as other:
         awaited = await avectors_by_id(other._client_async.collections.get("Passages"), asked)  # type: ignore[attr-defined]
         assert awaited.keys() == found.keys()
-
-
-async def test_without_an_async_client_a_thread_searches(store: VectorStore) -> None:
-    documents, vectors = await READER.asearch(store, QUERY, FETCH_K)
-    again, others = READER.search(store, QUERY, FETCH_K)
-    assert list(documents) == list(again)
-    np.testing.assert_array_equal(vectors, others)
 
 
 def test_llamaindex_looks_named_vectors_up_in_one_more_call(replay: WeaviateReplay) -> None:

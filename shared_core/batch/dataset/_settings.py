@@ -17,7 +17,7 @@ from ..._validation import check_integer, check_one_of
 from ...errors import InvalidInputError, InvalidParameterError
 from ...scaling import SCALES, Scale
 from ...selection.effects import warn_of_no_effect
-from ...selection.sizes import DEFAULT_K, default_fetch_k
+from ...selection.route import DEFAULT_K, default_fetch_k
 from ...selectors.registry import DEFAULT_SELECTOR, Selector, capabilities_of, check_capability, resolve_selector
 from ...signals.embedding_models import DEFAULT_MODEL, fingerprint
 
@@ -153,7 +153,7 @@ def make_settings(
     parameters = {name: given.pop(name) for name in list(given) if name not in names}
     chosen = resolve_selector(selector, parameters)
     values = {"texts": texts, **{name: given.get(name) for name in (*CALLED, "relevance_column")}}
-    named = [name for name, value in (values | parameters).items() if value is not None]
+    named = [name for name, value in values.items() if value is not None]
     named += ["relevance_scale"] if given.get("relevance_scale", "minmax") != "minmax" else []
     warn_of_no_effect(chosen, named, {*values, "quality", "cover"})
     return DatasetSettings(

@@ -6,23 +6,19 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..._validation import as_names, as_numeric, as_optional, is_missing, quoted
+from ..._validation import as_numeric, is_missing, quoted
 from ...candidates import Candidates
 from ...errors import InvalidInputError, SetSelectError, VectorSourceError
 from ...selection.route import select_set
 from ...selectors.selection import Selection
 from ...signals.embedding_models import load_model
-from ...texts import Texts
-from ...texts.identifiers import check_identifiers
-from ...texts.neighbours import check_neighbours
-from ...texts.words import check_strings
+from ...texts import Texts, as_texts
 from .._blocks import Block, max_queries
 from .._threads import one_blas_thread
 from ..select_many import BlockSelector
@@ -177,20 +173,11 @@ class Worker:
                 matched.append(f"there is no text of candidate {quoted(missing[0])}")
             else:
                 own_texts = [texts[i] for i in of_query]
-                columns: dict[str, Any] = {
-                    name: as_optional(map(values.get, of_query)) for name, values in called.items()
-                }
-                check_strings(own_texts, "texts")
-                check_strings(columns.get("titles", ()), "titles", (str, NoneType))
-                if "identifiers" in columns:
-                    columns["identifiers"] = check_identifiers(columns["identifiers"])
-                if "sources" in columns:
-                    columns["sources"] = as_names(columns["sources"], len(own_texts), "sources")
-                numbers = columns.pop("neighbours", None)
+                columns: dict[str, Any] = {name: [*map(values.get, of_query)] for name, values in called.items()}
                 # Usual columns of numbers say nothing without sources.
-                if numbers is not None and ("sources" in columns or self.settings.neighbours is not None):
-                    columns["following"] = check_neighbours(numbers, columns.get("sources"), own_texts)
-                matched.append(own._replace(question=question, texts=Texts(own_texts, **columns, refer=refer)))
+                if "sources" not in columns and self.settings.neighbours is None:
+                    columns.pop("neighbours", None)
+                matched.append(own._replace(question=question, texts=as_texts(own_texts, **columns, refer=refer)))
         return matched
 
     def _blas(self) -> AbstractContextManager[None]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ..._libraries import import_library
 from ..._validation import check_integer
 from ...errors import InvalidInputError, InvalidParameterError
-from ...selection.sizes import DEFAULT_K
+from ...selection.route import DEFAULT_K
 from ._columns import as_lists, as_table, check_length, check_schema
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder, Summary

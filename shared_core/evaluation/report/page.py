@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
 from functools import lru_cache
 from itertools import groupby
@@ -17,45 +18,48 @@ except ImportError as error:  # pragma: no cover
     raise ImportError('the report needs jinja2: pip install "setselect[eval]"') from error
 
 from ..._files import write_atomically
-from ..recommend import p_value
-from ..results import Claim, Comparison, Diagnosis, Measure, Needs, clip, counted, number, percent
-from ..snippets import lines_to_paste
+from ...selection.route import DEFAULT_EXTRA_K
+from ..advice import lines_to_paste, p_value
+from ..diagnosis import Diagnosis
+from ..results import Comparison, Needs, Setting, clip, counted, number, percent
+from ..search import HYBRID_SEARCH, SUM_OF_SCORES
 from ..tables import signed, tabulate_differences, tabulate_means, tabulate_replacements, tabulate_sizes
-from ._methods import METHODS, by_method, clip_middle, method_of
-from ._queries import changed_by, query_data
-from ._sizes import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Sizes, show_sizes
+from . import _chart
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_PLOT = {"width": WIDTH, "height": HEIGHT, "left": LEFT, "top": TOP, "right": RIGHT, "bottom": BOTTOM}
 _TITLES: dict[Needs, str] = {
-    "nothing": "From the vectors alone",
-    "gold": "Against gold documents",
-    "subtopics": "Against subtopics",
-    "perspectives": "Against perspectives",
-    "answers": "Against answers",
+    "nothing": "From the vectors alone", "gold": "Against gold documents", "subtopics": "Against subtopics",
+    "perspectives": "Against perspectives", "answers": "Against answers",
+}  # fmt: skip
+# For readers who have not met the methods.
+METHODS = {
+    "similarity": "The texts that are nearest to the query.",
+    "coverage": "A set of texts that are relevant, cover the words of the query together, and do not repeat each "
+    "other. A text that an earlier pick names, links to or cites, or that stands next to it, gets a bonus.",
+    "coverage with keyword search": f"What coverage selects if the {DEFAULT_EXTRA_K} best texts of a search by words "
+    "(BM25) over all documents are candidates too.",
+    "ndpp": "A set of texts that are relevant and do not repeat each other.",
+    "vrsd": "Texts whose sum points in the direction of the query.",
+    "mmr": "Text by text: relevant, and not similar to those before it. A lower lambda_mult weighs repetition more.",
+    HYBRID_SEARCH: "The candidates by their ranks in the search by words (BM25) and in the search by vectors, fused.",
+    SUM_OF_SCORES: "The candidates by cosine + 0.7 BM25, each in standard deviations.",
+    "reranker": "The texts with the highest scores of your reranker.",
+    "rrf": "The ranks of a text for the sub-questions, added up.",
+    "highest cosine": "The texts that are nearest to the query or to one of its sub-questions.",
 }
+_BYTES = 1_150_000  # the limit for the data of single queries, so that the whole file stays below 1.5 MB
+# Characters of a candidate's text; the first that fits is used.
+_EXCERPTS = (1200, 600, 280, 140, 70, 40)
+_ID, _QUERY = 120, 2000  # the most characters of an id or name, and of a query's text
 
 
 def render(comparison: Comparison | Diagnosis) -> str:
-    """The report as the text of one HTML page; the same comparison gives the same page.
+    """The report as the text of one HTML page of less than 1.5 MB; the same comparison gives the same page.
 
     The page loads nothing: style, script and data are inside, and its Content-Security-Policy forbids everything else.
-    Everything that comes from the comparison is shown as text, markup included. The tables, the charts and
-    the recommendation need no script; the view of single queries does.
+    Everything that comes from the comparison is shown as text, markup included. Only the view of single queries needs
+    the script.
 
-    Parameters
-    ----------
-    comparison : Comparison or Diagnosis
-        What :func:`~shared_core.evaluation.compare.compare` or
-        :func:`~shared_core.evaluation.compare.diagnose_documents` returns.
-
-    Returns
-    -------
-    str
-        Less than 1.5 MB: the more candidates there are, the more their texts are cut.
-
-    Examples
-    --------
     >>> from shared_core.evaluation.compare import compare
     >>> found = compare(["A", "B"], ["?"], ([[1.0, 0.0], [0.6, 0.8]], [[1.0, 0.0]]), k=1, title="Notes <2024>")
     >>> "Notes &lt;2024&gt;" in render(found)
@@ -63,40 +67,46 @@ def render(comparison: Comparison | Diagnosis) -> str:
     """
     if isinstance(comparison, Diagnosis):
         return _template("diagnosis_page.html.jinja").render(diagnosis=comparison, **_fixed_parts())
-    advice, facts = comparison.recommendation.setting, comparison.corpus
-    sizes, deciding = show_sizes(comparison), comparison.deciding
+    advice, facts, deciding = comparison.recommendation, comparison.corpus, comparison.deciding
+    methods = _by_method(comparison)
+    named = (advice.setting, advice.runner_up)
+    sizes = _chart.draw_sizes(
+        comparison, [next((one for one in named if one in rows), rows[0]) or 0 for rows in methods.values()]
+    )
     # The measure that decides, those with the same needs, the others.
     shown = sorted(
         comparison.measures, key=lambda one: (deciding is None or one.needs != deciding.needs, one != deciding)
     )
-    sizes_table = None if sizes is None else tabulate_sizes(comparison, sizes.measure.key, sizes.rows, sizes.precision)
+    compared = sorted(comparison.measures, key=lambda one: (one != deciding, one.needs == "nothing"))
+    code = next(
+        (
+            (one.label, lines)
+            for one in (comparison.settings[row] for row in named if row is not None)
+            if (lines := lines_to_paste(one, facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates))
+        ),
+        None,
+    )
+    given = {one.needs: comparison.values[0, one.key].queries for one in comparison.measures if one.needs != "nothing"}
     return _template("report.html.jinja").render(
         comparison=comparison,
-        diagnosis=comparison.diagnosis,
-        replacements=tabulate_replacements(comparison) if deciding is None and comparison.replacements[1:] else None,
-        claims=[(claim, _links(claim, comparison, sizes)) for claim in comparison.recommendation.claims],
-        sizes=sizes,
-        sizes_table=sizes_table,
-        by_words=sum(setting.keyword_search for setting in comparison.settings),
-        rankings=[setting.label for setting in comparison.settings if setting.method == "ranking"],
-        given=_given(comparison),
         deciding=deciding,
-        changed_by=changed_by(comparison),
-        changed_setting=comparison.recommendation.best_other,
-        worse=_worse(comparison),
+        given=given,
+        replacements=tabulate_replacements(comparison) if deciding is None and comparison.replacements[1:] else None,
+        sizes=sizes,
+        sizes_table=sizes
+        and tabulate_sizes(comparison, sizes.measure.key, [one.row for one in sizes.curves], sizes.precision),
+        changed_by=_changed_by(comparison),
         losing=[one for one in comparison.changes if one.setting < one.similarity],
         gaining=[one for one in comparison.changes if one.setting > one.similarity],
         measures=shown,
         means=tabulate_means(comparison, shown),
         spans=[(_TITLES[needs], len(list(run))) for needs, run in groupby(shown, lambda one: one.needs)],
-        methods=by_method(comparison),
-        compared=[(measure, tabulate_differences(comparison, measure)) for measure in _compared_measures(comparison)],
-        code=None
-        if advice is None
-        else lines_to_paste(comparison.settings[advice], facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates),
+        methods=methods,
+        compared=[(one, tabulate_differences(comparison, one)) for one in compared if len(comparison.settings) > 1],
+        code=code,
         shown_queries={query.id: place for place, query in enumerate(comparison.queries)},
-        # query_data() leaves no "<" in the text, so the text cannot end its script element.
-        data=Markup(query_data(comparison)),
+        # _query_data() leaves no "<" in the text, so the text cannot end its script element.
+        data=Markup(_query_data(comparison)),
         **_fixed_parts(),
     )
 
@@ -112,51 +122,82 @@ def write_report(comparison: Comparison | Diagnosis, path: str | os.PathLike[str
     write_atomically(path, render(comparison))
 
 
-def _compared_measures(comparison: Comparison) -> list[Measure]:
-    """The measures by which settings are compared with similarity: the one that decides, the others, those by cosine.
-
-    There are none if similarity is the only setting.
-    """
-    if len(comparison.settings) == 1:
-        return []
-    deciding = comparison.recommendation.measure
-    return sorted(comparison.measures, key=lambda one: (one.key != deciding, one.needs == "nothing"))
+def _method_of(setting: Setting) -> str:
+    """The name of the method. Each ranking, such as hybrid search, is a method of its own, and so is keyword search."""
+    name = setting.label if setting.method == "ranking" else setting.method
+    return f"{name} with keyword search" if setting.keyword_search else name
 
 
-def _given(comparison: Comparison) -> dict[str, int]:
-    """What says which texts are right, and the number of queries that have it."""
-    queries = {one.needs: comparison.values[0, one.key].queries for one in comparison.measures}
-    names: dict[Needs, str] = {"gold": "Gold documents", "subtopics": "Subtopics", "answers": "Answers"}
-    return {name: queries[needs] for needs, name in names.items() if needs in queries}
+def _by_method(comparison: Comparison) -> dict[str, list[int]]:
+    """For each method the positions of its settings, methods in the order of their first setting."""
+    methods: dict[str, list[int]] = {}
+    for position, setting in enumerate(comparison.settings):
+        methods.setdefault(_method_of(setting), []).append(position)
+    return methods
 
 
-def _worse(comparison: Comparison) -> tuple[int, int] | None:
-    """How many queries the setting of ``comparison.changes`` makes worse, and better; None if roots are counted."""
+def _changed_by(comparison: Comparison) -> str | None:
+    """The name of the measure of ``comparison.changes``."""
+    key = comparison.recommendation.measure_of_changes
+    return next((one.name for one in comparison.measures if one.key == key), None)
+
+
+def _query_data(comparison: Comparison) -> str:
+    """The views as JSON that is safe inside a script element; the texts of candidates are cut until the JSON fits."""
+    for excerpt in _EXCERPTS:
+        text = json.dumps(_data(comparison, excerpt), ensure_ascii=False, separators=(",", ":"))
+        # Without "<" neither an end tag nor a comment can begin. "&" has no meaning inside a script element.
+        text = text.replace("<", "\\u003c").replace(">", "\\u003e")
+        if len(text.encode()) <= _BYTES:
+            break
+    return text
+
+
+def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
+    documents: dict[tuple[str, str, str], int] = {}
+    changed = {one.query: one.setting < one.similarity for one in comparison.changes}
+    queries = []
+    for query in comparison.queries:
+        candidates = []
+        for one in query.candidates:
+            document = _clip_middle(one.id, _ID), clip(one.text, excerpt), clip(one.name, _ID)
+            place = documents.setdefault(document, len(documents))
+            # The number of the document, its cosine, the question that it serves, and whether it was not near.
+            candidates.append([place, round(one.cosine, 4), one.serves, one.beyond])
+        queries.append(
+            {
+                "id": _clip_middle(query.id, _ID),
+                "text": clip(query.text, _QUERY),
+                "subQuestions": [clip(text, _QUERY) for text in query.sub_questions],
+                "candidates": candidates,
+                "parts": [clip(part, _ID) for part in query.parts],
+                "covers": {str(i): view.parts for i, view in enumerate(query.candidates) if view.parts},
+                "words": [clip(word, _ID) for word in query.words],
+                "gold": [i for i, candidate in enumerate(query.candidates) if candidate.id in query.gold],
+                "goldTotal": len(query.gold),
+                "picks": {str(setting): list(picks) for setting, picks in sorted(query.picks.items())},
+                "reasons": {str(setting): list(reasons) for setting, reasons in sorted(query.reasons.items())},
+                "loses": changed.get(query.id),
+            }
+        )
     advice = comparison.recommendation
-    setting = advice.best_other
-    if setting is None or advice.measure in (None, "p_recall"):
-        return None
-    to, queries = comparison.differences[setting, advice.measure], comparison.values[setting, advice.measure].queries
-    return round(to.worse * queries), round(to.better * queries)
+    wanted = [0, advice.setting, advice.runner_up, *(positions[0] for positions in _by_method(comparison).values())]
+    return {
+        "settings": [{"label": setting.label, "method": _method_of(setting)} for setting in comparison.settings],
+        "start": list(dict.fromkeys(position for position in wanted if position is not None))[:3],
+        "documents": [list(document) for document in documents],
+        "queries": queries,
+    }
 
 
-def _links(claim: Claim, comparison: Comparison, sizes: Sizes | None) -> list[tuple[str, str, int | None]]:
-    """Links to the row that has the figures of a claim, or else to its table, and to the query that it names.
+def _clip_middle(text: str, limit: int) -> str:
+    """``text`` in at most ``limit`` characters, with an ellipsis in place of the middle: long ids differ at the ends.
 
-    Each has a text, an anchor, and the place of the query that it opens.
+    >>> _clip_middle("corpus/2024/part-000017.json#41", 13)
+    'corpus…son#41'
     """
-    links: list[tuple[str, str, int | None]] = []
-    row, deciding = claim.setting, comparison.recommendation.measure
-    if claim.shown_in == "values":
-        links.append(("all settings", "table-title" if row is None else f"values-{row}", None))
-    elif claim.shown_in == "differences" and _compared_measures(comparison):
-        # Similarity has no row there.
-        links.append(("better and worse", f"differences-{row}" if row and deciding else "differences-title", None))
-    elif claim.shown_in == "sizes" and sizes is not None:
-        links.append(("how many texts", f"sizes-{row}" if row in sizes.rows else "sizes-title", None))
-    places = [place for place, query in enumerate(comparison.queries) if query.id == claim.query]
-    links += [("the picks", "queries-title", place) for place in places]
-    return links
+    head = limit // 2
+    return text if len(text) <= limit else f"{text[:head]}…{text[len(text) - (limit - head - 1) :]}"
 
 
 @lru_cache
@@ -165,30 +206,26 @@ def _template(name: str) -> Template:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    filters = (number, signed, percent, breakable, p_value, clip, clip_middle)
-    environment.filters.update({function.__name__: function for function in filters})
-    environment.globals.update(counted=counted, meanings=METHODS, method_of=method_of, plot=_PLOT)
+    environment.filters |= {one.__name__: one for one in (number, signed, percent, p_value, clip)}
+    environment.filters |= {"breakable": _breakable, "clip_middle": _clip_middle}
+    environment.globals.update(counted=counted, meanings=METHODS, method_of=_method_of, plot=_chart)
     return environment.get_template(name)
 
 
 @lru_cache
 def _fixed_parts() -> dict[str, Any]:
     """Style, script, and the policy that allows these two texts and nothing else."""
-    style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
-    scripts = ("tooltips.js", "copy.js", "queries.js")
-    script = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in scripts)
+    style, script = ((_TEMPLATES / f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    style_hash, script_hash = (
+        "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'" for text in (style, script)
+    )
     policy = (
-        f"default-src 'none'; style-src {_policy_hash(style)}; script-src {_policy_hash(script)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src {style_hash}; script-src {script_hash}; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
     )
     return {"style": Markup(style), "script": Markup(script), "policy": Markup(policy)}
 
 
-def breakable(label: str) -> Markup:
+def _breakable(label: str) -> Markup:
     """A label that a narrow column breaks after "=" rather than inside a name or a number."""
     return Markup("=<wbr>").join(escape(part) for part in label.split("="))
-
-
-def _policy_hash(source: str) -> str:
-    """The name of a text in a Content-Security-Policy."""
-    return "'sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode() + "'"

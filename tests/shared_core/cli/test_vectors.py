@@ -1,7 +1,6 @@
 """The vectors of ``setselect compare``: files in place of a model, LangChain's embeddings, and keys of other shapes."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +68,7 @@ def test_vectors_from_files_need_no_model(corpus: Path, kind: str) -> None:
     assert f"2 of the 4 nearest; docs.{kind}, queries.{kind}\n" in result.stdout
 
 
-def test_a_row_belongs_to_its_line_even_if_other_lines_cannot_be_read(corpus: Path) -> None:
-    write("docs.jsonl", [DOCUMENTS[0], {"no": "text"}, *DOCUMENTS[1:]])
-    np.save("docs.npy", np.insert(ROWS, 1, np.nan, axis=0))
-    result = run("--vectors", "docs.npy", "--query-vectors", "queries.npy", "--out", "report.json")
-    assert nearest(result) == ["b", "d"]
-    # Queries without a judgement are left out, and their rows with them.
+def test_queries_without_a_judgement_are_left_out_and_their_rows_with_them(corpus: Path) -> None:
     Path("qrels").write_text("q2 0 d 1\n", encoding="utf-8")
     result = run("--vectors", "docs.npy", "--query-vectors", "queries.npy", "--qrels", "qrels", "--out", "report.json")
     assert nearest(result) == ["d"]
@@ -107,23 +101,14 @@ def test_queries_may_be_embedded_where_the_documents_have_vectors(
     assert (result.exit_code, "length 5, those of queries 3" in result.stderr) == (2, True)
 
 
-def test_vectors_of_queries_without_those_of_sub_questions_are_refused(corpus: Path) -> None:
-    write("queries.jsonl", [{"id": "q1", "text": "?", "sub_questions": ["!"]}, {"id": "q2", "text": "?"}])
-    result = run("--vectors", "docs.npy", "--query-vectors", "queries.npy")
-    assert (result.exit_code, "--query-vectors holds no vectors of sub-questions" in result.stderr) == (2, True)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["docs.npy"], "--vectors needs --query-vectors too"),
         (["docs.npy", "queries.npy", "--model", "x"], "leave out --model"),
-        (["docs.npy", "queries.npy", "--embedding", "x:y"], "leave out --embedding"),
         (["docs.csv", "queries.npy"], "--vectors: docs.csv is no .npy or .parquet file"),
-        (["absent.npy", "queries.npy"], "absent.npy cannot be read"),
         (["text.npy", "queries.npy"], "text.npy is not a .npy file"),
         (["queries.npy", "queries.npy"], "queries.npy: vectors must have shape (4, d)"),
-        (["flat.npy", "queries.npy"], "flat.npy: vectors must have shape (4, d)"),
         (["nan.npy", "queries.npy"], "nan.npy: row 2, counted from 0 (id 'c'), holds NaN or inf"),
         (["docs.npy", "zero.npy"], "query 'Second?'"),
         (["queries.parquet", "queries.npy"], "queries.parquet has no vector for 4 of 4 ids"),
@@ -131,7 +116,6 @@ def test_vectors_of_queries_without_those_of_sub_questions_are_refused(corpus: P
 )
 def test_vectors_that_do_not_fit_are_an_error_of_one_line(corpus: Path, arguments: list[str], message: str) -> None:
     Path("text.npy").write_text("no array", encoding="utf-8")
-    np.save("flat.npy", np.ones(4))
     np.save("nan.npy", np.where(np.arange(4)[:, None] == 2, np.inf, ROWS))
     np.save("zero.npy", QUERY_ROWS * [[1], [0]])
     names = [name for pair in zip(("--vectors", "--query-vectors"), arguments, strict=False) for name in pair]
@@ -140,14 +124,6 @@ def test_vectors_that_do_not_fit_are_an_error_of_one_line(corpus: Path, argument
     assert message in result.stderr
     [line] = [line for line in result.stderr.splitlines() if "%" not in line]
     assert line.startswith("error: ")
-
-
-def test_parquet_without_pyarrow_names_the_extra(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for name in [name for name in sys.modules if name.startswith("shared_core.batch.dataset")]:
-        monkeypatch.delitem(sys.modules, name)
-    result = run("--vectors", "docs.parquet", "--query-vectors", "queries.parquet")
-    assert (result.exit_code, "setselect[batch]" in result.stderr) == (2, True)
 
 
 # --- embeddings of LangChain ------------------------------------------------------------------------------------------
@@ -211,7 +187,6 @@ def test_without_a_terminal_progress_is_lines_of_at_most_every_ten_per_cent(
     ("missing", "arguments", "extra"),
     [
         (["scipy", "sentence_transformers"], [], "compare"),
-        (["scipy"], ["--vectors", "docs.npy", "--query-vectors", "queries.npy"], "eval"),
         (["jinja2"], ["--vectors", "docs.npy", "--query-vectors", "queries.npy", "--out", "report.html"], "eval"),
     ],
 )

@@ -202,7 +202,11 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
     vrsd = VRSD().select(Candidates(embed(texts[0]), vectors[rows]), 4)
     assert picks["vrsd"] == [rows[i] for i in vrsd.indices]
     assert any("similarity, vrsd" in note for note in found.notes)
-    assert [setting.label for setting in found.settings[-2:]] == ["RRF over the queries", "hybrid search"]
+    assert [setting.label for setting in found.settings[-3:]] == [
+        "RRF over the queries",
+        "hybrid search",
+        "sum of scores",
+    ]
     assert found.corpus.sub_questions == 2
     # Without sub-questions nothing is merged.
     for position, setting in enumerate(found.settings):
@@ -218,12 +222,6 @@ def test_words_find_what_vectors_do_not() -> None:
     queries = [{"text": text, "gold": ["it"]} for text in ("Rfft2?", "What is rfft2")]
     found = compare(documents, queries, (vectors, np.ones((2, 4)) + 0.2 * np.eye(4)[0]), k=1)
     assert [mean(found, label, "recall") for label in ("similarity", "ndpp", "coverage")] == [0, 0, 1]
-
-
-def test_a_query_whose_words_help_nowhere_is_noted_if_a_setting_reads_words() -> None:
-    queries = [{"text": "a dog"}, {"text": "какая река?"}]
-    assert any("1 query ('какая река?')" in note for note in tiny(*queries).notes)
-    assert tiny(*queries, settings=[named("similarity"), named("ndpp")]).notes == ()
 
 
 def test_the_labels_of_the_default_settings_are_what_a_user_types() -> None:
@@ -271,7 +269,7 @@ def test_the_deciding_measure_can_be_given() -> None:
 def test_without_gold_subtopics_or_answers_there_is_no_winner() -> None:
     told = tiny({"text": "?"}).recommendation
     assert (told.setting, told.runner_up, told.measure, told.p_runner_up, told.p_similarity) == (None,) * 5
-    assert all(figure in told.text for figure in ("0.775", "0.995"))
+    assert told.text.startswith("No row can be called the best: no query says which picks are right.")
 
 
 def test_labels_of_documents_alone_do_not_tell_what_a_query_asks_for_and_a_single_pick_repeats_nothing() -> None:
@@ -288,7 +286,7 @@ def test_labels_of_documents_alone_do_not_tell_what_a_query_asks_for_and_a_singl
 
 def test_subtopics_that_no_document_has_are_explained_once() -> None:
     found = tiny({"text": "a dog", "subtopics": ["x"]})
-    said = '{"subtopics": {"reset": ["a", "b"], "disk": ["c"]}}'
+    said = '{"subtopics": {"reset": ["a", "b"]}}'
     assert said in found.recommendation.text
     assert not any("subtopic" in note for note in found.notes)
     with_gold = tiny({"text": "a dog", "subtopics": ["x"], "gold": ["c"]})
@@ -334,7 +332,6 @@ def test_ctrl_c_after_the_last_query_keeps_the_comparison(monkeypatch: pytest.Mo
     # vrsd loses a, and the view of the second query needs another search.
     queries = [{"text": "?", "gold": ["a"]}] * 2
     found = compare_candidates(queries, search, k=2, settings=[named("similarity"), named("vrsd")])
-    assert [change.query for change in found.changes] == ["1", "2"]
     assert ([view.id for view in found.queries], found.partial) == (["1"], False)
 
 
@@ -534,17 +531,3 @@ def test_a_text_is_cited_by_the_number_under_the_usual_keys() -> None:
     picks, referred_by = read("text", "section", "source")
     assert dict(zip(picks, referred_by, strict=True)) == {0: -1, 1: -1, 2: 0, 3: -1}
     assert set(read("text", "source")[1]) == {-1}
-
-
-def test_a_note_counts_names_where_a_setting_reads_references() -> None:
-    documents = [
-        {"text": "It was made by Ann Lee.", "title": "A Film"},
-        {"text": "she was born in 1962", "title": "Ann Lee"},
-        {"text": "ships sail", "title": "Get started"},
-    ]
-    query = [{"text": "who?", "gold": ["1"]}]
-    made = ([[1.0, 0.0], [0.9, 0.1], [0.8, 0.2]], [[1.0, 0.0]])
-    notes = compare(documents, query, made, k=2, fetch_k=3).notes
-    assert any("2 of 3 candidates" in note and "1 are named" in note for note in notes)
-    alone = [named("similarity"), named("coverage", reference_weight=0)]
-    assert not any("named" in note for note in compare(documents, query, made, k=2, settings=alone).notes)

@@ -29,73 +29,59 @@ def write(path: Path, records: list[Any]) -> Path:
     return path
 
 
-def test_json_lines_keep_their_order_and_the_bad_ones_are_reported_by_line(tmp_path: Path) -> None:
-    path = tmp_path / "docs.jsonl"
-    lines = [
-        b'\xef\xbb\xbf{"id": "a", "text": "One.", "subtopics": ["x", "y"], "author": "me"}',
-        b"",
-        b'{"text": "Two, without an id."}',
-        b"{oops",
-        b'["no", "object"]',
-        b'{"id": "c", "body": "no text"}',
-        b'{"id": "d", "text": "   "}',
-        b'{"id": "e", "text": 5}',
-        b'{"id": "a", "text": "The same id."}',
-        b'{"id": "f", "text": "\xff"}',
-        b'{"id": "g", "text": "Last.", "subtopics": {"no": "list"}}',
-        b'{"id": 12, "text": "A number."}',
-    ]
-    path.write_bytes(b"\n".join(lines))
-    read = read_documents(path)
-    assert read.items == [
-        Document("a", "One.", ("x", "y")),
-        Document("3", "Two, without an id."),
-        Document("12", "A number."),
-    ]
-    words = {
-        4: "not JSON", 5: "expected a JSON object", 6: "there is no 'text'; found ['id', 'body']", 7: "is empty",
-        8: "must be a string", 9: "a second time", 10: "not UTF-8", 11: "'subtopics' must be a list",
-    }  # fmt: skip
-    assert [problem.line for problem in read.problems] == list(words)
-    for problem in read.problems:
-        assert str(problem).startswith(f"{path}:{problem.line}: ")
-        assert words[problem.line or 0] in problem.what
-    # Places count the lines that are not blank, with those that cannot be read.
-    assert read.places == {"a": 0, "3": 1, "12": 10}
-    assert len(read.items) + len(read.problems) == 11
+@pytest.mark.parametrize(
+    ("name", "head", "line", "message"),
+    [
+        ("d.jsonl", b"", b"{oops", "not JSON"),
+        ("d.jsonl", b"", b'["no", "object"]', "expected a JSON object"),
+        ("d.jsonl", b"", b'{"id": "c", "body": "no text"}', r"there is no 'text'; found \['id', 'body'\]"),
+        ("d.jsonl", b"", b'{"id": "d", "text": "   "}', "is empty"),
+        ("d.jsonl", b"", b'{"id": "e", "text": 5}', "must be a string"),
+        ("d.jsonl", b"", b'{"id": "a", "text": "The same id."}', "a second time"),
+        ("d.jsonl", b"", b'{"id": "f", "text": "\xff"}', "not UTF-8"),
+        ("d.jsonl", b"", b'{"id": "g", "text": "Last.", "subtopics": {"no": "list"}}', "'subtopics' must be a list"),
+        ("d.csv", b"id,text,subtopics\n", b"b,too,many,cells", "4 cells under 3 columns"),
+        ("d.csv", b"id,text,subtopics\n", b"d,\xe9,x", "not UTF-8"),
+        ("d.csv", b"id,text,subtopics\n", b"e,,x", "'text' is empty"),
+        ("d.csv", b"id,text,subtopics\n", b'f,Broken.,"[oops"', "not JSON"),
+        ("d.csv", b"id,text,subtopics\n", b'f,"Open.,x', "not a table"),
+    ],
+)
+def test_a_bad_line_ends_the_reading_and_is_named(
+    tmp_path: Path, name: str, head: bytes, line: bytes, message: str
+) -> None:
+    path = tmp_path / name
+    good = b'a,"One,\ntwo lines.",x;y\n\n' if head else b'{"id": "a", "text": "One."}\n\n'
+    path.write_bytes(b"\xef\xbb\xbf" + head + good + line + b"\n")
+    with pytest.raises(InvalidInputError, match=rf"{path}:{5 if head else 3}: .*{message}"):
+        read_documents(path)
 
 
-def test_csv_problems_name_the_line_of_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "docs.csv"
-    path.write_bytes(
-        b"\xef\xbb\xbfid,text, subtopics\n"
-        b'a,"One,\ntwo lines.",x;y\n'
-        b"b,too,many,cells\n"
-        b"\n"
-        b'c,Three.,"[""p;q"", ""r""]"\n'
-        b"d,\xe9,x\n"
-        b"e,,x\n"
-        b'f,Broken.,"[oops"\n'
-        b",No id.,\n"
+def test_files_keep_their_order(tmp_path: Path) -> None:
+    lines, table = tmp_path / "d.jsonl", tmp_path / "d.csv"
+    lines.write_bytes(
+        b'\xef\xbb\xbf{"id": "a", "text": "One.", "subtopics": ["x", "y"], "author": "me"}\n\n'
+        b'{"text": "Two, without an id."}\n{"id": 12, "text": "A number."}'
     )
-    read = read_documents(path)
-    assert read.items == [
-        Document("a", "One,\ntwo lines.", ("x", "y")),
-        Document("c", "Three.", ("p;q", "r")),
-        Document("7", "No id."),
-    ]
-    assert [(p.line, p.what.split(":")[0]) for p in read.problems] == [
-        (4, "4 cells under 3 columns"),
-        (7, "not UTF-8"),
-        (8, "'text' is empty"),
-        (9, "not JSON"),
-    ]
+    assert read_documents(lines) == [
+        Document("a", "One.", ("x", "y")), Document("3", "Two, without an id."), Document("12", "A number."),
+    ]  # fmt: skip
+    table.write_bytes(b'id,text, subtopics\na,"One,\ntwo lines.",x;y\n\nc,Three.,"[""p;q"", ""r""]"\n,No id.,\n')
+    assert read_documents(table) == [
+        Document("a", "One,\ntwo lines.", ("x", "y")), Document("c", "Three.", ("p;q", "r")), Document("3", "No id."),
+    ]  # fmt: skip
 
 
-def test_a_table_in_another_encoding_is_refused_by_its_head(tmp_path: Path) -> None:
-    path = tmp_path / "d.csv"
-    path.write_text("text,id\na,b\n", encoding="utf-16")
-    with pytest.raises(InvalidInputError, match=r"d\.csv:1: not UTF-8"):
+def test_parquet_files(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "d.parquet"
+    parquet.write_table(arrow.table({"id": [7, 8], "text": ["One.", "Two."], "subtopics": [["x"], None]}), path)
+    assert read_documents(path) == [Document("7", "One.", ("x",)), Document("8", "Two.")]
+    parquet.write_table(arrow.table({"id": [7, 8], "text": ["One.", None]}), path)
+    with pytest.raises(InvalidInputError, match=r"d\.parquet: row 2: 'text' is empty"):
+        read_documents(path)
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(InvalidInputError, match=r"d\.parquet cannot be read"):
         read_documents(path)
 
 
@@ -108,32 +94,29 @@ def test_every_text_comes_back_from_json_lines_and_from_tables(texts: list[str])
         with table.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, quoting=csv.QUOTE_ALL).writerows([["text"], *([text] for text in texts)])
         for path in (jsonl, table):
-            assert [document.text for document in read_documents(path).items] == texts
+            assert [document.text for document in read_documents(path)] == texts
 
 
 def test_a_cell_may_be_as_long_as_a_book(tmp_path: Path) -> None:
     path = tmp_path / "d.tsv"
     long = "\n".join(["a line, with commas"] * 9000)
     path.write_text(f'text\tid\none\ta\n"{long}"\tb\n', encoding="utf-8")
-    assert [document.text for document in read_documents(path).items] == ["one", long]
+    assert [document.text for document in read_documents(path)] == ["one", long]
 
 
 def test_texts_from_lines_and_folders(tmp_path: Path) -> None:
     (tmp_path / "queries.txt").write_text("First?\n\n  Second?  \n", encoding="utf-8")
-    assert read_queries(tmp_path / "queries.txt").items == [Query("1", "First?"), Query("3", "Second?")]
+    assert read_queries(tmp_path / "queries.txt") == [Query("1", "First?"), Query("3", "Second?")]
     folder = tmp_path / "texts"
     (folder / "sub").mkdir(parents=True)
     (folder / "b.md").write_text("B\n", encoding="utf-8")
     (folder / "sub" / "a.txt").write_text("A", encoding="utf-8")
-    (folder / "empty.txt").write_text(" \n", encoding="utf-8")
-    (folder / "latin.txt").write_bytes(b"\xe9")
     (folder / "other.pdf").write_bytes(b"%PDF")
-    read = read_documents(folder)
-    assert read.items == [Document("b.md", "B\n"), Document("sub/a.txt", "A")]
-    assert [str(problem) for problem in read.problems] == [
-        f"{folder / 'empty.txt'}: the file is empty",
-        f"{folder / 'latin.txt'}: not UTF-8",
-    ]
+    assert read_documents(folder) == [Document("b.md", "B\n"), Document("sub/a.txt", "A")]
+    for content, message in ((b" \n", "the file is empty"), (b"\xe9", "not UTF-8")):
+        (folder / "bad.txt").write_bytes(content)
+        with pytest.raises(InvalidInputError, match=f"bad.txt: {message}"):
+            read_documents(folder)
 
 
 def test_queries_in_every_shape(tmp_path: Path) -> None:
@@ -150,10 +133,11 @@ def test_queries_in_every_shape(tmp_path: Path) -> None:
     assert convert_all(records, as_query, "queries") == expected
     path = tmp_path / "queries.csv"
     path.write_text('query,subtopics,gold,sub_questions\nA?,"{""x"": [""a""]}", b;c,A1?;A2?\n', encoding="utf-8")
-    assert read_queries(path).items == [Query("1", "A?", ("b", "c"), {"x": ("a",)}, sub_questions=("A1?", "A2?"))]
+    assert read_queries(path) == [Query("1", "A?", ("b", "c"), {"x": ("a",)}, sub_questions=("A1?", "A2?"))]
     path = tmp_path / "queries.jsonl"
     path.write_text('{"text": "A?"}\n{"text": "B?", "sub_questions": ["B1?", 1.5]}\n', encoding="utf-8")
-    assert str(read_queries(path).problems[0]).startswith(f"{path}:2: 'sub_questions' must be a string")
+    with pytest.raises(InvalidInputError, match=f"{path}:2: 'sub_questions' must be a string"):
+        read_queries(path)
 
 
 def test_ids_and_titles_are_read_as_benchmarks_write_them() -> None:
@@ -196,7 +180,7 @@ def test_lists_that_cannot_be_converted(records: Any, word: str) -> None:
     [
         ("docs.jsonl", "", InvalidInputError, "holds no"),
         ("docs.jsonl", "\n\n", InvalidInputError, "holds no"),
-        ("docs.jsonl", "{oops\n", InvalidInputError, r"the first problem: .*docs.jsonl:1: not JSON"),
+        ("docs.jsonl", "{oops\n", InvalidInputError, r"docs.jsonl:1: not JSON"),
         ("absent.jsonl", None, InvalidInputError, "absent.jsonl cannot be read: No such file"),
         ("docs.xlsx", "", InvalidParameterError, r"expected \.jsonl, \.csv"),
     ],
@@ -225,14 +209,12 @@ def test_documents_of_another_shape_are_read_by_their_own_keys(tmp_path: Path) -
     lines = [
         {"doc": 7, "body": "One.", "text": "not this", "id": "nor this"},
         {"doc": "b", "title": "Two", "body": "and a title."},
-        {"doc": "c", "content": "no body"},
-        {"body": "no doc", "id": "d"},
-        {"doc": None, "body": "empty"},
     ]
     read = read_documents(write(tmp_path / "docs.jsonl", lines), text_key="body", id_key="doc")
-    assert read.items == [Document("7", "One."), Document("b", "Two and a title.", title="Two")]
-    assert [problem.line for problem in read.problems] == [3, 4, 5]
-    assert "there is no 'body'; found ['doc', 'content']" in read.problems[0].what
+    assert read == [Document("7", "One."), Document("b", "Two and a title.", title="Two")]
+    for bad in ({"doc": "c", "content": "no body"}, {"body": "no doc", "id": "d"}, {"doc": None, "body": "empty"}):
+        with pytest.raises(InvalidInputError, match=r"docs.jsonl:3: there is no '(body|doc)'; found"):
+            read_documents(write(tmp_path / "docs.jsonl", [*lines, bad]), text_key="body", id_key="doc")
 
 
 def test_queries_of_another_shape_are_read_by_their_own_keys(tmp_path: Path) -> None:
@@ -241,7 +223,7 @@ def test_queries_of_another_shape_are_read_by_their_own_keys(tmp_path: Path) -> 
     jsonl, table = write(tmp_path / "queries.jsonl", lines), tmp_path / "queries.csv"
     table.write_text("q,number,relevant\nOne?,1,a;2\nTwo?,2,\n", encoding="utf-8")
     for path in (jsonl, table):
-        assert read_queries(path, **keys).items == [Query("1", "One?", ("a", "2")), Query("2", "Two?")]
+        assert read_queries(path, **keys) == [Query("1", "One?", ("a", "2")), Query("2", "Two?")]
 
 
 def test_a_misspelt_key_of_a_query_is_a_problem_and_metadata_is_not() -> None:
@@ -255,17 +237,18 @@ def test_a_misspelt_key_of_a_query_is_a_problem_and_metadata_is_not() -> None:
 
 def test_a_misspelt_or_missing_gold_is_a_problem_before_anything_is_embedded(tmp_path: Path) -> None:
     path = write(tmp_path / "queries.jsonl", [{"text": "One?", "golds": ["a"]}, {"text": "Two?", "note": "x"}])
-    assert [problem.line for problem in read_queries(path).problems] == [1]
-    assert read_queries(path, gold_key="golds").items[0].gold == ("a",)
-    with pytest.raises(InvalidInputError, match=r"no line has the key 'relevant' \(keys: 'text', 'golds', 'note'\)"):
-        read_queries(path, gold_key="relevant")
+    with pytest.raises(InvalidInputError, match=f"{path}:1: 'golds' is nearly 'gold'"):
+        read_queries(path)
+    assert read_queries(path, gold_key="golds")[0].gold == ("a",)
+    with pytest.raises(InvalidInputError, match=r"no line has the key 'relevant' \(keys: .*'note'"):
+        read_queries(write(path, [{"text": "Two?", "note": "x"}]), gold_key="relevant")
 
 
 def test_plain_texts_have_no_keys(tmp_path: Path) -> None:
     (tmp_path / "queries.txt").write_text("One?", encoding="utf-8")
-    with pytest.raises(InvalidParameterError, match=r"query_key = 'q'"):
+    with pytest.raises(InvalidParameterError, match="leave out the key 'q'"):
         read_queries(tmp_path / "queries.txt", query_key="q")
-    with pytest.raises(InvalidParameterError, match=r"id_key = 'id'"):
+    with pytest.raises(InvalidParameterError, match="leave out the key 'id'"):
         read_documents(tmp_path, id_key="id")
 
 
@@ -277,14 +260,14 @@ def test_sources_costs_and_scores_are_read_from_json_lines_and_tables(tmp_path: 
     table = lines.with_suffix(".csv")
     table.write_text("text,source,cost\nA,7,2\nB,,\n", encoding="utf-8")
     for path in (lines, table):
-        documents = read_documents(path).items
+        documents = read_documents(path)
         assert [(document.source, document.cost) for document in documents] == [("7", 2.0), (None, None)]
     lines = write(tmp_path / "q.jsonl", [{"text": "Q", scores_key: scores}, {"text": "R"}])
     cell = json.dumps(scores).replace('"', '""')
     table = lines.with_suffix(".csv")
     table.write_text(f'text,{scores_key}\nQ,"{cell}"\nR,\n', encoding="utf-8")
     for path in (lines, table):
-        assert [query.scores for query in read_queries(path, scores_key=key).items] == [scores, {}]
+        assert [query.scores for query in read_queries(path, scores_key=key)] == [scores, {}]
     with pytest.raises(InvalidInputError, match="no line has the key 'rank'"):
         read_queries(tmp_path / "q.jsonl", scores_key="rank")
 

@@ -34,18 +34,22 @@ def bm25(question: str, texts: list[str]) -> list[int]:
     return [row for row in np.argsort(-scores, kind="stable").tolist() if scores[row] > 0]
 
 
-def fused(question: str, fetch_k: int) -> list[int]:
-    cosines = VECTORS @ embed(question) / np.linalg.norm(VECTORS, axis=1)
-    lists = np.argsort(-cosines, kind="stable")[:fetch_k].tolist(), bm25(question, TEXTS)[:fetch_k]
-    scores: dict[int, float] = {}
-    for ranking in lists:
-        for place in range(len(ranking)):
-            scores[ranking[place]] = scores.get(ranking[place], 0) + 1 / (61 + place)
-    return sorted(scores, key=lambda row: -scores[row])
+def ranked(question: str, fetch_k: int) -> tuple[list[int], list[int]]:
+    """Hybrid search and the sum of scores among the nearest rows and the 25 best by words."""
+    cosines = VECTORS @ embed(question) / np.linalg.norm(VECTORS, axis=1) / np.linalg.norm(embed(question))
+    words = oracles.bm25(split(question), [split(text) for text in TEXTS])
+    rows = list(dict.fromkeys([*np.argsort(-cosines, kind="stable")[:fetch_k].tolist(), *bm25(question, TEXTS)[:25]]))
+    places: dict[int, float] = dict.fromkeys(sorted(rows, key=lambda row: -cosines[row]), 0.0)
+    for order in (list(places), sorted((row for row in rows if words[row] > 0), key=lambda row: -words[row].round(5))):
+        for rank, row in enumerate(order):
+            places[row] += 1 / (61 + rank)
+    z = [(values[rows] - values[rows].mean()) / values[rows].std() for values in (cosines, words)]
+    total = dict(zip(rows, z[0] + 0.7 * z[1], strict=True))
+    return sorted(places, key=lambda row: -places[row]), sorted(rows, key=lambda row: -total[row])
 
 
-def hybrid(found: Comparison) -> int:
-    return [setting.label for setting in found.settings].index("hybrid search")
+def row_of(found: Comparison, label: str = "hybrid search") -> int:
+    return [setting.label for setting in found.settings].index(label)
 
 
 def test_rank_fusion_by_hand() -> None:
@@ -54,35 +58,22 @@ def test_rank_fusion_by_hand() -> None:
     assert list(fuse_rankings([[], [2, 1]])) == [2, 1]
 
 
-def test_hybrid_search_is_a_setting_that_may_pick_what_the_vectors_do_not_find() -> None:
-    queries = [{"text": text, "gold": [f"d{fused(text, 6)[3]}", "d0"]} for text in QUESTIONS]
+def test_hybrid_search_and_the_sum_of_scores_rank_the_candidates_of_keyword_search() -> None:
     documents = [{"id": f"d{i}", "text": text} for i, text in enumerate(TEXTS)]
-    found = compare(documents, queries, (VECTORS, [embed(text) for text in QUESTIONS]), k=4, fetch_k=6)
-    setting, beyond = hybrid(found), 0
-    assert setting == len(found.settings) - 1
-    recall, relevance, redundancy = [], [], []
+    found = compare(documents, QUESTIONS, (VECTORS, [embed(text) for text in QUESTIONS]), k=4, fetch_k=4)
+    assert [setting.label for setting in found.settings[-2:]] == ["hybrid search", "sum of scores"]
     for view, question in zip(found.queries, QUESTIONS, strict=True):
-        rows = fused(question, 6)[:4]
-        assert [view.candidates[i].id for i in view.picks[setting]] == [f"d{row}" for row in rows]
+        for label, rows in zip(("hybrid search", "sum of scores"), ranked(question, 4), strict=True):
+            assert [view.candidates[i].id for i in view.picks[row_of(found, label)]] == [f"d{row}" for row in rows[:4]]
         near = {i for i, candidate in enumerate(view.candidates) if not candidate.beyond}
-        assert len(near) == 6
-        assert all(near.issuperset(picks) for other, picks in view.picks.items() if other != setting)
-        assert near.union(view.picks[setting]) == {*range(len(view.candidates))}
-        beyond += len(view.candidates) - 6
-        unit = VECTORS[rows] / np.linalg.norm(VECTORS[rows], axis=1, keepdims=True)
-        query = embed(question) / np.linalg.norm(embed(question))
-        relevance.append((unit @ query).mean())
-        redundancy.append((unit @ unit.T)[np.triu_indices(4, 1)].mean())
-        recall.append(len({f"d{row}" for row in rows} & set(view.gold)) / len(view.gold))
-    assert beyond > 0
-    for key, values in (("recall", recall), ("relevance", relevance), ("redundancy", redundancy)):
-        assert found.values[setting, key].mean == pytest.approx(np.mean(values), abs=1e-6)
-    # With two picks, too, it takes the first.
-    [size] = [size for size in found.sizes if size.k == 2]
-    shares = [
-        len({f"d{row}" for row in fused(view.text, 6)[:2]} & set(view.gold)) / len(view.gold) for view in found.queries
-    ]
-    assert size.values[setting, "recall"].mean == pytest.approx(np.mean(shares))
+        assert len(near) == 4
+    assert any(candidate.beyond for view in found.queries for candidate in view.candidates)
+
+
+def test_without_a_search_by_words_the_nearest_are_ranked_among_themselves() -> None:
+    candidates = SearchResult([1.0, 0.9], [Document("a", "one"), Document("b", "red")], np.eye(2))
+    found = compare_candidates(["red?"], lambda query: candidates, k=1, settings=[named("similarity")])
+    assert [view.picks for view in found.queries] == [{0: (0,), 1: (1,), 2: (0,)}]
 
 
 def test_a_document_beyond_the_candidates_counts_by_its_text_answers_and_subtopics() -> None:
@@ -91,12 +82,9 @@ def test_a_document_beyond_the_candidates_counts_by_its_text_answers_and_subtopi
     vectors = [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.0, 1.0]]
     query = {"text": "word?", "gold": ["copy"], "subtopics": {"x": ["copy"], "y": ["a"]}, "answers": ["42"]}
     found = compare(documents, [query], (vectors, [[1.0, 0.0]]), k=2, fetch_k=2)
-    setting, view = hybrid(found), found.queries[0]
-    # One list holds a, b, and the other both copies of one text, which counts as the gold one.
-    assert [view.candidates[i].id for i in view.picks[setting]] == ["a", "copy"]
-    assert [(candidate.id, candidate.beyond) for candidate in view.candidates] == [
-        ("a", False), ("b", False), ("copy", True)
-    ]  # fmt: skip
+    setting, view = row_of(found), found.queries[0]
+    # Both copies of one text count as the gold one.
+    assert {view.candidates[i].id for i in view.picks[setting]} == {"a", "copy"}
     for key, value in (("recall", 1), ("subtopic_recall", 1), ("answers", 1), ("precision", 0.5)):
         assert found.values[setting, key].mean == value
     assert found.values[0, "recall"].mean == 0
@@ -113,14 +101,14 @@ def ranking(**rankings: Any) -> SearchResult:
 
 def test_a_ranking_of_ones_own_is_a_setting() -> None:
     outcome = judge(Query("1", "?"), ranking(mine=[3, 1], other=np.array([2])), [TopK()], [2, 3], view=True)
-    assert outcome.rankings == ("mine", "other")
-    assert outcome.sizes[2].picks == [["a", "b"], ["d", "b"], ["c"]]
-    assert outcome.sizes[3].picks == [["a", "b", "c"], ["d", "b"], ["c"]]
+    assert outcome.rankings == ("mine", "other", "hybrid search", "sum of scores")
+    assert outcome.sizes[2].picks[:3] == [["a", "b"], ["d", "b"], ["c"]]
+    assert outcome.sizes[3].picks[:3] == [["a", "b", "c"], ["d", "b"], ["c"]]
     assert outcome.candidates == {"a", "b", "c"}
     # d is not a candidate, so nothing else selects it.
     found = compare_candidates(["?"], lambda query: ranking(mine=[3]), k=3)
-    assert found.settings[-1].label == "mine"
-    assert all(max(picks) == 2 for picks in list(found.queries[0].picks.values())[:-1])
+    assert found.settings[-3].label == "mine"
+    assert all(max(picks) == 2 for picks in list(found.queries[0].picks.values())[:-3])
     plain = compare_candidates(
         ["?"], lambda query: SearchResult([1.0, 0.0], RANKED[:3], NEAR[:3]), k=3, settings=[named("similarity")]
     )
@@ -131,5 +119,5 @@ def test_rankings_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"query '\?': the ranking 'mine' holds row 4, .* 4 documents"):
         compare_candidates(["?"], lambda query: ranking(mine=[0, 4]), k=2)
     given = {"1": ranking(mine=[0]), "2": ranking()}
-    with pytest.raises(InvalidInputError, match=r"but query '\?' has 'mine' and query '!' has none"):
+    with pytest.raises(InvalidInputError, match=r"query '\?' has rankings .*'mine'.* and query '!' has"):
         compare_candidates(["?", "!"], lambda query: given[query.id], k=2)

@@ -87,13 +87,6 @@ def test_the_interval_of_a_difference_is_paired() -> None:
     assert mean.high - mean.low > 0.1
 
 
-def test_equal_picks_in_another_order_are_neither_better_nor_worse() -> None:
-    found = compare(DOCUMENTS[:4], QUERIES[:5], (VECTORS[:4], QUERY_VECTORS[:5]), k=4)
-    for (setting, key), to in found.differences.items():
-        if key not in ("ndcg", "alpha_ndcg"):
-            assert (to.better, to.worse, to.worst_query) == (0, 0, None), (found.settings[setting].label, key)
-
-
 def changed(queries: list[dict[str, Any]], **options: Any) -> Comparison:
     """Similarity picks a and b for each query, vrsd picks b and c."""
     documents = [{"id": name, "text": f"{name} {name}"} for name in "abc"]
@@ -116,21 +109,6 @@ def test_the_first_queries_and_those_that_change_most_are_kept_in_full(monkeypat
     ]
     assert found.differences[1, "recall"].worst_query == "27"
     assert [view.id for view in found.queries] == ["0", "1", "2", "3", "4", "27", "29"]
-    # Similarity is enough for these, so the changes are those of the runner-up.
-    enough = changed(queries[23:], decide_by="recall")
-    found_by = enough.recommendation.setting, [one.query for one in enough.changes]
-    assert found_by == (0, ["27", "29", "23", "24", "25", "26"])
-
-
-def test_the_changes_of_roots_are_those_of_their_queries() -> None:
-    queries = [{"id": str(i), "text": "?", "gold": ["c"], "root": str(i // 2)} for i in range(20)]
-    queries[3]["gold"], queries[5] = ["a"], {"id": "5", "text": "?", "gold": ["c"]}
-    found = changed(queries)
-    assert (found.recommendation.setting, found.recommendation.measure) == (1, "p_recall")
-    assert [(one.query, one.similarity, one.setting) for one in found.changes] == [
-        ("3", 1.0, 0.0),
-        *((name, 0.0, 1.0) for name in "01246"),
-    ]
 
 
 # Text A is stored three times. The question asks for A and C.
@@ -190,13 +168,6 @@ def test_copies_can_be_kept() -> None:
     assert any("2 of 5 candidates repeat the text of another" in note for note in found.notes)
 
 
-def test_too_few_different_texts_are_noted() -> None:
-    found = copies({"gold": ["a1"]}, fetch_k=3)
-    assert picked(found) == ["a1"]
-    assert any("The candidates of 1 query ('?') have fewer than 2 different texts" in note for note in found.notes)
-    assert (0, "redundancy") not in found.values
-
-
 def test_candidates_of_a_store_are_compared_by_their_texts() -> None:
     documents = [Document(record["id"], record["text"]) for record in COPIES]
     found = SearchResult(COPY_QUERY, documents, COPY_VECTORS)
@@ -218,7 +189,7 @@ def test_the_same_text_with_other_vectors_is_picked_once() -> None:
     documents = [Document("a", "A"), Document("b", "A"), Document("c", "C")]
     found = SearchResult([1.0, 1.0], documents, [[1.0, 0.2], [0.2, 1.0], [1.0, -0.9]])
     outcome = judge(Query("1", "?"), found, [TopK()], [2])
-    assert outcome.sizes[2].picks == [["a", "c"]]
+    assert outcome.sizes[2].picks[0] == ["a", "c"]
 
 
 @dataclass(frozen=True)
@@ -234,7 +205,7 @@ def test_copies_are_no_candidates_as_in_the_adapters() -> None:
     vectors = [[1.0, angle] for angle in (0.0, 0.1, 0.1, 0.2, 0.3)]
     outcome = judge(Query("1", "?"), SearchResult([1.0, 0.0], documents, vectors), [MiddleOne()], [1])
     # The middle of the four texts is C; the middle of the five documents would be a copy of B.
-    assert outcome.sizes[1].picks == [["c"]]
+    assert outcome.sizes[1].picks[0] == ["c"]
 
 
 def test_documents_of_a_store_have_an_id_each_and_the_labels_of_their_metadata() -> None:
@@ -298,17 +269,6 @@ def test_a_view_says_which_pick_names_each_pick() -> None:
     assert again.referred_by[1] == view.referred_by[1]
 
 
-def test_a_view_says_what_each_candidate_covers_of_the_query() -> None:
-    texts = {"a": "In Rome.", "b": "In Paris, of Anna.", "c": "Elsewhere."}
-    found = SearchResult([1.0, 0.0], [Document(*one) for one in texts.items()], [[1.0, 0.0]] * 3)
-    asking = Query("1", "?", subtopics={"price": ("c", "a"), "speed": ("c",)})
-    for query, parts in ((asking, [(0,), (), (0, 1)]), (Query("2", "?", answers=("rome", "anna")), [(0,), (1,), ()])):
-        view = judge(query, found, [TopK()], [3], view=True).view
-        assert view is not None
-        assert view.parts == (tuple(query.subtopics) or query.answers)
-        assert [candidate.parts for candidate in view.candidates] == parts
-
-
 def test_answers_are_found_behind_any_number_of_combining_marks() -> None:
     # NFKC alone would take minutes.
     texts = ["a" + marks * 200_000 + " the Se\u0301ine, in C++" for marks in ("\u0300\u0316", "\u0300\uff9e")]
@@ -318,7 +278,7 @@ def test_answers_are_found_behind_any_number_of_combining_marks() -> None:
     assert [candidate.parts for candidate in view.candidates] == [(0, 1), (0, 1), ()]
 
 
-def test_a_view_has_the_rare_words_of_the_query_and_the_cosines_of_what_is_picked_or_gold() -> None:
+def test_a_view_has_the_rare_words_of_the_query() -> None:
     texts = ["the nile river", "the river lys", "the red sea", "the sea " * 200]
     vectors = np.array([[1.0, 0.1, 0.0], [1.0, 0.3, 0.1], [0.8, 0.7, 0.2], [0.2, 1.0, 0.5]])
     documents = [Document(f"d{i}", text) for i, text in enumerate(texts)]
@@ -327,10 +287,6 @@ def test_a_view_has_the_rare_words_of_the_query_and_the_cosines_of_what_is_picke
     assert view is not None
     # All texts have "the", and none has "which".
     assert view.words == ("nile", "river")
-    assert [candidate.words for candidate in view.candidates] == [(0, 1), (1,), (), ()]
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    assert list(view.cosines) == [0, 1, 2]
-    np.testing.assert_allclose(list(view.cosines.values()), unit[:3] @ unit[:3].T, atol=1e-6)
     assert len(view.candidates[3].text) < 200 < len(texts[3]), "neither picked nor gold"
 
 

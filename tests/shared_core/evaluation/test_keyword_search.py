@@ -48,11 +48,11 @@ def test_the_default_selects_from_the_nearest_and_the_25_best_by_words() -> None
     expected = [f"d{united[i]}" for i in select(QUERY, VECTORS[united], 5, **read).indices]
     assert picked(found) == expected
     recall = {setting.label: found.values[at, "recall"].mean for at, setting in enumerate(found.settings)}
-    assert {label for label, value in recall.items() if value} >= {ROW, "hybrid search"}
-    assert max(value for label, value in recall.items() if label not in (ROW, "hybrid search")) == 0
+    assert {label for label, value in recall.items() if value} == {ROW, "sum of scores"}
     near = {f"d{row}" for row in NEAREST[:10]}
     assert {one.id: one.beyond for one in found.queries[0].candidates} == {
-        name: name not in near for name in near | set(expected) | set(picked(found, "hybrid search"))
+        name: name not in near
+        for name in near | set(expected) | {*picked(found, "hybrid search"), *picked(found, "sum of scores")}
     }
 
 
@@ -145,7 +145,7 @@ def test_candidates_by_words_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"query '\?': by_words holds row 11, but there are 11 documents"):
         compare_candidates(["?"], lambda query: searched(by_words=[11]), k=3)
     given = {"1": searched(by_words=[]), "2": searched()}
-    with pytest.raises(InvalidInputError, match=r"by_words is None for query '!', but not for query '\?'"):
+    with pytest.raises(InvalidInputError, match=r"query '\?' has by_words True, and query '!' has False"):
         compare_candidates(["?", "!"], lambda query: given[query.id], k=3)
 
 
@@ -158,7 +158,7 @@ def test_a_document_that_only_the_words_find_covers_its_subtopic() -> None:
     assert (recall[ROW], recall["coverage"]) == (1, 0)
 
 
-def test_it_is_recommended_where_it_pays_and_the_report_has_the_line_to_paste() -> None:
+def test_it_is_what_setselect_selects_best_where_it_pays_and_the_report_has_the_line_to_paste() -> None:
     # Half of the gold documents are the nearest, and the others have a code of their query.
     rng = np.random.default_rng(5)
     vectors, queries, texts = rng.normal(size=(300, 16)), [], []
@@ -170,9 +170,9 @@ def test_it_is_recommended_where_it_pays_and_the_report_has_the_line_to_paste() 
         queries.append({"text": f"code{order[-1]}", "gold": [f"d{order[0]}", f"d{order[-1]}"], "id": str(number)})
     settings = [named("similarity"), named("coverage"), named("coverage", keyword_search=True)]
     found = compare(documents(texts), queries, (vectors, asked), k=3, fetch_k=20, settings=settings)
-    assert found.recommendation.setting == 2
+    assert found.settings[found.recommendation.setting or 0].label == "sum of scores"
     assert any("50.0%" in note and "100.0%" in note for note in found.notes)
     html = render(found)
-    assert "WordRetriever.from_documents(documents)" in html
+    assert "keyword_search=True" in html
     written = json.loads(found.to_json())
     assert written["settings"][2]["parameters"] == [["keyword_search", "True"]]

@@ -4,7 +4,7 @@ import pytest
 
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation.corpus import Document, Query
-from shared_core.evaluation.qrels import Relevant, beir_files, read_judged, read_qrels
+from shared_core.evaluation.qrels import beir_files, read_judged, read_qrels
 
 
 @pytest.fixture
@@ -42,20 +42,19 @@ def test_a_beir_folder_gives_titles_with_texts_and_the_queries_of_one_split(fold
         Query("q1", "Question 1?", gold=("d1", "3"), subtopics={}),
         Query("q3", "Question 3?", gold=("d2",), subtopics={}),
     ]
-    assert corpus.problems == []
     assert corpus.notes == ["Left out: 2 of 4 queries, without a relevant document in test.tsv."]
     assert [query.id for query in read_judged(*beir_files(folder, "dev")).queries] == ["q2"]
 
 
 def test_the_split_is_test_or_the_only_one(folder: Path) -> None:
-    assert beir_files(folder).qrels.name == "test.tsv"
+    assert beir_files(folder)[2].name == "test.tsv"
     (folder / "qrels" / "test.tsv").rename(folder / "qrels" / "train.tsv")
-    with pytest.raises(InvalidParameterError, match=r"split = 'test', but .* holds only 'dev', 'train'"):
+    with pytest.raises(InvalidParameterError, match=r"split = 'test', but .* holds only dev, train"):
         beir_files(folder)
     with pytest.raises(InvalidParameterError, match=r"split = 'train.tsv', but"):
         beir_files(folder, "train.tsv")
     (folder / "qrels" / "dev.tsv").unlink()
-    assert beir_files(folder).qrels.name == "train.tsv"
+    assert beir_files(folder)[2].name == "train.tsv"
     (folder / "corpus.jsonl").unlink()
     with pytest.raises(InvalidInputError, match="not a BEIR folder"):
         beir_files(folder)
@@ -65,7 +64,7 @@ def test_another_file_of_judgements_takes_the_place_of_those_in_the_folder(folde
     trec = write(folder / "nuggets.qrels", "q4 1 d1 1\nq4 2 d1 1\nq4 2 d2 1\n")
     for file in (folder / "qrels").iterdir():
         file.unlink()
-    with pytest.raises(InvalidInputError, match=r"holds no judgements: there is no qrels/test.tsv"):
+    with pytest.raises(InvalidParameterError, match="holds only nothing"):
         beir_files(folder)
     [query] = read_judged(*beir_files(folder, qrels=trec)).queries
     assert query == Query("q4", "Question 4?", gold=("d1", "d2"), subtopics={"1": ("d1",), "2": ("d1", "d2")})
@@ -93,21 +92,21 @@ def test_judgements_replace_gold_and_subtopics_of_the_queries_and_keep_the_rest(
     ],
 )
 def test_one_set_of_judgements_in_the_shapes_of_beir_and_trec(tmp_path: Path, text: str) -> None:
-    assert read_qrels(write(tmp_path / "qrels.txt", text)) == {"q": Relevant(("a",), {}), "p": Relevant((), {})}
+    assert read_qrels(write(tmp_path / "qrels.txt", text)) == {"q": {"": ["a"]}, "p": {}}
 
 
 def test_the_second_of_four_columns_is_a_subtopic(tmp_path: Path) -> None:
     # As ndeval counts them: 0 is a subtopic like any other, and one that no document covers is none.
     text = "1 0 a 1\n1 1 a 0\n1 2 b 2\n1 2 a 1\n1 3 c -2\n2 1 c 1\n"
     assert read_qrels(write(tmp_path / "diversity", text)) == {
-        "1": Relevant(("a", "b"), {"0": ("a",), "2": ("b", "a")}),
-        "2": Relevant(("c",), {"1": ("c",)}),
+        "1": {"0": ["a"], "2": ["b", "a"]},
+        "2": {"1": ["c"]},
     }
 
 
 def test_ids_of_tables_may_hold_spaces_and_quotation_marks(tmp_path: Path) -> None:
     text = 'query-id\tcorpus-id\tscore\nq 1\t"<say ""hi"">"\t1\nq 1\tthe "b"\t1\n'
-    assert read_qrels(write(tmp_path / "test.tsv", text))["q 1"].documents == ('<say "hi">', 'the "b"')
+    assert read_qrels(write(tmp_path / "test.tsv", text))["q 1"][""] == ['<say "hi">', 'the "b"']
 
 
 @pytest.mark.parametrize(
@@ -117,8 +116,8 @@ def test_ids_of_tables_may_hold_spaces_and_quotation_marks(tmp_path: Path) -> No
         ("q 0 a nan\n", ":1: the score"),
         ("q\ta\t1\n\nq\tb\n", ":3: 2 columns"),
         ("q 0 a 1 run 5\n", ":1: 6 columns"),
-        ("q 0 a 1\nq b 1\n", ":2: 3 columns, but the first line has 4"),
-        ("query-id\tcorpus-id\tscore\nq\t\t1\n", ":2: a column is empty"),
+        ("q 0 a 1\nq b 1\n", ":2: 3 columns"),
+        ("query-id\tcorpus-id\tscore\nq\t\t1\n", ":2: 3 columns, .* none empty"),
         ("q 1 a 1\nq 2 a 0\nq 1 a 0\n", ":3: document 'a' is judged again"),
         ("q\ta\t1\nq\t\udcff\t1\n", ":2: not UTF-8"),
         ("query-id\tcorpus-id\tscore\n\n", " holds no judgement"),
@@ -131,43 +130,33 @@ def test_a_wrong_line_of_judgements_is_an_error_that_names_it(tmp_path: Path, te
         read_qrels(path)
 
 
-def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    for path in (tmp_path / "absent.tsv", tmp_path):
-        with pytest.raises(InvalidInputError, match="cannot be read"):
-            read_qrels(path)
-
-
 def test_judgements_of_other_queries_are_an_error_and_some_of_them_are_counted(folder: Path) -> None:
     files = beir_files(folder)
-    write(files.qrels, "1\td1\t1\n2\td2\t1\n")
+    write(files[2], "1\td1\t1\n2\td2\t1\n")
     with pytest.raises(InvalidInputError, match=r"none of the query ids of test.tsv .*'1'.*'q1'"):
         read_judged(*files)
-    write(files.qrels, "1\td1\t1\nq2\td2\t1\nq3\td1\t0\n")
+    write(files[2], "1\td1\t1\nq2\td2\t1\nq3\td1\t0\n")
     corpus = read_judged(*files)
     assert [query.id for query in corpus.queries] == ["q2"]
     assert corpus.notes == [
         "No query has 1 of the 3 query ids of test.tsv, such as '1'.",
         "Left out: 3 of 4 queries, without a relevant document in test.tsv.",
     ]
-    write(files.qrels, "q2\td2\t0\nq3\td1\t-1\n")
+    write(files[2], "q2\td2\t0\nq3\td1\t-1\n")
     with pytest.raises(InvalidInputError, match=r"test.tsv names no relevant document"):
         read_judged(*files)
 
 
 def test_a_wrong_judgement_is_found_before_the_documents_are_read(folder: Path) -> None:
     files = beir_files(folder)
-    files.documents.unlink()
-    write(files.qrels, "q1\td1\tmany\n")
+    files[0].unlink()
+    write(files[2], "q1\td1\tmany\n")
     with pytest.raises(InvalidInputError, match=r"test.tsv:1: "):
         read_judged(*files)
 
 
-def test_bad_lines_of_documents_and_queries_are_problems_as_in_other_files(folder: Path) -> None:
+def test_bad_lines_of_documents_and_queries_are_errors_as_in_other_files(folder: Path) -> None:
     with (folder / "corpus.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"_id": "d4", "title": "", "text": ""}\n')
-    with (folder / "queries.jsonl").open("a", encoding="utf-8") as file:
-        file.write('\n{"_id": "q1", "text": "Again?"}')
-    corpus = read_judged(*beir_files(folder))
-    places = [(Path(problem.file).name, problem.line) for problem in corpus.problems]
-    assert places == [("corpus.jsonl", 4), ("queries.jsonl", 5)]
-    assert len(corpus.documents) == 3
+    with pytest.raises(InvalidInputError, match=r"corpus\.jsonl:4: "):
+        read_judged(*beir_files(folder))

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from shared_core.evaluation.results import Comparison, percent
-from tests.shared_core.evaluation.report.report_cases import comparison, hostile, only_similarity
+from tests.shared_core.evaluation.report.report_cases import comparison, only_similarity
 
 
 def table(found: Comparison) -> list[list[str]]:
@@ -42,18 +42,6 @@ def test_a_notebook_shows_the_mean_of_each_measure_for_each_setting() -> None:
         assert [float(gain), float(loss), float(worst)] == pytest.approx([to.mean, to.loss, to.worst_loss], abs=5e-4)
         assert worse == percent(to.worse)
     assert len(table(only_similarity(found))[0]) == 2
-
-
-def test_the_recommended_setting_stands_out_in_a_notebook() -> None:
-    found = comparison()
-    _, *rows = ElementTree.fromstring(found._repr_html_()).iter("tr")
-    # The first cell of each row is a heading, which is bold by itself.
-    bold = [position for position, row in enumerate(rows) if all(cell.find("b") is not None for cell in row.iter("td"))]
-    assert bold == [found.recommendation.setting]
-
-
-def test_texts_of_the_corpus_are_escaped_in_notebooks() -> None:
-    assert len(table(hostile(comparison()))) == len(comparison().settings) + 1
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")

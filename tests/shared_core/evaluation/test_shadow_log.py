@@ -10,7 +10,7 @@ import pytest
 
 from setselect import InvalidInputError
 from shared_core._files import SHADOW_LOG_VERSION
-from shared_core.evaluation.shadow_log import compare_log, read_log
+from shared_core.evaluation.shadow_log import compare_log
 
 
 def call(query: str, returned: str, selected: str, **more: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def test_how_often_and_how_much_the_results_would_change(log: Any) -> None:
     assert (summary.calls, summary.changed, summary.replaced) == (4, 0.5, 1.0)
     assert summary.overlap == pytest.approx((1 + 1 + 1 / 7 + 3 / 5) / 4)
     # An item that is no candidate has no cosine.
-    assert (summary.relevance, summary.redundancy, summary.costs) == ((0.75, 0.5), (0.75, 0.5), (8, 4))
+    assert summary.means == {"relevance": (0.75, 0.5), "redundancy": (0.75, 0.5), "costs": (8, 4)}
     assert summary.median_milliseconds == 2.0 < summary.slow_milliseconds < 9.0
     assert summary.most_changed == (("three", 0.75), ("four", 0.25))
     assert all(fact in str(summary) for fact in ("coverage", "4 calls", "50 %", "1.00", "0.750", "'three' (75 %)"))
@@ -67,18 +67,17 @@ def test_calls_without_a_limit_or_a_text(log: Any) -> None:
     assert (summary.changed, summary.replaced, summary.overlap) == (0.5, 2.0, pytest.approx(1 / 6))
 
 
-def test_lines_that_cannot_be_read_and_failures_are_counted(log: Any) -> None:
+def test_failures_are_counted_and_a_line_of_something_else_is_named(log: Any) -> None:
     failed = {"version": SHADOW_LOG_VERSION, "query": "two", "error": "BudgetError: no costs"}
+    summary = compare_log(log(call("one", "abcd", "abce"), failed))
+    assert (summary.calls, summary.failures) == (1, 1)
+    assert "1 call; the first error: BudgetError" in summary.notes[0]
     lacking = call("three", "abcd", "abcd")
     del lacking["milliseconds"]
-    path = log("oops", call("one", "abcd", "abce"), failed, call("two", "ab", "ab", version=7), lacking, {"a": 1})
-    read = read_log(path)
-    assert [problem.line for problem in read.problems] == [1, 4, 5, 6]
-    assert [str(failure) for failure in read.failures] == [f"{path}:3: BudgetError: no costs"]
-    unread, failures = compare_log(read).notes
-    assert ("4 lines" in unread, f"{path}:1: " in unread) == (True, True)
-    assert ("1 line " in failures, f"{path}:3: " in failures) == (True, True)
-    with pytest.raises(InvalidInputError, match=r"shadow\.jsonl.*:1: BudgetError"):
-        read_log(log(failed))
+    for bad in ("oops", call("two", "ab", "ab", version=7), lacking, {"a": 1}):
+        with pytest.raises(InvalidInputError, match=r"shadow\.jsonl:2: "):
+            compare_log(log(call("one", "abcd", "abce"), bad))
+    with pytest.raises(InvalidInputError, match=r"shadow\.jsonl holds no selection.*BudgetError"):
+        compare_log(log(failed))
     with pytest.raises(InvalidInputError, match="none"):
-        read_log(path.with_name("none"))
+        compare_log(log(failed).with_name("none"))

@@ -25,7 +25,7 @@ from shared_core.evaluation.corpus import (
     read_documents,
     read_queries,
 )
-from shared_core.evaluation.qrels import Relevant, beir_files, read_judged, read_qrels
+from shared_core.evaluation.qrels import beir_files, read_judged, read_qrels
 
 NAN = float("nan")
 
@@ -84,7 +84,6 @@ def test_a_table_is_a_list_of_its_rows(table: Callable[[Any], Any]) -> None:
         (b"bytes", "bytes"),
         ({"text": ["a"]}, "dict"),
         (7, "int"),
-        (pd.Series([1.5]), "position 0: .*float"),
         (np.eye(2), "position 0: .*ndarray"),
         (pd.DataFrame({"a": ["b"]}), "position 0: .*'text'.*'a'"),
         (pd.DataFrame({"text": ["b", None]}), "position 1: 'text' is empty"),
@@ -176,43 +175,31 @@ FILES = {
 def test_one_corpus_in_the_files_of_other_programs(tmp_path: Path, name: str) -> None:
     data = FILES[name].encode()
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    read = read_documents(tmp_path / name)
-    assert (read.items, read.problems) == (SEA_AND_LAKE, [])
+    assert read_documents(tmp_path / name) == SEA_AND_LAKE
 
 
-@pytest.mark.parametrize(
-    ("rows", "texts", "bad"),
-    [
-        # A quotation mark that is not closed, at the beginning of a cell.
-        (['1\t"A sea', "2\tB", "3\tC"], ['"A sea', "B", "C"], []),
-        (["1\tA", '2\t"B', '3\t"C" and "D"', "4\tE"], ["A", '"B', '"C" and "D"', "E"], []),
-        (["1\tA", "2\tB", '3\t"'], ["A", "B", '"'], []),
-        (['"1\tA', "2\tB"], ["A", "B"], []),
-        (['1\t"A', '2\t"B""', '3\t"C"'], ['"A', '"B""', "C"], []),
-        # Quotation marks inside of a cell are characters.
-        (['1\tA 5" pipe', "2\tB"], ['A 5" pipe', "B"], []),
-        (['1\t"Weird Al" Yankovic', "2\tB"], ['"Weird Al" Yankovic', "B"], []),
-        # A closed one holds tabs, lines and marks.
-        (['1\t"A\tsea', 'and ""lake"""', "2\tB"], ['A\tsea\nand "lake"', "B"], []),
-        # The line has too many cells where a tab stands in the cell that is not closed.
-        (["1\tA", '2\t"B\tC', "3\tD"], ["A", "D"], [3]),
-    ],
-)
 @pytest.mark.parametrize("delimiter", ["\t", ","])
-def test_a_quotation_mark_that_is_not_closed_costs_at_most_its_line(
-    tmp_path: Path, rows: list[str], texts: list[str], bad: list[int], delimiter: str
+def test_a_quotation_mark_is_a_character_inside_a_cell_and_must_be_closed_around_it(
+    tmp_path: Path, delimiter: str
 ) -> None:
     path = tmp_path / f"docs.{'tsv' if delimiter == chr(9) else 'csv'}"
-    path.write_text("\n".join(["id\ttext", *rows]).replace("\t", delimiter) + "\n", encoding="utf-8")
-    for read in (read_documents(path), read_queries(path)):
-        assert [item.text for item in read.items] == [text.replace("\t", delimiter) for text in texts]
-        assert [problem.line for problem in read.problems] == bad
+
+    def write(*rows: str) -> None:
+        path.write_text("\n".join(["id\ttext", *rows]).replace("\t", delimiter) + "\n", encoding="utf-8")
+
+    write('1\tA 5" pipe', '2\t"A\tsea', 'and ""lake"""', "3\tC")
+    texts = ['A 5" pipe', f'A{delimiter}sea\nand "lake"', "C"]
+    assert [item.text for item in read_documents(path)] == [item.text for item in read_queries(path)] == texts
+    for row in ('1\t"A sea', '1\t"Weird Al" Yankovic'):
+        write("0\tA", row, "2\tB")
+        with pytest.raises(InvalidInputError, match=rf"{path}:\d: not a table: "):
+            read_documents(path)
 
 
-@pytest.mark.parametrize("row", ['"x\n', '"\n', '1,"A\n', '"a ""b""\n', '""",\n'])
+@pytest.mark.parametrize("row", ['"x\n', '1,"A\n'])
 def test_stray_quotation_marks_are_read_in_linear_time(tmp_path: Path, row: str) -> None:
     path = tmp_path / "docs.csv"
-    path.write_text("id,text\n" + row * 20_000 + "1,last\n", encoding="utf-8")
+    path.write_text("id,text\n" + row * 10_000 + "1,last\n", encoding="utf-8")
     start = perf_counter()
     with suppress(InvalidInputError):
         read_documents(path)
@@ -224,15 +211,7 @@ def test_hidden_files_and_folders_of_a_folder_are_left_out(tmp_path: Path) -> No
         path = tmp_path / ".home" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("A text.", encoding="utf-8")
-    assert [document.id for document in read_documents(tmp_path / ".home").items] == ["a.md", "b/c.txt"]
-
-
-@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"{}\n", lambda data: data[:20] + b"\0" * 20])
-def test_a_damaged_packed_file_is_named(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
-    path = tmp_path / "docs.jsonl.gz"
-    path.write_bytes(damage(gzip.compress(LINES.encode() * 50)))
-    with pytest.raises(InvalidInputError, match=r"docs\.jsonl\.gz cannot be read"):
-        read_documents(path)
+    assert [document.id for document in read_documents(tmp_path / ".home")] == ["a.md", "b/c.txt"]
 
 
 TRIPLES = [("1", "a", 1), ("1", "b", 0), ("2", "b", 2)]
@@ -256,7 +235,7 @@ JUDGED = {
 def test_one_set_of_judgements_in_the_files_of_other_programs(tmp_path: Path, name: str) -> None:
     data = JUDGED[name].encode()
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    assert read_qrels(tmp_path / name) == {"1": Relevant(("a",), {}), "2": Relevant(("b",), {})}
+    assert read_qrels(tmp_path / name) == {"1": {"": ["a"]}, "2": {"": ["b"]}}
 
 
 @pytest.mark.parametrize(
@@ -284,7 +263,7 @@ def test_the_files_of_a_benchmark_may_be_packed_and_of_each_kind(tmp_path: Path,
     for name, text in files.items():
         (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     found = beir_files(tmp_path, "dev.v1")
-    assert found.qrels.name == f"dev.v1.{suffix}"
+    assert found[2].name == f"dev.v1.{suffix}"
     corpus = read_judged(*found)
     assert (corpus.documents, corpus.queries) == (SEA_AND_LAKE, [Query("1", "?", gold=("a",))])
 
@@ -297,8 +276,6 @@ POOLS: dict[str, tuple[str, list[Any] | None]] = {
     "null.jsonl": (f'{{"id": null, {ITEM}}}\n{{{ITEM}}}', None),
     "nan.jsonl": (f'{{"id": NaN, {ITEM}}}\n{{{ITEM}}}', None),
     "blank.jsonl": (f'{{"id": "", {ITEM}}}\n{{"id": " ", {ITEM}}}', None),
-    "left out.jsonl": (f'{{{ITEM}}}\n{{{ITEM}}}\n{{"question": "Q", "answer": null}}', None),
-    "no answer.ndjson.gz": (f'{{{ITEM}}}\n{{{ITEM}}}\n{{"question": NaN, "answer": "A"}}\n{{"answer": " "}}', None),
 }
 
 
@@ -307,5 +284,4 @@ def test_a_pool_of_examples_in_the_files_of_other_programs(tmp_path: Path, name:
     text, ids = POOLS[name]
     (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     pool = read_pool(tmp_path / name, "question", "answer", ids=True)
-    assert (len(pool.items), pool.ids, pool.rows[:1]) == (2, ids, [0])
-    assert len(pool.problems) == pool.lines - 2
+    assert (len(pool.items), pool.ids) == (2, ids)

@@ -14,10 +14,9 @@ from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from shared_core import Candidates, LowRankKernel, Selector, select
+from shared_core.evaluation.advice import lines_to_paste
 from shared_core.evaluation.results import Setting
-from shared_core.evaluation.settings import named, sweep, with_scores
-from shared_core.evaluation.snippets import lines_to_paste
-from shared_core.evaluation.sub_questions import with_merged_lists
+from shared_core.evaluation.settings import named, sweep, with_merged_lists, with_scores
 
 
 @pytest.mark.parametrize(
@@ -57,20 +56,14 @@ def test_the_lines_to_paste_run_and_select_with_the_setting(
         assert ("drop_duplicates" in lines["LlamaIndex"]) == keep_duplicates
 
 
-def test_the_lines_of_keyword_search_make_a_retriever_by_words() -> None:
+def test_the_lines_of_keyword_search() -> None:
     lines = lines_to_paste(named("coverage", keyword_search=True)[0], k=3, fetch_k=8)
-    for framework, made in (("LangChain", "from_documents(documents)"), ("LlamaIndex", "from_defaults(nodes=nodes)")):
-        calls = [one for one in ast.walk(ast.parse(lines[framework])) if isinstance(one, ast.keyword)]
-        [extra] = [ast.unparse(one.value) for one in calls if one.arg == "extra_retrievers"]
-        assert extra == f"[WordRetriever.{made}]"
-        assert "WordRetriever\n" in lines[framework].partition("import")[2]
-        assert "keyword_search" not in lines[framework]
+    assert all("keyword_search=True" in lines[framework] for framework in ("LangChain", "LlamaIndex"))
     assert "8 nearest candidates and the 25 best by words" in lines["Arrays"]
     assert "keyword_search" not in lines["Arrays"]
     # After a reranker, the searches before it are the user's.
     scored = lines_to_paste(named("coverage", keyword_search=True, relevance="scores")[0], k=3, fetch_k=8)
-    assert not any("extra_retrievers" in one for one in scored.values())
-    assert all("8" in one and "the 25 best by words" in one for one in scored.values())
+    assert not any("keyword_search" in one for one in scored.values())
 
 
 def test_the_lines_for_sub_questions_name_them() -> None:
@@ -88,7 +81,7 @@ def test_the_lines_for_sub_questions_name_them() -> None:
 def test_the_lines_of_a_kernel_name_it_as_a_variable() -> None:
     setting, _ = named("ndpp", kernel=LowRankKernel(np.eye(3)))
     assert "kernel=kernel" in lines_to_paste(setting, k=3, fetch_k=8)["Arrays"]
-    assert '"kernel": kernel' in lines_to_paste(setting, k=3, fetch_k=8)["LangChain"]
+    assert "selector=NDPP(kernel=kernel)" in lines_to_paste(setting, k=3, fetch_k=8)["LangChain"]
 
 
 def test_the_lines_after_a_reranker_select_by_its_scores() -> None:

@@ -92,7 +92,7 @@ def test_truncated_and_other_files_are_refused(tmp_path: Path) -> None:
         assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize("settings", ["", "[" * 100_000, "[1]", "null", "{}"])
+@pytest.mark.parametrize("settings", ["[" * 100_000, "{}"])
 @pytest.mark.parametrize("partly", [True, False])
 def test_settings_and_a_state_that_are_no_objects_are_refused_whatever_the_digest(
     settings: str, partly: bool, tmp_path: Path

@@ -118,17 +118,6 @@ def test_an_item_that_is_no_query_and_repeats_a_held_out_one_is_no_example() -> 
     assert set(split.trained) | set(split.held_out) == set(range(10))
 
 
-def test_repetitions_of_repetitions_are_on_one_side() -> None:
-    """Two queries are repeated by one item that is no query: one by its question, the other by its vector."""
-    items = [*ITEMS[:8], {"question": "q0", "answer": "another"}]
-    vectors = np.random.default_rng(0).normal(size=(9, 4))
-    vectors[8] = 3 * vectors[1]
-    for seed in range(8):
-        split = hold_out(items, vectors, queries=range(8), held_out=0.4, seed=seed)
-        assert (0 in split.held_out) == (1 in split.held_out)
-        assert (8 in split.examples) == (0 in split.examples)
-
-
 def test_the_share_is_of_different_queries_and_each_side_has_one() -> None:
     assert len(hold_out(ITEMS, VECTORS).held_out) == 3
     assert len(hold_out(ITEMS, VECTORS, held_out=0.01).held_out) == 1

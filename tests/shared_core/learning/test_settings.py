@@ -38,11 +38,8 @@ def test_the_identity_leaves_out_what_a_resumed_fit_may_change_and_what_has_no_e
 @pytest.mark.parametrize(
     "change",
     [
-        {"objective": "paper"}, {"kernel": "dense"}, {"normalisation": "query"}, {"k": 0}, {"k": None}, 
-        {"fetch_k": 3}, {"rank": 0}, {"rank": 2.5}, {"skew_rank": -1}, {"temperature": 0}, {"temperature": np.nan},
-        {"sharpness": 0}, {"pull": -1}, {"share": 0}, {"share": 1.5}, {"alpha": -1}, {"beta": "1"}, {"ridge": -1e-9},
-        {"learning_rate": 0}, {"batch_size": 0}, {"epochs": 0}, {"patience": 0}, {"held_out": 0}, {"held_out": 1},
-        {"seed": 0.5}, {"learn_relevance": 1},
+        {"objective": "paper"}, {"k": 0}, {"fetch_k": 3}, {"rank": 2.5}, {"temperature": np.nan}, {"share": 1.5},
+        {"beta": "1"}, {"held_out": 1}, {"learn_relevance": 1},
     ],
 )  # fmt: skip
 def test_a_value_out_of_its_range_is_refused_by_name(change: dict[str, Any]) -> None:

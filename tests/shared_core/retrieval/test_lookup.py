@@ -7,7 +7,7 @@ from collections import OrderedDict
 import pytest
 
 from setselect import InvalidParameterError
-from shared_core.retrieval.lookup import find_registered, refuse_unknown
+from shared_core.retrieval.inputs import find_registered, refuse_unknown
 
 
 def test_the_nearest_base_class_counts_by_the_class_or_its_full_name() -> None:

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from setselect import References, SetSelectWarning, match_words, select, select_many
+from setselect import Coverage, References, Selector, SetSelectWarning, match_words, select, select_many
 from shared_core.selection.effects import NEEDS, NEEDS_CAPABILITY
 from tests.shared_core.cases import gaussian
 
 QUERY, VECTORS = gaussian(90, 11, 5)
 TEXTS = [f"Ann {letter}" for letter in "abcdefghijk"]
 NUMBERS = [float(row) for row in range(11)]
-WEIGHTS = dict.fromkeys(("lambda_b", "word_weight", "cover_weight", "reference_weight", "neighbour_weight"), 0.5)
 
 
 def texts_by_id(ids: Iterable[Any]) -> dict[Any, str]:
@@ -57,7 +56,7 @@ class Interface:
     # Arguments that have no effect without others, and of which it does not warn: a later call may give the others.
     silent: tuple[str, ...] = ()
 
-    def warnings_of(self, selector: str, *given: str, **more: Any) -> list[str]:
+    def warnings_of(self, selector: str | Selector, *given: str, **more: Any) -> list[str]:
         """The messages if these arguments are given."""
         values = {name: self.values[name] for name in given}
         for name in given:
@@ -72,7 +71,7 @@ WORDS = {"question": "a", "texts": TEXTS}
 SELECT = Interface(
     lambda **given: select(QUERY, VECTORS, 2, **given),
     {
-        **WEIGHTS, **WORDS, "relevance_scale": "rank", "relevance": NUMBERS, "quality": NUMBERS, "cover": TEXTS,
+        **WORDS, "relevance_scale": "rank", "relevance": NUMBERS, "quality": NUMBERS, "cover": TEXTS,
         "references": np.eye(11), "titles": TEXTS, "identifiers": TEXTS, "neighbours": [*range(11)],
         "costs": NUMBERS, "budget": 99, "sources": TEXTS,
         "max_per_source": 9, "prefer": NUMBERS, "drop_near_duplicates": 0.9, "min_k": 3, "min_gain": 0.5,
@@ -85,19 +84,19 @@ SELECT = Interface(
 MANY = Interface(
     lambda **given: select_many([QUERY], VECTORS, 2, **given),
     {
-        **WEIGHTS, "relevance_scale": "rank", "relevance": [NUMBERS], "quality": NUMBERS, "cover": TEXTS,
+        "relevance_scale": "rank", "relevance": [NUMBERS], "quality": NUMBERS, "cover": TEXTS,
         "words": [match_words("a b", TEXTS)], "references": References(np.eye(11, dtype=np.float32), np.arange(11)),
     },
 )  # fmt: skip
 BY_ID = {"texts": texts_by_id, "question_column": "question"}
 TABLE = Interface(
     select_rows,
-    {**WEIGHTS, "relevance_scale": "rank", "relevance_column": "numbers", "texts": texts_by_id, "titles": texts_by_id},
+    {"relevance_scale": "rank", "relevance_column": "numbers", "texts": texts_by_id, "titles": texts_by_id},
     {"texts": BY_ID, "titles": BY_ID},
     lacking=("quality", "cover"),
 )
 SETTINGS = {
-    **WEIGHTS, "relevance_scale": "rank", "relevance": "number", "quality": "number", "cover": "topic",
+    "relevance_scale": "rank", "relevance": "number", "quality": "number", "cover": "topic",
     "costs": "number", "prefer": "number", "drop_near_duplicates": 0.9, "drop_duplicates": True, "min_k": 3,
     "min_gain": 0.5, "title": "topic", "identifier": "topic", "links": "topic", "neighbours": "number",
     "follow": True, "perspective": str.upper,
@@ -111,7 +110,6 @@ INTERFACES = {
     "LangChain": ADAPTERS[0],
     "LlamaIndex": ADAPTERS[1],
 }
-SELECTORS = {"lambda_b": "mmr", "quality": "mmr"}
 
 
 def rows_of(table: Iterable[str]) -> pytest.MarkDecorator:
@@ -130,7 +128,7 @@ def test_every_row_is_one_of_some_interface() -> None:
 
 @rows_of(NEEDS)
 def test_an_argument_without_another_one(interface: str, name: str) -> None:
-    made, selector = INTERFACES[interface], SELECTORS.get(name, "coverage")
+    made, selector = INTERFACES[interface], "mmr" if name == "quality" else "coverage"
     needed = [need for need in NEEDS[name] if need in made.values]
     alone = made.warnings_of(selector, name)
     if name in made.silent or not {*needed, *made.lacking} & {*NEEDS[name]}:
@@ -146,9 +144,9 @@ def test_an_argument_without_another_one(interface: str, name: str) -> None:
 def test_an_argument_that_the_selector_cannot_use(interface: str, name: str) -> None:
     made = INTERFACES[interface]
     assert_names(made.warnings_of("similarity", name), name)
-    assert made.warnings_of(SELECTORS.get(name, "coverage"), name) == []
+    assert made.warnings_of("mmr" if name == "quality" else "coverage", name) == []
     if NEEDS_CAPABILITY[name] == "references":
-        assert_names(made.warnings_of("coverage", name, reference_weight=0), name)
+        assert_names(made.warnings_of(Coverage(reference_weight=0), name), name)
 
 
 def test_titles_beside_references() -> None:

@@ -26,7 +26,7 @@ from setselect import (
     match_words,
 )
 from shared_core.selection.route import Limits, select_set
-from shared_core.texts import Texts
+from shared_core.texts import as_texts
 from tests import oracles
 from tests.shared_core.cases import PAIRS, TOP_K, Pair, assert_alike, gaussian, names
 
@@ -51,7 +51,7 @@ class Asked:
 
     def select(self) -> Selection:
         """The selection of the route."""
-        texts = None if self.texts is None else Texts(self.texts, self.titles)
+        texts = None if self.texts is None else as_texts(self.texts, self.titles)
         more: dict[str, Any] = {"relevance_scale": self.scale, "shown": self.shown, "limits": self.limits}
         candidates = Candidates(self.query, self.vectors, **self.columns)
         return select_set(candidates, self.selector, self.k, question=self.question, texts=texts, **more)

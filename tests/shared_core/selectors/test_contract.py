@@ -53,7 +53,6 @@ from tests.shared_core.cases import (
 from tests.shared_core.selectors.loops import available_loops, use_loops
 
 quick = settings(deadline=None, derandomize=True, max_examples=20)
-both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 # For tests that compare with the reference: they run both loops themselves and compute the reference once.
 each_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
 
@@ -103,11 +102,11 @@ def test_every_registered_selector_is_tested_here() -> None:
 
 @each_pair
 def test_agrees_with_the_reference(pair: Pair) -> None:
-    for case in random_cases(30, 36):
+    for case in random_cases(30, 24):
         pair.check(case.query, case.vectors, case.k, case)
     for case in random_cases(31, 12, n_max=30):
         pair.check(case.query, case.vectors, len(case.vectors), case)
-    for seed in range(10):
+    for seed in range(4):
         query, vectors = gaussian(seed, 25, 30, np.float16)
         pair.check(query, vectors, 6, seed)
 
@@ -136,7 +135,7 @@ def test_agrees_with_the_reference_where_scores_tie(pair: Pair, data: Grid, draw
 def test_blocks_of_queries_agree_with_the_reference(pair: Pair, shared: bool, given_relevance: bool) -> None:
     if "compiled" not in available_loops():
         pytest.skip("needs numba")
-    for case in random_cases(32, 36, n_max=40):
+    for case in random_cases(32, 24, n_max=40):
         queries = np.stack([case.query, -case.query, 3 * case.query])
         own = np.stack([case.vectors, np.roll(case.vectors, 1, axis=0), -case.vectors[::-1]])
         vectors = own[:1] if shared else own
@@ -186,7 +185,7 @@ SEVERAL = [p for p in PAIRS if p.selector.capabilities.sub_questions]
 @pytest.mark.parametrize("pair", SEVERAL, ids=names)
 def test_agrees_with_the_reference_for_several_queries(pair: Pair) -> None:
     changed = 0
-    for case in random_cases(34, 36, n_max=40):
+    for case in random_cases(34, 24, n_max=40):
         if case.vectors.dtype == np.float32:
             continue
         queries = questions_of(case)
@@ -201,7 +200,7 @@ def test_agrees_with_the_reference_for_several_queries(pair: Pair) -> None:
         assert found.serves is not None
         assert not found.serves.flags.writeable
         np.testing.assert_allclose(scores[found.serves, range(k)], scores.max(axis=0), rtol=0, atol=1e-9)
-    assert changed > 7
+    assert changed > 4
 
 
 @quick
@@ -227,14 +226,9 @@ def test_several_queries_in_another_order_or_twice_change_no_pick(pair: Pair, da
 # --- agreement under conditions: shown, budget, constraints ---------------------------------------
 
 CONDITIONS = [
-    ("shown",),
-    ("budget",),
-    ("sources",),
-    ("near",),
     ("shown", "budget"),
-    ("sources", "near", "shown"),
+    ("sources", "near"),
     ("sources", "near", "shown", "budget"),
-    ("relevance",),
     ("relevance", "shown"),
     ("relevance", "sources", "near", "shown", "budget"),
 ]
@@ -251,7 +245,7 @@ CONDITIONS = [
 )
 def test_agrees_with_the_reference_under_conditions(pair: Pair, about: tuple[str, ...]) -> None:
     changed = 0
-    for case in random_cases(40 + CONDITIONS.index(about), 36, n_max=40):
+    for case in random_cases(40 + CONDITIONS.index(about), 24, n_max=40):
         more = {"relevance": draw_relevance(case)} if "relevance" in about else {}
         k, conditions = draw_conditions(case, about)
         if isinstance(pair.selector, NDPP):
@@ -261,7 +255,7 @@ def test_agrees_with_the_reference_under_conditions(pair: Pair, about: tuple[str
         free = pair.select(case.query, case.vectors, case.k)
         changed += found is None or found.indices.tolist() != free.indices.tolist()
     # The agreement says little if the conditions never matter.
-    assert changed > 10
+    assert changed > 6
 
 
 # --- the result -----------------------------------------------------------------------------------
@@ -339,27 +333,26 @@ REFUSED: list[tuple[Any, dict[str, Any], type[SetSelectError], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("k", "conditions", "error", "words"), REFUSED)
 @each_pair
-def test_what_is_wrong_is_refused(
-    pair: Pair, k: Any, conditions: dict[str, Any], error: type[SetSelectError], words: str
-) -> None:
-    with pytest.raises(error, match=words):
-        pair.select(*gaussian(1, 11, 12), k, **conditions)
+def test_what_is_wrong_is_refused(pair: Pair) -> None:
+    for k, conditions, error, words in REFUSED:
+        with pytest.raises(error, match=words):
+            pair.select(*gaussian(1, 11, 12), k, **conditions)
 
 
-@pytest.mark.parametrize("integers", [np.array([2, 5, 3], np.uint8), (2, 5, 3), {5: 0, 2: 0, 3: 0}, range(2, 4)])
 @each_pair
-def test_k_and_shown_may_be_integers_of_any_kind(pair: Pair, integers: Any) -> None:
+def test_k_and_shown_may_be_integers_of_any_kind(pair: Pair) -> None:
     query, vectors = gaussian(1, 11, 12)
-    rows = list(integers)
-    expected = pair.select(query, vectors, 3, shown=[int(i) for i in rows])
-    assert same(pair.select(query, vectors, rows[-1], shown=iter(rows)), expected)
+    for integers in (np.array([2, 5, 3], np.uint8), (2, 5, 3), {5: 0, 2: 0, 3: 0}, range(2, 4)):
+        rows = list(integers)
+        expected = pair.select(query, vectors, 3, shown=[int(i) for i in rows])
+        assert same(pair.select(query, vectors, rows[-1], shown=iter(rows)), expected)
 
 
 # --- the selector as an object --------------------------------------------------------------------
 
 
+@each_pair
 def test_selectors_are_frozen_and_hashable_and_show_their_parameters(pair: Pair) -> None:
     selector = pair.selector
     assert isinstance(selector, Selector)
@@ -373,6 +366,7 @@ def test_selectors_are_frozen_and_hashable_and_show_their_parameters(pair: Pair)
             setattr(selector, field.name, None)
 
 
+@each_pair
 def test_pickled_selectors_and_candidates_give_the_same_selection(pair: Pair) -> None:
     candidates = pair.candidates(*gaussian(1, 11, 5))
     selector, again = pickle.loads(pickle.dumps((pair.selector, candidates)))
@@ -386,11 +380,11 @@ def test_pickled_selectors_and_candidates_give_the_same_selection(pair: Pair) ->
 # --- ties -----------------------------------------------------------------------------------------
 
 
-@both_dtypes
-def test_ties_between_copies_go_to_the_lower_index(greedy_pair: Pair, dtype: Any) -> None:
+def test_ties_between_copies_go_to_the_lower_index(greedy_pair: Pair) -> None:
     # BLAS sums the last rows of a block in another order, so the test needs many sizes.
     rng = np.random.default_rng(91)
     for number in range(120):
+        dtype = (np.float32, np.float64)[number % 2]
         n, d = int(rng.integers(2, 70)), int(rng.integers(2, 80))
         copies = int(rng.integers(1, n))
         vectors = rng.normal(size=(n, d)).astype(dtype)
@@ -398,8 +392,8 @@ def test_ties_between_copies_go_to_the_lower_index(greedy_pair: Pair, dtype: Any
         vectors[n - copies :] = vectors[original]
         query = rng.normal(size=d).astype(dtype)
         kind = np.concatenate([np.arange(n - copies), original])
-        # In every second case the copies have an equal relevance that was given.
-        more = {"relevance": rng.normal(size=n)[kind]} if greedy_pair.takes_relevance and number % 2 else {}
+        # In two of three cases the copies have an equal relevance that was given.
+        more = {"relevance": rng.normal(size=n)[kind]} if greedy_pair.takes_relevance and number % 3 else {}
         picks = greedy_pair.select(query, vectors, int(rng.integers(1, min(n, 12) + 1)), **more).indices
         for position, pick in enumerate(picks):
             earlier = [i for i in range(pick) if kind[i] == kind[pick] and i not in picks[:position]]
@@ -409,20 +403,19 @@ def test_ties_between_copies_go_to_the_lower_index(greedy_pair: Pair, dtype: Any
 # --- small, zero and opposite vectors -------------------------------------------------------------
 
 
-@both_dtypes
-def test_only_zero_rows(pair: Pair, dtype: Any) -> None:
-    selection = pair.select(np.ones(4, dtype), np.zeros((6, 4), dtype), 4)
-    assert selection.indices.tolist() == [0, 1, 2, 3]
-    assert selection.relevance.tolist() == [0.0] * 4
-    assert np.all(np.isfinite(selection.gains))
-    if isinstance(pair.selector, NDPP):
-        assert selection.filled_from == (0 if pair.selector.ridge == 0 else None)
+def test_only_zero_rows(pair: Pair) -> None:
+    for dtype in (np.float32, np.float64):
+        selection = pair.select(np.ones(4, dtype), np.zeros((6, 4), dtype), 4)
+        assert selection.indices.tolist() == [0, 1, 2, 3]
+        assert selection.relevance.tolist() == [0.0] * 4
+        assert np.all(np.isfinite(selection.gains))
+        if isinstance(pair.selector, NDPP):
+            assert selection.filled_from == (0 if pair.selector.ridge == 0 else None)
 
 
-@both_dtypes
-def test_rows_that_cancel_each_other_give_finite_gains(pair: Pair, dtype: Any) -> None:
+def test_rows_that_cancel_each_other_give_finite_gains(pair: Pair) -> None:
     rng = np.random.default_rng(95)
-    for _ in range(20):
+    for dtype in (np.float32, np.float64) * 10:
         half = rng.normal(size=(5, 7)).astype(dtype)
         selection = pair.select(rng.normal(size=7).astype(dtype), np.concatenate([half, -half]), 10)
         assert sorted(selection.indices.tolist()) == list(range(10))
@@ -444,15 +437,16 @@ KINDS: dict[str, Callable[[NDArray[Any]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_kind_of_array_does_not_matter(pair: Pair, kind: str) -> None:
+def test_the_kind_of_array_does_not_matter(pair: Pair) -> None:
     query, vectors = gaussian(94, 30, 12)
     for rows in (vectors, oracles.unit_rows(vectors)):
         expected = pair.select(query, rows, 6)
-        for copy in (True, False):
-            assert_alike(pair.select(KINDS[kind](query), KINDS[kind](rows), 6, copy=copy), expected, rtol=1e-9)
+        for kind in KINDS.values():
+            for copy in (True, False):
+                assert_alike(pair.select(kind(query), kind(rows), 6, copy=copy), expected, rtol=1e-9)
 
 
+@each_pair
 def test_a_sum_of_costs_that_is_the_budget_but_for_rounding_fits(pair: Pair) -> None:
     # In floating point 0.1 + 0.2 is above 0.3.
     assert len(pair.select(*gaussian(1, 2, 4), None, costs=[0.1, 0.2], budget=0.3)) == 2

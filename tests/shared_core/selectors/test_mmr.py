@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("either_way")
 
 @pytest.mark.parametrize("given_relevance", [False, True], ids=["cosine", "given relevance"])
 def test_any_lambda_agrees_with_the_reference(given_relevance: bool) -> None:
-    for case in random_cases(45 if given_relevance else 42, 240):
+    for case in random_cases(45 if given_relevance else 42, 96):
         # At the ends of the range a term vanishes.
         d, b = (float(case.rng.choice([0.0, 1.0, case.rng.random()])) for _ in range(2))
         more: dict[str, Any] = {"quality": case.quality if case.number % 3 else None}
@@ -64,7 +64,7 @@ def test_a_tie_goes_to_the_lower_index_whatever_the_bounds_of_the_scores_are() -
 
 
 def test_langchain_selects_the_same_for_every_lambda() -> None:
-    for case in random_cases(43, 144):
+    for case in random_cases(43, 48):
         if case.vectors.dtype != np.float64 or case.flavour in ("grid", "zero rows", "duplicates"):
             # LangChain has no rule for ties.
             continue
@@ -90,8 +90,8 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(biased.gains, [0.75, 0.4 - 0.4], atol=1e-12)
 
 
-@pytest.mark.parametrize("value", [-0.01, 1.01, 2, -1, np.nan, np.inf])
 @pytest.mark.parametrize("name", ["lambda_mult", "lambda_b"])
-def test_lambdas_out_of_range_are_refused(name: str, value: float) -> None:
-    with pytest.raises(InvalidParameterError, match=name):
-        MMR(**{name: value})
+def test_lambdas_out_of_range_are_refused(name: str) -> None:
+    for value in (-0.01, 1.01, np.nan, np.inf):
+        with pytest.raises(InvalidParameterError, match=name):
+            MMR(**{name: value})

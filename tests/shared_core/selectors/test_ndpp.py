@@ -85,23 +85,6 @@ def test_with_a_purely_skew_kernel_all_picks_are_filled_in() -> None:
     oracles.assert_same_picks(selection, oracles.top_k(query, vectors, 3))
 
 
-def test_shown_candidates_with_a_zero_pivot_and_a_regular_block() -> None:
-    # L_shown = [[0, 1], [-1, 0]] has determinant 1, but its first pivot is 0.
-    rng = np.random.default_rng(8)
-    n = 8
-    V = rng.normal(size=(n, 3))
-    V[:2] = 0
-    B = rng.normal(size=(n, 2))
-    B[:2] = np.eye(2)
-    C = np.array([[0.0, 1.0], [-1.0, 0.0]])
-    dense = oracles.ndpp_dense(V, B, C)
-    assert dense[0, 0] == dense[1, 1] == 0
-    query, vectors = gaussian(8, n, 6)
-    for shown in ([0, 1], [1, 0]):
-        actual = NDPP(LowRankKernel(V, B, C), "linear").select(Candidates(query, vectors), 3, shown=shown)
-        oracles.assert_agrees(actual, oracles.ndpp_greedy(query, vectors, 3, kernel=dense, shown=shown))
-
-
 @pytest.mark.parametrize("shown", [[], [3, 17]])
 @pytest.mark.parametrize("a", [1e-290, 0.003, 1.0, 40.0, 1e290])
 def test_given_relevance_of_any_scale_and_offset_selects_the_same(a: float, shown: list[int]) -> None:
@@ -157,15 +140,6 @@ def test_the_rank_of_float32_vectors_in_a_narrow_cone_is_found() -> None:
                 assert NDPP(relevance_mapping="linear", ridge=0).select(candidates, 9).filled_from == 6, (seed, way)
 
 
-def test_the_tolerance_of_a_low_rank_kernel_does_not_depend_on_the_vectors() -> None:
-    # The last two determinants are 2.5e-7 of the first. That is rounding error in float32, but the kernel is float64.
-    kernel = LowRankKernel(np.diag([1, 1e-2, 5e-4, 5e-4]))
-    query, vectors = gaussian(5, 4, 6)
-    for dtype in (np.float32, np.float64):
-        selection = NDPP(kernel).select(Candidates(query.astype(dtype), vectors.astype(dtype)), 4)
-        assert selection.filled_from is None, dtype
-
-
 @pytest.mark.parametrize("temperature", [1e-300, 1e-309, 5e-324])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_lowest_temperatures_give_finite_gains_and_the_most_relevant_first(temperature: float, dtype: Any) -> None:
@@ -174,15 +148,6 @@ def test_the_lowest_temperatures_give_finite_gains_and_the_most_relevant_first(t
     assert selection.filled_from is None
     assert np.all(np.isfinite(selection.gains))
     assert selection.indices[0] == np.argmax(oracles.cosines(query, vectors))
-
-
-@pytest.mark.parametrize("kernel", [LowRankKernel(np.ones((4, 1)) + np.eye(4)), None], ids=["kernel", "cosines"])
-def test_relevance_of_any_size_comes_in_order(kernel: Any) -> None:
-    for scores in ([-1e300, -1e150, 0.0, -1e200], [-1.7e308, 1e305, 1.7e308, -1e308]):
-        candidates = Candidates(np.ones(4), np.eye(4), relevance=scores)
-        for temperature in (5e-324, 1e-3, 1.0):
-            exponential = NDPP(kernel, relevance_mapping="exponential", temperature=temperature)
-            assert exponential.select(candidates, 4).indices.tolist() == np.argsort(scores)[::-1].tolist()
 
 
 def test_a_kernel_is_loaded_from_its_file(tmp_path: Path) -> None:

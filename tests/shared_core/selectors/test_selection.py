@@ -21,7 +21,7 @@ from setselect import (
     select,
     select_many,
 )
-from shared_core.selectors.selection import MAX_SHOWN, at_rows, newly_served, write_reasons
+from shared_core.selectors.selection import at_rows, newly_served, write_reasons
 from tests.shared_core.cases import gaussian
 
 QUERY, VECTORS = gaussian(90, 11, 5)
@@ -37,16 +37,6 @@ def table_of(selection: Selection) -> tuple[list[list[str | None]], str]:
 def test_picks_that_are_no_rows_make_no_selection(picks: list[int], gains: list[float]) -> None:
     with pytest.raises(InvalidInputError, match=r"^picks "):
         make_selection(Candidates(QUERY, VECTORS), picks, gains)
-
-
-def test_a_selection_is_short_on_the_screen() -> None:
-    rng = np.random.default_rng(3)
-    found = select(rng.normal(size=8), rng.normal(size=(500, 8)), 200, "similarity")
-    assert len(repr(found)) < 250
-    assert repr(found).startswith(f"Selection(k=200, indices=[{found.indices[0]}, {found.indices[1]}, ")
-    cells, caption = table_of(found)
-    assert len(cells) == 1 + MAX_SHOWN
-    assert caption.startswith("200 picks")
 
 
 def test_a_notebook_shows_a_selection_as_a_table() -> None:

@@ -13,7 +13,7 @@ import pytest
 from transformers.utils import logging
 
 from shared_core.errors import InvalidInputError, InvalidParameterError
-from shared_core.signals.embedding_models import CachedEmbedding, default_cache, load_model
+from shared_core.signals.embedding_models import CachedEmbedding, load_model
 from tests.embedding import embed
 
 SENTENCES = ["A river.", "A violin is played."]
@@ -142,12 +142,6 @@ def test_output_that_is_not_one_vector_for_each_text_is_an_error(tmp_path: Path,
     assert CachedEmbedding(lambda texts: [[1.0], [2.0]], "odd", tmp_path)(["a", "bb"]).tolist() == [[1.0], [2.0]]
 
 
-def test_a_model_whose_vectors_change_length_is_an_error(tmp_path: Path) -> None:
-    CachedEmbedding(lambda texts: [[1.0]], "m", tmp_path)(["a"])
-    with pytest.raises(InvalidInputError, match=r"lengths \[1, 2\].*delete"):
-        CachedEmbedding(lambda texts: [[1.0, 2.0]], "m", tmp_path)(["a", "b"])
-
-
 @pytest.mark.parametrize("fault", ["another kind", "truncated", "a short vector"])
 def test_a_damaged_file_is_an_error_that_names_it(fault: str, tmp_path: Path) -> None:
     path = tmp_path / "embeddings.sqlite"
@@ -171,11 +165,3 @@ def test_two_processes_may_share_a_cache(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "embeddings.sqlite") as database:
         assert database.execute("SELECT count(*) FROM embeddings").fetchone() == (1,)
     database.close()
-
-
-def test_the_folder_can_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("SETSELECT_CACHE", str(tmp_path))
-    assert default_cache() == tmp_path
-    monkeypatch.delenv("SETSELECT_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_cache() == tmp_path / "setselect"

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
-import pickle
-import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -134,17 +130,6 @@ def test_the_least_recently_used_answer_is_dropped_first(cache_size: int, asked:
     assert model.queries == [f"in {letter}" for letter in asked]
 
 
-async def test_without_an_async_function_the_event_loop_stays_free() -> None:
-    loop_thread, seen = threading.get_ident(), []
-
-    def split(query: str) -> QueryParts:
-        seen.append(threading.get_ident())
-        return GOOD
-
-    assert await PerspectiveExtractor(split).aextract(QUERY) == GOOD
-    assert seen != [loop_thread]
-
-
 def test_threads_and_tasks_share_an_extractor() -> None:
     extractor = PerspectiveExtractor(at_comma, cache_size=3)
     queries = [f"ferries, in winter {i % 7}" for i in range(2000)]
@@ -157,14 +142,6 @@ def test_threads_and_tasks_share_an_extractor() -> None:
         return await asyncio.gather(*map(extractor.aextract, queries[:50]))
 
     assert asyncio.run(at_once()) == parts[:50]
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
-def test_copies_extract_the_same(copied: Callable[[Any], PerspectiveExtractor]) -> None:
-    extractor = PerspectiveExtractor(at_comma, cache_size=5)
-    before = extractor.extract("ferries, in winter")
-    assert copied(extractor).extract("ferries, in winter") == before == ("ferries", "in winter")
-    assert copied(extractor)._cache_size == 5
 
 
 def test_the_prompts_own_examples_are_valid_answers() -> None:

@@ -253,20 +253,3 @@ def test_a_server_without_the_needed_output_is_an_error(
     vars(completions).update(fault)
     with serving(completions) as url, pytest.raises(InvalidParameterError, match=words):
         score(EndpointModel(url, "tiny"))
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "a web page",
-        {"choices": None},
-        {"choices": [{"index": 0, "logprobs": {"tokens": [1], "text_offset": ["a"], "token_logprobs": ["b"]}}]},
-    ],
-    ids=str,
-)
-def test_a_reply_of_another_form_is_an_error(
-    reply: Any, completions: Completions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(completions, "answer", lambda request: reply)
-    with serving(completions) as url, pytest.raises(InvalidParameterError, match=f"model 'tiny' at {url} sent "):
-        score(EndpointModel(url, "tiny"), ITEMS[:1])

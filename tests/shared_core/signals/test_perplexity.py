@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
-from shared_core import EndpointModel, InvalidInputError, InvalidParameterError, SetSelectWarning, TransformersModel
+from shared_core import EndpointModel, InvalidInputError, SetSelectWarning, TransformersModel
 from shared_core.signals.perplexity import LogPerplexityQuality
 from tests.shared_core.signals.completions_server import Completions, oracle, serving
 
@@ -93,23 +93,6 @@ def test_an_item_that_is_not_a_text_is_named(questions: Any, answers: Any, words
         quality().score(questions, answers)
 
 
-@pytest.mark.parametrize("template", ["{answer}", "{question}", "{answer} {question}", "{question}{answer}{answer}"])
-def test_a_template_must_contain_the_question_and_end_with_the_answer(template: str) -> None:
-    with pytest.raises(InvalidParameterError, match="template must contain"):
-        quality(template=template)
-
-
-@pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"max_length": 1}, {"batch_size": 1.5}])
-def test_parameters_out_of_range_are_errors(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
-        quality(**wrong)
-
-
-def test_the_progress_bar_counts_the_computed_answers(capfd: pytest.CaptureFixture[str]) -> None:
-    quality(batch_size=2).score([*QUESTIONS, QUESTIONS[0]], [*ANSWERS, ANSWERS[0]], progress=True)
-    assert "7/7" in capfd.readouterr().err
-
-
 def test_annotate_returns_copies() -> None:
     examples = [{"q": q, "a": a, "n": i} for i, (q, a) in enumerate(zip(QUESTIONS, ANSWERS, strict=True))]
     before = copy.deepcopy(examples)
@@ -182,23 +165,6 @@ def test_scores_are_reused_only_for_the_same_pair_model_and_settings(other: dict
     again, computed = counting(**other)
     again.score([*QUESTIONS, "new"], [*ANSWERS, "Paris"], resume=file)
     assert len(computed) == (8 if other else 1)
-
-
-def test_resume_needs_a_name_for_the_model(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameterError, match="model_id="):
-        quality(model_id="").score(["a"], ["b"], resume=tmp_path / "scores.jsonl")
-
-
-@pytest.mark.parametrize(
-    ("content", "line"),
-    [("not ours\n", 1), ('{"key": "a", "log_probability": -1.0}\n[]\n', 2), ("one line, no end", 1)],
-)
-def test_a_file_of_another_kind_is_an_error_and_stays_unchanged(content: str, line: int, tmp_path: Path) -> None:
-    file = tmp_path / "precious.json"
-    file.write_text(content)
-    with pytest.raises(InvalidInputError, match=f"precious.json: line {line} is not a score"):
-        quality().score(["a"], ["b"], resume=file)
-    assert file.read_text() == content
 
 
 def test_temporary_failures_are_retried_and_lasting_ones_lose_no_batch(

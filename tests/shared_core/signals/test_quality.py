@@ -59,20 +59,3 @@ def test_selecting_from_such_an_index_is_mmr_with_quality() -> None:
     from_index = mmr.select(Candidates(query, joined[:, :-1], quality=joined[:, -1]), 10)
     direct = mmr.select(Candidates(query, rows, quality=quality), 10)
     assert from_index.indices.tolist() == direct.indices.tolist()
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: with_quality_column([1.0, 2.0], [1.0]), r"shape \(n, d\).*\(2,\)"),
-        (lambda: with_quality_column([[1.0, np.nan]], [1.0]), "row 0 holds NaN"),
-        (lambda: with_quality_column([[1.0, 2.0]], [1.0, 2.0]), "quality"),
-        (lambda: with_quality_column([[1.0, 2.0]], [np.inf]), "quality.*0"),
-        (lambda: with_quality_weight([[1.0]], 0.5), r"one vector.*\(1, 1\)"),
-        (lambda: with_quality_weight([0.0, 0.0], 0.5), "zero vector"),
-        (lambda: with_quality_weight([1.0, 0.0], 1.5), "lambda_b"),
-    ],
-)
-def test_bad_input_for_the_quality_column_is_named(call: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from setselect import Coverage, InvalidInputError, SetSelectWarning, find_references, select
 from shared_core.candidates import REFERENCE_KINDS
-from shared_core.texts import Texts
-from shared_core.texts.neighbours import count_shared, find_following
+from shared_core.texts import as_texts
+from shared_core.texts.neighbours import count_shared
 
 TEXTS = ["It rains in the morning.", "Ships wait for the tide.", "A port opens at dawn.", "Nobody sails at night."]
 NEIGHBOUR = REFERENCE_KINDS.index("neighbour")
@@ -100,8 +100,8 @@ def test_select_follows_a_pick_to_its_neighbour() -> None:
 
 
 def test_what_a_selector_uses_of_the_same_texts() -> None:
-    texts = Texts(["Ann Lee swims.", "She dives.", "Perth has a port. Ann Lee."], ["Ann Lee", "", "Perth"],
-                  following=find_following([0, 1, 2], ["a"] * 3, ["", "", ""]))  # fmt: skip
+    texts = as_texts(["Ann Lee swims.", "She dives.", "Perth has a port. Ann Lee."], ["Ann Lee", "", "Perth"],
+                     sources=["a"] * 3, neighbours=[0, 1, 2])  # fmt: skip
     found = {(refer, beside): texts.find_references(refer=refer, neighbours=beside)
              for refer in (True, False) for beside in (True, False)}  # fmt: skip
     assert found[False, False] is None

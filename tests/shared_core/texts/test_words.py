@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import product
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setselect import InvalidInputError, match_words, select
-from shared_core.texts.words import Text, list_exact, split_words
+from shared_core.texts.words import MOST_CLAUSES, Text, list_exact, split_clauses, split_words
 from tests import oracles
 
 quick = settings(deadline=None, derandomize=True, max_examples=60)
@@ -90,25 +91,6 @@ def test_no_text_takes_time_that_is_quadratic_in_its_length() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Straße", "STRASSE"),
-        ("ﬁnance ①", "FINANCE 1"),
-        ("Ｐｙｔｈｏｎ", "python"),
-        ("Zu\u0308rich", "Zürich"),
-        ("ΣΊΣΥΦΟΣ", "σίσυφος"),
-        ("Donau\u00addampf", "donaudampf"),
-        ("مُحَمَّد", "محمد"),
-        ("שָׁלוֹם", "שלום"),
-        ("می\u200cخواهم", "میخواهم"),
-        ("ｶﾀｶﾅ", "カタカナ"),
-    ],
-)
-def test_two_spellings_of_a_word_are_one(one: str, other: str) -> None:
-    assert split_words(one) == split_words(other) != []
-
-
-@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("numpy.fft.rfft2()", ["numpy", "fft", "rfft2"]),
@@ -181,6 +163,42 @@ def test_what_is_named_exactly_stands_word_by_word_in_a_text() -> None:
     assert not exact.flags.writeable
     assert match_words("「東京」", ["東京都", "京東"]).exact.tolist() == [[True], [False]]  # type: ignore[union-attr]
     assert match_words("E4711", []).exact.shape == (0, 1)  # type: ignore[union-attr]
+
+
+# --- clauses of a request ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "clauses"),
+    [
+        ("", []),
+        ("What is the weather in Oslo?", []),
+        ("Compare two strings, parse a date, and pick a random element", [
+            "Compare two strings", "parse a date", "pick a random element",
+        ]),
+        ("Book a flight to Rome and then, and also send it to Ann", ["Book a flight to Rome", "send it to Ann"]),
+        ("I am in Rome. Where do I eat well? Thanks!", ["I am in Rome", "Where do I eat well"]),
+        ("1. Find a hotel\n2.\tBook   a train\r\n", ["Find a hotel", "Book a train"]),
+        ("Finde ein Hotel in Rom und buche einen Zug", ["Finde ein Hotel in Rom", "buche einen Zug"]),
+        ("帮我查一下北京的天气，然后订一张机票。", ["帮我查一下北京的天气", "然后订一张机票"]),
+        ("Salt and pepper and oil", []),
+        ("Open the band of the land, please do it", ["Open the band of the land", "please do it"]),
+    ],
+)  # fmt: skip
+def test_split_clauses(text: str, clauses: list[str]) -> None:
+    assert split_clauses(text) == clauses
+
+
+def test_the_beginning_and_the_end_of_a_long_text() -> None:
+    numbers = [f"line number {i}" for i in range(20)]
+    assert split_clauses("\n".join(numbers)) == numbers[:4] + numbers[-4:]
+
+
+@pytest.mark.parametrize("piece", ["a b c, ", " and", " ", "\n", ". ", "。", "a" * 10, "a b c and "])
+def test_the_time_is_linear_and_the_number_limited(piece: str) -> None:
+    started = time.perf_counter()
+    assert len(split_clauses(piece * 100_000)) in (0, MOST_CLAUSES)
+    assert time.perf_counter() - started < 5
 
 
 # --- what is refused ------------------------------------------------------------------------------

@@ -37,10 +37,8 @@ def _hnsw() -> faiss.Index:
 
 INNER, L2 = faiss.METRIC_INNER_PRODUCT, faiss.METRIC_L2
 INDEXES: dict[str, Callable[[], faiss.Index]] = {
-    "flat, inner product": lambda: faiss.IndexFlatIP(DIMENSION),
     "flat, L2": lambda: faiss.IndexFlatL2(DIMENSION),
     "IVF, inner product": lambda: _ivf(INNER),
-    "IVF, L2": lambda: _ivf(L2),
     "IVF with a direct map": lambda: _ivf(L2, direct_map=True),
     "HNSW, L2": _hnsw,
     "half precision": lambda: faiss.IndexScalarQuantizer(DIMENSION, faiss.ScalarQuantizer.QT_fp16, INNER),
@@ -117,7 +115,6 @@ LLAMAINDEX = [
     ),
     *(
         LlamaIndexCase(f"FAISS {make.__name__}, {flat.__name__}", partial(_mapped, make, flat), filters=False)
-        for make in (faiss.IndexIDMap, faiss.IndexIDMap2)
-        for flat in (faiss.IndexFlatIP, faiss.IndexFlatL2)
+        for make, flat in ((faiss.IndexIDMap, faiss.IndexFlatIP), (faiss.IndexIDMap2, faiss.IndexFlatL2))
     ),
 ]

@@ -32,9 +32,7 @@ class Kind(NamedTuple):
 
 KINDS = {
     "in memory, cosine": Kind(),
-    "in memory, dot product": Kind(metric="DOT"),
     "in memory, Euclid": Kind(metric="EUCLID"),
-    "named vector": Kind(metric="DOT", vector="dense"),
     "hybrid": Kind(metric="DOT", sparse=True),
     "hybrid, named vector, on disk": Kind(on_disk=True, vector="dense", sparse=True),
 }

@@ -16,11 +16,9 @@ from shared_core import (
     MMR,
     NDPP,
     VRSD,
-    InvalidInputError,
     InvalidParameterError,
     Selector,
     TopK,
-    VectorSourceError,
     select,
 )
 from shared_core.batch.dataset import select_dataset, select_table
@@ -164,11 +162,6 @@ def test_vectors_of_any_kind_are_used_or_are_an_error_of_their_row() -> None:
     assert "vectors: row 1 holds NaN or inf" in nan["error"]
 
 
-def test_a_function_must_return_a_mapping() -> None:
-    with pytest.raises(VectorSourceError, match=r"^vectors_by_id\(ids\) .*\[1, 2\]"):
-        select_table(given(), lambda ids: [1, 2], **GIVEN, selector="mmr")
-
-
 # --- rows with errors -----------------------------------------------------------------------------
 
 
@@ -207,53 +200,7 @@ def test_a_bad_row_has_an_error_and_its_neighbours_have_selections(index: Path) 
     assert [row["error"] for row in again[6:]] == list(errors[6:])
 
 
-@pytest.mark.parametrize(
-    ("of", "lists", "number"),
-    [
-        (pa.int8(), pa.list_, pa.float16()),
-        (pa.uint64(), pa.large_list, pa.int32()),
-        (pa.int64(), lambda of: pa.list_(of, 2), pa.float64()),
-    ],
-    ids=["list", "large", "fixed"],
-)
-def test_lists_of_every_type_are_read(of: Any, lists: Any, number: Any, index: Path) -> None:
-    ids, numbers = [[5, 7], None, [9, 5], [7, 9]], [[1, 2], [1, 2], [1, 2], [4, 3]]
-    wide = [[np.float16(x) if number == pa.float16() else x for x in row] for row in numbers]
-    chunked = pa.chunked_array([pa.array(ids[:1], lists(of)), pa.array(ids[1:], lists(of))])
-    table = pa.table({
-        "id": range(4), "vector": [queries()[0]] * 4, "hits": chunked, "scores": pa.array(wide, lists(number)),
-    })  # fmt: skip
-    for start in (0, 2):
-        found = select_table(table.slice(start), index, 1, selector="similarity", **GIVEN)
-        assert found["ids"].to_pylist() == [[7], None, [5], [7]][start:]
-
-
 # --- runs that cannot start -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "says"),
-    [
-        ({"candidates_column": "documents"}, InvalidInputError, "documents"),
-        ({"relevance_column": "worth"}, InvalidInputError, "worth; .* id, vector, hits, scores"),
-        ({"candidates_column": None}, InvalidParameterError, "^relevance_column .*candidates_column"),
-        ({"candidates_column": "id"}, InvalidInputError, "'id' .*int"),
-        ({"candidates_column": "scores"}, InvalidInputError, "'scores' .*whole numbers"),
-        ({"relevance_column": "names"}, InvalidInputError, "'names' .*numbers"),
-        ({"selector": "vrsd"}, InvalidParameterError, "VRSD"),
-        ({"relevance_scale": "log"}, InvalidParameterError, "^relevance_scale .*minmax, rank"),
-    ],
-)
-def test_a_run_that_cannot_start_is_refused_before_anything_is_written(
-    change: dict[str, Any], error: type[Exception], says: str, index: Path, tmp_path: Path
-) -> None:
-    table = given(names=[["a"]] * COUNT) if "names" in str(change) else given()
-    pq.write_table(table, tmp_path / "queries.parquet")
-    with pytest.raises(error, match=says):
-        select_dataset(
-            tmp_path / "queries.parquet", index, out=tmp_path / "sets", **{"k": 4, "selector": "mmr", **GIVEN, **change}
-        )
-    assert not (tmp_path / "sets").exists()
 
 
 def test_the_columns_and_the_scale_are_settings_of_a_run(index: Path, tmp_path: Path) -> None:

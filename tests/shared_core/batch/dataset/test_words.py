@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shared_core import Coverage, InvalidInputError, InvalidParameterError, SetSelectWarning, VectorSourceError, select
+from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning, VectorSourceError, select
 from shared_core.batch.dataset import select_dataset, select_table
 from tests.shared_core.batch.dataset.corpus import N, corpus, flat_index, nearest, queries, write_index
 
@@ -107,38 +107,6 @@ def test_a_run_resumes_only_with_the_same_texts(index: Path, texts: Path, tmp_pa
         select_dataset(tmp_path / "queries.parquet", index, block_rows=10, **settings)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"titles": "title"}, "^titles .*texts"),
-        ({"titles": "title", "texts": dict, "question_column": "question"}, "^titles.*function"),
-        ({"question_column": "question"}, "^question_column .*texts"),
-        ({"texts": dict}, "^texts .*question_column"),
-        ({"texts": "nowhere", "question_column": "question"}, "nowhere"),
-        ({"texts": dict, "question_column": "vector"}, "'vector' .*text"),
-    ],
-)
-def test_what_is_missing_for_the_words_is_named(settings: dict[str, Any], message: str, index: Path) -> None:
-    with pytest.raises((InvalidInputError, InvalidParameterError), match=message):
-        select_table(asked(), index, **settings)
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"id": [1], "body": ["a"]}, "text.* id, body"),
-        ({"id": [1.5], "text": ["a"]}, "'id' .*double"),
-        ({"id": [1, 1], "text": ["a", "b"]}, "id '1' "),
-    ],
-)
-def test_files_of_texts_that_cannot_be_used_are_named(
-    columns: dict[str, Any], message: str, index: Path, tmp_path: Path
-) -> None:
-    pq.write_table(pa.table(columns), tmp_path / "texts.parquet")
-    with pytest.raises(InvalidInputError, match=rf"texts\.parquet: .*{message}"):
-        select_table(asked(), index, question_column="question", texts=tmp_path / "texts.parquet")
-
-
 def test_a_selector_that_reads_no_words_gets_none_and_a_warning(index: Path) -> None:
     def refuse(ids: Any) -> Any:
         raise AssertionError("read for nothing")
@@ -146,14 +114,6 @@ def test_a_selector_that_reads_no_words_gets_none_and_a_warning(index: Path) -> 
     with pytest.warns(SetSelectWarning, match="^texts .*MMR"):
         found = select_table(asked(), index, selector="mmr", question_column="question", texts=refuse)
     assert found["error"].null_count == COUNT
-
-
-def test_the_column_of_texts_that_are_embedded_is_the_question(index: Path, texts: Path) -> None:
-    from shared_core.batch.dataset._settings import make_settings
-
-    settings = make_settings(index, Coverage(), text_column="question", texts=texts, model="m")
-    assert settings.question_column == "question"
-    assert settings.columns == ["id", "question"]
 
 
 # --- names in the texts ---------------------------------------------------------------------------
@@ -289,5 +249,3 @@ def test_titles_may_come_from_a_function_and_ids_be_texts(tmp_path: Path) -> Non
     assert written(missing) == written(select_table(asked(), search, **settings))
     with pytest.raises(InvalidInputError, match=r"^titles: row 0 is 7"):
         select_table(asked(), search, **settings, titles=lambda ids: dict.fromkeys(ids, 7))
-    with pytest.warns(SetSelectWarning, match=r"^reference_weight .* texts"):
-        select_table(asked(), search, reference_weight=2)

@@ -5,24 +5,20 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from shared_core.evaluation.diagnosis import Diagnosis, Finding
 from shared_core.evaluation.results import (
     CandidateView,
-    Claim,
     Comparison,
     CorpusFacts,
-    Diagnosis,
     Difference,
     Estimate,
     Fewer,
-    Finding,
     Measure,
     QueryChange,
     QueryView,
     Recommendation,
     Replacement,
     Size,
-    Verdict,
-    percent,
 )
 from shared_core.evaluation.settings import named
 
@@ -64,14 +60,15 @@ _ADVICE = Recommendation(
     5,
     "R@5",
     (
-        Claim("Take vrsd: its recall@5 is 0.552, against 0.541 for mmr lambda_mult=0.5.", "values", 10),
-        Claim("The difference between them may be chance; the one to plain similarity is not.", "differences", 10),
-        Claim("3 texts of vrsd find what 10 of similarity find.", "sizes", 10),
-        Claim("'q4' loses most.", "differences", 10, "q4"),
+        "Take vrsd: its recall@5 is 0.552, against 0.541 for mmr lambda_mult=0.5.",
+        "The difference between them may be chance; the one to plain similarity is not.",
+        "3 texts of vrsd find what 10 of similarity find.",
+        "'q4' loses most.",
     ),
     0.214,
     0.0004,
-    Fewer(10, 3, 10, 0.004, -0.01, 0.02),
+    None,
+    Fewer(10, 3, 10),
 )
 
 
@@ -93,9 +90,8 @@ def _query(number: int, candidates: int, rng: random.Random) -> QueryView:
         name = f"Page {rank}" if rank else ""
         # The third query asks for two parts. Similarity covers the first one, vrsd covers the second one.
         parts = {1: (0,), 8: (1,)}.get(rank, ()) if number == 3 else ()
-        words = tuple(i for i, word in enumerate(_RARE) if word in text.split())
         identity = f"docs/page-{number:02}.md#{rank}"
-        views.append(CandidateView(identity, text, cosine, name, parts=parts, words=words))
+        views.append(CandidateView(identity, text, cosine, name, parts=parts))
     picks, referred_by = {}, {}
     for position in range(len(SETTINGS)):
         reach = 5 if position == 0 else 6 + position
@@ -105,9 +101,7 @@ def _query(number: int, candidates: int, rng: random.Random) -> QueryView:
     gold = (views[0].id, views[4].id, views[7].id, "docs/elsewhere.md#0")
     text = f"How does query {number} {' '.join(rng.choices(_WORDS, k=6))}, and what does it cost?"
     asked = ("price", "speed") if number == 3 else ()
-    members = sorted({4, 7, *(i for picked in picks.values() for i in picked)})
-    cosines = {i: tuple(1 - abs(i - j) / 50 for j in members) for i in members}
-    more = (), asked, _RARE, cosines, {11: REASONS}
+    more = (), asked, _RARE, {11: REASONS}
     return QueryView(f"q{number}", text, gold, tuple(views), picks, referred_by, *more)
 
 
@@ -164,9 +158,7 @@ def only_similarity(found: Comparison) -> Comparison:
         measures=found.measures[:1],
         values={(0, "relevance"): Estimate(0.5, 0.5, 0.5, 1)},
         differences={(0, "relevance"): found.differences[0, "relevance"]},
-        recommendation=Recommendation(
-            None, None, None, (Claim("Without gold texts no winner can be named."),), None, None
-        ),
+        recommendation=Recommendation(None, None, None, ("Without gold texts no winner can be named.",), None, None),
         queries=(query,),
         changes=(),
         sizes=(),
@@ -176,18 +168,9 @@ def only_similarity(found: Comparison) -> Comparison:
 
 
 def diagnosis(text: str = "Texts that are stored more than once") -> Diagnosis:
-    """A finding with each verdict, one without settings, and ``text`` in every place."""
-    rows: tuple[tuple[float, Verdict, tuple[str, ...]], ...] = (
-        (0.34, "something", ("drop_near_duplicates", text)),
-        (0.02, "little", ("follow",)),
-        (0.0, "nothing", ("max_per_source",)),
-        (0.5, "something", ()),
-    )
-    findings = tuple(
-        Finding(f"finding {i}", text, share, f"{percent(share)} of 200 texts, {text}", verdict, settings)
-        for i, (share, verdict, settings) in enumerate(rows)
-    )
-    return Diagnosis(text, 3412, 200, 24, 5, 50, findings, (text,))
+    """Findings with ``text`` in every place."""
+    findings = (Finding("copies", text, 0.34, f"34 % of 200 texts, {text}"), Finding("link", text, 0.0, "0 %"))
+    return Diagnosis(text, 3412, 200, 50, findings)
 
 
 def unjudged(found: Comparison) -> Comparison:
@@ -195,11 +178,10 @@ def unjudged(found: Comparison) -> Comparison:
     changed = tuple(Replacement(0.04 * i, 0.3 * i, (("q2", 3), ("q16", 1))[: i % 3]) for i in range(len(SETTINGS)))
     return replace(
         found,
-        recommendation=Recommendation(None, None, None, (Claim("No winner can be named."),), None, None),
+        recommendation=Recommendation(None, None, None, ("No winner can be named.",), None, None),
         changes=(),
         replacements=changed,
         questions={"q2": found.queries[1].text},
-        diagnosis=diagnosis(),
     )
 
 
@@ -225,18 +207,14 @@ def hostile(found: Comparison) -> Comparison:
         found,
         title=HOSTILE,
         corpus=replace(found.corpus, model=HOSTILE, versions={HOSTILE: HOSTILE}),
-        settings=tuple(
-            replace(one, label=HOSTILE + one.label, method=HOSTILE + one.method, selector=HOSTILE)
-            for one in found.settings
-        ),
+        settings=tuple(replace(one, label=HOSTILE + one.label, selector=HOSTILE) for one in found.settings),
         measures=tuple(replace(one, name=HOSTILE + one.name, description=HOSTILE) for one in found.measures),
         replacements=(Replacement(0.0, 0.0, ()), *[Replacement(0.5, 1.0, ((HOSTILE, 1),))] * (len(SETTINGS) - 1)),
         questions={HOSTILE: HOSTILE},
-        diagnosis=diagnosis(HOSTILE),
         differences={
             at: replace(one, worst_query=one.worst_query and HOSTILE) for at, one in found.differences.items()
         },
-        recommendation=replace(found.recommendation, claims=(Claim(HOSTILE, "differences", 10, HOSTILE),)),
+        recommendation=replace(found.recommendation, claims=(HOSTILE,)),
         queries=tuple(queries),
         changes=(change,),
         notes=(HOSTILE, "x" * 3000),

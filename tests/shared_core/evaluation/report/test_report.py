@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from shared_core.evaluation.report import render, write_report
-from shared_core.evaluation.results import Claim, Recommendation, Setting, percent
+from shared_core.evaluation.results import Recommendation, Setting, percent
 from tests.shared_core.evaluation.report.report_cases import (
     HOSTILE,
     comparison,
@@ -71,33 +71,27 @@ def test_recommendation_table_and_charts_need_no_script() -> None:
     found = comparison()
     html = render(found)
     page = Page(html)
-    assert all(claim.text in page.text for claim in found.recommendation.claims)
-    assert "Texts whose sum points in the direction of the query." in page.text
-    assert "p = 0.214" in page.text
+    assert all(claim in page.text for claim in found.recommendation.claims)
     assert "p < 0.001" in page.text
     for setting in found.settings:
         assert setting.label in page.text
     best = max(range(len(found.settings)), key=lambda i: found.values[i, "R@5"].mean)
     assert f"{found.values[best, 'R@5'].mean:.3f}" in page.text
     assert "95 %" in page.text
-    charts = [a["class"] for a in page.all("svg") if "chart" in (a.get("class") or "")]
-    assert charts == ["chart texts", "chart characters"]
-    points = [a for a in page.all("g") if "point" in (a.get("class") or "").split()]
-    # Four methods have a point for each of five numbers of picks. The recommended one is drawn last in each chart.
-    assert len(points) == 2 * 4 * 5
-    assert all(a.get("aria-label") for a in points)
-    assert [i for i, a in enumerate(points) if "recommended" in (a["class"] or "")] == [19, 39]
+    assert len([a for a in page.all("svg") if a.get("class") == "chart"]) == 1
+    # Four methods have a point for each of five numbers of picks.
+    assert len(page.all("circle")) == 4 * 5
     assert render(found) == html
     assert found.notes[0] in page.text
 
 
-def test_the_lines_to_paste_are_there_if_a_setting_is_recommended() -> None:
+def test_the_lines_to_paste_are_there_for_the_best_setting() -> None:
     html = render(comparison())
-    assert 'search_kwargs={"k": 5, "fetch_k": 50, "selector": "vrsd"}' in Page(html).text
+    assert 'SetSelectRetriever(vectorstore=store, k=5, fetch_k=50, selector="vrsd")' in Page(html).text
     # Without scripts there is no button that does nothing.
     assert [("hidden" in button) for button in Page(html).all("button") if button.get("class") == "copy"] == [True] * 3
     none = replace(
-        comparison(), recommendation=Recommendation(None, None, None, (Claim("No winner."),), None, None), changes=()
+        comparison(), recommendation=Recommendation(None, None, None, ("No winner.",), None, None), changes=()
     )
     assert "vectorstore=" not in Page(render(none)).text
 
@@ -109,7 +103,7 @@ def test_the_limits_of_the_figures_stand_beside_them() -> None:
     text = " ".join(Page(render(found)).text.split())
     assert "recall@5 ↑ higher is better at most 0.400" in text
     assert "Gold documents among the nearest88 %" in text
-    assert "Gold documentsgiven for 120 of 120 queries Subtopicsgiven for 44 of 120 queries" in text
+    assert "Queries with gold120 of 120 Queries with subtopics44 of 120" in text
     assert "Gold documents among" not in Page(render(comparison())).text
 
 
@@ -118,7 +112,7 @@ def test_a_ranking_is_a_method_of_its_own_by_the_name_that_it_has() -> None:
     hybrid = Setting("ranking", "hybrid search", None, "the first of this ranking")
     html = render(replace(found, settings=(*found.settings[:-1], hybrid)))
     page = Page(html)
-    assert "15 settings that pick 5 of the 50 nearest documents, and hybrid search" in page.text
+    assert "hybrid search" in page.text
     assert "ranking" not in [setting["method"] for setting in data_of(html)["settings"]]
     assert ">ranking<" not in html
 
@@ -127,7 +121,6 @@ def test_keyword_search_is_a_method_of_its_own_beside_the_one_that_selects() -> 
     found = comparison()
     words = replace(found.settings[-1], label="vrsd keyword_search=True", parameters=(("keyword_search", "True"),))
     html = render(replace(found, settings=(*found.settings[:-1], words)))
-    assert "nearest documents (1 of them also of the best by words), compared" in " ".join(Page(html).text.split())
     assert data_of(html)["settings"][-1]["method"] == f"{words.method} with keyword search"
 
 
@@ -145,31 +138,18 @@ def test_each_measure_has_a_table_of_gains_and_losses_and_the_one_that_decides_i
     to = found.differences[1, "R@5"]
     mean = f"{to.mean:+.3f} {to.low:+.3f} to {to.high:+.3f}"
     shares = f"{percent(to.worse)} by {to.loss:.3f} better: {percent(to.better)}"
-    assert f"mmr lambda_mult=0.1 {mean} {shares} −{to.worst_loss:.3f} q4".replace("-", "−") in text
+    assert f"mmr lambda_mult=0.1 {mean} {shares} −{to.worst_loss:.3f} How does query 4".replace("-", "−") in text
     assert [a["data-query"] for a in page.all("a") if "data-query" in a][:1] == ["3"]
     assert found.queries[3].id == "q4"
 
 
-def test_each_claim_leads_to_the_row_of_its_figures() -> None:
-    page = Page(render(comparison()))
-    ids = [a["id"] for _, a in page.elements if "id" in a]
-    assert len(ids) == len(set(ids))
-    targets = {(a["href"] or "")[1:] for a in page.all("a")}
-    assert targets <= set(ids)
-    assert {"values-10", "differences-10", "sizes-10", "queries-title"} <= targets
-    # Similarity has no row among the differences, and without a measure that decides no row is marked.
-    claims = (
-        Claim("a", "differences", 0),
-        Claim("b", "sizes", 11),
-        Claim("c", "values"),
-        Claim("d", "differences", 1, "?"),
-    )
-    for setting, measure in ((0, "R@5"), (None, None)):
-        advice = Recommendation(setting, 10, measure, claims, None, None)
-        page = Page(render(replace(comparison(), recommendation=advice, changes=())))
-        found = [a["href"] for a in page.all("a") if a.get("class") == "figures"]
-        assert {"#differences-title", "#table-title"} <= {*found}
-        assert {(href or "")[1:] for href in found} <= {a.get("id") for _, a in page.elements}
+def test_every_link_of_the_page_has_a_target() -> None:
+    for found in (comparison(), unjudged(comparison())):
+        page = Page(render(found))
+        ids = [a["id"] for _, a in page.elements if "id" in a]
+        assert len(ids) == len(set(ids))
+        assert {(a["href"] or "")[1:] for a in page.all("a")} <= set(ids)
+        assert {a["aria-labelledby"] for _, a in page.elements if "aria-labelledby" in a} <= set(ids)
 
 
 def test_the_figures_of_each_number_of_picks_are_in_a_table() -> None:
@@ -177,20 +157,16 @@ def test_the_figures_of_each_number_of_picks_are_in_a_table() -> None:
     page = Page(render(found))
     text = " ".join(page.text.split())
     assert "Setting 2 texts 3 texts 5 texts 8 texts 10 texts similarity 0.168 0.138 – 0.198 precision 0.08" in text
-    assert "3 instead of 10" in text
-    assert "830 instead of 3,100" in text
-    assert any(
-        (a.get("aria-label") or "").endswith("recall 0.562 with 5 texts, 1,450 characters") for a in page.all("g")
-    )
+    assert "vrsd: recall 0.562 with 5 texts, 1,450 characters" in text
     assert "How many texts" not in Page(render(replace(found, sizes=found.sizes[:1]))).text
     # Without a measure that decides, the curves show relevance, if the sizes have it.
     sizes = tuple(
         replace(size, values={(i, "relevance"): v for (i, _), v in size.values.items()}) for size in found.sizes
     )
-    none = Recommendation(None, None, None, (Claim("No winner.", "sizes"),), None, None)
+    none = Recommendation(None, None, None, ("No winner.",), None, None)
     page = Page(render(replace(found, sizes=sizes, recommendation=none, changes=())))
-    charts = [a["aria-label"] or "" for a in page.all("svg") if "chart" in (a.get("class") or "")]
-    assert [label.split()[0] for label in charts] == ["relevance", "relevance"]
+    [chart] = [a["aria-label"] or "" for a in page.all("svg") if a.get("class") == "chart"]
+    assert chart.startswith("relevance")
 
 
 def test_the_queries_that_lose_and_gain_most_lead_to_their_views() -> None:
@@ -198,29 +174,23 @@ def test_the_queries_that_lose_and_gain_most_lead_to_their_views() -> None:
     html = render(found)
     text = " ".join(Page(html).text.split())
     assert re.search(
-        r"Lose most: 2 of 5 queries similarity 1\.000 → vrsd 0\.250 How does query 2 .* How does query 4 .*"
-        r"Gain most: 1 of 14 queries .* 0\.750 How does query 3",
+        r"Lose most 1\.000 → 0\.250 How does query 2 .* How does query 4 .*Gain most .* 0\.750 How does query 3",
         text,
     )
     for change in found.changes:
         place = next(i for i, query in enumerate(found.queries) if query.id == change.query)
         assert f'data-query="{place}" data-setting="10"' in html
-    assert "No query loses." in Page(render(replace(found, changes=found.changes[2:]))).text
+    assert "No query." in Page(render(replace(found, changes=found.changes[2:]))).text
 
 
-def test_without_a_judged_query_the_page_says_what_would_change_and_what_there_is_to_act_on() -> None:
+def test_without_a_judged_query_the_page_says_what_would_change() -> None:
     found = unjudged(comparison())
     page = Page(render(found))
     text = " ".join(page.text.split())
-    assert {"#replacements-title", "#diagnosis-title"} <= {a["href"] for a in page.all("a")}
+    assert "What would change" in text
     # mmr lambda_mult=0.2 is the third setting, and its query is shown by its text.
     assert re.search(r"mmr lambda_mult=0\.2 8 % 0\.6 3 texts How does query 2", text)
-    for finding in diagnosis().findings:
-        assert finding.text in text
-    assert [meter["value"] for meter in page.all("meter")] == ["0.3400", "0.0200", "0.0000", "0.5000"]
-    assert all(sentence in text for sentence in diagnosis().sentences)
-    judged = Page(render(comparison()))
-    assert {"#replacements-title", "#diagnosis-title"}.isdisjoint({a["href"] for a in judged.all("a")})
+    assert "What would change" not in Page(render(comparison())).text
 
 
 def test_a_diagnosis_alone_is_a_page_that_loads_nothing_and_shows_markup_as_text(tmp_path: Path) -> None:
@@ -229,7 +199,7 @@ def test_a_diagnosis_alone_is_a_page_that_loads_nothing_and_shows_markup_as_text
     assert page.all("script") == page.all("img") == []
     assert len(page.all("h1")) == 1
     assert "<img src=x onerror='window.hacked = 2'>" in page.text
-    assert "3,412 texts" in page.text
+    assert "3,412 documents" in page.text
 
 
 def test_tables_and_headings_have_roles_and_labels() -> None:
@@ -239,7 +209,7 @@ def test_tables_and_headings_have_roles_and_labels() -> None:
     assert len(page.all("caption")) == len(page.all("table"))
     assert all(a.get("scope") for a in page.all("th"))
     assert all(a.get("id") for a in page.all("select"))
-    assert {a["for"] for a in page.all("label")} == {a["id"] for a in (*page.all("select"), *page.all("input"))}
+    assert {a["for"] for a in page.all("label")} == {a["id"] for a in page.all("select")}
 
 
 def test_markup_in_every_text_is_shown_as_text() -> None:
@@ -256,7 +226,6 @@ def test_markup_in_every_text_is_shown_as_text() -> None:
 
 def test_a_comparison_of_one_setting_without_gold_names_no_winner() -> None:
     page = Page(render(only_similarity(comparison())))
-    assert "No winner is named" in page.text
     assert "Without gold texts no winner can be named." in page.text
     assert "Interrupted:" in page.text
     assert "1 of 3 planned queries" in page.text
@@ -285,12 +254,6 @@ def test_the_data_hold_every_pick() -> None:
         assert [tuple(shown["covers"].get(str(i), ())) for i in range(len(ids))] == [c.parts for c in query.candidates]
         assert tuple(shown["parts"]) == query.parts
         assert tuple(shown["words"]) == query.words
-        assert {int(i): tuple(words) for i, words in shown["has"].items()} == {
-            i: query.candidates[i].words for i in query.cosines if query.candidates[i].words
-        }
-        assert {int(i): [cosine / 100 for cosine in row] for i, row in shown["near"].items()} == {
-            i: [round(cosine, 2) for cosine in row] for i, row in query.cosines.items()
-        }
         assert {int(setting): tuple(reasons) for setting, reasons in shown["reasons"].items()} == query.reasons
 
 

@@ -137,25 +137,6 @@ def test_fingerprints_differ_between_models_and_templates() -> None:
         _ = feedback(model_id="").fingerprint
 
 
-def test_cost_of_a_local_model_counts_tokens() -> None:
-    local = feedback(price=2)
-    found = local.cost([*PAIRS, PAIRS[1]])
-    texts = [head_of(*pair) + pair[0]["answer"] for pair in PAIRS]
-    characters, tokens = sum(map(len, texts)), sum(len(TOKENIZER(text)["input_ids"]) for text in texts)
-    assert found == Cost(prompts=5, characters=characters, tokens=tokens, price=2.0)
-    assert not local.remote
-    assert local.cost([]) == Cost(0, 0, 0, 2.0)
-    assert str(Cost(1200, 3400, 850)) == "1,200 prompts of 3,400 characters, about 850 tokens"
-    assert str(Cost(1200, 3400, 850, 2.0)).endswith(", about 0.00 at 2 per million")
-
-
-def test_items_without_texts_are_named() -> None:
-    with pytest.raises(InvalidInputError, match=r"pair 1, .*'question' .*None"):
-        feedback().score([PAIRS[0], ({"answer": "a"}, [])])
-    with pytest.raises(InvalidInputError, match="nothing before it"):
-        feedback(example="{answer}").score([(ITEMS[0], [])])
-
-
 # --- endpoint -------------------------------------------------------------------------------------
 
 

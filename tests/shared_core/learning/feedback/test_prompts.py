@@ -51,17 +51,3 @@ def test_the_keys_name_question_and_answer_and_examples_are_dropped_from_the_fro
 def test_invalid_templates_are_refused(example: str) -> None:
     with pytest.raises(InvalidParameterError, match=r"^example "):
         context(PLAIN, [], example=example)
-
-
-@pytest.mark.parametrize(
-    ("query", "subset", "word"),
-    [
-        ({"q": "?"}, [], "key"),
-        (PLAIN, [PLAIN, {**PLAIN, "answer": 3}], "item 1 .*'answer' .*3"),
-        (PLAIN, [{"question": "", "answer": ""}], "key"),
-        ({**PLAIN, "answer": " \n"}, [], "query .*answer"),
-    ],
-)
-def test_items_that_do_not_fit_are_named(query: Any, subset: Any, word: str) -> None:
-    with pytest.raises(InvalidInputError, match=f"pair 4, .*{word}"):
-        context(query, subset, example="{question} {topic}\n{answer}")

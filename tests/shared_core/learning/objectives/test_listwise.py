@@ -30,10 +30,12 @@ from tests.shared_core.learning.objectives.dense import (  # noqa: E402
     rows_of,
 )
 
-RANKS = [(3, 4), (2, 3), (4, 0), (5, 2)]
-every_rank = pytest.mark.parametrize(("K", "K_skew"), RANKS)
 every_kind = pytest.mark.parametrize("kind", KINDS)
-every_map = pytest.mark.parametrize("mapped", [True, False])
+# Each kind stands with each map, and each rank once.
+every_shape = pytest.mark.parametrize(
+    ("kind", "K", "K_skew", "mapped"),
+    [("rows", 3, 4, True), ("linear", 2, 3, True), ("linear", 4, 0, False), ("rows", 5, 2, False)],
+)
 
 
 def labelled(query: int, *scored: tuple[tuple[int, ...], float]) -> list[LabelledSubset]:
@@ -101,9 +103,7 @@ def divergences(
 # --- the value ------------------------------------------------------------------------------------
 
 
-@every_kind
-@every_rank
-@every_map
+@every_shape
 @pytest.mark.parametrize(("sharpness", "ridge"), [(0.3, 1e-5), (1.0, 0.1)])
 def test_the_loss_equals_that_of_dense_determinants(
     kind: str, K: int, K_skew: int, mapped: bool, sharpness: float, ridge: float
@@ -159,9 +159,7 @@ def test_lists_that_teach_nothing_are_left_out() -> None:
 # --- the gradient -----------------------------------------------------------------------------------
 
 
-@every_kind
-@every_rank
-@every_map
+@every_shape
 def test_the_gradient_equals_central_differences(kind: str, K: int, K_skew: int, mapped: bool) -> None:
     factors, relevance = factors_of(kind, K, K_skew), relevance_of(mapped)
     # With a small ridge the loss near a set beyond the rank is too curved for finite differences.
@@ -187,9 +185,7 @@ def test_a_subset_beyond_the_rank_or_with_a_text_twice_stays_finite(kind: str) -
 # --- as it is served --------------------------------------------------------------------------------
 
 
-@every_kind
-@every_rank
-@every_map
+@every_shape
 def test_the_kernel_has_the_trained_parameters(kind: str, K: int, K_skew: int, mapped: bool) -> None:
     """NDPP's greedy choice under the kernel is that of determinants of R L R of the trained parameters."""
     settings = FitSettings(

@@ -92,9 +92,14 @@ def test_candidates_that_the_kernel_does_not_know_are_refused(kernel: Any, vecto
         NDPP(kernel).select(Candidates(np.ones(vectors.shape[1]), vectors, ids=ids), 1)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("learned", [{}, {"temperature": 0.3}, {"W_R": RNG.normal(size=(5, 2)), "temperature": 0.3}])
-@pytest.mark.parametrize("skew", [(), (W_B, C)], ids=["symmetric", "with a skew part"])
+@pytest.mark.parametrize(
+    ("skew", "learned", "dtype"),
+    [
+        ((), {}, np.float32),
+        ((W_B, C), {"temperature": 0.3}, np.float64),
+        ((W_B, C), {"W_R": RNG.normal(size=(5, 2)), "temperature": 0.3}, np.float32),
+    ],
+)
 def test_the_rows_of_a_linear_kernel_may_be_computed_once(skew: Any, learned: Any, dtype: Any) -> None:
     linear = LinearKernel(W_V, *skew, **learned)
     vectors, names = 3 * VECTORS.astype(dtype), list("abcdefghi")
@@ -124,14 +129,9 @@ def spoiled(array: NDArray[np.float64], value: float) -> NDArray[np.float64]:
 
 BAD: dict[str, tuple[Any, Any, Any]] = {
     "V with one axis": (V[:, 0], B, C),
-    "V with three axes": (V[None], B, C),
     "B of another length": (V, B[:-1], C),
-    "B with one axis": (V, B[:, 0], C),
-    "C not square": (V, B, C[:2]),
     "C of another size": (V, B, C[:2, :2]),
     "C not skew": (V, B, HALF),
-    "C symmetric": (V, B, HALF + HALF.T),
-    "C with a diagonal": (V, B, C + np.eye(3)),
     "C nearly skew": (V, B, C + 1e-3 * np.eye(3)),
     "C large": (V, B, np.full((3, 3), 1e308)),
     "B without C": (V, B, None),
@@ -145,16 +145,10 @@ BAD: dict[str, tuple[Any, Any, Any]] = {
 
 
 @pytest.mark.parametrize("kind", [LowRankKernel, LinearKernel])
-@pytest.mark.parametrize("what", BAD)
-def test_an_invalid_kernel_is_refused(what: str, kind: Any) -> None:
-    with pytest.raises(KernelError):
-        kind(*BAD[what])
-
-
-@pytest.mark.parametrize("ids", [range(8), range(10), [0] * 9])
-def test_ids_that_do_not_identify_the_rows_are_refused(ids: Any) -> None:
-    with pytest.raises(KernelError, match="ids"):
-        LowRankKernel(V, B, C, ids=ids)
+def test_an_invalid_kernel_is_refused(kind: Any) -> None:
+    for arrays in BAD.values():
+        with pytest.raises(KernelError):
+            kind(*arrays)
 
 
 @pytest.mark.parametrize("shown", [[], [1]])
@@ -183,7 +177,7 @@ def test_a_loaded_kernel_equals_the_saved_one(name: str, tmp_path: Path) -> None
     assert first.gains.tolist() == second.gains.tolist()
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
 def test_a_kernel_that_another_program_saved_in_fewer_bits_is_loaded(dtype: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     path = tmp_path / "kernel.safetensors"
@@ -247,14 +241,11 @@ DAMAGED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a later version": (metadata(version="999"), "'999'"),
     "no version": (metadata(version="x"), "up to 1"),
     "no kernel": (metadata(format=None), "setselect"),
-    "another kind": (metadata(kind="other"), "'other'"),
     "one row less": (tensors(lambda t: t[:-1]), "same number of rows"),
-    "one axis": (tensors(np.ravel), "two dimensions"),
     "NaN": (tensors(lambda t: np.full_like(t, np.nan)), "NaN or inf"),
-    **{f"{kept} bytes": (contents(lambda c, n=kept: c[:n]), "truncated") for kept in (0, 8, 20, -1)},  # type: ignore[misc]
-    "other bytes": (contents(lambda _: b"not a kernel at all"), "safetensors"),
-    **{f"temperature {t}": (metadata(temperature=t), "temperature") for t in ("abc", "nan", "-1", "0")},
-    **{dtype: (retyped(dtype), dtype) for dtype in ("F8_E5M2", "F8_E4M3", "F4")},
+    **{f"{kept} bytes": (contents(lambda c, n=kept: c[:n]), "truncated") for kept in (0, -1)},  # type: ignore[misc]
+    **{f"temperature {t}": (metadata(temperature=t), "temperature") for t in ("abc", "-1")},
+    "F4": (retyped("F4"), "F4"),
     "numbers that are none": (retyped("BOOL"), "dtype bool"),
     "a version of 5,000 digits": (metadata(version="1" * 5000), "up to 1"),
     "a pickle": (contents(lambda _: pickle.dumps(print)), "safetensors"),

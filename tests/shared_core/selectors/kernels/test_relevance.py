@@ -46,11 +46,8 @@ def log_r(query: Any, vectors: Any, temperature: float, w_r: Any = None) -> NDAr
 
 @every_kernel
 @pytest.mark.parametrize(
-    "w_r",
-    [None, W_R, W_R[:, :1], RNG.normal(size=(D, 11)), np.eye(D)],
-    ids=["plain", "two columns", "one column", "eleven columns", "identity"],
+    ("w_r", "temperature"), [(None, 0.05), (W_R, 1), (RNG.normal(size=(D, 11)), 30.0)], ids=["plain", "narrow", "wide"]
 )
-@pytest.mark.parametrize("temperature", [0.05, 1, 30.0])
 def test_log_relevance_is_that_of_the_formula(make: Made, w_r: Any, temperature: float) -> None:
     found = make(W_R=w_r, temperature=temperature).log_relevance(Candidates(QUERY, VECTORS))
     assert found.dtype == np.float64
@@ -95,16 +92,6 @@ def test_copies_of_a_row_are_equally_relevant_to_the_last_bit(shape: tuple[int, 
     assert len(set(found.tolist())) == 7
 
 
-def test_vectors_of_another_length_are_refused() -> None:
-    query, vectors = gaussian(23, N, D + 1)
-    with pytest.raises(KernelError, match=r"length 5.* 6"):
-        LowRankKernel(V, W_R=W_R, temperature=0.1).log_relevance(Candidates(query, vectors))
-    with pytest.raises(KernelError, match="length 5"):
-        NDPP(LowRankKernel(V, W_R=W_R, temperature=0.1)).select(Candidates(query, vectors), 2)
-    # With a relevance of its own, NDPP does not read the learned one.
-    assert len(NDPP(LowRankKernel(V, W_R=W_R, temperature=0.1), "linear").select(Candidates(query, vectors), 2)) == 2
-
-
 # --- invalid relevance ----------------------------------------------------------------------------
 
 
@@ -130,9 +117,9 @@ def test_an_invalid_relevance_is_refused(make: Made, more: dict[str, Any], messa
 # --- files ----------------------------------------------------------------------------------------
 
 
-@every_kernel
+@both_kinds
 @pytest.mark.parametrize("w_r", [None, W_R], ids=["plain", "mapped"])
-@pytest.mark.parametrize("temperature", [0.1, 1 / 3, 5e-324, 1e300, np.float32(0.1)])
+@pytest.mark.parametrize("temperature", [5e-324, np.float32(0.1)])
 def test_a_loaded_kernel_has_the_relevance_of_the_saved_one(
     make: Made, w_r: Any, temperature: float, tmp_path: Path
 ) -> None:
@@ -172,7 +159,7 @@ def learned_case(case: Case, kind: str) -> tuple[Any, NDArray[np.float64], NDArr
 def test_kernels_agree_with_the_reference(kind: str, with_shown: bool) -> None:
     """With the learned relevance, with a mapping of one's own, and with a given relevance."""
     compared = 0
-    for case in random_cases(62 if with_shown else 61, 192):
+    for case in random_cases(62 if with_shown else 61, 96):
         kernel, dense, w_r, temperature = learned_case(case, kind)
         n = len(case.vectors)
         shown = case.rng.permutation(n)[: min(3, n - 1)].tolist() if with_shown else []
@@ -192,7 +179,7 @@ def test_kernels_agree_with_the_reference(kind: str, with_shown: bool) -> None:
         expected = oracles.ndpp_greedy(case.query, case.vectors, k, kernel=dense, relevance=worth, shown=shown, **more)
         actual = selector.select(Candidates(case.query, case.vectors, relevance=worth), k, shown=shown)
         oracles.assert_agrees(actual, expected, f"{selector}, {case}, shown {shown}")
-    assert compared > 60
+    assert compared > 30
 
 
 @every_kernel
@@ -224,13 +211,6 @@ class WithRelevance(OnlyFactors):
 
     def log_relevance(self, candidates: Candidates) -> Any:
         return self.found
-
-
-def test_a_users_own_kernel_needs_factors_alone() -> None:
-    candidates = Candidates(QUERY, VECTORS)
-    plain = NDPP(LinearKernel(W_V, W_B, C)).select(candidates, 4)
-    for kernel in (OnlyFactors(), WithRelevance(None)):
-        assert same(NDPP(kernel).select(candidates, 4), plain)
 
 
 def test_a_users_own_kernel_may_have_a_relevance() -> None:

@@ -1,0 +1,421 @@
+"""What a comparison says: the best row and how certain that is, notes on the figures, and lines of code to paste."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from .._argument_names import argument_name
+from .._libraries import import_library
+from .._validation import quoted
+from ..errors import InvalidParameterError
+from ..selection.route import DEFAULT_EXTRA_K
+from ..selectors.registry import DEFAULT_SELECTOR
+from .judging import JudgedQuery, Matrix
+from .measures import bootstrap_interval, paired_test
+from .results import Difference, Estimate, Fewer, Recommendation, Replacement, Setting, counted, number, percent
+from .search import HYBRID_SEARCH, SUM_OF_SCORES
+from .settings import OF_ADAPTERS, Settings, as_adapted
+from .summary import MeasureValues, gold_in_reach
+
+# The measures that can decide by default. Those that use the most specific knowledge of what is right come first.
+DECIDING = ("subtopic_recall", "answers", "p_recall", "point_recall", "recall")
+# The measures that decide only on request.
+ON_REQUEST = ("alpha_ndcg", "ndcg", "success", "precision", "topic_precision")
+# The measures of what is found. Only these can be compared between different numbers of picks.
+COUNTED = (*DECIDING, "success")
+CHANCE, POWER = 0.05, 0.8
+# Sums of the same numbers in another order differ by less than this.
+_ROUNDING = 1e-9
+# With fewer queries no difference has p < 0.05: the smallest p value is 2 / 2^queries.
+_FEWEST = 6
+# Fewer queries than this share need two texts or more if few do.
+_FEW = 0.2
+
+_POINTS = {"point_recall": ("each point once", "recall"), "recall": ("every copy", "point_recall")}
+_EXAMPLE = '{"subtopics": {"reset": ["a", "b"], "disk": ["c"]}}'
+SENTENCES = {
+    "nothing known": "No row can be called the best: no query says which picks are right. {missing}",
+    "missing": "Add gold ids, subtopics or answers to at least some of the queries.",
+    "would change": "{label}, the default, would change the texts of {changed} of the queries, and replace {replaced} "
+    "of {k} texts on average.",
+    "most changed": "Most would change for {queries}.",
+    "all zero": "No row can be called the best: {measure} is 0 for all. None picked what the queries ask for.",
+    "best": "{label} is best: its {measure} is {mean} over {over}. It is {lead} above {rival}, more than chance ({p}).",
+    "too few": "Too few to tell: {label} has the highest {measure}, {mean} over {over}. It is {lead} above {rival}, "
+    "which may be chance ({p}). A difference of this size needs about {needed:,} {what}.",
+    "equal": "No row is better than similarity: {rival} has the same {measure}, {mean} over {over}.",
+    "alone": "{label} has a {measure} of {mean} over {over}; there is no other row.",
+    "worse": "Against similarity it makes {better} of the {what} better and {worse} worse, by {loss} on average. "
+    "{worst_query} loses most: {worst_loss}.",
+    "none worse": "Against similarity it makes {better} of the {what} better, and none worse.",
+    "simpler": "{simple} has {simple_mean}. The difference may be chance ({simple_p}), and it is simpler.",
+    "selected": "Of what setselect selects, {simple} is the best: it has {simple_mean} (the difference: {simple_p}).",
+    "fewer": "{texts} of {of} find at least as much as {than} texts of similarity: {ours} against {theirs}.",
+    "few need two": "Few of your questions need two texts or more ({needing}). Where one text is enough, a set adds "
+    "little to it.",
+    "points": "{repeats} Point recall counts near-repeats as one point. This comparison is for readers who need "
+    "{ours}: {measure} decides. If you need {theirs}, pass {option}: then {there} is best. To name the points, write "
+    "them into the query: " + _EXAMPLE.replace("{", "{{").replace("}", "}}") + ".",
+}
+# What a row needs besides the vectors, by its label.
+NEEDS = {
+    HYBRID_SEARCH: "Hybrid search needs an index of words. Many stores offer it, and nothing of setselect is needed.",
+    SUM_OF_SCORES: "The sum of scores needs an index of words and a sort, and nothing of setselect.",
+    "coverage keyword_search=True": "It needs an index of words, which is made from the texts of your documents.",
+    "RRF over the queries": "It searches for each sub-question and fuses the rankings; nothing is selected.",
+    "reranker": "That is your reranker alone, without a selection.",
+}
+
+
+def recommend(
+    settings: Sequence[Setting],
+    columns: Sequence[MeasureValues],
+    values: Mapping[tuple[int, str], Estimate],
+    differences: Mapping[tuple[int, str], Difference],
+    of_sizes: Mapping[int, Sequence[MeasureValues]] = MappingProxyType({}),
+    *,
+    texts: Mapping[str, str] = MappingProxyType({}),
+    parts: Sequence[int] = (),
+    decide_by: str | None = None,
+    repeats: str | None = None,
+    missing: str | None = None,
+) -> Recommendation:
+    """The row with the highest mean, whatever it is, and how certain that is.
+
+    It is tested, query by query, against plain similarity, or if that is the best itself, against the next row. The p
+    value allows for the number of rows (:func:`~shared_core.evaluation.measures.paired_test`). If it is 0.05 or more,
+    the queries are too few to tell, and the spread of the differences says about how many are needed. Of the settings
+    that are not worse than the best beyond chance, the first in the list is named too: it is the simplest.
+
+    The measure ``decide_by`` decides, or by default the first of ``DECIDING`` that has at least half as many queries as
+    any other of them. ``values`` and ``differences`` are those of :class:`Comparison`, ``of_sizes`` has the measures
+    for each number of picks, and ``texts`` those of the queries by their ids. ``parts`` are the numbers of texts that
+    the queries need, ``repeats`` tells how many gold documents nearly repeat another one, and ``missing`` what the
+    files lack for a deciding measure.
+    """
+    by_key = {column.measure.key: column for column in columns}
+    check_deciding(decide_by, by_key)
+    key = decide_by or _default_measure({key: by_key[key].values.shape[1] for key in DECIDING if key in by_key})
+    if key is None:
+        said = SENTENCES["nothing known"].format(missing=missing or SENTENCES["missing"])
+        return Recommendation(None, None, None, (said,), None, None)
+    measure, of_queries, names = by_key[key]
+    if not of_queries.any():
+        return Recommendation(None, None, None, (SENTENCES["all zero"].format(measure=measure.name),), None, None)
+    best, *others = rank_rows(of_queries)
+    to_similarity, to_best = (_p_values(of_queries, row) for row in (0, best))
+    rival = (others[0] if others else None) if best == 0 else 0
+    gaps = of_queries[best] - (0 if rival is None else of_queries[rival])
+    p = 1.0 if rival is None else to_similarity[best or rival]
+    ranked = settings[best].method == "ranking"
+    if ranked:
+        simple = next((row for row in others if row and settings[row].method != "ranking"), None)
+    else:
+        simple = next((row for row in range(1, best) if p < CHANCE <= to_best[row]), None)
+    needed = None if rival is None or p < CHANCE else count_needed(gaps, len(others))
+    lead, what = differences[best, key], "root queries" if measure.needs == "perspectives" else "queries"
+    interval = bootstrap_interval(gaps)
+    facts: dict[str, object] = {
+        "measure": measure.name,
+        "over": f"{len(names):,} {what if len(names) != 1 else what.replace('queries', 'query')}",
+        "what": what,
+        "label": settings[best].label,
+        "mean": _with_interval(values[best, key]),
+        "rival": None if rival is None else settings[rival].label,
+        "lead": _with_interval(Estimate(float(gaps.mean()), *interval, len(names))),
+        "p": p_value(p) + (f", corrected for {len(others)} comparisons" if len(others) > 1 else ""),
+        "needed": needed,
+        "better": percent(lead.better),
+        "worse": percent(lead.worse),
+        "loss": number(lead.loss),
+        "worst_query": quoted(texts.get(lead.worst_query or "", lead.worst_query)),
+        "worst_loss": number(lead.worst_loss),
+    }
+    cases = ["alone" if rival is None else "best" if p < CHANCE else "equal" if needed is None else "too few"]
+    if best:
+        cases.append("none worse" if lead.worst_query is None else "worse")
+    if simple is not None:
+        facts |= {"simple": settings[simple].label, "simple_mean": number(values[simple, key].mean)}
+        facts["simple_p"] = p_value(to_best[simple])
+        cases.append("selected" if ranked else "simpler")
+    by_size = {k: one.values for k, of_size in of_sizes.items() for one in of_size if one.measure.key == key}
+    fewer = _find_fewer(settings, best, by_size) if key in COUNTED and by_size else None
+    if fewer is not None:
+        facts |= {"texts": counted(fewer.k, "text"), "than": fewer.than, "of": settings[fewer.setting].label}
+        facts["ours"] = number(by_size[fewer.k][fewer.setting].mean())
+        facts["theirs"] = number(by_size[fewer.than][0].mean())
+        cases.append("fewer")
+    several = sum(number > 1 for number in parts)
+    if several < _FEW * len(parts):
+        facts["needing"] = f"{several:,} of {len(parts):,}"
+        cases.append("few need two")
+    claims = [SENTENCES[case].format(**facts) for case in cases]
+    if settings[best].label in NEEDS:
+        claims.insert(1, NEEDS[settings[best].label])
+    if repeats is not None and key in _POINTS:
+        ours, other = _POINTS[key]
+        option, there = f"{argument_name('decide_by')}={other}", settings[rank_rows(by_key[other].values)[0]].label
+        more = {"ours": ours, "theirs": _POINTS[other][0], "option": option, "there": there, "measure": measure.name}
+        claims.append(SENTENCES["points"].format(repeats=repeats, **more))
+    second = rival if best == 0 else simple or next((row for row in others if row), 0)
+    single = len(names) == 1
+    return Recommendation(
+        best,
+        second,
+        key,
+        tuple(claims),
+        None if second is None or single else to_best[second],
+        None if not best or single else to_similarity[best],
+        needed,
+        fewer,
+    )
+
+
+def rank_rows(of_queries: Matrix) -> list[int]:
+    """The rows (rows, N) by their means, the highest first; of equal ones the first."""
+    # Means that differ only by rounding are equal.
+    ranked: list[int] = np.argsort(-of_queries.mean(axis=1).round(12), kind="stable").tolist()
+    return ranked
+
+
+def count_needed(gaps: Matrix, comparisons: int) -> int | None:
+    """About how many queries a difference of this size needs, of two figures; None for a difference of 0.
+
+    With so many, 80 % of the comparisons have p < 0.05, corrected for their number by Bonferroni.
+    """
+    mean, n = abs(float(gaps.mean())), len(gaps)
+    if mean < _ROUNDING:
+        return None
+    norm = import_library("scipy.stats", "eval").norm
+    z = norm.ppf(1 - CHANCE / 2 / max(comparisons, 1)) + norm.ppf(POWER)
+    spread = float(gaps.std(ddof=1)) if n > 1 else 0.0
+    needed: float = max((z * spread / mean) ** 2, 1.1 * n, _FEWEST)
+    step: int = 10 ** max(math.floor(math.log10(needed)) - 1, 0)
+    return math.ceil(needed / step) * step
+
+
+def _p_values(of_queries: Matrix, against: int) -> list[float]:
+    """For each row the p value of its difference to the row ``against``; 1 for that row itself."""
+    if len(of_queries) == 1:
+        return [1.0]
+    p = paired_test(np.delete(of_queries, against, axis=0), of_queries[against])
+    p_values: list[float] = np.insert(p, against, 1.0).tolist()
+    return p_values
+
+
+def check_deciding(key: str | None, allowed: Collection[str] = (*DECIDING, *ON_REQUEST)) -> None:
+    """Raise an error if ``key`` is not a deciding measure, or if the queries do not allow it."""
+    deciding = [one for one in allowed if one in (*DECIDING, *ON_REQUEST)]
+    if key is not None and key not in deciding:
+        among = ", ".join(deciding) or "none: these queries allow no deciding measure"
+        raise InvalidParameterError(f"{argument_name('decide_by')} must be one of {among}, got {quoted(key)}")
+
+
+def _default_measure(queries: Mapping[str, int]) -> str | None:
+    """The first measure with at least half as many queries as any other."""
+    # p-recall counts root queries, which are fewer than their queries, so it is not compared.
+    most = max((n for key, n in queries.items() if key != "p_recall"), default=0)
+    return next((key for key, n in queries.items() if key == "p_recall" or 2 * n >= most), None)
+
+
+def _find_fewer(settings: Sequence[Setting], best: int, by_size: Mapping[int, Matrix]) -> Fewer | None:
+    """The fewest picks that find as much as plain similarity with the largest number of picks that was tried.
+
+    They are those of the best row, or of the default if that is similarity. ``by_size`` maps each number to the values
+    of the deciding measure, (rows, N). Too few queries say nothing.
+    """
+    default = next((i for i, one in enumerate(settings) if one.label == DEFAULT_SELECTOR), None)
+    setting = best or default
+    if setting is None or by_size[min(by_size)].shape[1] < _FEWEST:
+        return None
+    enough = by_size[max(by_size)][0].mean() - _ROUNDING
+    than = min(k for k, values in by_size.items() if values[0].mean() >= enough)
+    k = min((k for k, values in by_size.items() if values[setting].mean() >= enough), default=than)
+    return Fewer(setting, k, than) if k < than else None
+
+
+def _with_interval(of: Estimate) -> str:
+    if of.low == of.high:
+        return number(of.mean)
+    return f"{number(of.mean)} (95 % interval {number(of.low)} to {number(of.high)})"
+
+
+def p_value(p: float) -> str:
+    """A p value as papers print it: ``p = 0.031`` or ``p < 0.001``."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def describe_change(
+    rows: Sequence[Setting], replacements: Sequence[Replacement], texts: Mapping[str, str], k: int
+) -> Iterator[str]:
+    """What the default would change, where no query says what is right."""
+    for setting, replacement in zip(rows, replacements, strict=True):
+        if setting.label == DEFAULT_SELECTOR:
+            facts = {"changed": percent(replacement.changed), "replaced": number(replacement.replaced, 1), "k": k}
+            yield SENTENCES["would change"].format(label=setting.label, **facts)
+            if replacement.most:
+                queries = ", ".join(f"{quoted(texts[query])} ({count})" for query, count in replacement.most[:3])
+                yield SENTENCES["most changed"].format(queries=queries)
+
+
+def list_notes(
+    planned: Settings,
+    rows: Sequence[Setting],
+    outcomes: Sequence[JudgedQuery],
+    without_candidates: Sequence[str],
+    k: int,
+    drop_duplicates: bool,
+) -> Iterator[str]:
+    """What was left out, and what limits the figures."""
+    left_out = [setting.label for setting, _ in planned if setting not in rows]
+    if left_out:
+        yield f"There is no search by words here, so {', '.join(left_out)} is left out."
+    alone = [setting.label for setting, selector in planned if as_adapted(selector).by_question]
+    if alone:
+        yield f"The question without its sub-questions is the query of {', '.join(alone)}."
+    unscored = sum(outcome.unscored for outcome in outcomes)
+    if unscored and any(as_adapted(selector).by_scores for _, selector in planned):
+        yield f"Without a score: {counted(unscored, 'candidate')}. Rows by scores select only from the others."
+    capped = [setting.label for setting, selector in planned if as_adapted(selector).max_per_source is not None]
+    if capped and not any(outcome.sourced for outcome in outcomes):
+        yield f"No document has a source, so max_per_source has no effect on {', '.join(capped)}."
+    numbers = np.array([[len(picked) for picked in outcome.sizes[k].picks] for outcome in outcomes])
+    fewer = [
+        f"{setting.label} {of_setting.mean():.1f}"
+        for setting, of_setting in zip(rows, numbers.T, strict=True)
+        if (of_setting < numbers[:, 0]).any()
+    ]
+    if fewer:
+        nothing = " A query for which a row picks nothing has 0 in each measure." if not numbers.all() else ""
+        yield f"Some pick fewer than {counted(k, 'text')}. The mean number of texts is {', '.join(fewer)}.{nothing}"
+    repeated = sum(outcome.repeated for outcome in outcomes)
+    if repeated:
+        total = sum(len(outcome.candidates) for outcome in outcomes) + (repeated if drop_duplicates else 0)
+        counts = "A text counts once, as in the retrievers" if drop_duplicates else "Every copy counts"
+        repeat = "repeats" if repeated == 1 else "repeat"
+        yield f"{repeated:,} of {total:,} candidates {repeat} the text of another candidate of their query. {counts}."
+    if without_candidates:
+        yield f"No candidates were found for {_count(without_candidates, 'query', 'queries')}."
+    lost = [label for outcome in outcomes for label in outcome.query.subtopics if label not in outcome.subtopics]
+    if lost and any(outcome.subtopics for outcome in outcomes):
+        yield f"No document covers {_count(lost, 'subtopic', 'subtopics')} of the queries: the measures leave them out."
+    reach = gold_in_reach(outcomes)
+    if reach == 0:
+        one = next(outcome for outcome in outcomes if outcome.query.gold)
+        yield (
+            f"No gold document is among the candidates. The query {quoted(one.query.text)} has the gold id "
+            f"{quoted(one.query.gold[0])}, and a candidate has the id {quoted(min(one.candidates))}. If these are ids "
+            "of one kind, fetch more candidates."
+        )
+    elif reach is not None and reach < 1:
+        with_words = gold_in_reach(outcomes, by_words=True)
+        together = "" if with_words == reach else f" Together with the best by words, they hold {with_words:.1%}."
+        yield f"The nearest candidates hold {reach:.1%} of the gold documents. Fetching more can raise that.{together}"
+
+
+def _count(names: Sequence[str], one: str, many: str) -> str:
+    return f"{counted(len(names), one, many)} ({some(names)})"
+
+
+def some(names: Sequence[str]) -> str:
+    """The first names, quoted."""
+    return ", ".join(map(quoted, names[:3])) + (", ..." if len(names) > 3 else "")
+
+
+# The fields of the classes that say where the framework has what a setting needs.
+_FIELDS = {
+    "LangChain": {
+        "relevance": '"relevance_score"',
+        "source": '"source"',
+        "costs": 'lambda document: document.metadata.get("cost", len(document.page_content))',
+    },
+    "LlamaIndex": {
+        "relevance": '"score"',
+        "source": 'lambda node: node.metadata.get("source") or node.ref_doc_id or node.node_id',
+        "costs": 'lambda node: node.metadata.get("cost", len(node.get_content()))',
+    },
+}
+_CALLS = {
+    "LangChain": (
+        "retriever = SetSelectRetriever(vectorstore=store, k={k}, fetch_k={n}",
+        "compressor = SetSelectCompressor(vectorstore=store, k={k}",
+    ),
+    "LlamaIndex": (
+        "retriever = SetSelectIndexRetriever(index, top_n={k}, fetch_k={n}",
+        "postprocessor = SetSelectPostprocessor(index=index, top_n={k}",
+    ),
+}
+_PLAIN = {
+    "LangChain": 'retriever = store.as_retriever(search_kwargs={{"k": {k}}})',
+    "LlamaIndex": "retriever = index.as_retriever(similarity_top_k={k})",
+}
+
+
+def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: bool = True) -> dict[str, str]:
+    """Lines of code that use a setting, for each of ``LangChain``, ``LlamaIndex`` and ``Arrays``.
+
+    They name what the reader has: ``store``, ``index``, ``query`` and ``vectors``; for a setting that reads words also
+    ``question`` and ``texts``, for constraints ``sources`` and ``costs``, for a reranker ``scores``. With
+    sub-questions, ``split`` maps a question to them, and ``queries`` and ``questions`` are the vectors and the texts of
+    all. There are no lines for a ranking, from which nothing is selected.
+
+    >>> from shared_core.evaluation.settings import named
+    >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["Arrays"])
+    from setselect import MMR, select
+    # vectors: those of the 50 nearest candidates
+    selection = select(query, vectors, k=5, selector=MMR(lambda_mult=0.8))
+    """
+    if setting.method in ("rrf", "ranking", "reranker"):
+        return {}
+    name = "similarity" if setting.method == "highest cosine" else setting.method
+    arguments, kind = dict(setting.parameters), setting.selector.partition("(")[0]
+    own = [f"{key}={arguments.pop(key)}" for key in [*arguments] if key not in OF_ADAPTERS]
+    arguments = {"selector": f"{kind}({', '.join(own)})" if own else f'"{name}"', **arguments}
+    by_scores = arguments.pop("relevance", None) == '"scores"'
+    needs = {"relevance": by_scores, "source": "max_per_source" in arguments, "costs": "budget" in arguments}
+    if by_scores:
+        # The searches before a reranker are the reader's.
+        arguments.pop("keyword_search", None)
+    lines = {}
+    for framework, calls in _CALLS.items():
+        if setting.method == "similarity" and not setting.parameters:
+            lines[framework] = _PLAIN[framework].format(k=k)
+            continue
+        more = arguments | ({} if drop_duplicates else {"drop_duplicates": "False"})
+        more |= {key: _FIELDS[framework][key] for key, needed in needs.items() if needed}
+        more |= {"queries": "split"} if setting.sub_questions else {}
+        call = calls[by_scores].format(k=k, n=fetch_k)
+        imports = [f"from {framework.lower()}_setselect import {call.partition('(')[0].partition('= ')[2]}"]
+        imports += [f"from setselect import {kind}"] if own else []
+        comment = [f"# after the reranker, which scores {fetch_k} candidates"] if by_scores else []
+        lines[framework] = "\n".join([*imports, *comment, *_wrap(call, more)])
+    arguments.pop("keyword_search", None)
+    threshold = arguments.pop("score_threshold", None)
+    arguments |= (
+        {"question": "questions" if setting.sub_questions else "question", "texts": "texts"}
+        if setting.reads_words
+        else {}
+    )
+    columns = {"relevance": "scores", "source": "sources", "costs": "costs"}
+    arguments |= {"sources" if key == "source" else key: columns[key] for key, needed in needs.items() if needed}
+    words = f" and the {DEFAULT_EXTRA_K} best by words" if setting.keyword_search else ""
+    above = f", of at least {threshold} by {'score' if by_scores else 'cosine'}" if threshold else ""
+    what = "vectors and texts" if setting.reads_words else "vectors"
+    call = f"selection = select({'queries' if setting.sub_questions else 'query'}, vectors, k={k}"
+    lines["Arrays"] = "\n".join([
+        f"from setselect import {kind + ', ' if own else ''}select",
+        f"# {what}: those of the {fetch_k} nearest candidates{words}{above}",
+        *_wrap(call, arguments),
+    ])  # fmt: skip
+    return lines
+
+
+def _wrap(call: str, arguments: Mapping[str, str]) -> Iterable[str]:
+    """The call on one line if it is short."""
+    items = [f"{key}={value}" for key, value in arguments.items()]
+    line = f"{', '.join([call, *items])})"
+    return [line] if len(line) <= 100 else [f"{call},", *(f"    {item}," for item in items), ")"]

@@ -1,0 +1,189 @@
+"""What a call returns: the selected items in order, with their scores, and neighbours as one item."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
+
+from .._validation import as_finite, as_plain, is_missing
+from ..facts import START
+from ..texts.neighbours import count_shared
+from .memory import name_of_text
+from .pool import ItemSelection
+from .request import Request
+
+T = TypeVar("T")
+
+
+def new_scores(
+    metadata: Mapping[str, Any],
+    relevance: float,
+    gain: float,
+    reason: str,
+    referred_by: str | None = None,
+    serves: str | None = None,
+    found_by: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """What ``scores`` adds to an item's metadata. A key that is there already keeps its value."""
+    name = "selection_relevance" if "relevance_score" in metadata else "relevance_score"
+    added: dict[str, Any] = {name: relevance, "selection_score": gain, "selection_reason": reason}
+    if referred_by is not None:
+        added["selection_referred_by"] = referred_by
+    if serves is not None:
+        added["selection_serves"] = serves
+    if found_by is not None:
+        added["selection_found_by"] = ", ".join(found_by)
+    return {key: value for key, value in added.items() if key not in metadata}
+
+
+def sort_items(items: Sequence[T], relevance: Sequence[float], order: str) -> list[T]:
+    """Selected items in the ``order`` of the settings.
+
+    The most relevant first; the most relevant last; or the most relevant at both ends, because language
+    models use the middle of a long prompt least.
+    """
+    sign = 1 if order == "nearest_last" else -1
+    ordered = [items[row] for row in sorted(range(len(items)), key=lambda row: sign * relevance[row])]
+    return ordered[::2] + ordered[1::2][::-1] if order == "long_context" else ordered
+
+
+def arrange(
+    request: Request,
+    selected: ItemSelection,
+    make: Callable[[Any, float, dict[str, Any]], Any],
+    make_joined: Callable[[list[Any], Joined], Any] | None = None,
+) -> list[Any]:
+    """``make(item, relevance, added)`` of each selected item, in the ``order`` of the settings.
+
+    ``added`` is what ``scores`` adds to its metadata. ``make_joined`` makes one item of neighbours. Its relevance is
+    the highest of theirs, and its gain the sum of theirs. With ``shadow``, the items that were returned before.
+    """
+    if selected.returned is not None:
+        return selected.returned
+    runs = selected.runs if make_joined is not None else [[at] for at in range(len(selected.items))]
+    items, ids = list(selected.items), selected.ids
+    if make_joined is not None:
+        items = [make_joined(*_join(selected, ids, run)) if len(run) > 1 else items[run[0]] for run in runs]
+    of_each: list[float] = selected.selection.relevance.tolist()
+    relevance = [max(of_each[at] for at in run) for run in runs]
+    added: list[dict[str, Any]] = [{} for _ in runs]
+    if request.settings.scores:
+        names = [None if row is None else _name(selected, row) for row in selected.referring]
+        columns = selected.selection.gains.tolist(), selected.explain(), names, selected.serving, selected.found_by
+        parts = [*zip(*columns, strict=True)]
+        added = [
+            new_scores(item.metadata, value, *_unite_scores([parts[at] for at in sorted(run)]))
+            for item, value, run in zip(items, relevance, runs, strict=True)
+        ]
+    made, order = list(map(make, items, relevance, added)), request.settings.order
+    return made if order == "selection" else sort_items(made, relevance, order)
+
+
+def _join(selected: ItemSelection, ids: Sequence[Any], run: Sequence[int]) -> tuple[list[Any], Joined]:
+    """The items at these positions, and what becomes one item."""
+    items = [selected.items[at] for at in run]
+    facts = [] if selected.texts is None else selected.texts.facts
+    starts = [facts[selected.selection.indices[at]].start for at in run]
+    texts, metadatas = list(map(selected.pool.body, items)), [item.metadata for item in items]
+    return items, join([ids[at] for at in run], texts, metadatas, starts)
+
+
+def _unite_scores(parts: Sequence[tuple[float, str, str | None, str | None, Sequence[str] | None]]) -> tuple[Any, ...]:
+    """The scores of an item with these parts, in the order in which they were selected.
+
+    The gain is the sum, and the reasons follow each other. The name is that of what refers to the first part to which
+    something refers.
+    """
+    gains, reasons, names, serving, searches = zip(*parts, strict=True)
+    found_by = dict.fromkeys(search for part in searches for search in part or ())
+    reason = " / ".join(reasons)
+    return sum(gains), reason, next((name for name in names if name is not None), None), serving[0], [*found_by] or None
+
+
+def _name(selected: ItemSelection, row: int) -> str | None:
+    """The title of an item, or the name in its text; its id if it has none."""
+    name = selected.texts.find_title(row) if selected.texts is not None else ""
+    item_id = selected.pool.ids[row]
+    return name or (None if item_id is None else str(item_id))
+
+
+# The metadata key under which a joined item has the names of its parts, which ``shown`` recognises.
+JOINED = "selection_joined"
+# The keys of LlamaIndex's SentenceWindowNodeParser, whose values are texts.
+_TEXTS = ("window", "original_text")
+# How the keys end under which rerankers leave their score.
+_SCORE = "score"
+
+
+class Joined(NamedTuple):
+    """What an adapter makes the item of several neighbours from."""
+
+    id: str | None
+    text: str
+    metadata: dict[str, Any]
+
+
+def join(
+    ids: Sequence[Hashable], texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]], starts: Sequence[int | None]
+) -> Joined:
+    """Neighbours as one, in reading order.
+
+    The id holds the ids of the parts, so that it is not taken for that of one of them; it is None if one has no id. The
+    metadata has under :data:`JOINED` the ids of the parts; for one without an id, the name of its text.
+    """
+    named = [name_of_text(text) if name is None else str(name) for name, text in zip(ids, texts, strict=True)]
+    metadata = {**merge_metadata(metadatas), JOINED: named}
+    return Joined(None if None in ids else " + ".join(map(str, ids)), join_texts(texts, starts), metadata)
+
+
+def join_texts(texts: Sequence[str], starts: Sequence[int | None]) -> str:
+    """The texts as one; what the end of a text and the beginning of the next one share stands there once.
+
+    ``starts`` says where the texts begin in their document. An overlap that it does not show, or for which it is not
+    known, is the longest end of a text with which the next one begins.
+    """
+    parts = [*texts[:1]]
+    for (text, begin), (following, start) in pairwise(zip(texts, starts, strict=True)):
+        parts += _continue(text, following, None if begin is None or start is None else start - begin)
+    return "".join(parts)
+
+
+def _continue(text: str, following: str, offset: int | None) -> tuple[str, str]:
+    """What separates ``following``, which begins ``offset`` characters after ``text``, and what it adds."""
+    if offset is not None:
+        between, end = offset - len(text), text[max(offset, 0) :]
+        if between < 0 and offset >= 0 and (following.startswith(end) or end.startswith(following)):
+            return "", following[len(end) :]
+        # The characters between them are not known.
+        if between >= 0:
+            return ("", " ", "\n\n")[min(between, 2)], following
+    if shared := count_shared(text, following):
+        return "", following[shared:]
+    apart = text[-1:].isspace() or following[:1].isspace()
+    return "" if apart else "\n\n", following
+
+
+def merge_metadata(metadatas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The metadata of neighbours as one: equal values as they are, and different ones as a list in reading order.
+
+    Missing values are left out. ``"start_index"`` is that of the first one, a score is the highest, and the texts of a
+    sentence window are joined.
+    """
+    merged: dict[str, Any] = {}
+    for key in dict.fromkeys(key for metadata in metadatas for key in metadata):
+        values = [metadata[key] for metadata in metadatas if not is_missing(metadata.get(key))]
+        if key in _TEXTS and all(isinstance(value, str) for value in values):
+            merged[key] = join_texts(values, [None] * len(values))
+            continue
+        numbers = [as_finite(as_plain(value)) for value in values]
+        if values and str(key).endswith(_SCORE) and not any(map(math.isnan, numbers)):
+            merged[key] = values[numbers.index(max(numbers))]
+            continue
+        different: list[Any] = []
+        for value in values:
+            if all(as_plain(value) != as_plain(other) for other in different):
+                different.append(value)
+        merged[key] = different if len(different) > 1 and key != START else next(iter(different), metadatas[0].get(key))
+    return merged

@@ -1,0 +1,169 @@
+"""The text that a reader sees: without the marks of Markdown and HTML, with one form of each letter, and its spellings.
+
+Every pattern takes time that is linear in the length of the text. The search is fastest where a pattern begins with the
+characters that it looks for, so what must stand before them comes behind: "_(?<!x_)" is an underscore after no x.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+# The tags that converters to Markdown leave, and comments such as "<!-- image -->". Others may be code: "List<String>".
+_TAG = re.compile(
+    r"<(?:!--[^<>]*|/?(?:a|abbr|b|blockquote|br|center|cite|code|dd|del|details|div|dl|dt|em|figcaption|figure|font|"
+    r"h[1-6]|hr|i|img|ins|kbd|li|mark|ol|p|pre|q|s|samp|section|small|span|strike|strong|sub|summary|sup|table|tbody|"
+    r"td|tfoot|th|thead|tr|tt|u|ul|var|wbr)(?:\s[^<>]*)?/?)>",
+    re.IGNORECASE,
+)
+_ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
+# "[text](target)" and "![text](target)", but not code: "handlers[name](request)".
+_LINK = re.compile(r"\[(?<!\w\[)([^\[\]]*)\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)?(?:\s+[\"'][^\"'\n]*[\"'])?\)")
+# The end of "[text][1]" is left: its target stands in a line of its own, "[1]: https://example.org".
+_TARGET = re.compile(r"^ {0,3}\[[^\[\]\n]+\]:[ \t]*\S+.*$", re.MULTILINE)
+_ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
+# Marks between two letters or digits of ASCII are operators: "2*3".
+_EMPHASIS = re.compile(r"[*`~](?:(?<![*`~A-Za-z0-9].)[*`~]*+|(?<![*`~].)[*`~]*+(?![A-Za-z0-9]))")
+# Underscores around a word or several are emphasis. "__init__", "_files" and "snake_case" are identifiers.
+_AT_END_OF_WORD = re.compile(r"_(?:(?<!\w_)|_*(?!\w))")
+_UNDERSCORES = re.compile(
+    r"(?P<identifier>(?<!\w)__[a-z][a-z0-9_]*?__(?!\w))"
+    r"|(?<!\w)_+(?=[A-Z\d]|[^\x00-\x7f]|[a-z][^_\n]{0,200}(?<=\S)_+(?!\w))"
+    r"|(?<=[^\W_])_+(?!\w)"
+)
+# The end of a line inside of a word: "retire-\nment".
+_BROKEN = re.compile(r"[-\u2010\u00ad](?<=[^\W\d_].)[^\S\n]*\n[^\S\n]*(?=[^\W\d_])")
+# Scripts that put no spaces between words: Thai to Khmer, Japanese and Chinese; Korean, which has particles there.
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+    "\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+    "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb"
+)
+_UNSPACED = re.compile(f"[{UNSPACED}]+")
+# What a word may be written with or without: soft hyphens, invisible joiners, Hebrew and Arabic vowel points, tatweel.
+_OPTIONAL = re.compile(
+    "[\u00ad\u200b-\u200d\u2060\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]+"
+)
+# More marks on one letter than any language has: the time of NFKC is quadratic in their number. The voiced marks of
+# half-width katakana are letters to Python's \w, and marks after NFKC.
+_MARKS = re.compile(r"((?:(?![\x00-\x7f])[\W\uff9e\uff9f]){30})(?:(?![\x00-\x7f])[\W\uff9e\uff9f])+")
+# What stands between words outside of ASCII. The vowel signs of Indian scripts are no letters to Python's \w.
+_BETWEEN = re.compile(r"[^\w\x00-\x7f\u0300-\u036f\u0900-\u0963\u0966-\u0dff]+")
+# The same for ASCII: what is no letter, digit or underscore becomes a space. The bytes of other characters stay.
+_SPACED = bytes(c if c > 127 or chr(c).isalnum() or c == ord("_") else ord(" ") for c in range(256))
+_ASCII = bytes(range(128))
+# Two forms of a letter: the Persian and the Arabic yeh and kaf; i, and i with the dot that is left of İ.
+_ONE_FORM = (("\u06cc", "\u064a"), ("\u0649", "\u064a"), ("\u06a9", "\u0643"), ("i\u0307", "i"))
+# Letters with a stroke, which have no mark that could be taken off.
+_STROKES = str.maketrans("łđøħŧ", "ldoht")
+# A longer word is no identifier and has no accents that matter: it may be an encoded file.
+LONG = 100
+
+
+def strip_markup(text: str) -> str:
+    r"""``text`` without emphasis, escapes, link targets, HTML tags and entities, and hyphens of broken words.
+
+    >>> strip_markup(r"Set **max\_tokens** of _Johan Earl_, see [the &sect;](https://example.org/a_b).")
+    'Set max_tokens of Johan Earl, see the §.'
+    >>> strip_markup("retire-\nment, Jean-\nLuc, __init__, 2*3")
+    'retirement, Jean-\nLuc, __init__, 2*3'
+    """
+    if "<" in text:
+        text = _TAG.sub(" ", text)
+    if "&" in text:
+        text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
+    if "](" in text:
+        # A link may stand around an image: "[![text](image)](target)".
+        text = _LINK.sub(r"\1", _LINK.sub(r"\1", text))
+    if "]:" in text:
+        text = _TARGET.sub("", text)
+    if "\\" in text:
+        text = _ESCAPE.sub("", text)
+    if "*" in text or "`" in text or "~" in text:
+        text = _EMPHASIS.sub("", text)
+    if "_" in text and _AT_END_OF_WORD.search(text):
+        text = _UNDERSCORES.sub(lambda marks: marks["identifier"] or "", text)
+    # "Jean-\nLuc" is two words.
+    return _BROKEN.sub(lambda end: end[0] if end.string[end.end()].isupper() else "", text) if "\n" in text else text
+
+
+@lru_cache(maxsize=2**14)
+def bare_word(word: str) -> str:
+    """The word without the accents of Latin and Greek letters and of ё.
+
+    >>> [*map(bare_word, ["atlético", "łódź", "αθήνα", "ещё", "пустой", "மலை"])]
+    ['atletico', 'lodz', 'αθηνα', 'еще', 'пустой', 'மலை']
+    """
+    if word.isascii() or len(word) > LONG:
+        return word
+    letters, base = [], ""
+    for c in unicodedata.normalize("NFD", word):
+        if not unicodedata.combining(c):
+            base = c
+        elif (base and base.isascii()) or "\u0370" <= base <= "\u03ff" or (base, c) == ("е", "\u0308"):
+            continue
+        letters.append(c)
+    return unicodedata.normalize("NFC", "".join(letters)).translate(_STROKES)
+
+
+def group_accented(words: Iterable[str]) -> dict[str, list[str]]:
+    """The words that have accents, by their forms without."""
+    forms = defaultdict(list)
+    for word in words:
+        if (bare := bare_word(word)) != word:
+            forms[bare].append(word)
+    return forms
+
+
+def list_spellings(word: str, accented: Mapping[str, Sequence[str]]) -> list[str]:
+    """What texts whose ``accented`` words are grouped may write for a word that is sought.
+
+    A word without accents may have them in a text. A word with accents may lack them all, and has no others.
+
+    >>> accented = group_accented(["résumé", "resumé", "sí"])
+    >>> list_spellings("resume", accented), list_spellings("résumé", accented)
+    (['resume', 'résumé', 'resumé'], ['résumé', 'resume'])
+    """
+    bare = bare_word(word)
+    return [word, bare] if bare != word else [word, *accented.get(word, ())]
+
+
+def space_words(text: str) -> str:
+    """The words of a text as they are written, between spaces. The text has no markup."""
+    if not text.isascii():
+        text = normalise(text)
+        # A search in the few characters outside of ASCII is faster than one in the text.
+        others = text.encode(errors="replace").translate(None, _ASCII).decode()
+        for pattern, replacement in ((_OPTIONAL, ""), (_UNSPACED, _pairs), (_BETWEEN, " ")):
+            if pattern.search(others):
+                text = pattern.sub(replacement, text)
+    return text.encode(errors="replace").translate(_SPACED).decode()
+
+
+def normalise(text: str) -> str:
+    """NFKC: one form of each character, without full or half width, ligatures and circled digits."""
+    return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", _MARKS.sub(r"\1", text))
+
+
+def fold(text: str) -> str:
+    """The text case-folded. İ leaves a dot behind an i, which is no letter."""
+    folded = text.casefold()
+    if not folded.isascii():
+        for form, letter in _ONE_FORM:
+            folded = folded.replace(form, letter)
+    return folded
+
+
+def find_unspaced(text: str) -> list[str]:
+    """The characters of a text that are split into pairs."""
+    return [*"".join(_UNSPACED.findall(normalise(text)))]
+
+
+def _pairs(run: re.Match[str]) -> str:
+    """Each pair of neighbouring characters of a run, between spaces."""
+    characters = run[0]
+    return f" {' '.join(map(str.__add__, characters, characters[1:])) or characters} "

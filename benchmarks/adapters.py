@@ -2,10 +2,11 @@
 
 20,000 random vectors of 384 dimensions in a flat FAISS index, fetch_k = 100, k = 10, VRSD. One row has the default with
 words: a question of 20 words, texts of 1,000 characters, fetch_k = 50, k = 5. A query's embedding is looked up, so it
-takes no time. Each call takes turns with the search that it is compared to, on one BLAS thread. The
-overhead is the median over the turns of the difference; it includes the selection. The time of a run includes that of
-freeing its result. One row has the 25 best texts by words as candidates too, and is compared with the default without
-them. The other searches use nothing of setselect, and run as their framework runs them:
+takes no time. Each call takes turns with the search that it is compared to, on one BLAS thread. Times are processor
+time, so other work on the machine does not count. The overhead is the median over the turns of the difference; it
+includes the selection. The time of a run includes that of freeing its result. One row has the 25 best texts by words as
+candidates too, and is compared with the default without them. The other searches use nothing of setselect, and run as
+their framework runs them:
 
 - LangChain: FAISS's `search_and_reconstruct`, and the documents from the docstore. For `ainvoke` this runs in a thread,
   as in LangChain's own `asimilarity_search_by_vector`.
@@ -246,7 +247,7 @@ async def race(pairs: list[Pair], turns: int) -> dict[str, Times]:
         both = [(pair.call, calls), (pair.search, searches)]
         for turn in range(-10, turns):
             for run, seconds in both if turn % 2 else reversed(both):
-                begun = time.perf_counter()
+                begun = time.process_time()
                 result = run(queries[turn % len(queries)])
                 if inspect.isawaitable(result):
                     result = await result
@@ -254,7 +255,7 @@ async def race(pairs: list[Pair], turns: int) -> dict[str, Times]:
                 del result
                 # The first ten turns warm up.
                 if turn >= 0:
-                    seconds.append(time.perf_counter() - begun)
+                    seconds.append(time.process_time() - begun)
         found[pair.name] = summary(calls, searches)
     return found
 

@@ -212,7 +212,7 @@ def find_identifiers(record: Mapping[str, Any], *given: Any) -> list[str]:
         for value in values if isinstance(values, (list, tuple, set, frozenset)) else [values]:
             if is_missing(value):
                 continue
-            text = as_number(value)
+            text = write_number(value)
             if text is None and given:
                 raise InvalidInputError(f"identifier is {quoted(value)}: it is a string, an integer, or a list of them")
             if isinstance(value, (float, np.floating)) and value % 1:
@@ -223,7 +223,7 @@ def find_identifiers(record: Mapping[str, Any], *given: Any) -> list[str]:
     return written
 
 
-def as_number(value: Any) -> str | None:
+def write_number(value: Any) -> str | None:
     """A number or code as it is written; None for what is none. 12.0 is an integer beside a missing value."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float, np.integer, np.floating)):
         return None

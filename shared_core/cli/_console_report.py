@@ -12,13 +12,7 @@ from rich.text import Text
 from ..evaluation.advice import lines_to_paste
 from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.results import Comparison, Measure, clip, counted
-from ..evaluation.tables import (
-    Table,
-    tabulate_differences,
-    tabulate_means,
-    tabulate_replacements,
-    tabulate_sizes,
-)
+from ..evaluation.tables import Table, tabulate_differences, tabulate_means, tabulate_replacements, tabulate_sizes
 from ..selectors.registry import DEFAULT_SELECTOR
 
 

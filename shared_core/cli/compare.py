@@ -58,7 +58,7 @@ def compare(
         typer.Option(
             help="In place of documents, a vector store of LangChain or an index of LlamaIndex, as module:attribute: "
             "with my_app:store, what my_app.py in this folder assigns to store, or what its function store() returns. "
-            "Nothing is written to it. Without --queries, the report says what the store gives the settings to act on."
+            "Nothing is written to it. Without --queries, the report says what the texts of the store hold."
         ),
     ] = None,
     split: Annotated[

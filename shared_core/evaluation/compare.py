@@ -34,16 +34,7 @@ from .judging import (
     judge,
     subtopics_of,
 )
-from .results import (
-    Comparison,
-    CorpusFacts,
-    QueryChange,
-    Recommendation,
-    Replacement,
-    Setting,
-    Size,
-    counted,
-)
+from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Replacement, Setting, Size, counted
 from .search import as_vectors, nearest_rows
 from .settings import Settings, as_adapted, sweep, with_merged_lists, with_scores
 from .summary import (

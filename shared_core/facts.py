@@ -232,7 +232,7 @@ def write_number(value: Any) -> str | None:
 
 
 def write_identifier(form: str, text: str) -> str:
-    """ "7" under "clause" as "Clause 7". What begins with a word says itself what it is."""
+    """ "7" under "clause" becomes "Clause 7". A text that begins with a word stays as it is."""
     return form.format(text) if text[0].isdigit() or "(" in form else text
 
 

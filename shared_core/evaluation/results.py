@@ -256,12 +256,12 @@ class Comparison:
     differences : dict
         A :class:`Difference` to similarity for each of these pairs; all 0 for similarity itself.
     recommendation : Recommendation
-        The setting to use, and the reason.
+        The best row, and how certain that is.
     queries : tuple of QueryView
         The first queries in full, for the report, and those of ``changes``.
     changes : tuple of QueryChange
-        The queries that the recommended setting makes worse or better than similarity by most, those that lose most
-        first; up to five of each. If similarity is recommended, they are about the runner-up.
+        The queries that the best row makes worse or better than similarity by most, those that lose most first; up to
+        five of each. If similarity is the best, they are about the runner-up.
     sizes : tuple of Size
         What is found with other numbers of picks, in ascending order; the number of the comparison is among them.
     partial : bool
@@ -320,7 +320,7 @@ class Comparison:
         )
 
     def _repr_html_(self) -> str:
-        """A table for notebooks: the mean of each measure for each setting, the recommended one in bold.
+        """A table for notebooks: the mean of each measure for each setting, the best one in bold.
 
         If one measure decides, the last columns compare each setting with similarity by it.
         """

@@ -211,7 +211,7 @@ def compare(
         of_queries: dict[str, Any] = {"query_key": query_key, "query_id_key": query_id_key, "scores_key": scores_key}
         found: Comparison | Diagnosis
         if store is not None:
-            # The adapters' stores are recognised by a module that the other runs do not need.
+            # It needs pydantic, which the other runs do not.
             from ._store import load_store
 
             loaded, shown = load_store(store), {"title": store, "track": show_progress(say)}

@@ -74,10 +74,10 @@ class Place(NamedTuple):
 class Facts(NamedTuple):
     """What one item says of itself; nothing depends on other items.
 
-    ``titles`` are what may be its title, the best first. ``source`` is the document to which its numbers belong, which
-    ``where`` finds, and ``file`` is what the metadata alone say of it. ``links`` are None if there are none, and a
-    string where it is not known whether they are one or several. ``keys`` are what links may call the item besides its
-    titles. ``start`` is where its text begins, in characters.
+    ``titles`` are what may be its title, the best first. ``source`` is the document to which its numbers belong.
+    ``where`` is the metadata that find this document, and ``file`` is the document that the metadata alone name.
+    ``links`` are None if there are none, and a string where it is not known whether they are one or several. ``keys``
+    are what links may call the item besides its titles. ``start`` is where its text begins, in characters.
     """
 
     id: Hashable = None
@@ -224,7 +224,10 @@ def find_identifiers(record: Mapping[str, Any], *given: Any) -> list[str]:
 
 
 def write_number(value: Any) -> str | None:
-    """A number or code as it is written; None for what is none. 12.0 is an integer beside a missing value."""
+    """A number or code as it is written; None for what is none.
+
+    12.0 is written as 12: a column with a missing value has floats in place of integers.
+    """
     if isinstance(value, bool) or not isinstance(value, (str, int, float, np.integer, np.floating)):
         return None
     whole = isinstance(value, (float, np.floating)) and float(value).is_integer()

@@ -22,8 +22,6 @@ from shared_core.selectors.registry import DEFAULT_SELECTOR, SelectorName
 
 # How the question in a dict is passed on in a chain.
 OF_DICT = "pick it out in the chain, itemgetter({key!r}) | retriever"
-
-
 _PLACES = {
     VectorStoreRetriever: "This is a retriever: pass the store that it searches, its .vectorstore",
     BaseRetriever: (

@@ -72,7 +72,7 @@ def compare_store(
     >>> found.values[0, "recall"].mean in (0.0, 1.0), found.corpus.model
     (True, 'DeterministicFakeEmbedding')
     """
-    searched, embedding = _search(store, embeddings, k, fetch_k, search_kwargs, words=True)
+    searched, embedding = _search(store, embeddings, k, fetch_k, search_kwargs, compares=True)
     name = model or _model_name(need_embeddings(store, embedding))
     return searched.compare(queries, model=name, **options)
 
@@ -89,10 +89,10 @@ def diagnose_store(
     title: str | None = None,
     track: Track = without_progress,
 ) -> Diagnosis:
-    """What the documents of a vector store give the settings to act on. No question is needed.
+    """What the documents of a vector store hold: copies, near copies, sources, and which lead to others.
 
-    Typical texts are drawn from the store, and each is searched for with the vector that the store keeps. So the store
-    needs a vector reader.
+    No question is needed. Typical texts are drawn from the store, and each is searched for with the vector that the
+    store keeps. So the store needs a vector reader.
 
     Parameters
     ----------
@@ -124,20 +124,23 @@ def _search(
     k: int | Sequence[int],
     fetch_k: int | None,
     search_kwargs: Mapping[str, Any] | None,
-    words: bool = False,
+    compares: bool = False,
 ) -> tuple[SearchedStore, Embeddings | None]:
-    """The store as a comparison searches it, by ``words`` too if it can be listed; and its embeddings."""
+    """The store as a diagnosis or a comparison searches it, and its embeddings.
+
+    For a comparison it is searched by words too, if it can be listed.
+    """
     check_instance(store, VectorStore, "store", say_place(store))
     sizes, fetch_k = check_options(k, fetch_k)
     embedding, reader = embeddings or store.embeddings, reader_of(store)
-    # Links are read where the metadata have them.
+    # The settings to compare have no links. A diagnosis counts them.
     retriever = SetSelectRetriever(
         vectorstore=store,
         embeddings=embedding,
         k=max(sizes),
         fetch_k=fetch_k,
-        links=lambda document: document.metadata.get("links"),
-        keyword_search=words and DOCUMENTS.can_index(store),
+        links=None if compares else lambda document: document.metadata.get("links"),
+        keyword_search=compares and DOCUMENTS.can_index(store),
     )
     request, _ = retriever._configured
     searching = retriever._store(request, "", dict(search_kwargs or {}))

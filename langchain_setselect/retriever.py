@@ -20,11 +20,7 @@ from typing_extensions import override
 from shared_core import VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.events import describe
-from shared_core.retrieval.extra import (
-    WordSearch,
-    check_retrievers,
-    gather_extras,
-)
+from shared_core.retrieval.extra import WordSearch, check_retrievers, gather_extras
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
 from shared_core.retrieval.inputs import check_items, check_question

@@ -70,7 +70,7 @@ def compare_index(
     >>> [found.values[i, "recall"].mean for i, one in enumerate(found.settings) if one.label in ("similarity", "vrsd")]
     [0.5, 1.0]
     """
-    searched, vectors = _search(index, embed_model, k, fetch_k, filters, words=True)
+    searched, vectors = _search(index, embed_model, k, fetch_k, filters, compares=True)
     name = model or vectors.need_model("the queries").model_name
     return searched.compare(queries, model=name, **options)
 
@@ -85,10 +85,10 @@ def diagnose_index(
     title: str | None = None,
     track: Track = without_progress,
 ) -> Diagnosis:
-    """What the nodes of an index give the settings to act on. No question is needed.
+    """What the nodes of an index hold: copies, near copies, sources, and which lead to others.
 
-    Typical nodes are drawn from the index, and each is searched for with the vector that the store keeps. So the store
-    needs a vector reader. One word is embedded, to learn the length of the vectors.
+    No question is needed. Typical nodes are drawn from the index, and each is searched for with the vector that the
+    store keeps. So the store needs a vector reader. One word is embedded, to learn the length of the vectors.
 
     Parameters
     ----------
@@ -116,20 +116,23 @@ def _search(
     k: int | Sequence[int],
     fetch_k: int | None,
     filters: MetadataFilters | None,
-    words: bool = False,
+    compares: bool = False,
 ) -> tuple[SearchedStore, NodeVectors]:
-    """The index as a comparison searches it, by ``words`` too if it can be listed; and where its vectors come from."""
+    """The index as a diagnosis or a comparison searches it, and where its vectors come from.
+
+    For a comparison it is searched by words too, if it can be listed.
+    """
     # The retriever checks them too, but its messages call k top_n.
     sizes, fetch_k = check_options(k, fetch_k)
-    # Links are read where the metadata have them.
+    # The settings to compare have no links. A diagnosis counts them.
     retriever = SetSelectIndexRetriever(
         index,
         top_n=max(sizes),
         fetch_k=fetch_k,
         filters=filters,
         embed_model=embed_model,
-        links=lambda node: node.metadata.get("links"),
-        keyword_search=words and NODES.can_index(index),
+        links=None if compares else lambda node: node.metadata.get("links"),
+        keyword_search=compares and NODES.can_index(index),
     )
     settings = retriever._settings
     searching, vectors = retriever._store(settings, QueryBundle("")), settings._vectors

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Self, TypeVar
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
@@ -117,8 +118,6 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
 
         The index is in ``vector_store`` if that is given, else in memory.
         """
-        from llama_index.core import StorageContext
-
         check_instance(embed_model, BaseEmbedding, "embed_model")
         # The options are checked before the examples are embedded and stored.
         fields = ExampleSettings(**options)

@@ -188,8 +188,7 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         InvalidParameterError
             The selector is not a registered one with plain parameters (a kernel is not plain), or ``costs``, ``cover``,
             ``identifier``, ``links``, ``neighbours``, ``prefer``, ``quality``, ``queries``, ``relevance``, ``source``,
-            ``title`` or
-            ``perspective`` is a function or an extractor.
+            ``title`` or ``perspective`` is a function or an extractor.
         """
         names = "costs cover identifier links neighbours prefer quality relevance source title"
         remedies = dict.fromkeys(names.split(), "use a metadata key") | {

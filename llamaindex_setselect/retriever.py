@@ -20,12 +20,7 @@ from typing_extensions import override
 
 from shared_core import InvalidParameterError
 from shared_core.errors import check_query_length
-from shared_core.retrieval.extra import (
-    KnownItems,
-    WordSearch,
-    check_retrievers,
-    gather_extras,
-)
+from shared_core.retrieval.extra import KnownItems, WordSearch, check_retrievers, gather_extras
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
 from shared_core.retrieval.inputs import check_instance, check_items, nearest_name

@@ -74,10 +74,10 @@ class Place(NamedTuple):
 class Facts(NamedTuple):
     """What one item says of itself; nothing depends on other items.
 
-    ``titles`` are what may be its title, the best first. ``source`` is the document to which its numbers belong, which
-    ``where`` finds, and ``file`` is what the metadata alone say of it. ``links`` are None if there are none, and a
-    string where it is not known whether they are one or several. ``keys`` are what links may call the item besides its
-    titles. ``start`` is where its text begins, in characters.
+    ``titles`` are what may be its title, the best first. ``source`` is the document to which its numbers belong.
+    ``where`` is the metadata that find this document, and ``file`` is the document that the metadata alone name.
+    ``links`` are None if there are none, and a string where it is not known whether they are one or several. ``keys``
+    are what links may call the item besides its titles. ``start`` is where its text begins, in characters.
     """
 
     id: Hashable = None
@@ -212,7 +212,7 @@ def find_identifiers(record: Mapping[str, Any], *given: Any) -> list[str]:
         for value in values if isinstance(values, (list, tuple, set, frozenset)) else [values]:
             if is_missing(value):
                 continue
-            text = as_number(value)
+            text = write_number(value)
             if text is None and given:
                 raise InvalidInputError(f"identifier is {quoted(value)}: it is a string, an integer, or a list of them")
             if isinstance(value, (float, np.floating)) and value % 1:
@@ -223,8 +223,11 @@ def find_identifiers(record: Mapping[str, Any], *given: Any) -> list[str]:
     return written
 
 
-def as_number(value: Any) -> str | None:
-    """A number or code as it is written; None for what is none. 12.0 is an integer beside a missing value."""
+def write_number(value: Any) -> str | None:
+    """A number or code as it is written; None for what is none.
+
+    12.0 is written as 12: a column with a missing value has floats in place of integers.
+    """
     if isinstance(value, bool) or not isinstance(value, (str, int, float, np.integer, np.floating)):
         return None
     whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
@@ -232,7 +235,7 @@ def as_number(value: Any) -> str | None:
 
 
 def write_identifier(form: str, text: str) -> str:
-    """ "7" under "clause" as "Clause 7". What begins with a word says itself what it is."""
+    """ "7" under "clause" becomes "Clause 7". A text that begins with a word stays as it is."""
     return form.format(text) if text[0].isdigit() or "(" in form else text
 
 

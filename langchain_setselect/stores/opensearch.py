@@ -17,16 +17,7 @@ from .reader import Hits, VectorReader
 _FIELD = "vector_field"
 # The arguments of the store's search, which ignores all others.
 _ARGUMENTS = (
-    *(
-        "metadata_field",
-        "search_type",
-        "score_threshold",
-        "index_name",
-        "vector_field",
-        "text_field",
-        "metadata_field",
-        "space_type",
-    ),
+    *("metadata_field", "search_type", "score_threshold", "index_name", "vector_field", "text_field", "space_type"),
     *("filter", "boolean_filter", "subquery_clause", "efficient_filter", "lucene_filter", "pre_filter", "post_filter"),
     *("search_pipeline", "query_text"),
 )

@@ -12,18 +12,12 @@ from rich.text import Text
 from ..evaluation.advice import lines_to_paste
 from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.results import Comparison, Measure, clip, counted
-from ..evaluation.tables import (
-    Table,
-    tabulate_differences,
-    tabulate_means,
-    tabulate_replacements,
-    tabulate_sizes,
-)
+from ..evaluation.tables import Table, tabulate_differences, tabulate_means, tabulate_replacements, tabulate_sizes
 from ..selectors.registry import DEFAULT_SELECTOR
 
 
 def show_comparison(show: Console, comparison: Comparison) -> None:
-    """Print the tables, the recommendation and the lines to paste."""
+    """Print the tables, what they say of the best row, and the lines to paste."""
     facts, advice = comparison.corpus, comparison.recommendation
     documents = "" if facts.documents is None else f"{counted(facts.documents, 'document')}, "
     interrupted = f" of {facts.planned_queries}, interrupted" if comparison.partial else ""
@@ -77,7 +71,7 @@ def _plain(text: str) -> str:
 
 
 def _print_table(show: Console, comparison: Comparison, table: Table, *, lines: bool = True) -> None:
-    """The table, with the smaller lines of its cells if asked; the recommended setting has an arrow, and is bold."""
+    """The table, with the smaller lines of its cells if asked; the best row has an arrow, and is bold."""
     printed = ConsoleTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     printed.add_column("setting", no_wrap=not lines)
     for column in table.columns:

@@ -58,7 +58,7 @@ def compare(
         typer.Option(
             help="In place of documents, a vector store of LangChain or an index of LlamaIndex, as module:attribute: "
             "with my_app:store, what my_app.py in this folder assigns to store, or what its function store() returns. "
-            "Nothing is written to it. Without --queries, the report says what the store gives the settings to act on."
+            "Nothing is written to it. Without --queries, the report says what the texts of the store hold."
         ),
     ] = None,
     split: Annotated[
@@ -211,7 +211,7 @@ def compare(
         of_queries: dict[str, Any] = {"query_key": query_key, "query_id_key": query_id_key, "scores_key": scores_key}
         found: Comparison | Diagnosis
         if store is not None:
-            # The adapters' stores are recognised by a module that the other runs do not need.
+            # It needs pydantic, which the other runs do not.
             from ._store import load_store
 
             loaded, shown = load_store(store), {"title": store, "track": show_progress(say)}

@@ -34,16 +34,7 @@ from .judging import (
     judge,
     subtopics_of,
 )
-from .results import (
-    Comparison,
-    CorpusFacts,
-    QueryChange,
-    Recommendation,
-    Replacement,
-    Setting,
-    Size,
-    counted,
-)
+from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Replacement, Setting, Size, counted
 from .search import as_vectors, nearest_rows
 from .settings import Settings, as_adapted, sweep, with_merged_lists, with_scores
 from .summary import (
@@ -109,8 +100,8 @@ def compare(
         ``embed(texts) -> array-like (n, d)``. In a pair, each is such a function or the vectors themselves: those of
         sub-questions follow that of their question.
     k : int or sequence of int
-        How many documents are picked. Of several numbers, the first is the one that the tables and the recommendation
-        are about. With a single number, 2, 3, 5, 8 and 10 picks are judged too.
+        How many documents are picked. Of several numbers, the first is the one that the tables and the best row are
+        about. With a single number, 2, 3, 5, 8 and 10 picks are judged too.
     fetch_k : int, optional
         How many candidates they are picked from; by default max(50, 5k), for the largest k that is given.
     settings : sequence of (Setting, Selector), optional
@@ -447,7 +438,7 @@ class SearchedStore:
 def _find_changes(
     columns: Sequence[MeasureValues], advice: Recommendation, with_root: Collection[str]
 ) -> tuple[QueryChange, ...]:
-    """The queries that the recommended setting, or else the runner-up, makes worse and better by most."""
+    """The queries that the best row, or the runner-up if that is similarity, makes worse and better by most."""
     setting = advice.best_other
     if setting is None or advice.measure is None:
         return ()

@@ -104,8 +104,8 @@ def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any
     """Documents from a store: for each one its id (or None), text, title, and metadata.
 
     The metadata may hold ``subtopics``, ``source``, ``cost``, numbers or codes (``section``, ``key``), and a number in
-    the source (``chunk_index``). The id of a
-    document without one is a hash of its text. A number is added to an id that occurs again.
+    the source (``chunk_index``). The id of a document without one is a hash of its text. A number is added to an id
+    that occurs again.
 
     >>> found = [("a", "A", "", {"subtopics": ["x"]}), ("a", "A", "", {}), (None, "B", "", {})]
     >>> [document.id for document in found_documents(found)]
@@ -157,10 +157,9 @@ class JudgedQuery:
 
     The last settings are the ``rankings`` of the search. ``candidates`` are the ids of the nearest, and ``by_words`` of
     what a search by words found; None if there was no such search. ``repeated`` counts the candidates that repeat the
-    text of another, and ``unscored`` those without a score. ``labelled`` says whether a candidate carries
-    labels of subtopics, and ``sourced`` whether one has a source. ``mean_candidate`` is the mean of the
-    candidates' unit vectors, and ``gold_vectors`` has those of the gold documents that are known. ``points`` are
-    groups of gold documents.
+    text of another, and ``unscored`` those without a score. ``labelled`` says whether a candidate carries labels of
+    subtopics, and ``sourced`` whether one has a source. ``mean_candidate`` is the mean of the candidates' unit vectors,
+    and ``gold_vectors`` has those of the gold documents that are known. ``points`` are groups of gold documents.
     """
 
     query: Query

@@ -45,8 +45,8 @@ class Setting:
     """One selector of the comparison: its method (``"mmr"``), its label (``"mmr lambda_mult=0.5"``) and its repr.
 
     The label holds the selector's name and parameters as a user types them. ``parameter`` is the value of the swept
-    parameter (lambda_mult, temperature), or None. Settings that sweep the same parameter of one method form one curve,
-    in the order of its values. ``parameters`` are the names and values of all parameters, as Python source.
+    parameter (lambda_mult, temperature), or None. ``parameters`` are the names and values of all parameters, as Python
+    source.
     ``reads_words``: whether the selector reads the words of the query and of the texts. ``sub_questions``: whether it
     selects for the sub-questions too.
     """
@@ -63,11 +63,6 @@ class Setting:
     def keyword_search(self) -> bool:
         """Whether it selects from the documents that a search by words finds, too."""
         return ("keyword_search", "True") in self.parameters
-
-    @property
-    def curve(self) -> str | None:
-        """The curve of a swept parameter: ``"mmr lambda_mult"``."""
-        return None if self.parameter is None else self.label.rpartition("=")[0] or self.method
 
 
 @dataclass(frozen=True)
@@ -170,8 +165,8 @@ class CandidateView:
     ``name`` is its title or the name that its text begins with, by which other texts call it; empty if it has none.
     ``serves`` is the number of the sub-question that it serves best, from 1; 0 is the question. None if there are none.
     ``beyond``: it is not among the nearest; a search by words, or a ranking such as hybrid search, found it. ``parts``
-    are positions in ``QueryView.parts``: what it covers of them. The excerpt of a text that is neither
-    gold nor picked is short.
+    are positions in ``QueryView.parts``: what it covers of them. The excerpt of a text that is neither gold nor picked
+    is short.
     """
 
     id: str
@@ -261,12 +256,12 @@ class Comparison:
     differences : dict
         A :class:`Difference` to similarity for each of these pairs; all 0 for similarity itself.
     recommendation : Recommendation
-        The setting to use, and the reason.
+        The best row, and how certain that is.
     queries : tuple of QueryView
         The first queries in full, for the report, and those of ``changes``.
     changes : tuple of QueryChange
-        The queries that the recommended setting makes worse or better than similarity by most, those that lose most
-        first; up to five of each. If similarity is recommended, they are about the runner-up.
+        The queries that the best row makes worse or better than similarity by most, those that lose most first; up to
+        five of each. If similarity is the best, they are about the runner-up.
     sizes : tuple of Size
         What is found with other numbers of picks, in ascending order; the number of the comparison is among them.
     partial : bool
@@ -325,7 +320,7 @@ class Comparison:
         )
 
     def _repr_html_(self) -> str:
-        """A table for notebooks: the mean of each measure for each setting, the recommended one in bold.
+        """A table for notebooks: the mean of each measure for each setting, the best one in bold.
 
         If one measure decides, the last columns compare each setting with similarity by it.
         """

@@ -209,8 +209,8 @@ class RankFusion:
 def with_merged_lists(settings: list[tuple[Setting, Selector]], fetch_k: int) -> list[tuple[Setting, Selector]]:
     """The settings for queries with sub-questions, and two that merge lists.
 
-    Plain similarity, and a setting that cannot select for several queries, get the question alone. Rank fusion comes
-    last, because of equally good settings the first is recommended, and no retriever here fuses ranks.
+    Plain similarity, and a setting that cannot select for several queries, get the question alone. Of equally good
+    settings the first counts as the simplest. Rank fusion comes last, because no retriever here fuses ranks.
     """
     (plain, top_k), *others = settings
     fusion = RankFusion(fetch_k)

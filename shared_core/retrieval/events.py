@@ -26,11 +26,12 @@ from .request import Request
 if TYPE_CHECKING:
     from .settings import Settings
 
-
-LOGGER = logging.getLogger("setselect")
+LOGGER, SHADOW_LOGGER = logging.getLogger("setselect"), logging.getLogger("setselect.shadow")
 LOGGER.addHandler(logging.NullHandler())
 # The keys for which ``warn_of_fallback`` has warned.
 FALLBACKS: set[Hashable] = set()
+# The figures of both sets in a line of the log of ``shadow``.
+_COSINES = "relevance", "redundancy", "sum_cosine"
 
 
 def timed(request: Request, selected: ItemSelection, started: float, vector_source: Callable[[], str]) -> ItemSelection:
@@ -283,10 +284,6 @@ def _orders_otherwise(scores: NDArray[np.float64], cosines: NDArray[Any]) -> boo
         return float((ordered - np.minimum.accumulate(ordered)).max(initial=0))
 
     return min(largest_rise(cosines), largest_rise(-cosines)) > 0.01
-
-
-SHADOW_LOGGER = logging.getLogger("setselect.shadow")
-_COSINES = "relevance", "redundancy", "sum_cosine"
 
 
 def in_shadow(

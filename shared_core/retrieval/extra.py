@@ -28,9 +28,19 @@ from .question import EmbeddedQuery
 if TYPE_CHECKING:
     from .settings import Call, Settings
 
+Item = TypeVar("Item")
 
 # The methods of a retriever of either framework.
 _RETRIEVES = "invoke", "retrieve"
+# From so many texts on, splitting them takes seconds, and a progress bar shows it.
+SHOWN_FROM = 20_000
+# The most documents that are read out of a store. Splitting more takes minutes, and holding them gigabytes.
+MOST = 1_000_000
+# What a class by words says of arguments that other classes have for their words.
+WORD_RULE = "WordRetriever has its own rule of what a word is, the one by which setselect selects"
+# The searches that ``share_search`` made, by the id of the store.
+_SHARED: dict[int, WordSearch[Any]] = {}
+_SHARING = Lock()
 
 
 class ExtraRetriever(NamedTuple):
@@ -263,22 +273,6 @@ def _complete(
     return [vectors[texts[row]] if row in is_missing else stored[row - first] for row in rows]
 
 
-Item = TypeVar("Item")
-
-# From so many texts on, splitting them takes seconds, and a progress bar shows it.
-SHOWN_FROM = 20_000
-# The most documents that are read out of a store. Splitting more takes minutes, and holding them gigabytes.
-MOST = 1_000_000
-
-
-# What a class by words says of arguments that other classes have for their words.
-WORD_RULE = "WordRetriever has its own rule of what a word is, the one by which setselect selects"
-
-# The searches that ``share_search`` made, by the id of the store.
-_SHARED: dict[int, WordSearch[Any]] = {}
-_SHARING = Lock()
-
-
 @dataclass(frozen=True)
 class StoreListing(Generic[Item]):
     """How all items of a store are listed, as its searches return them, and counted, which is fast."""
@@ -303,9 +297,9 @@ class ItemKind(Generic[Item]):
         listing, listed = self.find_listing(store)
         if listing is None:
             raise InvalidParameterError(
-                "a search by words (keyword_search, WordRetriever.from_store) lists the texts of the store, and setselect "
-                f"cannot list those of {type(listed).__name__}: pass WordRetriever.{maker} or the store's own search by "
-                "words as one of the extra_retrievers"
+                "a search by words (keyword_search, WordRetriever.from_store) lists the texts of the store, and "
+                f"setselect cannot list those of {type(listed).__name__}: pass WordRetriever.{maker} or the store's "
+                "own search by words as one of the extra_retrievers"
             )
 
     def can_index(self, store: Any) -> bool:

@@ -163,7 +163,8 @@ def _find_numbers(text: str, form: str) -> tuple[tuple[str, tuple[str, ...], int
 def _write(citation: Citation, numbers: Sequence[_Number]) -> dict[str, Sequence[Any]]:
     """The key under which items have a cited number or code, and how they write it; empty if that is not known.
 
-    The key is that of most numbers of its kind, and it is written as the first one with the most levels of it is.
+    The key is the one that has the most numbers of the same kind. The form is that of the number under this key that
+    shares the most levels with the cited one; of several, the first.
     """
     alike = [number for number in numbers if (number.family == CODE) == (citation.family == CODE)]
     same_kind = [number for number in alike if number.family == citation.family] or alike

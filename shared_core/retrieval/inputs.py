@@ -303,8 +303,8 @@ def read_some(
 ) -> list[Any]:
     """One value per item; None for one without.
 
-    Warns if no item has a value in its metadata or in the mapping by id, unless it ``tells`` nothing; raises in place
-    of it if one is ``required``.
+    It warns if no item has a value in its metadata or in the mapping by id. If a value is ``required``, it raises an
+    error in place of the warning. With ``tells=False`` it does neither.
     """
     if isinstance(given, str):
         values = [item.metadata.get(given) for item in items]

@@ -189,12 +189,12 @@ class ItemSelection(NamedTuple):
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     ``cosines``: those of the candidates with the question, where a selector did not get another relevance.
     ``milliseconds``: the time that the selection took, with the embedding of the query and the search. ``followed``:
-    what was followed, with the rows that it added to the candidates. ``queries``: the texts
-    of the question and its sub-questions, in the order of ``selection.serves``. ``question``: the embedding of the
-    question. ``texts``: what was read of the candidates, None if nothing was. With ``shadow``, ``returned`` holds the
-    items that the call returns, ``returned_ids`` their ids, and ``error`` says why the selection failed, if it did.
-    ``extras``: what happened to each extra retriever. ``neighbours``: those of the candidates, where they are joined.
-    ``explain`` says in words why each item is selected; it is called only if somebody asks.
+    what was followed, with the rows that it added to the candidates. ``queries``: the texts of the question and its
+    sub-questions, in the order of ``selection.serves``. ``question``: the embedding of the question. ``texts``: what
+    was read of the candidates, None if nothing was. With ``shadow``, ``returned`` holds the items that the call
+    returns, ``returned_ids`` their ids, and ``error`` says why the selection failed, if it did. ``extras``: what
+    happened to each extra retriever. ``neighbours``: those of the candidates, where they are joined. ``explain`` says
+    in words why each item is selected; it is called only if somebody asks.
     """
 
     items: list[Any]

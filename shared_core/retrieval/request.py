@@ -41,8 +41,8 @@ class Request:
 
     It checks together the settings that were checked one by one, and makes the selector. A function that is the value
     of a setting gets ``view(item)``. ``refer_by_default``: whether references are read if no setting asks for it.
-    A setting without effect gives a warning, unless its message is one of those that were ``told`` before; so does
-    ``advice``, the messages of the class.
+    A setting without effect gives a warning, and so does each message of ``advice``, which comes from the class. The
+    messages that were ``told`` before are not repeated.
     """
 
     def __init__(

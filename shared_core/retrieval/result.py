@@ -16,6 +16,13 @@ from .request import Request
 
 T = TypeVar("T")
 
+# The metadata key under which a joined item has the names of its parts, which ``shown`` recognises.
+JOINED = "selection_joined"
+# The keys of LlamaIndex's SentenceWindowNodeParser, whose values are texts.
+_TEXTS = ("window", "original_text")
+# How the keys end under which rerankers leave their score.
+_SCORE = "score"
+
 
 def new_scores(
     metadata: Mapping[str, Any],
@@ -107,14 +114,6 @@ def _name(selected: ItemSelection, row: int) -> str | None:
     name = selected.texts.find_title(row) if selected.texts is not None else ""
     item_id = selected.pool.ids[row]
     return name or (None if item_id is None else str(item_id))
-
-
-# The metadata key under which a joined item has the names of its parts, which ``shown`` recognises.
-JOINED = "selection_joined"
-# The keys of LlamaIndex's SentenceWindowNodeParser, whose values are texts.
-_TEXTS = ("window", "original_text")
-# How the keys end under which rerankers leave their score.
-_SCORE = "score"
 
 
 class Joined(NamedTuple):

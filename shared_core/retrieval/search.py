@@ -16,13 +16,7 @@ from ..facts import DOCUMENT_ID
 from ..selection.route import DEFAULT_EXTRA_K, DEFAULT_K, share_fetch_k
 from ..texts import Texts
 from ..texts.titles import HEAD
-from .events import (
-    in_shadow,
-    log_failed_look_up,
-    timed,
-    warn_if_all_are_selected,
-    warn_of_empty_store,
-)
+from .events import in_shadow, log_failed_look_up, timed, warn_if_all_are_selected, warn_of_empty_store
 from .extra import Extras, ask, read_answers
 from .flow import Flow, Step, together
 from .follow import (
@@ -210,8 +204,7 @@ def search_to_compare(
         pool, _ = unite(found.found_by(VECTOR_SEARCH), [joined])
         by_words = [row for row, names in enumerate(pool.searches or ()) if KEYWORD_SEARCH in names]
     pool = pool.with_array()
-    # Settings to compare have no links; those of a diagnosis do.
-    items, facts = pool.items, [one._replace(links=None) for one in request.read_facts(pool)]
+    items, facts = pool.items, request.read_facts(pool)
     embedded, bodies = list(map(pool.text, items)), list(map(pool.body, items))
     names = (None if name is None else str(name) for name in pool.ids)
     rows = [

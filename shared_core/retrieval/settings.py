@@ -19,13 +19,7 @@ from ..scaling import Scale
 from ..selection.effects import find_without_effect
 from ..selection.route import DEFAULT_EXTRA_K, DEFAULT_K, default_fetch_k
 from ..selectors.ending import DEFAULT_MIN_K
-from ..selectors.registry import (
-    DEFAULT_SELECTOR,
-    Selector,
-    SelectorName,
-    check_capability,
-    resolve_selector,
-)
+from ..selectors.registry import DEFAULT_SELECTOR, Selector, SelectorName, check_capability, resolve_selector
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
 from .inputs import ItemName, ItemNumber, ItemOrdered, Queries, check_queries, refuse_unknown, where_to_pass_parameters
 

@@ -23,13 +23,7 @@ from ..candidates import (
     standardise,
 )
 from ._greedy import GreedyState, lowest_of_best, run_compiled
-from .ndpp import (
-    FLOAT64_TIE,
-    IncrementalLU,
-    factors_of_unit_rows,
-    log_relevance,
-    standard_relevance,
-)
+from .ndpp import FLOAT64_TIE, IncrementalLU, factors_of_unit_rows, log_relevance, standard_relevance
 from .registry import Capabilities, register_selector
 from .selection import Selection, Selections, make_selection, make_selections
 

@@ -647,7 +647,10 @@ class _Bearers:
 
 
 def _agreeing(index: _Index, family: str, path: tuple[str, ...]) -> list[int]:
-    """The rows in the index whose kind is not another one. Numbers of several levels are those of one sequence."""
+    """The rows with this path in the index, without those of another kind.
+
+    Numbers of several levels agree whatever their kinds are, unless only one is of an annex.
+    """
     if not (rows := index.get(path)):
         return []
     several = count_levels(path) > 1

@@ -21,8 +21,6 @@ from .words import Text, Weigh, check_strings, match_split_words
 _NOTHING = Facts()
 # What stands between links in one string. A URL may hold a comma.
 _COMMA, _COMMA_OF_URLS = re.compile(r"\s*,\s*"), re.compile(r"\s*,(?:\s+|(?=\w[\w+.-]*://))")
-
-
 # The same texts come back with the next question. What is kept of one takes about twenty times its length in bytes.
 _read, LONGEST_KEPT = lru_cache(maxsize=2**9)(Text), 10_000
 
@@ -35,11 +33,6 @@ class NameCounts(NamedTuple):
     linked: int
     cited: int
     next_to: int
-
-    @property
-    def led_to(self) -> tuple[int, ...]:
-        """How many another one leads to, in the order of ``REFERENCE_KINDS``."""
-        return self[1:]
 
 
 class Texts:

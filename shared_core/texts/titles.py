@@ -234,9 +234,9 @@ def without_brackets(name: str) -> str:
 
 
 def split_heading(text: str) -> tuple[str, str]:
-    """The heading with its number, and the first characters of the text behind what comes before its first sentence.
+    """The heading with its number; and the first characters of the text, from the heading or the first sentence on.
 
-    The heading is empty if there is none that says something.
+    The heading is empty if there is none that says something. Front matter, comments and pictures are left out.
     """
     head = _BLANKS.sub("", text, count=1)[: HEAD * 10]
     if block := _FRONT_MATTER.match(head):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..._argument_names import argument_name
 from ..._validation import is_missing, quoted
 from ...errors import InvalidInputError
-from ...facts import IDENTIFIER_KEYS, PLACE_KEYS, as_number, write_identifier
+from ...facts import IDENTIFIER_KEYS, PLACE_KEYS, write_identifier, write_number
 from ._columns import VECTORS, Column, check_columns, is_id, is_text, is_vectors, read_vectors
 from ._row_ranges import Paths, RowRange, cut_into_ranges, list_files, open_parquet, read_rows
 from ._settings import TextsById, ValuesById
@@ -133,7 +133,7 @@ def read_texts(paths: Paths, columns: Mapping[str, str | None]) -> tuple[TextsBy
                 written = [
                     write_identifier(form, text)
                     for column, form in of_name.items()
-                    if (text := as_number(record[column]))
+                    if (text := write_number(record[column]))
                 ]
                 if written:
                     others[name][key] = written if name == "identifiers" else written[0]

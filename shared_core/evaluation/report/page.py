@@ -101,7 +101,6 @@ def render(comparison: Comparison | Diagnosis) -> str:
         measures=shown,
         means=tabulate_means(comparison, shown),
         spans=[(_TITLES[needs], len(list(run))) for needs, run in groupby(shown, lambda one: one.needs)],
-        methods=methods,
         compared=[(one, tabulate_differences(comparison, one)) for one in compared if len(comparison.settings) > 1],
         code=code,
         shown_queries={query.id: place for place, query in enumerate(comparison.queries)},

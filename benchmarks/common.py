@@ -87,12 +87,9 @@ def bm25_scores(items: Sequence[str], queries: Sequence[str]) -> list[np.ndarray
 
 
 def take_turns(
-    runs: Mapping[str, Callable[[str], object]],
-    queries: Sequence[str],
-    most: int,
-    seconds: float = np.inf,
+    runs: Mapping[str, Callable[[str], object]], queries: Sequence[str], most: int, seconds: float = np.inf,
     clock: Callable[[], float] = time.perf_counter,
-) -> dict[str, list[float]]:
+) -> dict[str, list[float]]:  # fmt: skip
     """The seconds of each call of each contender, which take turns with the same query in an order that changes.
 
     There are ``most`` turns, or at least 25 if they take longer than ``seconds`` together. With

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from shared_core import REFERENCE_KINDS, InvalidInputError, find_references, select
 from shared_core.texts.identifiers import find_citations, parse_identifier, read_identifiers
@@ -180,27 +178,6 @@ def test_what_a_text_is_called(text: str, called: list[str]) -> None:
 )
 def test_what_a_value_means(value: str, called: list[str]) -> None:
     assert [*map(str, parse_identifier(value))] == called
-
-
-PIECES = ["4.5.1", "(2)", "§", "§§ ", "Rule ", "Sections ", " and ", " to ", ", ", "Abs. 1 ", "第", "条", "第5条"]
-PIECES += ["1.", "A.", "1A.", "io.py", "/", ".py", "(", "f(", "`", "x", " ", "\n", "def ", "class ", "E1042", "CVE-"]
-PIECES += ["-1", "\u200e", "of ", "The "]
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=4))
-def test_the_time_is_linear(pieces: list[str]) -> None:
-    unit = "".join(pieces)
-
-    def measure(length: int) -> float:
-        text = (unit * (length // len(unit) + 1))[:length]
-        start = time.process_time()
-        find_citations(Text(text))
-        read_identifiers(Text(text))
-        return time.process_time() - start
-
-    # A quadratic reader would take 16 times as long, and a second for the longer text.
-    assert min(measure(40_000) for _ in range(2)) < max(10 * min(measure(10_000) for _ in range(2)), 0.3)
 
 
 UNITS = ["1", "(", ")", "(1", ".", "1.", "1.1 ", "Section 1, ", "Section ", "Rules 1 to ", "see ", "§ ", "§", "第"]

@@ -118,6 +118,7 @@ def test_killed_actors_lose_and_repeat_no_row(ray: Any, tmp_path: Path, monkeypa
     assert parts(out) == parts(tmp_path / "calm")
 
 
+@pytest.mark.slow
 def test_an_error_in_an_actor_is_raised_as_it_is(ray: Any, tmp_path: Path) -> None:
     def silent(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
         return [], []
@@ -150,6 +151,7 @@ def test_a_dataset_comes_back_as_a_dataset(ray: Any, index: Path) -> None:
     assert again["ids"].to_pylist() == [row["ids"] for row in expected]
 
 
+@pytest.mark.slow
 def test_a_dataset_with_a_folder_is_staged_once_and_resumed(ray: Any, index: Path, tmp_path: Path) -> None:
     rng, out = np.random.default_rng(30), tmp_path / "sets"
     # All lists of candidates are equally long, so Ray makes tensors of them. The vectors have two lengths.

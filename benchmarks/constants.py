@@ -50,7 +50,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "words by their reliability": {"reliable": True},
     "the square of the idf": {"power": 2},
 }
-EARLIER: dict[str, Any] = {"ridge": 0.05, "t": 1, "h": 0.4, "gate": 0, "reliable": True}
+EARLIER: dict[str, Any] = {"ridge": 0.05, "t": 1, "h": 0.4, "b": 4, "gate": 0, "reliable": True}
 # Where the best texts by words join the candidates, words weigh by their frequency in the corpus too.
 WORDS_ALONE = f"{KEYWORDS}, words weigh by the candidates alone"
 

@@ -297,7 +297,7 @@ class TestLlamaIndex:
         assert own == [] or isinstance(own, type)
         assert _answer(lambda: SetSelectIndexRetriever(index, filters=NOBODY).retrieve(bundle)) == own
 
-    def test_a_query_of_another_length_is_refused(self, case: LlamaIndexCase, index: VectorStoreIndex) -> None:
+    async def test_a_query_of_another_length_is_refused(self, case: LlamaIndexCase, index: VectorStoreIndex) -> None:
         retriever = SetSelectIndexRetriever(index, selector="similarity", top_n=3)
         with pytest.raises((Exception, AssertionError)):
             retriever.retrieve(SHORT)

@@ -315,7 +315,7 @@ def test_an_index_whose_nodes_vanish_gives_a_set_of_the_others(cases: Cases) -> 
     subject = RETRIEVERS[1]
     for _, rng in cases(share=0.02, at_most=500):
         index = subject.open(ROWS, "simple")
-        gone = set(rng.choice(60, size=int(rng.integers(0, 61)), replace=False).tolist())
+        gone = set(rng.choice(60, size=int(rng.integers(0, 60)), replace=False).tolist())
         for number in gone:
             index.vector_store.data.embedding_dict.pop(f"doc-{number}")
             index.vector_store.data.text_id_to_ref_doc_id.pop(f"doc-{number}")

@@ -17,15 +17,13 @@ from ..texts.identifiers import (
     SYMBOL,
     Citation,
     count_levels,
-    find_citations,
     find_uncited,
     parse_identifier,
 )
 from ..texts.names import find_names
 from ..texts.neighbours import MOST_BETWEEN, find_neighbours
-from ..texts.references import as_address
+from ..texts.references import as_address, find_links
 from ..texts.titles import as_key
-from ..texts.words import Text
 from .pool import ItemSelection, Pool, unite
 from .request import Request
 
@@ -72,8 +70,15 @@ def find_unknown(selected: ItemSelection) -> tuple[list[str], list[str]]:
         return [], []
     known = {*texts.titles, *(name for name, *_ in texts.names)}
     rows = selected.selection.indices.tolist()
-    targets = dict.fromkeys(link for row in rows for link in texts.links[row] or ())
     keys = {as_address(key) for fact in texts.facts for key in fact.keys} | known
+    targets = dict.fromkeys(link for row in rows for link in texts.links[row] or ())
+    # Of the links that stand in a text those to notes, and to pages of the sites of which there are candidates.
+    sites = {"/".join(key.split("/")[:3]) for key in map(str, keys) if "://" in key}
+    for row in rows:
+        found = find_links(texts.read_body(row)) if texts.links[row] is None else []
+        targets |= dict.fromkeys(
+            link for link in found if "/".join(link.split("/")[:3]) in sites or f"[[{link}" in texts.bodies[row]
+        )
     known_keys = set(map(as_key, known)) - {()}
     unknown = [link for link in targets if as_address(link) not in keys and as_key(link) not in known_keys]
     # A document with links refers to what they lead to, and to nothing else.
@@ -81,7 +86,7 @@ def find_unknown(selected: ItemSelection) -> tuple[list[str], list[str]]:
     names = find_names(searched, [*known, *targets], FOLLOWED)
     if any(texts.identifiers):
         # "Rule 4.5.1" is looked up as a number. Its vector says little.
-        names = [name for name in names if not find_citations(Text(name))]
+        names = [name for name in names if all(one.family in (FILE, SYMBOL) for one in parse_identifier(name))]
     return unknown[:FOLLOWED], names
 
 

@@ -178,8 +178,8 @@ class Request:
     def _make_candidates(self, pool: Pool, queries: Sequence[EmbeddedQuery]) -> Candidates:
         items, settings, view = pool.items, self.settings, self.view
         source = None if settings.max_per_source is None else settings.source
-        # Copies are left out by ``prefer`` too.
-        prefers = settings.drop_duplicates or settings.drop_near_duplicates is not None
+        # Copies are left out by ``prefer`` too, and references lead to the version that it says.
+        prefers = settings.drop_duplicates or settings.drop_near_duplicates is not None or self.reads_references
         prefer = settings.prefer if prefers else None
         cover = settings.cover if self.capabilities.words else None
         return Candidates(

@@ -149,7 +149,9 @@ def _with_texts(candidates: Candidates, selector: Selector, question: str | Sequ
     if capabilities.words and candidates.words is None and any(question):
         read["words"] = texts.match_words(question)
     if (capabilities.references or capabilities.neighbours) and candidates.references is None:
-        read["references"] = texts.find_references(refer=capabilities.references, neighbours=capabilities.neighbours)
+        read["references"] = texts.find_references(
+            refer=capabilities.references, neighbours=capabilities.neighbours, prefer=candidates.prefer
+        )
     return candidates.with_checked(**read) if read else candidates
 
 

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from .fold import strip_markup
+from .identifiers import parse_identifier
+from .kinds import EDITION_BEFORE, EDITION_BEHIND, FAMILIES
 from .titles import HEAD, JOINING, LINE, as_key, clean_title, is_title, shorten_titles, split_heading, without_brackets
 from .words import Text, keep, read_text, split_words
 
@@ -64,6 +66,12 @@ _NEXT = re.compile(
     """,
     re.VERBOSE,
 )
+# What files and editions of one document are called besides its name.
+_EDITION = re.compile(
+    rf"\A(?:{EDITION_BEFORE}) +|(?:[\s_–—-]+(?:{EDITION_BEHIND}|v(?:er|ersion)?\.?[ _]?\d+(?:\.\d+)*|(?:19|20)\d\d)"
+    r"|\.(?:docx?|pptx?|xlsx?|pdf|odt|odp|txt|md|html?))+\Z",
+    re.IGNORECASE,
+)
 # A salutation ends its line, and a colon follows a speaker: "Hi Bob,", "Bob Roy (10:32): fine".
 _SPOKEN = re.compile(r"\s*(?:[(\[][^()\[\]\n]*[)\]]\s*)?(?:[:：](?!\S{2})|[,，!！](?=\s*(?:\n|\Z)))")
 # A sentence begins after a mark at the end of the word before, and in a new paragraph.
@@ -111,7 +119,8 @@ def _read_name(text: Text) -> str:
     """:func:`read_name` with the number of a heading."""
     heading, head = split_heading(text)
     # Saves the search in texts without capitals.
-    if heading or not any(map(str.isupper, head[: LINE + 1])):
+    # A text that begins in lower case begins inside of a sentence.
+    if heading or head[:1].islower() or not any(map(str.isupper, head[: LINE + 1])):
         return heading
     for start, _, run in capitalised_runs(head):
         before, end = split_words(head[: min(start, LINE)]), start
@@ -123,7 +132,8 @@ def _read_name(text: Text) -> str:
             run = run[1:]
         if run:
             name = " ".join(run)
-            return name if len(run) > 1 and not _is_instruction(run) and as_key(name) else ""
+            numbered = any(one.family in FAMILIES for one in parse_identifier(name))
+            return name if len(run) > 1 and not numbered and not _is_instruction(run) and as_key(name) else ""
     return ""
 
 
@@ -199,6 +209,8 @@ def list_names(titles: Sequence[str | None] | None, texts: Sequence[str]) -> lis
 def _forms_of_title(title: str) -> list[str]:
     """ "Hoosick, New York" is called "Hoosick", and "Arsenal F.C." "Arsenal"."""
     name = without_brackets(title[: HEAD + 1])
+    if (short := _EDITION.sub("", name)) != name and short and (len(short.split()) > 1 or not name[-1].isdigit()):
+        return [name, short]
     place, *further = name.split(", ")
     if len(further) == 1 and all(word[0].isupper() for word in further[0].split()):
         return [name, place]

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from types import NoneType
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .._validation import as_identifiers, as_names, as_optional, as_plain, is_missing, quoted
 from ..candidates import REFERENCE_KINDS, Parts, References
 from ..errors import InvalidInputError
-from ..facts import Facts, Place, read_place
+from ..facts import FILE, Facts, Place, read_place
 from .identifiers import Identifier, check_identifiers, list_identifiers
 from .names import list_names
 from .neighbours import Neighbours, add_neighbours, find_neighbours, refer_to_nothing
-from .references import as_address, find_split_references
-from .titles import as_key, clean_title, is_proper, is_title, replace_titles_of_many, split_heading
-from .words import Weigh, check_strings, match_split_words, read_text
+from .references import as_address, find_split_references, lead_to_newest
+from .titles import as_key, clean_title, cut_running_header, is_proper, is_title, replace_titles_of_many, split_heading
+from .words import Text, Weigh, check_strings, match_split_words, read_text
 
 _NOTHING = Facts()
 # What stands between links in one string. A URL may hold a comma.
@@ -58,7 +62,7 @@ class Texts:
         self._texts, self._bodies = list(map(read_text, texts)), list(map(read_text, self.bodies))
         self._refer, self._adjoin, self._weigh = refer, neighbours, weigh
         self._matches: dict[tuple[str, ...], Parts] = {}
-        self._with_neighbours: dict[bool, References] = {}
+        self._found: dict[tuple[bool, bool, bytes | None], References | None] = {}
         self._taken: dict[tuple[int, ...], Texts] = {}
 
     def match_words(self, question: str | Sequence[str]) -> Parts:
@@ -70,14 +74,25 @@ class Texts:
 
     @cached_property
     def titles(self) -> list[str]:
-        """The first title of each text that says something; empty if none does.
+        """The heading of each text that a splitter wrote, else its first title that says something; it may be empty.
 
-        In place of one that many files share, a text has its heading, if there is one.
+        In place of a title that many files share, a text has the heading with which it begins, if there is one.
         """
         titles = [next(filter(is_title, fact.titles), "") for fact in self.facts]
-        return replace_titles_of_many(
-            titles, lambda row: self.facts[row].file, lambda row: split_heading(self._bodies[row])[0]
-        )
+        files = [fact.file for fact in self.facts]
+        titles = replace_titles_of_many(titles, files.__getitem__, lambda row: split_heading(self._heads[row])[0])
+        for row, fact in enumerate(self.facts):
+            if is_title(fact.heading):
+                # LlamaIndex leaves the heading of a text in it, and says those before it.
+                own = split_heading(self._heads[row])[0] if self.bodies[row].lstrip().startswith("#") else ""
+                titles[row] = own or fact.heading
+        return titles
+
+    @cached_property
+    def _heads(self) -> list[Text]:
+        """The texts without a running header."""
+        heads = zip(cut_running_header(self.bodies), self._bodies, strict=True)
+        return [body if head is body.text else read_text(head) for head, body in heads]
 
     @cached_property
     def links(self) -> list[tuple[str, ...] | None]:
@@ -100,22 +115,47 @@ class Texts:
     @cached_property
     def names(self) -> list[list[str]]:
         """The full name of each text, which may be empty, and its short forms."""
-        return list_names(self.titles, self.bodies)
+        return list_names(self.titles, [text.text for text in self._heads])
 
     @cached_property
     def identifiers(self) -> list[list[Identifier]]:
         """What each text is called by number or code."""
-        return list_identifiers([fact.identifiers for fact in self.facts], self._bodies)
+        return list_identifiers([fact.identifiers for fact in self.facts], self._heads, self.titles)
 
-    @property
+    @cached_property
     def sources(self) -> list[Hashable]:
-        """The document to which the numbers in each text belong; None if it is not known."""
-        return [fact.source for fact in self.facts]
+        """The document to which the numbers in each text belong; None if it is not known.
+
+        A source that is no file may hold several documents, which their files tell apart, or titles that several texts
+        share. Such a title also stands for a source that is not known.
+        """
+        titles = [next(filter(is_title, fact.titles), "") for fact in self.facts]
+        shared = {title for title, number in Counter(titles).items() if title and number > 1}
+        of_titles = defaultdict[Hashable, set[str]](set)
+        for fact, title in zip(self.facts, titles, strict=True):
+            of_titles[fact.source].add(title)
+        sources: list[Hashable] = []
+        for fact, title in zip(self.facts, titles, strict=True):
+            source: Hashable = fact.source
+            if source is None:
+                source = title if title in shared else None
+            elif not (isinstance(source, str) and FILE.search(source)):
+                parts = of_titles[source]
+                if fact.file not in (None, source):
+                    source = source, fact.file
+                elif len(parts) > 1 and not shared.isdisjoint(parts):
+                    source = source, title
+            sources.append(source)
+        return sources
 
     @cached_property
     def neighbours(self) -> Neighbours:
         """Which texts stand next to each other."""
         return find_neighbours(self.facts, self.bodies)
+
+    def read_body(self, row: int) -> Text:
+        """What the text says, without what an index puts before it."""
+        return self._bodies[row]
 
     def find_title(self, row: int) -> str:
         """The title of a text as it is, or else its name; empty if it has none."""
@@ -127,18 +167,27 @@ class Texts:
         links = None if all(own is None for own in self.links) else self.links
         if not self._refer or (links is None and not any(self.bodies)):
             return None
-        keys = None if links is None else [fact.keys for fact in self.facts]
+        keys = [fact.keys for fact in self.facts]
         called = self.identifiers
         return find_split_references(self._bodies, self.names, self.titles, links, keys, called, self.sources)
 
-    def find_references(self, *, refer: bool = True, neighbours: bool = True) -> References | None:
-        """The ``references``, and the neighbours; None if there are none, or if there is no text."""
-        found = self.references if refer else None
-        if not (neighbours and self._adjoin and any(self.neighbours.after)):
-            return found
-        if refer not in self._with_neighbours:
-            self._with_neighbours[refer] = add_neighbours(found, self.bodies, self.neighbours.after)
-        return self._with_neighbours[refer]
+    def find_references(
+        self, *, refer: bool = True, neighbours: bool = True, prefer: NDArray[np.int64] | None = None
+    ) -> References | None:
+        """The ``references``, and the neighbours; None if there are none, or if there is no text.
+
+        Of several versions of a text they lead to the ones with the highest rank that ``prefer`` gives.
+        """
+        key = refer, neighbours, None if prefer is None else prefer.tobytes()
+        if key not in self._found:
+            found = self.references if refer else None
+            if found is not None and prefer is not None:
+                found = lead_to_newest(found, prefer)
+            beside = find_neighbours(self.facts, self.bodies, prefer) if prefer is not None else self.neighbours
+            if neighbours and self._adjoin and any(beside.after):
+                found = add_neighbours(found, self.bodies, beside.after)
+            self._found[key] = found
+        return self._found[key]
 
     @cached_property
     def name_counts(self) -> NameCounts | None:

@@ -73,8 +73,8 @@ LINE = 60
 EMPTY_HEADINGS = 3
 # A line that ends like this is a sentence or leads to one, and no heading.
 _SENTENCE_ENDS = tuple(".,;:!?。，；：！？،؛।")
-# Blanks; the byte order mark and the space of no width are some that str.strip leaves.
-_BLANKS = re.compile(r"[\s\ufeff\u200b]*+")
+# Blanks, and characters without a width.
+_BLANKS = re.compile(r"[\s\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*+")
 # What may stand before the first line of a text: blanks, comments ("<!-- image -->"), pictures and rules.
 _NOTHING = re.compile(
     r"(?: [\s\ufeff\u200b]++ | <!--.*?--> | !\[[^\[\]]*\]\([^()]*\) | \[!\[[^\[\]]*\]\([^()]*\)\]\([^()]*\)"
@@ -97,6 +97,10 @@ _HEADING_ELEMENT = re.compile(
 # The line under a heading of Markdown, and a line that is bold as a whole.
 _UNDERLINE = re.compile(r"[^\S\n]*(?:={2,}|-{2,})[^\S\n]*(?:\n|\Z)")
 _BOLD = re.compile(r"(\*\*|__)(?!\s)(?:(?!\1).)+(?<!\s)\1")
+
+
+# A line that is a number with its kind: "Article 17".
+_DIGITS, _NUMBERED = re.compile(r"\d+"), re.compile(r"\W*[^\W\d_]*\W*0[\W0]*")
 
 
 # The titles of a corpus come back with each question.
@@ -192,6 +196,22 @@ def replace_titles_of_many(
             for row in rows:
                 replaced[row] = read(row).strip() or titles[row]
     return replaced
+
+
+def cut_running_header(texts: Sequence[str]) -> list[str]:
+    """The texts without the first line, where it stands in many of them, digits apart, and is no number of its own.
+
+    >>> cut_running_header(["ACME 2024\\nOne", "ACME 2024\\nTwo", "ACME 2025\\nThree", "Four"])
+    ['One', 'Two', 'Three', 'Four']
+    """
+    lines = [text.lstrip()[:HEAD].partition("\n") for text in texts]
+    keys = [_DIGITS.sub("0", line) if end and rest.strip() else "" for line, end, rest in lines]
+    number = Counter(key for key, _ in {*zip(keys, texts, strict=True)} if key and not _NUMBERED.fullmatch(key))
+    least = max(SOURCES, SHARE_OF_CANDIDATES * len(texts))
+    return [
+        text if number[key] < least else text.lstrip()[len(line[0]) + 1 :]
+        for text, key, line in zip(texts, keys, lines, strict=True)
+    ]
 
 
 def as_key(name: str) -> Key:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, compress, count, zip_longest
+from itertools import chain, compress, count, islice, zip_longest
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -15,9 +15,9 @@ from ..texts.identifiers import (
     CODE,
     FILE,
     SYMBOL,
-    Citation,
+    Citations,
+    Identifier,
     count_levels,
-    find_uncited,
     parse_identifier,
 )
 from ..texts.names import find_names
@@ -100,9 +100,10 @@ def find_cited(request: Request, selected: ItemSelection) -> list[LookUp]:
     sources, documents = texts.sources, {fact.source: fact.where for fact in texts.facts}
     rows = [row for row in selected.selection.indices.tolist() if texts.links[row] is None]
     look_ups = list[list[LookUp]]()
-    for citations in find_uncited(rows, texts.bodies, texts.identifiers, sources, texts.titles, FOLLOWED):
+    known = Citations(texts.identifiers, sources, texts.titles)
+    for row in rows:
         look_ups.append([])
-        for citation, source in citations:
+        for citation, source in islice(known.find_uncited(texts.read_body(row), row), FOLLOWED):
             of_source = [number for number in numbers if sources[number.row] == source]
             where = {} if citation.family == CODE else {key: (value,) for key, value in documents[source]}
             # Without a source, a number means the only document that there is.
@@ -148,7 +149,7 @@ def _find_numbers(text: str, form: str) -> tuple[tuple[str, tuple[str, ...], int
     [(('8', '92', '(1'), 5, 9), (('92', '(1'), 7, 9)]
     """
     found, start = [], 0
-    for family, path in parse_identifier(write_identifier(form, text) or ""):
+    for family, path, _ in parse_identifier(write_identifier(form, text) or ""):
         if family in (FILE, SYMBOL):
             continue
         levels = r"\.".join(map(re.escape, path[: count_levels(path)]))
@@ -165,7 +166,7 @@ def _find_numbers(text: str, form: str) -> tuple[tuple[str, tuple[str, ...], int
     return tuple(found)
 
 
-def _write(citation: Citation, numbers: Sequence[_Number]) -> dict[str, Sequence[Any]]:
+def _write(citation: Identifier, numbers: Sequence[_Number]) -> dict[str, Sequence[Any]]:
     """The key under which items have a cited number or code, and how they write it; empty if that is not known.
 
     The key is the one that has the most numbers of the same kind. The form is that of the number under this key that

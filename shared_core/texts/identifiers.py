@@ -11,14 +11,15 @@ import re
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, NamedTuple
 
 from .._validation import as_optional, quoted
 from ..errors import InvalidInputError
 from . import kinds
+from .code import find_called, find_defined, find_files, parse_file, parse_symbol
 from .fold import clean, fold
-from .words import Text, check_strings, keep, read_text, split_words
+from .words import Text, check_strings, keep, split_words
 
 # Families of identifiers that are not numbers of a document: they mean the same in every document.
 CODE, FILE, SYMBOL = EVERYWHERE = ("code", "file", "symbol")
@@ -34,28 +35,19 @@ Path = tuple[str, ...]
 class Identifier(NamedTuple):
     """What a text is called: the family of its kind, or the kind itself, and the levels, outermost first.
 
-    The levels of "4.5.1(2)(b)" are "4", "5", "1", "(2", "(b", and those of "SYSC 4.1R" are "sysc4", "1r".
+    The levels of "4.5.1(2)(b)" are "4", "5", "1", "(2", "(b", and those of "SYSC 4.1R" are "sysc4", "1r". What is cited
+    also has the name of the document that stands beside it.
     """
-
-    family: str
-    path: Path
-
-    def __str__(self) -> str:
-        text = "/".join(self.path)
-        if self.family not in (FILE, SYMBOL):
-            text = "".join(f"{level})" if level[0] == "(" else f".{level}" for level in self.path).lstrip(".")
-        return f"{self.family} {text}".strip()
-
-
-class Citation(NamedTuple):
-    """An identifier that a text cites, and the name of the document that stands beside it, as it is written."""
 
     family: str
     path: Path
     document: str = ""
 
     def __str__(self) -> str:
-        return f"{Identifier(*self[:2])}{' of ' if self.document else ''}{self.document}"
+        text = "/".join(self.path)
+        if self.family not in (FILE, SYMBOL):
+            text = "".join(f"{level})" if level[0] == "(" else f".{level}" for level in self.path).lstrip(".")
+        return f"{self.family} {text}{' of ' if self.document else ''}{self.document}".strip()
 
 
 class Series(NamedTuple):
@@ -73,7 +65,7 @@ class Series(NamedTuple):
 
 
 def _any(words: str) -> str:
-    return "|".join(words.split())
+    return "|".join(word.replace("_", " ") for word in words.split())
 
 
 _FAMILY = {
@@ -82,6 +74,11 @@ _FAMILY = {
     for family, words in zip(kinds.FAMILIES, language.split("|"), strict=True)
     for word in words.split()
 }
+# Families that are no words with which texts write their own numbers.
+_NO_KINDS = {*kinds.FAMILIES, *EVERYWHERE, NUMBER}
+_NUMBER_SIGNS, _NO_CODES, _UNITS, _NO_NAMES = (
+    frozenset(words.split()) for words in (kinds.NUMBER_SIGNS, kinds.NO_CODES, kinds.UNITS, kinds.NO_NAMES)
+)
 _HAN = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
 _IN_HAN = f"[{''.join((*_HAN, *_HAN_UNITS))}]"
@@ -98,7 +95,7 @@ _BRACKET = r"\([ ]?(?:\d{1,3}[a-z]?|[a-zA-Z]{1,2}|[ivx]{2,5})[ ]?\)"
 # A number with its levels: "4.5.1(2)", "12a", "5-bis". Behind a join it may begin with letters: "A4.6.21".
 _NUMBER = re.compile(
     rf"(?P<letters>[A-Z]{{1,4}}[-.]?(?=\d))?(?P<number>{_IN_HAN}{{1,9}}|\d{{1,10}}+(?:[A-Za-z](?!\w))?"
-    rf"(?:[- ]?(?:{_any(kinds.INSERTED)})(?!\w))?(?:\.[A-Z]?\d{{1,5}}+(?:[A-Za-z](?!\w))?){{0,11}}"
+    rf"(?:[- ]?(?:{_any(kinds.INSERTED)})(?!\w|\s+\d))?(?:\.[A-Z]?\d{{1,5}}+(?:[A-Za-z](?!\w))?){{0,11}}"
     rf"(?:[. ]?{_BRACKET}){{0,6}})(?![\d%€$£°_{_CASED}]|[.:]\d|,\d{{3}}(?!\d)|\s[%€°])"
 )
 _DASHED = re.compile(r"(?:-\d{1,10}+){1,3}(?!\w)")
@@ -118,7 +115,8 @@ _INNER = re.compile(
     rf"[ \u00a0]*,?[ \u00a0]*(?:{_any(kinds.INNER)})\b\.?[ \u00a0]*(?P<level>\d{{1,3}}[a-z]?|[a-z]{{1,2}})\)?(?!\w)"
 )
 _JOIN = re.compile(
-    rf"\s*+(?:(?P<to>[-–—~〜～]|(?:{_any(kinds.TO)})(?![^\W\d_]))|,?\s*+(?:{_any(kinds.AND)})(?![^\W\d_])|[,;&、/])\s*+§*\s*+"
+    rf"\s*+(?:(?P<to>[-–—~〜～]|{kinds.TO_JOINED}|(?:{_any(kinds.TO)})(?![^\W\d_]))"
+    rf"|,?\s*+(?:{_any(kinds.AND)})(?![^\W\d_])|[,;&、/])\s*+(?:§+|[第제])?\s*+"
 )
 _NEXT_BRACKET = re.compile(r"\((?P<level>\d{1,3}[a-z]?|[a-z]{1,3})\)")
 _TITLE = re.compile(r"[ ]?\([^\W\d_][^()\n]{2,80}\)")
@@ -130,30 +128,9 @@ _BESIDE = re.compile(
     r"|(?P<short>(?=\w*[A-Z]\w*[A-Z])[A-ZÄÖÜ][\w-]{1,12}))(?!\w)"
 )
 _ABBREVIATION = re.compile(r"(?:\A|[\s(])(?P<name>[A-Z]{2,8})\s*\Z")
-_LEVEL, _PARTS = re.compile(r"([(]?)([^\W_]+)"), re.compile(r"([^\d]*)(\d+)(\D*)")
-# A file, outside of addresses of the internet; a symbol that is called ("parse_header(x)", but not "person(s)") or
-# stands between backticks; and one that is defined.
-_FILE = re.compile(r"\.(?<=\w\.)[A-Za-z]\w{0,9}(?![\w/\\@-]|\.\w)")
-_OUTSIDE_OF_PATH, _LONGEST_PATH = re.compile(r"[^\w.@/\\:-]+"), 200
-_NAME = re.compile(r"[^\W\d]\w{1,79}")
-_SYMBOL = re.compile(
-    rf"(?<!\w)(?P<called>{_NAME.pattern})\((?!(?:s|es|n|en|r|in|innen)\))|`(?P<quoted>[^\W\d][\w.:]{{1,159}})`"
-)
-_DEFINING = "def|class|function|fn|func|interface|struct|enum|trait"
-_DEFINITION = re.compile(
-    r"^[ \t]*(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|inline|virtual)[ \t]+){0,4}"
-    rf"(?:{_DEFINING})[ \t]+(?:\([^()\n]{{0,80}}\)[ \t]*)?"
-    r"(?P<name>[^\W\d]\w{1,79})(?=[ \t]*(?:[(:{<\[;]|extends\b|implements\b))",
-    re.MULTILINE,
-)
-_DEFINING_WORDS = frozenset(_DEFINING.split("|"))
-_OF_CODE = _DEFINING_WORDS.union(
-    "if for while switch return and or not in print len str int float list dict set super catch sizeof typeof await "
-    "assert range isinstance self".split()
-)
+_PARTS = re.compile(r"([^\d]*)(\d+)(\D*)")
 # The beginning of a text, and what separates its number from its title.
-_MARKS, _SEPARATOR = re.compile(r"[\s#*_>=-]*"), re.compile(r"\s*(?:[.:|)(–—-]+(?=\W|\Z)|\Z)")
-_BEFORE_TITLE, _FIRST_LEVEL = re.compile(r"[\s:]+(?=[^\W\d])"), re.compile(r"[A-Za-z]{0,3}\d{1,10}[A-Za-z]?(?!\w)")
+_MARKS, _SEPARATOR = re.compile(r"[\s#*_>=-]*"), re.compile(r"\s*(?:\(|[.:|)–—-]+(?=\W|\Z)|\Z)")
 
 # The rows of texts by levels of an identifier, each with the family of that identifier.
 _Index = dict[Path, list[tuple[int, str]]]
@@ -192,7 +169,7 @@ def _read_series(text: str, start: int) -> Series | None:
         if word and not gap and not code and (word[-1].islower() or word[-1].isupper()):
             return None
         code = None
-        if word in kinds.NUMBER_SIGNS and (earlier := _read_word(text, place))[0]:
+        if word.lower() in _NUMBER_SIGNS and (earlier := _read_word(text, place))[0]:
             word, _, place = earlier
     pattern = _LETTER if text[start].isupper() else _NUMBER
     if pattern is _LETTER and not (word[:1].isupper() and fold(word) in _LETTERED):
@@ -204,14 +181,17 @@ def _read_series(text: str, start: int) -> Series | None:
         return Series(start, end, "", "", ((path, False),)) if not start or _is_telling(path) else None
     end = start
     while number is not None:
-        level, end, letters = number["number"], number.end(), number["letters"] or ""
+        level, letters, stop = number["number"], number["letters"] or "", number.end()
         if not paths and code:
             letters = code["letters"]
-            if code["mark"] == "-" and (dashed := _DASHED.match(text, end)):
-                level, end = level + dashed[0], dashed.end()
+            if code["mark"] == "-" and (dashed := _DASHED.match(text, stop)):
+                level, stop = level + dashed[0], dashed.end()
         path = split_number(letters, level)
-        if paths and path[0].isdecimal() and len(path) == 1 and 1900 <= int(path[0]) < 2100:
+        # "Section 4, 2024", "Section 4, E1042"
+        is_year = len(path) == 1 and path[0].isdecimal() and 1900 <= int(path[0]) < 2100
+        if paths and (is_year or (letters and not _letters_of(paths[0][0]))):
             break
+        end = stop
         inner: re.Match[str] | None
         if not text[end : end + 3].isascii():
             if joined := _BEHIND.match(text, end):
@@ -318,7 +298,7 @@ def count_levels(path: Path) -> int:
 
 def _letters_of(path: Path) -> str:
     """The letters with which a code begins."""
-    return "" if path[0][0].isdecimal() else re.split(r"\d", path[0], maxsplit=1)[0]
+    return "" if path[0][0].isdecimal() or path[0].isalpha() else re.split(r"\d", path[0], maxsplit=1)[0]
 
 
 def _is_code(path: Path) -> bool:
@@ -347,35 +327,24 @@ def parse_identifier(value: str) -> tuple[Identifier, ...]:
     (['file src/io.py'], ['chapter 8.92', '92'])
     """
     text = clean(value[:_HEAD]).strip(" \t\n.:#*")
-    is_number = _FIRST_LEVEL.match(text)
-    if not is_number and not text.endswith(")") and " " not in text and len(files := [*_find_files(text, None)]) == 1:
-        return (Identifier(FILE, files[0]),)
-    found = [] if text.endswith("()") else read_series(Text(text))[: 1 if is_number else None]
+    if (file := parse_file(text)) or (symbol := parse_symbol(text)):
+        return (Identifier(FILE, file) if file else Identifier(SYMBOL, (symbol,)),)
+    found = read_series(Text(text))
+    found = found[:1] if text[:1].isdigit() else found
     # "Part 6.Chapter 1.70(1)", "§ 12 BGB"
-    whole = [one for one in found if one.end >= len(text)] or [one for one in found if one.start == 0]
-    if whole and (whole[-1].word or whole[-1].behind or (whole[-1].end >= len(text) and len(whole[-1].numbers) == 1)):
-        called = _call(whole[-1])
-        family, path = called[-1]
-        has_inner = len(path) > 1 and (family in (kinds.CHAPTER, kinds.ANNEX) or path[1][0].isalpha())
-        return (*called, Identifier(NUMBER, path[1:])) if has_inner else called
+    series = next((one for one in found[::-1] if one.end >= len(text) or one.start == 0), None)
+    if not series:
+        return ()
+    called, rest = _call(series), text[series.end :]
+    family, path, _ = called[-1]
+    # From a word on all levels are inner ones: "1.2.1.Guidance.1".
+    if rest[:1] == "." and len(found) == 1:
+        return (Identifier(family, (*path, *(f"({level}" for level in re.findall(r"[^\W_]+", rest.casefold())))),)
     # "4.5 Records", but not "3 ways"
-    number, *title = _BEFORE_TITLE.split(text, maxsplit=1)
-    if is_number and ("." in number or not title):
-        return (Identifier(NUMBER, _split_value(number)),)
-    name = re.split("[.:]", text.removesuffix("()"))[-1] if text.endswith("()") else text
-    if _NAME.fullmatch(name) and (name != text or "_" in name or not (name.istitle() or name.islower())):
-        return (Identifier(SYMBOL, (name,)),)
-    return ()
-
-
-def _split_value(value: str) -> Path:
-    """The levels of a number in metadata. From a word on all levels are inner ones: "1.2.Guidance" has "(guidance"."""
-    path: list[str] = []
-    inner = False
-    for mark, level in _LEVEL.findall(value):
-        inner = inner or mark == "(" or (bool(path) and len(level) > 2 and level.isalpha())
-        path.append("(" * (inner and bool(path)) + level.casefold())
-    return tuple(path[:_MOST_LEVELS])
+    if not family and len(path) < 2 and rest[:1].isspace():
+        return ()
+    has_inner = len(path) > 1 and (family in (kinds.CHAPTER, kinds.ANNEX) or path[1][0].isalpha())
+    return (*called, Identifier(NUMBER, path[1:])) if has_inner else called
 
 
 def _call(series: Series) -> tuple[Identifier, ...]:
@@ -404,10 +373,7 @@ def read_identifiers(text: Text) -> list[Identifier]:
     series = _read_series(head, first.start()) if first else None
     if series is not None and series.start == 0 and _is_own(head, series):
         return [*_call(series)]
-    if _DEFINING_WORDS.isdisjoint(text.words):
-        return []
-    names = dict.fromkeys(match["name"] for match in _DEFINITION.finditer(text.text))
-    return [Identifier(SYMBOL, (name,)) for name in names if name not in _OF_CODE]
+    return [Identifier(SYMBOL, (name,)) for name in find_defined(text)]
 
 
 def _is_own(head: str, series: Series) -> bool:
@@ -420,14 +386,17 @@ def _is_own(head: str, series: Series) -> bool:
     following = next(filter(str.isalnum, rest), "")
     if letters or (series.word.isupper() and len(series.word) > 1 and family is None):
         is_long = levels > 1 or sum(map(str.isdecimal, path[0])) > 2 or "-" in head[: series.end]
-        return is_long and (letters or fold(series.word)) not in kinds.NO_CODES
+        return is_long and (letters or fold(series.word)) not in _NO_CODES
     if not series.word and not series.behind:
-        is_title = following.isalpha() and not following.islower() and rest.split()[0] not in kinds.UNITS
+        is_title = following.isalpha() and not following.islower() and rest.split()[0] not in _UNITS
         is_date = levels == 3 and 4 in (len(path[0]), len(path[2]))
         return not is_date and (levels > 2 or (levels > 1 and is_title))
     if find_document(head, series, NUMBER) or rest[:1].isalpha() or (following.islower() and not separated):
         return False
-    return family is not None or (separated and not series.word[:1].islower())
+    # Where words are joined to a kind, a sentence begins: "ตามมาตรา 5". The first one of Arabic is an article.
+    word, first = fold(series.word), series.word[:1]
+    is_kind = word in _FAMILY or word.removeprefix("ال") in _FAMILY or (series.behind and len(word) < 2)
+    return bool(is_kind) or (family is None and first == first.title() and (separated or first == first.lower()))
 
 
 def check_identifiers(given: Sequence[Any]) -> list[tuple[str, ...]]:
@@ -462,61 +431,12 @@ def _parse_title(title: str) -> Sequence[Identifier]:
     return [one for one in read_identifiers(Text(title)) if one.family != SYMBOL]
 
 
-def _find_files(text: str, names: Container[str] | None) -> Iterator[Path]:
-    """The paths of files without addresses of the internet; only those that have one of the ``names``, if given."""
-    for match in _FILE.finditer(text):
-        path = _OUTSIDE_OF_PATH.split(text[max(0, match.start() - _LONGEST_PATH) : match.end()])[-1]
-        if "://" not in path and "@" not in path and path[0] != ".":
-            parts = [part for part in re.split(r"[\\/]", path.rpartition(":")[2]) if part not in ("", ".", "..")]
-            if parts and (names is None or parts[-1] in names):
-                yield tuple(parts)
-
-
-def find_cited(
-    texts: Sequence[Text],
-    identifiers: Sequence[Sequence[Identifier]],
-    sources: Sequence[Hashable | None],
-    titles: Sequence[str],
-    skipped: Container[int] = (),
-) -> Iterator[tuple[int, list[int], float]]:
-    """What each text, those at the ``skipped`` rows aside, cites: its row, the rows it leads to, and how clearly.
+class Citations:
+    """Who is called by which identifiers, and what texts cite; ``sources`` and ``titles`` are those of the documents.
 
     A number means a text of the same source. Another document has to be named beside it, by words of its source or of
-    the title of one of its texts. A citation leads to the m parts of a section, or to the m pieces of a file, by 1/m
-    each. Where it is not known which document is meant, there is no citation.
+    the title of one of its texts. Where it is not known which document is meant, there is no citation.
     """
-    bearers = _Bearers(identifiers, sources, titles)
-    for row, text in enumerate(texts):
-        if row not in skipped:
-            for citation in bearers.find_citations(text, row):
-                for targets, strength in bearers.find(citation, row):
-                    yield row, targets, strength
-
-
-def find_uncited(
-    rows: Sequence[int],
-    texts: Sequence[str],
-    identifiers: Sequence[Sequence[Identifier]],
-    sources: Sequence[Hashable | None],
-    titles: Sequence[str],
-    most: int,
-) -> Iterator[list[tuple[Citation, Hashable | None]]]:
-    """For each of the ``rows`` the ``most`` first numbers and codes that its text cites and no text is called.
-
-    With each comes the source that it belongs to. A code has the source of the text that cites it.
-    """
-    bearers = _Bearers(identifiers, sources, titles)
-    for row in rows:
-        uncited = (
-            (citation, source)
-            for citation in bearers.find_citations(read_text(texts[row]), row)
-            for source in bearers.find_lacking(citation, row)
-        )
-        yield [*islice(uncited, most)]
-
-
-class _Bearers:
-    """The rows of texts by their identifiers."""
 
     def __init__(
         self,
@@ -524,37 +444,35 @@ class _Bearers:
         sources: Sequence[Hashable | None],
         titles: Sequence[str],
     ) -> None:
-        self.sources = sources
-        # The identifiers of each document, and those of each family that means the same everywhere; and the ends of
-        # paths, by which files are called, and the beginnings of numbers, of which they are parts.
+        self._sources, self._titles = sources, titles
+        # The rows by the identifiers of each document, and by those of each family that means the same everywhere; by
+        # the ends of paths, by which files are called, and the beginnings of numbers, of which they are parts.
         self._exact: dict[Hashable, _Index] = defaultdict(lambda: defaultdict(list))
         self._parts: dict[Hashable, _Index] = defaultdict(lambda: defaultdict(list))
-        # The levels of all numbers and of what they are parts of, and the last levels by those before.
-        self._known: set[Path] = set()
+        # The last levels of all numbers, and of what they are parts of, by the levels before; the sources of families.
         self._last: dict[Path, set[str]] = defaultdict(set)
-        self._documents_of: dict[str, dict[Hashable, None]] = defaultdict(dict)
+        self._sources_of: dict[str, dict[Hashable, None]] = defaultdict(dict)
+        own = {family for called in identifiers for family, _, _ in called}.difference(_NO_KINDS)
+        joined = {family for family in own for kind in own if family != kind and family.endswith(kind)}
         for row, called in enumerate(identifiers):
-            for family, path in called:
+            for family, path in ((one.family, one.path) for one in called if one.family not in joined):
                 document = family if family in EVERYWHERE else sources[row]
                 self._exact[document][path].append((row, family))
-                self._documents_of[family][sources[row]] = None
+                self._sources_of[family][sources[row]] = None
                 for place in range(1, len(path)):
                     part = path[place:] if family == FILE else path[:place]
                     self._parts[document][part].append((row, family))
-                if family not in (FILE, SYMBOL):
-                    for place in range(len(path)):
-                        self._known.add(path[: place + 1])
-                        self._last[path[:place]].add(path[place])
-        # Whether paragraphs of a section are texts of their own.
-        self.has_paragraphs = any(path[-1][0] == "(" for path in self._known)
-        own = [family for family in self._documents_of if family not in (*kinds.FAMILIES, *EVERYWHERE, NUMBER)]
-        self._families = {**_FAMILY, **{family: family for family in own}}
-        self._around = list_around(self._families) if own else _AROUND
-        # Whether all numbers of a text are read, or only if it has one of these words, or letters outside of ASCII.
-        self._finds_all = any(map(_is_telling, self._known))
-        has_any_kind = NUMBER in self._documents_of or any(len(path) > 1 for path in self._known)
-        self._kinds = {kind for kind, family in self._families.items() if has_any_kind or family in self._documents_of}
-        self._letters = {letters for path in self._known if (letters := _letters_of(path))}
+                for place in range(len(path) if family not in (FILE, SYMBOL) else 0):
+                    self._last[path[:place]].add(path[place])
+        known = [(*path, level) for path, levels in self._last.items() for level in levels]
+        self._has_paragraphs = any(path[-1][0] == "(" for path in known)
+        self._letters = {letters for path in known if (letters := _letters_of(path))}
+        agree = NUMBER in self._sources_of or any(len(path) > 1 for path in known)
+        families = {kind: family for kind, family in _FAMILY.items() if agree or family in self._sources_of}
+        families |= {kind: kind for kind in own - joined}
+        self._families, self._around = families, list_around(families)
+        # A text without a kind has no citation, unless there are numbers that need none.
+        self._reads_all = any(map(_is_telling, known))
         self._files = {path[-1] for path in self._exact[FILE]}
         # The only row that defines a symbol, or None. The underscores at the ends of a word may be markup.
         self._symbols: dict[str, int | None] = {}
@@ -562,52 +480,71 @@ class _Bearers:
             name = path[0].casefold()
             for form in {name, name.strip("_"), name.lstrip("_"), name.rstrip("_")}:
                 self._symbols[form] = None if form in self._symbols or len(rows) > 1 else rows[0][0]
-        self._titles = dict.fromkeys(zip(sources, titles, strict=True))
 
     @cached_property
     def _words(self) -> list[tuple[Hashable, set[str]]]:
         """Each source, with its words and those of each title of one of its texts."""
-        return [(source, set(split_words(f"{source} {title}"))) for source, title in self._titles]
+        named = dict.fromkeys(zip(self._sources, self._titles, strict=True))
+        return [(source, set(split_words(f"{source} {title}"))) for source, title in named]
 
-    def find_citations(self, text: Text, row: int) -> list[Citation]:
+    def find_cited(self, texts: Sequence[Text], skipped: Container[int] = ()) -> Iterator[tuple[int, list[int], float]]:
+        """What each text cites, but for the ``skipped`` rows: its row, the rows it leads to, and how clearly.
+
+        A citation leads to the m parts of a section, or to the m pieces of a file, by 1/m each.
+        """
+        for row, text in enumerate(texts):
+            for citation in () if row in skipped else self.read(text, row):
+                for targets, strength in self._find(citation, row):
+                    yield row, targets, strength
+
+    def find_uncited(self, text: Text, row: int) -> Iterator[tuple[Identifier, Hashable | None]]:
+        """The numbers and codes that the text at this row cites and no text is called, with their sources.
+
+        A code has the source of the text that cites it.
+        """
+        for citation in self.read(text, row):
+            family, path, _ = citation
+            path = path if self._has_paragraphs else path[: count_levels(path)]
+            if family == CODE and not _agreeing(self._exact[CODE], CODE, path):
+                yield citation, self._sources[row]
+            for source in () if family in (*EVERYWHERE, NUMBER) else self._find_documents(citation, row):
+                if not _agreeing(self._exact[source], family, path):
+                    yield citation, source
+
+    def read(self, text: Text, row: int) -> list[Identifier]:
         """What the text at this row cites, each once."""
-        found: list[Citation] = []
-        if self._finds_all or not self._kinds.isdisjoint(text.words) or not text.text.isascii():
-            for series in read_series(text) if self._known else ():
-                found += self._read(text, series)
+        found: list[Identifier] = []
+        joined = self._around and not text.text.isascii()
+        if self._last and (self._reads_all or joined or not self._families.keys().isdisjoint(text.words)):
+            found += chain.from_iterable(self._read_series(text, series) for series in read_series(text))
         if self._files:
-            found += [Citation(FILE, path) for path in _find_files(text.text, self._files)]
+            found += [Identifier(FILE, path) for path in find_files(text.text, self._files)]
         # But for the symbols that only this text defines.
-        if symbols := {word for word in self._symbols.keys() & text.words if self._symbols[word] != row}:
-            called = (match["called"] or match["quoted"] for match in _SYMBOL.finditer(text.text))
-            names = (re.split("[.:]", name)[-1] for name in called)
-            found += [Citation(SYMBOL, (name,)) for name in names if name.casefold() in symbols]
+        if self._symbols and (names := {w for w in self._symbols.keys() & text.words if self._symbols[w] != row}):
+            found += [Identifier(SYMBOL, (name,)) for name in find_called(text) if name.casefold() in names]
         return list(dict.fromkeys(found))
 
-    def _read(self, text: Text, series: Series) -> Iterator[Citation]:
-        """The citations of a series, if it is one."""
-        family, numbers = find_family(series, self._families, self._around), series.numbers
+    def _read_series(self, text: Text, series: Series) -> Iterator[Identifier]:
+        """The citations of numbers of a known kind, and of those that need none."""
+        numbers, family = series.numbers, find_family(series, self._families, self._around)
         letters = _letters_of(numbers[0][0])
-        family = None if letters and _is_code(numbers[0][0]) else family
-        if family is None:
-            if not letters and series.word.isupper() and (word := fold(series.word)) in self._letters:
-                numbers = tuple(((word + path[0], *path[1:]), is_last) for path, is_last in numbers)
-            elif letters not in self._letters and not any(
-                path[: count_levels(path)] in self._known for path, _ in numbers
-            ):
-                return
+        if letters and _is_code(numbers[0][0]):
+            family = None
+        elif family is None and series.word.isupper() and (word := fold(series.word)) in self._letters:
+            # "SYSC 4.1.1R"
+            letters, numbers = word, tuple(((word + path[0], *path[1:]), is_last) for path, is_last in numbers)
         document, before = None, None
         for number, is_last in numbers:
             path = _as_path(family or NUMBER, number)
             for one in (*(self._list_between(before, path) if before and is_last else ()), path):
-                is_code, before = family is None and _is_code(one), path
-                if family is None and not is_code and not _is_telling(one):
-                    continue
-                if family == kinds.PARAGRAPH and count_levels(one) < 2:
-                    continue
-                if document is None:
-                    document = find_document(text.plain, series, family or NUMBER)
-                yield Citation(CODE, one) if is_code else Citation(family or NUMBER, one, document)
+                levels = count_levels(one)
+                is_known = letters in self._letters or one[levels - 1] in self._last.get(one[: levels - 1], ())
+                if (is_known and _is_telling(one)) if family is None else (family != kinds.PARAGRAPH or levels > 1):
+                    if document is None:
+                        document = find_document(text.plain, series, family or NUMBER)
+                    is_code = family is None and _is_code(one)
+                    yield Identifier(CODE, one) if is_code else Identifier(family or NUMBER, one, document)
+            before = path
 
     def _list_between(self, first: Path, last: Path) -> list[Path]:
         """The numbers between two that differ in their last level: whole numbers, and all that the texts have."""
@@ -625,7 +562,7 @@ class _Bearers:
                 between += [level] if is_inside else []
         return [(*first[:-1], level) for level in between]
 
-    def find(self, citation: Citation, row: int) -> Iterator[tuple[list[int], float]]:
+    def _find(self, citation: Identifier, row: int) -> Iterator[tuple[list[int], float]]:
         """The rows that a citation in the text at this row leads to, and how clearly."""
         family, path, _ = citation
         if family in (FILE, SYMBOL):
@@ -643,18 +580,6 @@ class _Bearers:
             if parts := [part for part in _agreeing(self._parts[source], family, path) if part != row]:
                 yield parts, 1 / len(parts)
 
-    def find_lacking(self, citation: Citation, row: int) -> Iterator[Hashable]:
-        """The sources that a citation in the text at this row means, and that have no text of the same identifier."""
-        family, path, _ = citation
-        if not self.has_paragraphs:
-            path = path[: count_levels(path)]
-        if family == CODE and not _agreeing(self._exact[CODE], CODE, path):
-            yield self.sources[row]
-        if family not in (*EVERYWHERE, NUMBER):
-            for source in self._find_documents(citation, row):
-                if not _agreeing(self._exact[source], family, path):
-                    yield source
-
     def _find_everywhere(self, family: str, path: Path) -> list[int]:
         exact = self._exact[family]
         found = exact.get(path, []) + self._parts[family].get(path, [])
@@ -663,20 +588,20 @@ class _Bearers:
             found = exact.get(path, [])
         return [row for row, _ in found]
 
-    def _find_documents(self, citation: Citation, row: int) -> list[Hashable]:
+    def _find_documents(self, citation: Identifier, row: int) -> list[Hashable]:
         """The sources with the words of the named document in them or in a title of their texts, or that of this row.
 
         A kind that only another document has means that one.
         """
         family, _, name = citation
-        words = {word for word in split_words(name) if word not in kinds.NO_NAMES}
+        words = {word for word in split_words(name) if word not in _NO_NAMES} if name else set()
         if named := list(dict.fromkeys(source for source, own in self._words if words and words <= own)):
             return named
         # "45 CFR 164.312", or "§ 3 BGB" where all texts are of one document.
-        if name and not (name.isupper() and (family == NUMBER or len({*self.sources}) == 1)):
+        if name and not (name.isupper() and (family == NUMBER or len({*self._sources}) == 1)):
             return []
-        of_kind = self._documents_of.get(family, {}) if family not in (*kinds.FAMILIES, NUMBER) else {}
-        return [*of_kind] if len(of_kind) == 1 else [self.sources[row]]
+        of_kind = self._sources_of.get(family, {}) if family not in _NO_KINDS else {}
+        return [*of_kind] if len(of_kind) == 1 else [self._sources[row]]
 
 
 def _agreeing(index: _Index, family: str, path: Path) -> list[int]:
@@ -705,7 +630,7 @@ def number_sections(identifiers: Sequence[Sequence[Identifier]], sources: Sequen
     for row, called in enumerate(identifiers):
         place: Hashable = row
         if called:
-            family, path = called[0]
+            family, path, _ = called[0]
             place = (family if family in EVERYWHERE else NUMBER, sources[row], path[: count_levels(path)])
         sections.append(first.setdefault(place, row))
     return sections

@@ -33,10 +33,10 @@ KIND_WORDS = {
 # Kinds that are counted by letters or Roman numbers too: "Annex B", "Part IV".
 LETTERED, ROMAN = (CHAPTER, ANNEX, ARTICLE), (CHAPTER, ARTICLE)
 # Between the kind and the number: "Article No. 5".
-NUMBER_SIGNS = frozenset("no nr n number num nummer nos número numéro numero".split())
+NUMBER_SIGNS = "no nr n number num nummer nos número numéro numero"
 # Between two numbers, and between the first and the last one of a range.
 AND = "and or und oder sowie et ou y o e en of и или و أو और"
-TO = "to through bis à a al tot по до إلى से"
+TO, TO_JOINED = "to through thru bis à a al tot_en_met tot t/m до по إلى الى से", "から|至|到|부터"
 # What makes another number of one: "5 ter".
 INSERTED = "bis ter quater quinquies sexies septies octies novies decies"
 # Before an inner level of a number: "Abs. 1", "lit. f".
@@ -48,12 +48,10 @@ INNER = (
 OF, INSIDE = "of in under to des der du de del della dell do da van", "of and the on for des der de"
 THE = "the la las los el l het de"
 # Letters before digits that make an amount or a year, and capitals behind a number of two levels: "3.5 Million".
-NO_CODES = frozenset("fy cy hy eur usd gbp chf jpy cny inr aud cad aed rmb".split())
-UNITS = frozenset(
-    "Million Millionen Milliarden Milliarde Billion Mio Mrd Euro Prozent Liter Meter Percent Dollar Uhr".split()
-)
+NO_CODES = "fy cy hy eur usd gbp chf jpy cny inr aud cad aed rmb"
+UNITS = "Million Millionen Milliarden Milliarde Billion Mio Mrd Euro Prozent Liter Meter Percent Dollar Uhr"
 # Words that name no document: a text about a contract calls it "the Agreement".
-NO_NAMES = frozenset("the of and act law rules rulebook agreement contract policy gesetz vertrag loi contrat".split())
+NO_NAMES = "the of and act law rules rulebook agreement contract policy gesetz vertrag loi contrat"
 # Before and behind the name of a document, what says which of its copies or drafts a file is.
 EDITION_BEFORE = "copy of|copie de|kopie von|copia de|copia di|cópia de|копия|副本"
 EDITION_BEHIND = "draft|final|entwurf|brouillon|borrador|bozza|rascunho|черновик|草稿|终稿"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .._validation import read_only
 from ..candidates import REFERENCE_KINDS, References
 from .fold import bare_word, group_accented, list_spellings
-from .identifiers import NUMBER, Identifier, find_cited, number_sections
+from .identifiers import NUMBER, Citations, Identifier, number_sections
 from .titles import Key, as_key, clean_title, is_joining, is_proper, key_of_words
 from .words import Text, keep
 
@@ -88,7 +88,7 @@ def find_split_references(
     documents_of = np.tile(np.array([rows[0] for rows in same], np.int64), (len(REFERENCE_KINDS), 1))
     if any(identifiers):
         known = [None] * n if sources is None else sources
-        for row, cited, clearness in find_cited(texts, identifiers, known, own_titles, linked):
+        for row, cited, clearness in Citations(identifiers, known, own_titles).find_cited(texts, linked):
             for target in cited:
                 if target != row and clearness > strength[row, target]:
                     strength[row, target], kinds[row, target] = clearness, _CITATION
@@ -155,7 +155,7 @@ def _follow_links(
     rows_of: dict[Hashable, set[int]] = defaultdict(set)
     numbers: dict[Hashable, list[int]] = defaultdict(list)
     for row, some in enumerate(identifiers):
-        for family, path in some:
+        for family, path, _ in some:
             numbers[path[0]] += [row] if family == NUMBER and len(path) == 1 else []
     for row, (own, called) in enumerate(zip(keys, names, strict=True)):
         # A link may also be a title that is too short or too long for a name that is found in texts.

@@ -37,9 +37,8 @@ class EmbeddedQuery:
 
 
 Vector = NDArray[np.float64]
-# ``embed(queries, text)`` gives the embeddings of the queries, the question first; that of the text, if there is one;
-# and that of the question's own words where the first one has other words (HyDE), else None. They are checked.
-Embed = Callable[[list[str], str | None], Flow[tuple[Sequence[Vector], Vector | None, Vector | None]]]
+# Gives the embeddings of texts as queries, the question first. They are checked.
+Embed = Callable[[list[str]], Flow[Sequence[Vector]]]
 
 
 def embed_question(settings: Call, question: str, embed: Embed, config: Any = None) -> Flow[list[EmbeddedQuery]]:
@@ -54,8 +53,8 @@ def embed_question(settings: Call, question: str, embed: Embed, config: Any = No
         texts = yield from _read_queries(settings, question, config)
     if settings.perspective is not None:
         text, removed = yield from _read_perspective(settings, question)
-    vectors, of_text, own = yield from embed(texts, text)
-    first = vectors[0]
+    first, *vectors = yield from embed(texts if text is None else [*texts, text])
+    of_text = None if text is None else vectors.pop()
     if not first.any():
         raise InvalidInputError(
             "the query's embedding is the zero vector, which has no direction: check the model that embedded it"
@@ -64,14 +63,14 @@ def embed_question(settings: Call, question: str, embed: Embed, config: Any = No
     if settings.perspective is not None:
         pap = make_pap(
             settings.perspective,
-            first if own is None else own,
+            first,
             of_text,
             perspective_vector=settings.perspective_vector,
             corpus=settings.corpus,
             direction=settings.direction,
         )
     queries = [_as_query(texts[0], first, pap, removed)]
-    for sub_question, vector in zip(texts[1:], vectors[1:], strict=True):
+    for sub_question, vector in zip(texts[1:], vectors, strict=True):
         name = f"sub-question {quoted(sub_question)}"
         if len(vector) != len(first):
             raise InvalidInputError(

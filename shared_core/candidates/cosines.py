@@ -12,7 +12,7 @@ from .candidates import Candidates
 from .unit_vectors import TIE_TOLERANCE, as_unit_rows, as_unit_vector
 
 # The length of a sum of unit vectors that cancel each other, for each of them.
-_CANCELLED = 1e-9
+_CANCELLED = 4 * float(np.finfo(np.float64).eps)
 
 
 class SetCosines(NamedTuple):
@@ -31,10 +31,9 @@ def measure_set(query: ArrayLike, vectors: ArrayLike) -> SetCosines:
     >>> measure_set([1, 1], [[2, 0], [-1, 0]])
     SetCosines(relevance=0.0, redundancy=-1.0, sum_cosine=0.0)
     """
-    rows = np.asarray(vectors, np.float64)
-    if not len(rows):
+    if not len(given := np.asarray(vectors, np.float64)):
         return SetCosines(0.0, 0.0, 0.0)
-    rows = as_unit_rows(rows)
+    rows = as_unit_rows(given)
     unit, total = as_unit_vector(query, rows.shape, rows.dtype), rows.sum(axis=0)
     length, pairs = float(np.linalg.norm(total)), len(rows) * (len(rows) - 1)
     redundancy = (length**2 - float(np.vdot(rows, rows))) / pairs if pairs else 0.0

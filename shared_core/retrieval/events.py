@@ -139,10 +139,8 @@ def warn_of_unused_perspective(request: Request) -> None:
 
 
 def warn_of_ignored_scores(request: Request, owner: Settings, selected: ItemSelection, name: str) -> None:
-    """Warn, once for each ``owner``, if the candidates came with scores under ``name`` that order them otherwise.
-
-    With sub-questions, scores are of one of them, or of a fusion that the selection replaces.
-    """
+    """Warn, once for each ``owner``, if the candidates came with scores under ``name`` that order them otherwise."""
+    # With sub-questions the scores are of one of them, or of a fusion, which the selection replaces.
     if request.settings.relevance is not None or selected.cosines is None or len(selected.queries) > 1:
         return
     scores = np.array(selected.pool.scores or [], np.float64)

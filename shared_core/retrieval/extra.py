@@ -212,7 +212,9 @@ def read_answers(
     left_out: list[int] = []
     if new:
         known = yield from extras.look_up(united.items[first:], united.ids[first:])
-        united = united._replace(ids=[*united.ids[:first], *known.ids], vectors=[*united.vectors[:first], *known.vectors])
+        united = united._replace(
+            ids=[*united.ids[:first], *known.ids], vectors=[*united.vectors[:first], *known.vectors]
+        )
         left_out = [row for row, admitted in zip(new, known.admitted, strict=True) if not admitted]
         if extras.refresh is not None:
             # The index of words may be older than the store.
@@ -252,7 +254,7 @@ def _complete(
     extras: Extras,
     embed: Callable[[list[str]], Flow[Any]],
 ) -> Flow[Pool]:
-    """The items at ``rows`` with their vectors: stored ones, those of other candidates with the same text, and new ones.
+    """The items at ``rows`` with their vectors: stored ones, those of candidates with the same text, and new ones.
 
     The candidates of the vector search are the ``first`` ones.
     """

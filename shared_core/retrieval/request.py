@@ -102,9 +102,7 @@ class Request:
         skipped = {"costs", "source", "drop_duplicates"} | (set() if self.has_relevance else {"relevance"})
         skipped |= {"neighbours"} if settings.join_neighbours else set()
         given = [
-            name
-            for name, field in fields.items()
-            if name not in skipped and getattr(settings, name) != field.default
+            name for name, field in fields.items() if name not in skipped and getattr(settings, name) != field.default
         ]
         given += ["drop_duplicates"] if settings.drop_duplicates else []
         return find_without_effect(self.selector, given, fields)
@@ -133,7 +131,7 @@ class Request:
                 f"shown= compares the documents' ids, and no candidate has an id: give {origin} documents with ids, or "
                 "pass register_vector_source(..., id_of=...) if the ids are in the metadata"
             )
-        distinct = pool.with_ids_once().with_array()
+        distinct = pool.with_each_id_once()
         candidates = searched = self._make_candidates(distinct, queries)
         if queries[0].pap is not None:
             candidates = queries[0].pap.apply(candidates)

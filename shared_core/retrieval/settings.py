@@ -58,9 +58,7 @@ def _check_perspective(value: Any) -> Any:
 # Pydantic would copy a large mapping, and would warn when it writes an iterable.
 AsItIs = PlainSerializer(lambda value: value)
 # A metadata key, values by the items' ids, or a function of the item.
-Values = Annotated[
-    str | Mapping[Any, Any] | Callable[[Any], Any] | None, PlainValidator(_check_item_value), AsItIs
-]
+Values = Annotated[str | Mapping[Any, Any] | Callable[[Any], Any] | None, PlainValidator(_check_item_value), AsItIs]
 
 
 class Settings(BaseModel):
@@ -274,11 +272,11 @@ class Fetching(BaseModel):
     fetch_k / q candidates, and at least as many as are selected and ``shown``."""
 
     follow: bool = False
-    """For ``"coverage"``: search once for what the selected documents lead to and no candidate is (names, links, numbers
-    and codes, neighbours), add what is found to the candidates, and select again. It costs one more batch of embeddings
-    and at most 20 searches; the page on references says what is looked up, and in which stores. Where no vector reader
-    is registered for the store, each search for a name also embeds the texts that it finds. An error of the store goes
-    to the log ``"setselect"``."""
+    """For ``"coverage"``: search once for what the selected documents lead to and no candidate is (names, links,
+    numbers and codes, neighbours), add what is found to the candidates, and select again. It costs one more batch of
+    embeddings and at most 20 searches; the page on references says what is looked up, and in which stores. Where no
+    vector reader is registered for the store, each search for a name also embeds the texts that it finds. An error of
+    the store goes to the log ``"setselect"``."""
 
     extra_retrievers: Annotated[Any, PlainValidator(_as_retrievers), AsItIs] = ()
     """Retrievers of the framework, a list or a single one, such as a search by words (BM25) or over a second store. The

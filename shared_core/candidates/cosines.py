@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .block import CandidateBlock
 from .candidates import Candidates
 from .unit_vectors import TIE_TOLERANCE, as_unit_rows, as_unit_vector
 
@@ -41,13 +40,12 @@ def measure_set(query: ArrayLike, vectors: ArrayLike) -> SetCosines:
     return SetCosines(float((rows @ unit).mean()), redundancy, sum_cosine)
 
 
-def cosines_with_queries(candidates: Candidates | CandidateBlock) -> NDArray[np.float64]:
-    """Cosine of each candidate with each query, shape (q, n), float64; (1, b, n) for a block of b queries."""
+def cosines_with_queries(candidates: Candidates) -> NDArray[np.float64]:
+    """Cosine of each candidate with each query, shape (q, n), float64."""
     # vecdot computes each row alone, unlike the matrix product of Candidates.relevance, so copies of a row get exactly
     # the same cosine. The logarithm of a small cosine, or a low temperature, would enlarge a difference.
-    questions = candidates.questions if isinstance(candidates, Candidates) else candidates.queries
-    cosines: NDArray[np.float64] = np.vecdot(candidates.vectors, questions[:, None]).astype(np.float64)
-    return cosines if isinstance(candidates, Candidates) else cosines[None]
+    cosines: NDArray[np.float64] = np.vecdot(candidates.vectors, candidates.questions[:, None]).astype(np.float64)
+    return cosines
 
 
 def standardise(

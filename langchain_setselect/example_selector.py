@@ -18,7 +18,8 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.events import warn_of_foreign_examples
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_instance, check_question, join_examples, join_values, read_some
+from shared_core.retrieval.inputs import check_instance, check_question, join_examples, join_values
+from shared_core.retrieval.request import read_some
 from shared_core.retrieval.result import arrange
 
 from ._settings import refuse_misspelt

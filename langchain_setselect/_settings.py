@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from shared_core import InvalidParameterError
 from shared_core.retrieval.inputs import nearest_name, place_of, where_to_pass_parameters
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.settings import Call, Name, Positive, Settings, list_contents
+from shared_core.retrieval.settings import Call, Positive, Settings, Values
 from shared_core.selectors.registry import DEFAULT_SELECTOR, SelectorName
 
 # How the question in a dict is passed on in a chain.
@@ -45,7 +45,7 @@ class SelectionSettings(Settings):
     k: Positive | None = None
     """How many documents, 4 by default; with a ``budget`` and no ``k``, as many as fit."""
 
-    source: Name = "source"
+    source: Values = "source"
 
     embeddings: Embeddings | None = None
     """The embedding model, for stores that have none."""
@@ -81,7 +81,7 @@ class SelectionSettings(Settings):
         # Users change search_kwargs in place: retriever.search_kwargs["k"] = 3.
         made: tuple[Request, dict[str, Any]]
         seen, made = self.__dict__.get("_made", (None, None))
-        contents = list_contents({"search_kwargs": self.search_kwargs})
+        contents = list_contents(self.search_kwargs)
         if seen is None or len(seen) != len(contents) or not all(map(is_, seen, contents)):
             made = self._configure({}, told=() if seen is None else made[0].without_effect)
             self.__dict__["_made"] = contents, made
@@ -139,6 +139,21 @@ class SelectionSettings(Settings):
                     f"there is no {name!r}: {hint} Arguments of the store go into vectorstore_kwargs"
                 )
         return settings, rest
+
+
+def list_contents(kwargs: Mapping[str, Any]) -> list[Any]:
+    """Each argument, and what its list, set, or dict of further arguments holds; a caller may change it in place.
+
+    A mapping by id is one argument, because each call reads it anew.
+    """
+    contents: list[Any] = []
+    for name, value in kwargs.items():
+        contents += name, value
+        if isinstance(value, (list, set)):
+            contents += value
+        elif name.endswith("_kwargs") and isinstance(value, Mapping):
+            contents += list_contents(value)
+    return contents
 
 
 def _is_default(value: Any, field: FieldInfo) -> bool:

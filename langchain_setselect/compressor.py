@@ -14,10 +14,10 @@ from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
-from shared_core.retrieval.events import describe, warn_of_ignored_scores, warn_of_unused_perspective
+from shared_core.retrieval.events import describe, warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_items, check_question, read_scores, refuse_swapped, refuse_unknown
-from shared_core.retrieval.pool import ItemSelection, Pool, drop_ambiguous
+from shared_core.retrieval.inputs import check_items, check_question, refuse_swapped, refuse_unknown
+from shared_core.retrieval.pool import Pool, drop_ambiguous, read_scores
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import arrange
 from shared_core.retrieval.search import select_among
@@ -118,12 +118,9 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
                 scores = read_scores(document.metadata.get(reranked) for document in documents)
             return Pool(documents, known, text_of, text_of, vectors, scores=scores)
 
-        def tell(selected: ItemSelection) -> None:
-            warn_of_ignored_scores(request, self, selected, reranked)
-
         embedding = embed_queries(request, lambda: self._embeddings, store, query, callbacks)
         selected = yield from select_among(
-            request, self, query, documents, ids_of, embedding, read(), tell, REMEDY, lambda: self.vector_source
+            request, self, query, documents, ids_of, embedding, read(), reranked, REMEDY, lambda: self.vector_source
         )
         data = {"k": request.k, "vector_source": self.vector_source, **describe(request, selected)}
         yield Step(partial(send_event, callbacks, data), partial(asend_event, callbacks, data))

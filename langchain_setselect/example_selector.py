@@ -23,9 +23,9 @@ from shared_core.retrieval.inputs import (
     join_examples,
     join_values,
     nearest_name,
-    read_some,
     where_to_pass_parameters,
 )
+from shared_core.retrieval.request import read_some
 from shared_core.retrieval.result import arrange
 
 from .retriever import SearchSettings, text_of

@@ -14,8 +14,9 @@ from langchain_core.tools.retriever import RetrieverInput
 
 from shared_core import InvalidParameterError
 from shared_core.retrieval.inputs import check_instance
-from shared_core.retrieval.memory import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, RecentSteps, name_items
+from shared_core.retrieval.pool import name_items
 from shared_core.retrieval.result import JOINED
+from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, RecentSteps
 
 from .retriever import SetSelectRetriever, read_ids
 from .vectors import reader_of

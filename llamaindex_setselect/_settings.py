@@ -29,8 +29,8 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Metada
 from shared_core import InvalidInputError
 from shared_core.retrieval.events import describe
 from shared_core.retrieval.flow import Flow, together
-from shared_core.retrieval.inputs import check_instance, check_question, place_of, read_scores
-from shared_core.retrieval.pool import ItemSelection, Pool
+from shared_core.retrieval.inputs import check_instance, check_question, place_of
+from shared_core.retrieval.pool import ItemSelection, Pool, read_scores
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import JOINED, Joined, arrange

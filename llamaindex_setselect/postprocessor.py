@@ -15,7 +15,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError, make_selector
-from shared_core.retrieval.events import warn_of_ignored_scores, warn_of_unused_perspective
+from shared_core.retrieval.events import warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_items, is_splitter, name_and_parameters, refuse_swapped, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
@@ -161,11 +161,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
                 dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
             return (yield from embed_queries(self, request, bundle)) if nodes else []
 
-        def tell(selected: ItemSelection) -> None:
-            # With sub-questions the scores are of one of them, or of a fusion, which the selection replaces.
-            if len(selected.queries) == 1:
-                warn_of_ignored_scores(request, self, selected, "score")
-
         return select_among(
             request,
             self,
@@ -174,7 +169,7 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
             read_ids,
             embed(),
             read_vectors(self._vectors, nodes, embed_unknown=True),
-            tell,
+            "score",
             f"{REMEDY}, or lower top_n",
             lambda: self.vector_source,
         )

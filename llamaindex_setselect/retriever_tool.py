@@ -13,8 +13,9 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import run_flow_async
 from shared_core.retrieval.inputs import check_instance
-from shared_core.retrieval.memory import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, name_items
+from shared_core.retrieval.pool import name_items
 from shared_core.retrieval.result import JOINED
+from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW, ParallelCalls
 
 from ._settings import _body, finish, read_ids
 from .retriever import SetSelectIndexRetriever

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from langchain_setselect import SetSelectRetriever, create_setselect_tool
 from setselect import EmbeddingFallbackWarning, InvalidParameterError
-from shared_core.retrieval.memory import NOTHING_NEW
+from shared_core.retrieval.tools import NOTHING_NEW
 from tests.langchain_setselect.agents import ScriptedModel, asked, documents, results, texts
 from tests.langchain_setselect.conftest import IDS, TEXTS, WordEmbeddings, in_memory
 

@@ -3,17 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from .._libraries import import_library
-from .feedback.coverage import CoverageFeedback, Feedback, score_all
-from .feedback.language_model import LanguageModelFeedback
-from .feedback.symbols import structural_symbols
-from .held_out import Split, hold_out
-from .labels.draws import GreedyDraws
-from .labels.labelling import LabelledSubset, best, label
-from .results import Epoch, Fitted
+from .feedback import CoverageFeedback, Feedback, LanguageModelFeedback, structural_symbols
+from .labels import LabelledSubset, label
+from .pool import Split, hold_out
 from .settings import FitSettings
 
 if TYPE_CHECKING:
-    from .fitting import fit
+    from .fitting import Epoch, Fitted, fit
 
 __all__ = [
     "CoverageFeedback",
@@ -21,24 +17,21 @@ __all__ = [
     "Feedback",
     "FitSettings",
     "Fitted",
-    "GreedyDraws",
     "LabelledSubset",
     "LanguageModelFeedback",
     "Split",
-    "best",
     "fit",
     "hold_out",
     "label",
-    "score_all",
     "structural_symbols",
 ]
 
 
 def __getattr__(name: str) -> Any:
     # Labelling works without torch, so torch is imported at the first use of fit.
-    if name == "fit":
+    if name in ("Epoch", "Fitted", "fit"):
         import_library("torch", "train")
-        from .fitting import fit
+        from . import fitting
 
-        return fit
+        return getattr(fitting, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

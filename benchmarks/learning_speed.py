@@ -61,8 +61,8 @@ def in_a_process(items: int) -> dict[str, float]:
 def measure(items: int) -> dict[str, float]:
     import torch
 
-    from shared_core.learning.objectives.factors import RowFactors
-    from shared_core.learning.objectives.likelihood import Likelihood
+    from shared_core.learning.kernel import RowFactors
+    from shared_core.learning.objective import Likelihood
 
     rng = np.random.default_rng(SEED)
     before = peak()

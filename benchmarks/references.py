@@ -45,7 +45,7 @@ from benchmarks.regimes_tasks import (
 from langchain_setselect import SetSelectRetriever
 from llamaindex_setselect import SetSelectIndexRetriever
 from shared_core import Coverage, TopK
-from shared_core.texts.references import find_references
+from shared_core.texts.texts import find_references
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # the package is being replaced

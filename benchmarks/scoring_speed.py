@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.common import Block, facts, parser, publish, records, require, say, table
 from benchmarks.models import GEMMA, GEMMA_SHA256, gemma_folder
 from shared_core._libraries import import_library
-from shared_core.signals.language_models import Item, TransformersModel
+from shared_core.signals.language_models import Item, LanguageModel
 
 TRUTHFULQA, GEOQUERY = "truthfulqa/truthfulqa.jsonl", "geoquery/geoquery.jsonl"
 SEED, ROUNDS, BATCH = 0, 3, 8
@@ -98,10 +98,10 @@ def load_ways() -> tuple[dict[str, Way], Callable[[Sequence[Item]], int]]:
         transformers.AutoModelForCausalLM.from_pretrained(gemma_folder(), dtype=dtype).eval()
         for dtype in (torch.float32, torch.bfloat16)
     )
-    chosen = TransformersModel(gemma_folder())
+    chosen = LanguageModel(gemma_folder())
     ways: dict[str, Way] = {
         f"{OURS} (its choice here: {chosen.precision})": ours(chosen),
-        f"{OURS}, float32": ours(TransformersModel(single, tokenizer)),
+        f"{OURS}, float32": ours(LanguageModel(single, tokenizer)),
     }
     if importlib.util.find_spec("lm_eval"):
         ways |= {"lm-eval, bfloat16": lm_eval(half, tokenizer), "lm-eval, float32": lm_eval(single, tokenizer)}
@@ -109,7 +109,7 @@ def load_ways() -> tuple[dict[str, Way], Callable[[Sequence[Item]], int]]:
     return ways, lambda items: sum(chosen.count_tokens(items))
 
 
-def ours(model: TransformersModel) -> Way:
+def ours(model: LanguageModel) -> Way:
     def score(items: Sequence[Item]) -> list[float]:
         scores = dict(itertools.chain.from_iterable(model.score_batches(items, BATCH)))
         return [scores[place].mean * scores[place].tokens for place in range(len(items))]

@@ -376,7 +376,7 @@ class LanguageModelFeedback:
 
     Examples
     --------
-    >>> from setselect import LanguageModel
+    >>> from shared_core import LanguageModel
     >>> from transformers import ByT5Tokenizer, GPT2Config, GPT2LMHeadModel
     >>> config = GPT2Config(vocab_size=384, n_embd=8, n_layer=1, n_head=1, bos_token_id=1, eos_token_id=1)
     >>> feedback = LanguageModelFeedback(LanguageModel(GPT2LMHeadModel(config), ByT5Tokenizer()))

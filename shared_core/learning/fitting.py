@@ -6,13 +6,13 @@ import dataclasses
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 
 from .._argument_names import argument_name, rename_arguments
+from .._libraries import import_library
 from .._validation import as_names, as_numeric, quoted
 from ..candidates import Candidates
 from ..errors import InvalidInputError, InvalidParameterError, warn
@@ -27,9 +27,11 @@ from ..signals.progress import progress_bar
 from ..texts import Texts
 from .feedback import Feedback, score_all
 from .labels import LabelledSubset, check_labels, is_remote, label, print_line
-from .objective import Task, make_task
 from .pool import Neighbours, Split, check_split, split_queries
 from .settings import FitSettings
+
+if TYPE_CHECKING:
+    from .objective import Task
 
 Kernel = LinearKernel | LowRankKernel
 
@@ -201,6 +203,9 @@ def fit(
     >>> len(fitted.history), fitted.kernel.W_V.shape
     (5, (6, 6))
     """
+    import_library("torch", "train")
+    from .objective import make_task
+
     settings = dataclasses.replace(settings or FitSettings(), **options)
     _check_device(settings.device)
     neighbours = Neighbours(items, vectors)
@@ -259,6 +264,8 @@ def _divide(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[Labell
 
 
 def _check_device(device: Any) -> None:
+    import torch
+
     try:
         # A device with a valid name may be missing on this machine, or may not support float64.
         torch.zeros(1, dtype=torch.float64, device=device)
@@ -341,6 +348,8 @@ class _Run:
 
     def train(self, progress: bool, on_epoch: Callable[[Epoch, Kernel], object]) -> None:
         """Train until ``epochs`` are over, or until ``patience`` epochs brought no improvement."""
+        import torch
+
         task, epochs, patience = self.task, self.settings.epochs, self.settings.patience
         size = len(task.loss)
         # A step of the likelihood reads the whole pool, so its batches are larger.

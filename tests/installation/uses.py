@@ -86,10 +86,10 @@ def huggingface() -> None:
 def openai() -> None:
     import openai
 
-    from setselect import EndpointModel, LogPerplexityQuality
+    from setselect import LanguageModel, LogPerplexityQuality
 
     # Nothing listens at this port, so the client reports that.
-    quality = LogPerplexityQuality(EndpointModel("http://127.0.0.1:9/v1", "a model", max_retries=0))
+    quality = LogPerplexityQuality(LanguageModel("a model", base_url="http://127.0.0.1:9/v1", max_retries=0))
     try:
         quality.score(["a question"], ["an answer"])
     except openai.APIConnectionError:
@@ -138,7 +138,7 @@ def _files(folder: Path) -> list[object]:
 def eval() -> None:
     import numpy as np
 
-    from setselect import compare
+    from setselect.evaluation import compare
     from shared_core.evaluation.report import render
 
     documents = [{"id": name, "text": name} for name in ("fft", "pad", "sort")]

@@ -15,8 +15,8 @@ EXAMPLES = [
     for country, city in zip(CAPITALS, np.roll(list(CAPITALS.values()), wrong).tolist(), strict=True)
 ]
 
-# Use your own model here: LanguageModel("your/model"), or LanguageModel(name, base_url=url). This small model is trained on
-# the right answers only.
+# Use your own model here: LanguageModel("your/model"), or LanguageModel(name, base_url=url). This small model is
+# trained on the right answers only.
 known = [f"{example['question']}\n{example['answer']}" for example in EXAMPLES if example["right"]]
 tokenizer = tiny_tokenizer(known)
 model = tiny_model(len(tokenizer), width=32, spread=0.05)

@@ -204,9 +204,7 @@ def from_transformers(folder: str | Path, name: str | None = None, weights: str 
 
 def at_endpoint(url: str, name: str, key: str | None) -> LanguageModel:
     """A model behind an OpenAI-compatible ``/v1/completions``; scoring needs one that echoes log-probabilities."""
-    answers = language_models.LanguageModel(
-        name, base_url=url, api_key=key, timeout=TIMEOUT, max_retries=RETRIES
-    )
+    answers = language_models.LanguageModel(name, base_url=url, api_key=key, timeout=TIMEOUT, max_retries=RETRIES)
     # As there: without a key none is sent, not even one from the environment.
     client = import_library("openai", "openai").OpenAI(
         base_url=url, api_key="none" if key is None else key, timeout=TIMEOUT, max_retries=RETRIES

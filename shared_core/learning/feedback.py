@@ -199,7 +199,9 @@ class CoverageFeedback:
                     f"pair {row}, query item: its {self.answer!r}, {quoted(query[self.answer])}, has no symbols by "
                     f"{self._symbols_name()}, so it has no coverage: leave the item out, or use another function"
                 )
-            examples = [self._find_symbols(item, f"pair {row}, item {n} of the subset") for n, item in enumerate(subset)]
+            examples = [
+                self._find_symbols(item, f"pair {row}, item {n} of the subset") for n, item in enumerate(subset)
+            ]
             shares.append(len(symbols & frozenset().union(*examples)) / len(symbols))
         return shares
 

@@ -319,8 +319,9 @@ class HeldOut:
 
     def _read_questions(self, query: int, rows: list[int]) -> tuple[str, Texts | None]:
         """The question of an item, and those of others; no texts if an item has none."""
-        questions = [self._items[row].get("question") for row in (query, *rows)]
-        if not all(isinstance(question, str) for question in questions):
+        items = [self._items[row] for row in (query, *rows)]
+        questions = [text for item in items if isinstance(text := item.get("question"), str)]
+        if len(questions) < len(items):
             return "", None
         # Examples do not refer to each other, as in the example selectors.
         return questions[0], Texts(questions[1:], refer=False)
@@ -360,7 +361,7 @@ class _Run:
             for number in range(1, epochs + 1):
                 order = np.random.default_rng([self.settings.seed, 1, number]).permutation(size)
                 total = 0.0
-                for batch in torch.from_numpy(order).split(batch_size):
+                for batch in torch.split(torch.from_numpy(order), batch_size):
                     adam.zero_grad()
                     loss = task.loss(batch)
                     loss.backward()  # type: ignore[no-untyped-call]

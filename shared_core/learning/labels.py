@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._argument_names import argument_name
 from .._files import Journal, hold_lock
-from .._validation import as_float, check_integer, check_one_of, quoted
+from .._validation import FloatArray, as_float, check_integer, check_one_of, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from ..signals.progress import progress_bar
 from .feedback import Feedback, Pair, noting, score_all
@@ -163,7 +163,7 @@ def label(
         if resume is not None:
             settings = {
                 "k": k, "candidates": candidates, "subsets": subsets, "draw": draw, "seed": seed,
-                "feedback": _describe(feedback), "items and vectors": neighbours.sha256,
+                "feedback": describe(feedback), "items and vectors": neighbours.sha256,
             }  # fmt: skip
             file = LabelFile(resume, settings, len(neighbours))
         scored: dict[int, Scored] = {} if file is None else file.known
@@ -249,7 +249,7 @@ def print_line(line: str) -> None:
 
 
 def _draw_greedily(
-    query: NDArray[np.float64], rows: NDArray[np.float64], k: int, subsets: int | None, rng: np.random.Generator
+    query: FloatArray, rows: FloatArray, k: int, subsets: int | None, rng: np.random.Generator
 ) -> list[list[int]]:
     """Different sets of 1 to k places in ``rows``, the unit vectors of a query's candidates.
 
@@ -347,7 +347,7 @@ class LabelFile:
         return in_pool and 0 < len(subset) == len(rows) - 1 <= self._settings["k"] and math.isfinite(score)
 
 
-def _describe(value: Any) -> str:
+def describe(value: Any) -> str:
     """A text that identifies a feedback, also after a restart: its fingerprint, else its name or ``repr``."""
     fingerprint = getattr(value, "fingerprint", None)
     if fingerprint is not None:

@@ -84,7 +84,7 @@ class Likelihood:
         """log P(S) of each subset, float64, shape (N,); no gradient."""
         step = max(1, _ROWS_AT_ONCE // self._items.shape[1])
         with torch.no_grad():
-            parts = [self._log_likelihoods(batch) for batch in torch.arange(len(self)).split(step)]
+            parts = [self._log_likelihoods(batch) for batch in torch.split(torch.arange(len(self)), step)]
         values: NDArray[np.float64] = torch.cat(parts).cpu().numpy()
         return values
 

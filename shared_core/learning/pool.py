@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_numeric, check_integer, quoted, read_only
+from .._validation import FloatArray, as_numeric, check_integer, quoted, read_only
 from ..candidates import TIE_TOLERANCE, as_unit_rows, working_dtype
 from ..errors import InvalidInputError, InvalidParameterError
 from .settings import FitSettings
 
 # Cosines in memory at the same time.
-_BLOCK = 1 << 22
-# Cosines are rounded to this many decimals: equal cosines of vectors of different lengths differ in the last bits, and
-# in a product of matrices the last bits depend on the other rows of the block.
-_DECIMALS = 9
+_BLOCK = 1 << 21
+# Cosines that differ by less are equal: those of vectors of different lengths differ in the last bits, and in a product
+# of matrices the last bits depend on the other rows of the block.
+_TIE = 1e-13
 
 
 class Neighbours:
     """A pool of n items and their nearest neighbours by cosine, from vectors (n, d) of any length.
 
-    :func:`label` says which items are duplicates. Values that JSON cannot store are compared by their ``repr``. ``unit``
-    are the vectors at length 1, in float64, and ``sha256`` identifies items and vectors.
+    :func:`label` says which items are duplicates. Values that JSON cannot store are compared by their ``repr``.
+    ``unit`` are the vectors at length 1, in float64, and ``sha256`` identifies items and vectors.
     """
 
     def __init__(self, items: Sequence[Mapping[str, Any]], vectors: ArrayLike) -> None:
@@ -103,11 +103,13 @@ class Neighbours:
             left = allowed & (cosines < self._equal)
             left[self._same.get(row, [])] = False
             rows = np.flatnonzero(left)
-            order = np.argsort(-np.round(cosines[rows], _DECIMALS), kind="stable")
+            order = np.argsort(-cosines[rows], kind="stable")
+            ranks = np.cumsum(np.diff(cosines[rows[order]], prepend=1.0) < -_TIE)
+            order = order[np.lexsort((order, ranks))]
             nearest.append(read_only(rows[order[:count]].astype(np.int64)))
         return nearest
 
-    def _cosines(self, queries: Sequence[int]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def _cosines(self, queries: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:
         step = max(1, _BLOCK // len(self))
         for start in range(0, len(queries), step):
             block = np.asarray(queries[start : start + step], dtype=np.int64)

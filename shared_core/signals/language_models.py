@@ -122,9 +122,7 @@ class LanguageModel:
             self._openai = import_library("openai", "openai")
             # Without a key the client would send OPENAI_API_KEY of the environment to any server at base_url.
             key = "none" if api_key is None else api_key
-            self._client = self._openai.OpenAI(
-                base_url=base_url, api_key=key, timeout=timeout, max_retries=max_retries
-            )
+            self._client = self._openai.OpenAI(base_url=base_url, api_key=key, timeout=timeout, max_retries=max_retries)
             self.name, self._where = str(model), f"model {model!r} at {base_url}"
             return
         torch = import_library("torch", "train")

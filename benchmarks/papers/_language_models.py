@@ -19,12 +19,8 @@ import numpy as np
 from benchmarks.common import CACHE, REPEATED, Block, say, slug
 from benchmarks.models import GEMMA, GEMMA_SHA256, gemma_folder, is_installed
 from shared_core._libraries import import_library
-from shared_core.signals.language_models import (
-    AnswerModel,
-    Item,
-    TransformersModel,
-    choose_precision,
-)
+from shared_core.signals import language_models
+from shared_core.signals.language_models import Item, choose_precision
 from shared_core.signals.perplexity import LogPerplexityQuality
 
 BATCH, SEED = 16, 0
@@ -59,7 +55,7 @@ class LanguageModel:
     name: str
     described: str
     key: str
-    answers: AnswerModel
+    answers: language_models.LanguageModel
     batch_complete: Complete
     batch_size: int = BATCH
 
@@ -161,7 +157,7 @@ def from_transformers(folder: str | Path, name: str | None = None, weights: str 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     precision = choose_precision(torch, device)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=precision).to(device).eval()
-    answers = TransformersModel(model, tokenizer)
+    answers = language_models.LanguageModel(model, tokenizer)
 
     # transformers' own stop_strings reads the whole vocabulary again for each batch.
     @cache

@@ -10,12 +10,12 @@ from shared_core.evaluation import measures as measures
 from shared_core.evaluation.advice import lines_to_paste as lines_to_paste
 from shared_core.evaluation.compare import compare as compare
 from shared_core.evaluation.compare import diagnose_documents as diagnose_documents
+from shared_core.evaluation.corpus import beir_files as beir_files
 from shared_core.evaluation.corpus import read_documents as read_documents
+from shared_core.evaluation.corpus import read_judged as read_judged
 from shared_core.evaluation.corpus import read_queries as read_queries
 from shared_core.evaluation.demo import demo_corpus as demo_corpus
 from shared_core.evaluation.diagnosis import Diagnosis as Diagnosis
-from shared_core.evaluation.qrels import beir_files as beir_files
-from shared_core.evaluation.qrels import read_judged as read_judged
 from shared_core.evaluation.report import write_report as write_report
 from shared_core.evaluation.results import Comparison as Comparison
 from shared_core.evaluation.settings import named as named

@@ -31,16 +31,12 @@ import asyncio
 import inspect
 import platform
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.stores import harness
 

@@ -27,8 +27,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from benchmarks.common import ROOT, Block, facts, parser, publish, require, table, take_turns
 from benchmarks.models import MINILM, PACKAGES, embed
 from benchmarks.regimes_tasks import REGIMES, SEED, Regime
@@ -105,7 +103,7 @@ def measure_costs(regime: Regime) -> list[Cost]:
         corpus.write_bytes(pickle.dumps((texts, vectors.tolist(), questions, queries.tolist())))
         for python in (sys.executable, str(OTHER_ENVIRONMENT)):
             if Path(python).exists():
-                command = [python, __file__, "--costs-of", str(corpus), "--measured", *found]
+                command = [python, "-m", "benchmarks.fetch_k", "--costs-of", str(corpus), "--measured", *found]
                 printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
                 for line in printed.splitlines():
                     store, framework, milliseconds = json.loads(line)

@@ -6,14 +6,10 @@ and the other half checks, with the first 100 questions of each. A run takes ten
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import Block, facts, is_there, parser, publish, say, skip, table
 from benchmarks.models import MINILM, PACKAGES
@@ -71,7 +67,7 @@ def measure(name: str, corpus: Corpus, queries: np.ndarray) -> Cell:
             for k in regime.ks:
                 worth[k][method].append(case.worth(picks[:k]))
     arrays = {k: {method: np.array(values) for method, values in one.items()} for k, one in worth.items()}
-    return Cell(name, MINILM, [case.question for case in regime.cases], arrays, {})
+    return Cell(name, MINILM, [case.question for case in regime.cases], arrays)
 
 
 def cells_of(name: str, regime: Regime) -> tuple[Cell, Cell]:

@@ -1,6 +1,6 @@
 """Kernels learned from a language model's feedback, judged by that model: GeoQuery, MTOP and NL2Bash, one seed.
 
-    python benchmarks/learned_from_model.py --queries 10 --items 40      # a trial; nothing is written
+    python -m benchmarks.learned_from_model --queries 10 --items 40      # a trial; nothing is written
 
 The steps are labels (the model scores subsets of the pool), fits (kernels are learned; the model scores the picks for
 held-out items after each epoch) and judging (the model scores the picks for new queries). The model is Gemma 3 270M,
@@ -10,7 +10,6 @@ learned from coverage are those of learned_ndpp.py.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,8 +18,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common import Block, facts, parser, publish, require, say, slug, table, with_interval
 from benchmarks.learned.data import FILES, SOURCES

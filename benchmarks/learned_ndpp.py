@@ -8,16 +8,12 @@ of a language model.
 from __future__ import annotations
 
 import hashlib
-import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common import Block, facts, parser, publish, require, slug, table
 from benchmarks.learned.data import FILES, SOURCES

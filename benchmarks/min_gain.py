@@ -8,14 +8,10 @@ cut where two neighbours in the sorted cosines differ most, is compared in the s
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import Block, facts, is_there, parser, publish, say, table
 from benchmarks.models import MINILM, PACKAGES

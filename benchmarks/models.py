@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import shutil
 import sys
+import warnings
 import zipfile
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -15,6 +16,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
+from langchain_core.embeddings import Embeddings
 
 from benchmarks.common import CACHE
 from shared_core.signals.embedding_models import CachedEmbedding
@@ -90,6 +92,43 @@ def embed(texts: Sequence[str], model: str, query: bool = False, tokens: int = M
     encode = _encode_with(model, query, tokens)
     kept = CachedEmbedding(*encode, CACHE, track=_track_progress, description=f"Embedding, {model}")
     return np.asarray(kept(texts))
+
+
+class Cached(Embeddings):
+    """A model in LangChain, whose vectors are kept in .cache/, and those of queries in memory too."""
+
+    def __init__(self, model: str = MINILM) -> None:
+        self.model = model
+        self.vectors: dict[str, np.ndarray] = {}
+
+    def learn(self, queries: Sequence[str]) -> None:
+        """Embed these queries together."""
+        new = [query for query in dict.fromkeys(queries) if query not in self.vectors]
+        if new:
+            self.vectors |= zip(new, embed(new, self.model, query=True), strict=True)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return embed(texts, self.model).tolist()
+
+    def embed_query(self, text: str) -> list[float]:
+        self.learn([text])
+        return self.vectors[text].tolist()
+
+
+def faiss_store(
+    embeddings: Embeddings, texts: Sequence[str], vectors: np.ndarray, metadata: list[dict[str, Any]],
+    ids: list[str] | None = None,
+) -> Any:  # fmt: skip
+    """LangChain's FAISS store of these texts, by inner product."""
+    import faiss
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the package is being replaced
+        from langchain_community.docstore.in_memory import InMemoryDocstore
+        from langchain_community.vectorstores import FAISS
+    store = FAISS(embeddings, faiss.IndexFlatIP(vectors.shape[1]), InMemoryDocstore(), {})
+    store.add_embeddings(zip(texts, vectors.tolist(), strict=True), metadata, ids)
+    return store
 
 
 def unit_vectors(texts: Sequence[str], model: str = MINILM) -> np.ndarray:

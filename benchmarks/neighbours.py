@@ -7,13 +7,9 @@ the 25 best by words. Recall is the mean of k = 5 and 10, in points above the de
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import Block, facts, holds, parser, publish, records, require, say, table, with_interval
 from benchmarks.regimes_methods import FETCH_K

@@ -23,8 +23,6 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from benchmarks.common import CACHE, Block, best, facts, is_there, parser, publish, say, skip, slug, table
 from benchmarks.models import GEMMA, MINILM, PACKAGES, gemma_folder, is_installed
 from benchmarks.regimes import Cell, gain, interval, per_question
@@ -216,7 +214,7 @@ def measure(name: str, regime: Regime, score: Score) -> Cell:
                     worth[k][method].append(case.worth(picks[:k]))
         say(f"{name}: {start + len(cases)} of {len(regime.cases)} questions")
     arrays = {k: {method: np.array(values) for method, values in one.items()} for k, one in worth.items()}
-    return Cell(name, MINILM, [case.question for case in regime.cases], arrays, {})
+    return Cell(name, MINILM, [case.question for case in regime.cases], arrays)
 
 
 def draw_questions(regime: Regime, count: int) -> Regime:

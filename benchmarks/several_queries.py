@@ -13,16 +13,12 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import Block, best, facts, holds, parser, publish, records, require, say, skip, table
 from benchmarks.models import GEMMA, MINILM, MPNET, PACKAGES, embed, is_installed

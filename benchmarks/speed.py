@@ -4,8 +4,8 @@ A run starts several processes, one after the other. In each process the contend
 selectors with numba and in numpy alone, and ratios are taken turn by turn. A run takes under ten minutes on a quiet
 machine.
 
-    python benchmarks/speed.py --json FILE          # keeps all values in pyperf's format
-    python benchmarks/speed.py --read FILE --write  # the page and the drawings from such a file
+    python -m benchmarks.speed --json FILE          # keeps all values in pyperf's format
+    python -m benchmarks.speed --read FILE --write  # the page and the drawings from such a file
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 
 # These are set before numpy is imported; the measuring processes inherit them.
 os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-os.environ |= {"HAYSTACK_TELEMETRY_ENABLED": "False", "HF_HUB_OFFLINE": "1"}
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 import argparse
 import platform
@@ -29,10 +29,7 @@ from pathlib import Path
 
 import pyperf
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from benchmarks.common import RESULTS, ROOT, parser, publish, say
-from benchmarks.racing import end_to_end
 from benchmarks.racing.contenders import batch_contenders, contenders
 from benchmarks.racing.page import blocks, verdicts
 from benchmarks.racing.plot import DARK, LIGHT, plot
@@ -43,7 +40,7 @@ from benchmarks.racing.races import BATCHES, POINTS, Found, Race, calls, data, r
 FULL, FAST = (5, 8, 0.01), (2, 2, 0.004)
 PACKAGES = (
     "numba", "numpy", "pyversity", "langchain-core", "llama-index-core", "sentence-transformers-haystack",
-    "haystack-ai", "simsimd", "faiss-cpu", "langchain-community", "sentence-transformers", "torch", "pyperf",
+    "haystack-ai", "simsimd", "pyperf",
 )  # fmt: skip
 
 
@@ -80,7 +77,7 @@ def measure(processes: int, fast: bool) -> pyperf.BenchmarkSuite:
         files = [Path(folder) / f"{process}.json" for process in range(processes)]
         say("A process takes up to two minutes, with --fast about one.")
         for process, file in enumerate(files):
-            command = [sys.executable, __file__, "--process", str(process), "--json", str(file)]
+            command = [sys.executable, "-m", "benchmarks.speed", "--process", str(process), "--json", str(file)]
             command += ["--fast"] if fast else []
             command += ["--first", str(files[0])] if process else []
             begun = time.perf_counter()
@@ -95,12 +92,11 @@ def measure(processes: int, fast: bool) -> pyperf.BenchmarkSuite:
 
 
 def races() -> Iterator[Race]:
-    """One race for each point, one for each batch, one from a question to documents."""
+    """One race for each point, and one for each batch."""
     for point in POINTS:
         yield Race(str(point), contenders(point, data(point)))
     for batch in BATCHES:
         yield Race(str(batch), batch_contenders(batch), inner=batch.queries)
-    yield end_to_end.race()
 
 
 def about() -> dict[str, str]:

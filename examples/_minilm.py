@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from setselect import CachedEmbedding, demo_corpus, load_model
+from setselect import CachedEmbedding, load_model
+from setselect.evaluation import demo_corpus
 
 if TYPE_CHECKING:
     from langchain_community.vectorstores import FAISS

@@ -21,7 +21,7 @@ from _picture import ASSETS
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
-from setselect import Comparison, compare, write_report
+from setselect.evaluation import Comparison, compare, write_report
 
 FILES = {"report.png": "light", "report-dark.png": "dark"}
 WIDTH, SCALE, COLOURS, MARGIN = 880, 2, 128, 24

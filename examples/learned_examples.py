@@ -14,7 +14,8 @@ from _minilm import minilm
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_setselect import SetSelectExampleSelector
-from setselect import NDPP, CoverageFeedback
+from setselect import NDPP
+from setselect.learning import CoverageFeedback
 
 DATA = Path(os.environ.get("SETSELECT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 FILE = DATA / "geoquery" / "geoquery.jsonl"

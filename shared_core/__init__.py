@@ -52,7 +52,7 @@ from .signals.language_models import EndpointModel, TransformersModel
 from .signals.perplexity import LogPerplexityQuality
 from .signals.quality import with_quality_column, with_quality_weight
 from .texts.names import read_name
-from .texts.references import find_references
+from .texts.texts import find_references
 from .texts.words import match_words
 
 __all__ = [

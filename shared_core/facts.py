@@ -1,7 +1,4 @@
-"""What an item says of itself: its title, number, document, place and links, as loaders and splitters write them.
-
-An item is a LangChain document, a LlamaIndex node, or a tool.
-"""
+"""What a document, node or tool says of itself: its title, number, document, place and links, as loaders write them."""
 
 from __future__ import annotations
 
@@ -24,24 +21,17 @@ from .errors import InvalidInputError, warn
 # The keys of metadata. Of the titles the first one counts that says something; a name of a file may be one.
 TITLE_KEYS = ("title", "Title", "document_title", "Header 1", "header_path")
 FILE_TITLE_KEYS = ("file_name", "filename", "source")
-# A number or code, each with the word that says what it is; and the file by which code names an item.
+# A number or code, each with the form of what it says; and the file by which code names an item.
 IDENTIFIER_KEYS = {
-    "section": "{}",
-    "clause": "Clause {}",
-    "article": "Article {}",
-    "rule": "Rule {}",
-    "number": "{}",
-    "key": "{}",
-    "code": "{}",
+    **dict.fromkeys(("section", "number", "key", "code"), "{}"),
+    **{key: f"{key.title()} {{}}" for key in ("clause", "article", "rule")},
     "symbol": "{}()",
 }
 PATH_KEYS = ("file_path", "path", "source", "file_name", "filename")
-# The document of which an item is a part, and LlamaIndex's word for its id.
+# The document of which an item is a part, and LlamaIndex's word for its id; what else links may call an item.
 SOURCE_KEYS = ("file_path", "file_name", "filename", "source", "url")
 DOCUMENT_ID = "ref_doc_id"
-# What else links may call an item, and where a link that is a dictionary holds what it leads to.
 ADDRESS_KEYS = ("source", "url")
-TARGET_KEYS = ("node_id", "url", "target")
 # The number of an item in its document; else the character with which it begins, on its page if there is one.
 PLACE_KEYS = ("chunk_index", "chunk", "seq_num")
 START = "start_index"
@@ -59,10 +49,9 @@ Beside = tuple[str | None, str | None]
 
 
 class Place(NamedTuple):
-    """The number of a text in its document, or under :data:`START` the character with which it begins.
+    """The number of a text in its document, which may be None, or under ``START`` where it begins in it.
 
-    ``key`` and ``where`` find the texts of the document by their metadata; they are empty if nothing does. The document
-    is None if it is not known.
+    ``key`` and ``where`` find the texts of the document by their metadata; they are empty if nothing does.
     """
 
     document: Hashable
@@ -72,12 +61,12 @@ class Place(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What one item says of itself; nothing depends on other items.
+    """What one item says of itself.
 
-    ``titles`` are what may be its title, the best first. ``source`` is the document to which its numbers belong.
-    ``where`` is the metadata that find this document, and ``file`` is the document that the metadata alone name.
-    ``links`` are None if there are none, and a string where it is not known whether they are one or several. ``keys``
-    are what links may call the item besides its titles. ``start`` is where its text begins, in characters.
+    ``titles`` are what may be its title, the best first. ``source`` is the document to which its numbers belong,
+    ``where`` the metadata that find it, and ``file`` the document that the metadata alone name. ``links`` are None if
+    there are none, and a string where it is not known whether they are one or several. ``keys`` are what links may call
+    the item besides its titles. ``start`` is where its text begins, in characters.
     """
 
     id: Hashable = None
@@ -102,13 +91,11 @@ def read_facts(
     """The facts of items of one framework, which have these ids.
 
     ``given`` has the values of the settings ``title``, ``identifier``, ``source``, ``links`` and ``neighbours``, None
-    for a missing one. They count before the usual keys. ``named`` has the keys that these settings name.
+    for a missing one, which count before the usual keys. ``named`` has the keys that these settings name.
     """
-    if not items:
-        return []
     # LangChain's documents and tools are no nodes.
-    has_node = hasattr(items[0], "node")
-    is_node = hasattr(items[0].node if has_node else items[0], DOCUMENT_ID)
+    has_node = bool(items) and hasattr(items[0], "node")
+    is_node = bool(items) and hasattr(items[0].node if has_node else items[0], DOCUMENT_ID)
     facts, values = [], zip(*given.values(), strict=True) if given else repeat(())
     for row, (item, name, own) in enumerate(zip(items, ids, values, strict=bool(given))):
         node = item.node if has_node else item if is_node else None
@@ -119,8 +106,7 @@ def read_facts(
     places = [fact.place.document for fact in facts if fact.place is not None] if "neighbours" in given else []
     if places and not any(places):
         warn(
-            "neighbours gives numbers, but no candidate has a source, so it is not known which of them are of one "
-            "document: set source=, or give the ids of the previous and the next document as a pair"
+            "neighbours gives numbers, but no candidate has a source: set source=, or give pairs of ids in their place"
         )
     return facts
 
@@ -147,15 +133,13 @@ def _read(item: Any, node: Any, name: Hashable, says: Mapping[str, Any], named: 
         links = _read_links(says["links"])
         called = item_id(item), document_id, *map(metadata.get, ADDRESS_KEYS)
         keys = tuple(as_text(key) for key in called if not is_missing(key))
-    beside: Beside = (None, None)
     document, place = source if file is None else file, None
+    beside: Beside = (None, None)
     if "neighbours" in says:
         beside, number = _read_neighbours(says["neighbours"])
         place = None if number is None else Place(document, named.get("neighbours", ""), number, where)
-    else:
-        beside = beside if node is None else _read_relations(node)
-        if not any(beside) and not metadata.keys().isdisjoint(_PLACES):
-            place = _read_place(metadata, document, where)
+    elif node is None or not any(beside := _read_relations(node)):
+        place = _read_place(metadata, document, where)
     start = metadata.get(START, getattr(node, "start_char_idx", None))
     start = None if start is None else read_place(start)
     return Facts(name, titles, tuple(identifiers), source, file, where, links, keys, beside, place, start)
@@ -206,37 +190,30 @@ def find_identifiers(record: Mapping[str, Any], *given: Any) -> list[str]:
     >>> find_identifiers({"section": 12.0, "clause": "4.5", "code": ["E10", None], "symbol": "load", "rule": {}})
     ['12', 'Clause 4.5', 'E10', 'load()']
     """
-    forms = {key: (form, record[key]) for key, form in IDENTIFIER_KEYS.items() if key in record}
     written = []
-    for form, values in [("{}", one) for one in given] or forms.values():
+    for form, values in [("{}", one) for one in given] or [
+        (IDENTIFIER_KEYS[key], record[key]) for key in IDENTIFIER_KEYS if key in record
+    ]:
         for value in values if isinstance(values, (list, tuple, set, frozenset)) else [values]:
-            if is_missing(value):
-                continue
-            text = write_number(value)
-            if text is None and given:
+            text = write_identifier(form, value)
+            if text is None and given and not is_missing(value):
                 raise InvalidInputError(f"identifier is {quoted(value)}: it is a string, an integer, or a list of them")
-            if isinstance(value, (float, np.floating)) and value % 1:
-                warn(
-                    f"the number {value!r} of a text is a float: 3.10 became 3.1. Store numbers of sections as strings"
-                )
-            written += [write_identifier(form, text)] if text else []
+            if isinstance(value, (float, np.floating)) and value % 1 > 0:
+                warn(f"the number {value!r} is a float: 3.10 became 3.1. Store numbers of sections as strings")
+            written += [text] if text else []
     return written
 
 
-def write_number(value: Any) -> str | None:
-    """A number or code as it is written; None for what is none.
+def write_identifier(form: str, value: Any) -> str | None:
+    """A number or code as it is written: "Clause 7" for 7.0 under "clause"; None for what is none.
 
-    12.0 is written as 12: a column with a missing value has floats in place of integers.
+    A column with a missing value has floats in place of integers. A text that begins with a word stays as it is.
     """
-    if isinstance(value, bool) or not isinstance(value, (str, int, float, np.integer, np.floating)):
+    if is_missing(value) or isinstance(value, bool) or not isinstance(value, (str, int, float, np.number)):
         return None
     whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
-    return as_text(int(value) if whole else value).strip()
-
-
-def write_identifier(form: str, text: str) -> str:
-    """ "7" under "clause" becomes "Clause 7". A text that begins with a word stays as it is."""
-    return form.format(text) if text[0].isdigit() or "(" in form else text
+    text = as_text(int(value) if whole else value).strip()
+    return form.format(text) if text[:1].isdigit() or "(" in form else text
 
 
 def _read_links(value: Any) -> tuple[str, ...] | str | None:
@@ -261,7 +238,7 @@ def _read_target(link: Any) -> str | None:
     target = getattr(link, "node_id", link)
     if isinstance(link, Mapping):
         # HTML has another "target" beside a URL.
-        target = next((link[key] for key in TARGET_KEYS if key in link), link)
+        target = next((link[key] for key in ("node_id", "url", "target") if key in link), link)
     if isinstance(target, (str, int, np.integer, UUID)) and not isinstance(target, bool):
         return text if (text := as_text(target)).strip() else None
     if (target is link and isinstance(link, (Mapping, Iterable))) or not is_missing(target):
@@ -273,9 +250,9 @@ def _read_target(link: Any) -> str | None:
 
 
 def _read_place(metadata: Mapping[str, Any], document: Hashable, where: KeyValues) -> Place | None:
-    for key in _PLACES:
+    for key in filter(metadata.__contains__, _PLACES):
         # LangChain's splitters write -1 for a chunk that they do not find in the document again.
-        if (number := read_place(metadata.get(key))) is None:
+        if (number := read_place(metadata[key])) is None:
             continue
         if key == START and document is not None:
             pages = tuple((key, metadata[key]) for key in PAGE_KEYS if not is_missing(metadata.get(key)))[:1]
@@ -285,23 +262,19 @@ def _read_place(metadata: Mapping[str, Any], document: Hashable, where: KeyValue
 
 
 def read_place(value: Any) -> int | None:
-    """A whole number of at least 0, also as a float or in a string; None for any other value.
-
-    >>> [read_place(value) for value in (3, 3.0, "3", -1, 3.5, True, None)]
-    [3, 3, 3, None, None, None, None]
-    """
+    """A whole number of at least 0, also as a float or in a string; None for any other value."""
     number = as_float(as_plain(value))
     return int(number) if number >= 0 and number.is_integer() else None
 
 
 def _read_relations(node: Any) -> Beside:
     """The ids of the previous and the next node."""
-    ids: dict[str, str] = {}
-    for name in ("prev_node", "next_node"):
+    ids: list[str | None] = [None, None]
+    for place, name in enumerate(("prev_node", "next_node")):
         # A list of nodes in the place of one, or none.
         with suppress(ValueError, AttributeError):
-            ids[name] = str(getattr(node, name).node_id)
-    return ids.get("prev_node"), ids.get("next_node")
+            ids[place] = str(getattr(node, name).node_id)
+    return ids[0], ids[1]
 
 
 def _read_neighbours(value: Any) -> tuple[Beside, int | None]:
@@ -314,7 +287,7 @@ def _read_neighbours(value: Any) -> tuple[Beside, int | None]:
     if number is None and not is_missing(value):
         raise InvalidInputError(
             f"neighbours is {quoted(value)}: it must be the number of the text in its document, at least 0, or a pair "
-            "with the ids of the previous and the next text"
+            "of the ids of the previous and the next text"
         )
     return (None, None), number
 

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
-PACKAGES = ("shared_core", "langchain_setselect", "llamaindex_setselect")
+PACKAGES = ("setselect", "shared_core", "langchain_setselect", "llamaindex_setselect")
 
 
 def test_every_private_module_is_protected() -> None:
@@ -17,8 +17,7 @@ def test_every_private_module_is_protected() -> None:
     private = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for package in PACKAGES
-        for path in (ROOT / package).rglob("_*.py")
-        if path.name != "__init__.py"
+        for path in (ROOT / package).rglob("_[!_]*.py")
     }
     assert private == protected
 

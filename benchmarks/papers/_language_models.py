@@ -238,14 +238,11 @@ def suffix(options: Namespace) -> str:
     )
 
 
-def command(script: str, options: Namespace) -> str:
-    """The command that makes this result, without --write."""
-    given = {"model": options.model, "endpoint": options.endpoint, "questions": options.questions}
-    return " ".join([script, *(f"--{name} {value}" for name, value in given.items() if value)])
-
-
 def head(script: str, options: Namespace) -> Iterator[Block]:
-    yield "Written by ", f"Written by `{command(script, options)} --write`. {REPEATED}"
+    """The first paragraph of a page: the command that makes it."""
+    given = {"model": options.model, "endpoint": options.endpoint, "questions": options.questions}
+    command = " ".join([f"python -m benchmarks.papers.{script}", *(f"--{a} {b}" for a, b in given.items() if b)])
+    yield "Written by ", f"Written by `{command} --write`. {REPEATED}"
 
 
 def sample(count: int, size: int) -> list[int]:

@@ -7,15 +7,12 @@ Scores are kept under .cache/, so an interrupted run resumes where it stopped.
 from __future__ import annotations
 
 import math
-import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.common import RESULTS, Block, facts, parser, publish, records, require, table
 from benchmarks.models import GEMMA, MINILM, PAPERS_TOKENS, embed
@@ -278,7 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def blocks(experiment: Experiment, model: LanguageModel, options: Namespace, picture: str) -> Iterator[Block]:
-    yield from language_models.head("benchmarks/papers/ragsys.py", options)
+    yield from language_models.head("ragsys", options)
     yield facts([FILE], ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "matplotlib"), SEED)
     yield f"## {GEMMA}", f"## {model.name}"
     yield ", weights in ", model.described

@@ -250,7 +250,3 @@ class Found:
     def ratio(self, race: object, of: str, to: str) -> Spread:
         """How many times as long ``of`` takes as ``to``."""
         return ratio(self._benchmarks[str(race), of], self._benchmarks[str(race), to])
-
-    def paired(self, race: object, *contenders: str) -> list[tuple[float, ...]]:
-        """Seconds a query of these contenders, turn by turn."""
-        return list(paired(*(self._benchmarks[str(race), name] for name in contenders)))

@@ -136,7 +136,7 @@ def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
     for key in sorted(_AFTER & parameters.keys()):
         raise InvalidParameterError(
             f"{key} looks up more texts where a retriever searches, so no row can show it: run the retriever with and "
-            "without it, and compare what both return by setselect.measures.recall"
+            "without it, and compare what both return by setselect.evaluation.measures.recall"
         )
     adapted = {key: value for key, value in parameters.items() if key in OF_ADAPTERS}
     own = {key: value for key, value in parameters.items() if key not in OF_ADAPTERS}

@@ -9,23 +9,20 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 
 from .._argument_names import argument_name, rename_arguments
 from .._files import hold_lock
+from .._libraries import import_library
 from .._validation import as_names, as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError, warn
-from .checkpoint import read_checkpoint
 from .feedback.coverage import Feedback
 from .held_out import HeldOut, Split, check_split, split_queries
 from .labels.label_file import describe_callable
 from .labels.labelling import LabelledSubset, check_labels, digest_labels, label
 from .neighbours import Neighbours
-from .objectives.task import make_task
 from .results import Epoch, Fitted
 from .settings import FitSettings
-from .training import Run
 
 
 def fit(
@@ -122,6 +119,11 @@ def fit(
     """
     settings = dataclasses.replace(settings or FitSettings(), **options)
     _check_device(settings.device)
+    # These modules need torch, and labelling works without it.
+    from .checkpoint import read_checkpoint
+    from .objectives.task import make_task
+    from .training import Run
+
     neighbours = Neighbours(items, vectors)
     rows = np.array(as_numeric(vectors, "vectors"))
     if settings.kernel == "linear" and (settings.rank or 1) > rows.shape[1]:
@@ -196,6 +198,7 @@ def _divide(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[Labell
 
 
 def _check_device(device: Any) -> None:
+    torch = import_library("torch", "train")
     try:
         # A device with a valid name may be missing on this machine, or may not support float64.
         torch.zeros(1, dtype=torch.float64, device=device)

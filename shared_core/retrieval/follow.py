@@ -143,7 +143,7 @@ def _find_numbers(text: str, form: str) -> tuple[tuple[str, tuple[str, ...], int
     [(('8', '92', '(1'), 5, 9), (('92', '(1'), 7, 9)]
     """
     found, start = [], 0
-    for family, path in parse_identifier(write_identifier(form, text)) if text else ():
+    for family, path in parse_identifier(write_identifier(form, text) or ""):
         if family in (FILE, SYMBOL):
             continue
         levels = r"\.".join(map(re.escape, path[: count_levels(path)]))

@@ -133,19 +133,19 @@ def _import_loops() -> ModuleType | None:
     return _compiled
 
 
-def run_compiled(name: str, *arguments: Any) -> bool:
-    """Call the compiled loop of this name. False: there is no numba, or it has failed, and numpy must select."""
+def run_compiled(name: str, *arguments: Any) -> int | None:
+    """The number of picks of the compiled loop of this name; None: numba is missing or has failed."""
     loops = compiled_loops()
     if loops is None:
-        return False
+        return None
     try:
-        getattr(loops, name)(*arguments)
+        count: int = getattr(loops, name)(*arguments)
     # Any exception: at the first call numba reads its machine code from disk, or compiles and saves it. A full disk
     # raises OSError, and a damaged file raises what pickle raises.
     except Exception as error:
         _leave_to_numpy(error)
-        return False
-    return True
+        return None
+    return count
 
 
 def _leave_to_numpy(error: Exception) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from .._validation import as_optional, quoted
 from ..errors import InvalidInputError
 from .fold import normalise
-from .words import Text, check_strings, split_words
+from .words import Text, check_strings, keep, split_words
 
 # Families of identifiers that are not numbers of a document: they mean the same in every document.
 CODE, FILE, SYMBOL = "code", "file", "symbol"
@@ -209,6 +209,7 @@ _NO_NAMES = frozenset(
 _Index = dict[tuple[str, ...], list[tuple[int, str]]]
 
 
+@keep
 def read_identifiers(text: Text) -> list[Identifier]:
     """What a text is called by the number or code with which it begins, or by what it defines, if it is code.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .fold import strip_markup
 from .titles import HEAD, JOINING, LINE, as_key, clean_title, is_title, shorten_titles, split_heading, without_brackets
-from .words import split_words
+from .words import Text, keep, read_text, split_words
 
 
 def _words(text: str) -> frozenset[str]:
@@ -103,10 +103,11 @@ def read_name(text: str) -> str:
     >>> read_name("The river is long.")
     ''
     """
-    return shorten_titles([_read_name(text)])[0]
+    return shorten_titles([_read_name(read_text(text))])[0]
 
 
-def _read_name(text: str) -> str:
+@keep
+def _read_name(text: Text) -> str:
     """:func:`read_name` with the number of a heading."""
     heading, head = split_heading(text)
     # Saves the search in texts without capitals.
@@ -189,7 +190,9 @@ def list_names(titles: Sequence[str | None] | None, texts: Sequence[str]) -> lis
     cleaned = [clean_title(title) if title else "" for title in titles or [""] * len(texts)]
     # "Untitled | FilmBase"
     titled = [title if is_title(title) else "" for title in shorten_titles(cleaned)]
-    read = shorten_titles(["" if title else _read_name(text) for title, text in zip(titled, texts, strict=True)])
+    read = shorten_titles(
+        ["" if title else _read_name(read_text(text)) for title, text in zip(titled, texts, strict=True)]
+    )
     return [_forms_of_title(title) if title else _forms_of_read(name) for title, name in zip(titled, read, strict=True)]
 
 

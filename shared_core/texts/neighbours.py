@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import pairwise, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from .._validation import as_names, as_optional, as_plain, is_missing, quoted, read_only
+from .._validation import read_only
 from ..candidates import REFERENCE_KINDS, References
-from ..errors import InvalidInputError
-from ..facts import START, Facts, Place, read_place
+from ..facts import START, Facts
 
 _NEIGHBOUR = REFERENCE_KINDS.index("neighbour")
 # An overlap of two texts has at least this many characters, and at most so many are compared.
@@ -85,6 +84,12 @@ def find_neighbours(facts: Sequence[Facts], texts: Sequence[str]) -> Neighbours:
     return Neighbours(*beside)
 
 
+def refer_to_nothing(n: int) -> References:
+    """The references among n texts that have none."""
+    documents = np.tile(np.arange(n), (len(REFERENCE_KINDS), 1))
+    return References(np.zeros((n, n), np.float32), documents, np.zeros((n, n), np.int8))
+
+
 def add_neighbours(
     references: References | None, texts: Sequence[str], following: Sequence[Iterable[int]]
 ) -> References:
@@ -93,13 +98,11 @@ def add_neighbours(
     ``following`` has for each text the rows of those directly after it in its document. A neighbour that adds the share
     s of its text to the other one has strength s²: what overlaps is known already. None: there are no other references.
     """
-    n = len(texts)
-    if references is None:
-        references = References(np.zeros((n, n), np.float32), np.tile(np.arange(n), (len(REFERENCE_KINDS), 1)))
+    references = references or refer_to_nothing(len(texts))
     strength, documents = references.strength.copy(), references.documents.copy()
-    kinds = np.zeros((n, n), np.int8) if references.kinds is None else references.kinds.copy()
+    kinds = np.zeros(strength.shape, np.int8) if references.kinds is None else references.kinds.copy()
     # Each neighbour of a pick may follow, whatever else of its document is there.
-    documents[_NEIGHBOUR] = np.arange(n)
+    documents[_NEIGHBOUR] = np.arange(len(texts))
     for row, after in ((row, after) for row, rows in enumerate(following) for after in rows):
         shared = count_shared(texts[row], texts[after])
         for i, j in ((row, after), (after, row)):
@@ -119,26 +122,3 @@ def count_shared(text: str, following: str) -> int:
     while at >= 0 and not following.startswith(tail[at:]):
         at = tail.find(head, at + 1)
     return len(tail) - at if at >= 0 else 0
-
-
-def check_places(given: Sequence[Any], sources: Iterable[Hashable] | None, n: int) -> list[Place | None]:
-    """The places of n texts by the arguments ``neighbours`` and ``sources``, checked."""
-    places = [read_place(number) for number in given]
-    for row, (number, place) in enumerate(zip(given, places, strict=True)):
-        if place is None and not is_missing(number):
-            raise InvalidInputError(
-                f"neighbours: row {row} is {quoted(as_plain(number))}; it must be the number of the text in its "
-                "source, a whole number of at least 0"
-            )
-    if sources is None:
-        raise InvalidInputError("sources is missing: neighbours are the numbers of the texts in their sources")
-    documents = as_optional(as_names(sources, n, "sources"))
-    return [
-        None if place is None else Place(source, "", place) for place, source in zip(places, documents, strict=True)
-    ]
-
-
-def check_neighbours(given: Sequence[Any], sources: Iterable[Hashable] | None, texts: Sequence[str]) -> Sequence[Any]:
-    """For each text the rows directly after it, by the arguments ``neighbours`` and ``sources``, checked."""
-    places = check_places(given, sources, len(texts))
-    return find_neighbours([Facts(place=place) for place in places], texts).after

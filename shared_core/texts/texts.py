@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from types import NoneType
 from typing import Any, NamedTuple
 
-from .._validation import as_names, as_optional
+from .._validation import as_identifiers, as_names, as_optional, as_plain, is_missing, quoted
 from ..candidates import REFERENCE_KINDS, Parts, References
-from ..facts import Facts
+from ..errors import InvalidInputError
+from ..facts import Facts, Place, read_place
 from .identifiers import Identifier, check_identifiers, list_identifiers
 from .names import list_names
-from .neighbours import Neighbours, add_neighbours, check_places, find_neighbours
+from .neighbours import Neighbours, add_neighbours, find_neighbours, refer_to_nothing
 from .references import as_address, find_split_references
 from .titles import as_key, clean_title, is_proper, is_title, replace_titles_of_many, split_heading
-from .words import Text, Weigh, check_strings, match_split_words
+from .words import Weigh, check_strings, match_split_words, read_text
 
 _NOTHING = Facts()
 # What stands between links in one string. A URL may hold a comma.
 _COMMA, _COMMA_OF_URLS = re.compile(r"\s*,\s*"), re.compile(r"\s*,(?:\s+|(?=\w[\w+.-]*://))")
-# The same texts come back with the next question. What is kept of one takes about twenty times its length in bytes.
-_read, LONGEST_KEPT = lru_cache(maxsize=2**9)(Text), 10_000
 
 
 class NameCounts(NamedTuple):
@@ -56,10 +55,7 @@ class Texts:
     ) -> None:
         self.bodies = texts if bodies is None else bodies
         self.facts = [_NOTHING] * len(texts) if facts is None else facts
-        self._texts, self._bodies = (
-            [_read(text) if len(text) <= LONGEST_KEPT else Text(text) for text in given]
-            for given in (texts, self.bodies)
-        )
+        self._texts, self._bodies = list(map(read_text, texts)), list(map(read_text, self.bodies))
         self._refer, self._adjoin, self._weigh = refer, neighbours, weigh
         self._matches: dict[tuple[str, ...], Parts] = {}
         self._with_neighbours: dict[bool, References] = {}
@@ -80,7 +76,7 @@ class Texts:
         """
         titles = [next(filter(is_title, fact.titles), "") for fact in self.facts]
         return replace_titles_of_many(
-            titles, lambda row: self.facts[row].file, lambda row: split_heading(self.bodies[row])[0]
+            titles, lambda row: self.facts[row].file, lambda row: split_heading(self._bodies[row])[0]
         )
 
     @cached_property
@@ -128,9 +124,9 @@ class Texts:
     @cached_property
     def references(self) -> References | None:
         """Which texts refer to which others; None if they are not to be read, or if there is no text."""
-        if not self._refer or not any(self.bodies):
-            return None
         links = None if all(own is None for own in self.links) else self.links
+        if not self._refer or (links is None and not any(self.bodies)):
+            return None
         keys = None if links is None else [fact.keys for fact in self.facts]
         called = self.identifiers
         return find_split_references(self._bodies, self.names, self.titles, links, keys, called, self.sources)
@@ -170,12 +166,101 @@ class Texts:
         return self._taken[key]
 
 
+def find_references(
+    texts: Sequence[str],
+    titles: Sequence[str | None] | None = None,
+    *,
+    links: Sequence[Iterable[Hashable] | None] | None = None,
+    keys: Sequence[Iterable[Hashable]] | None = None,
+    identifiers: Sequence[str | Iterable[str] | None] | None = None,
+    sources: Sequence[Hashable | None] | None = None,
+    neighbours: Sequence[int | None] | None = None,
+) -> References:
+    """How clearly the text of each candidate refers to each other candidate; for :class:`Candidates`.
+
+    Names are compared word by word, as :func:`match_words` splits texts. Brackets at the end of a name are left out. At
+    each place of a text the longest name counts: a text about New York City does not name New York. Candidates with the
+    same name are parts of one document and never refer to each other.
+
+    A title is a name if each of its words, joining ones such as "of" aside, has a capital, a digit, or a mark as in
+    ``max_tokens`` and ``numpy.fft``. So "Model names" is a heading and no name. In scripts without capitals every title
+    is a name. A text names it by writing it with the same capitals. A name of several words may also have words all in
+    capitals, in the text ("Ann LEE") or in the title. A name of one word does not count if a text has it in lower case.
+    A text may write a name without its accents, and with accents a name that has none.
+
+    A name that stands in many texts says little. If m of the n' candidates with other names contain it, it weighs
+    log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1: 1 for a name that stands in one text, 0 for one
+    that stands in all of them.
+
+    A text also refers to what it cites by a number ("Rule 4.5.1", "§ 12 Abs. 2", "第5条"), a code ("RFC 7231", "error
+    E1042"), a file (``utils/io.py``) or a symbol (``parse_header()``). A number means a text of the same source, unless
+    another document is named beside it ("Art. 6 GDPR"). It needs its kind ("Rule"), or three levels and a word such as
+    "see". A citation that leads to m parts of a section leads to each by 1/m, and so does one to m texts of the same
+    number whose sources are not known.
+
+    A text that does not refer to the next or previous text of its source in another way leads to it by s², where s is
+    the share of that text that does not overlap with its own.
+
+    Parameters
+    ----------
+    texts : sequence of n str
+        The texts of the candidates.
+    titles : sequence of n str or None, optional
+        Their names. What a site puts around its titles (" | FilmBase") does not count, nor do the numbers of headings
+        ("3.2", "Chapter 3:"). :func:`read_name` reads the name of a text without a title: None, empty, or one that says
+        nothing ("Untitled", "Document1").
+    links : sequence of n iterables or None, optional
+        What each text links to: ids, URLs or titles of other documents. URLs are compared without their fragment and
+        their final "/". A text with a list of links refers to the candidates that they lead to, and to no others: it is
+        not searched for names. None: the text has no such list.
+    keys : sequence of n iterables, optional
+        What else links may call each candidate: its id, its URL.
+    identifiers : sequence of n str, iterables of str, or None, optional
+        The number or code of each candidate, or several: "4.5.1(2)", "Art. 6", "E1042", "src/io.py". If a row has none,
+        its identifier is the number or code with which its text begins ("4.5.1 A person must"), or what its code
+        defines.
+    sources : sequence of n hashables or None, optional
+        The document that each candidate is a part of. Missing values are not known.
+    neighbours : sequence of n int or None, optional
+        The number of each text in its source, at least 0: texts with successive numbers are neighbours. They need
+        ``sources``.
+
+    Returns
+    -------
+    References
+        ``strength``, float32, shape (n, n), in [0, 1]: row i says how clearly text i refers to each candidate. The
+        diagonal is 0. ``documents``, int64, shape (m, n) for the m kinds of references: candidates with the same name,
+        or for citations of the same section, have the same number. ``kinds``, int8, shape (n, n): the indices of
+        ``REFERENCE_KINDS``.
+
+    Examples
+    --------
+    >>> from setselect import find_references
+    >>> texts = ["It was directed by Ann Lee.", "She was born in 1962.", "Ships sail to Perth.", "A port."]
+    >>> find_references(texts, ["Forbidden Ground", "Ann Lee", "Ships", "Perth (harbour)"]).strength
+    array([[0., 1., 0., 0.],
+           [0., 0., 0., 0.],
+           [0., 0., 0., 1.],
+           [0., 0., 0., 0.]], dtype=float32)
+    """
+    columns: dict[str, Any] = {"titles": titles, "identifiers": identifiers, "sources": sources}
+    columns |= {"neighbours": neighbours, "links": links, "keys": keys}
+    check_strings(texts, "texts")
+    for what, column in columns.items():
+        if column is not None and len(column) != len(texts):
+            raise InvalidInputError(f"{what} must have {len(texts)} rows, one for each candidate, got {len(column)}")
+    found = as_texts(texts, **columns).find_references()
+    return refer_to_nothing(len(texts)) if found is None else found
+
+
 def as_texts(
     texts: Sequence[str],
     titles: Sequence[str | None] | None = None,
     identifiers: Sequence[Any] | None = None,
     sources: Iterable[Hashable] | None = None,
     neighbours: Sequence[Any] | None = None,
+    links: Sequence[Iterable[Hashable] | None] | None = None,
+    keys: Sequence[Iterable[Hashable]] | None = None,
     *,
     refer: bool = True,
 ) -> Texts:
@@ -185,14 +270,34 @@ def as_texts(
     if titles is not None:
         titles = titles if isinstance(titles, str) else as_optional(titles)
         check_strings(titles, "titles", (str, NoneType))
-    columns = (
+    documents = missing if sources is None else as_optional(as_names(sources, n, "sources"))
+    numbers = missing if neighbours is None else neighbours
+    places = [read_place(number) for number in numbers]
+    for row, (number, place) in enumerate(zip(numbers, places, strict=True)):
+        if place is None and not is_missing(number):
+            raise InvalidInputError(
+                f"neighbours: row {row} is {quoted(as_plain(number))}; it must be the number of the text in its "
+                "source, a whole number of at least 0"
+            )
+    if neighbours is not None and sources is None:
+        raise InvalidInputError("sources is missing: neighbours are the numbers of the texts in their sources")
+    columns: tuple[Sequence[Any], ...] = (
         titles or missing,
         missing if identifiers is None else check_identifiers(identifiers),
-        missing if sources is None else as_optional(as_names(sources, n, "sources")),
-        missing if neighbours is None else check_places(neighbours, sources, n),
+        documents,
+        places,
+        [own if own is None else as_identifiers(own, f"links: row {row}") for row, own in enumerate(links or missing)],
+        [as_identifiers(own, f"keys: row {row}") for row, own in enumerate(keys or missing)],
     )
     facts = [
-        Facts(titles=(title,) if title else (), identifiers=called or (), source=source, place=place)
-        for title, called, source, place in zip(*columns, strict=True)
+        Facts(
+            titles=(title,) if title else (),
+            identifiers=called or (),
+            source=source,
+            links=linked,
+            keys=names,
+            place=None if place is None else Place(source, "", place),
+        )
+        for title, called, source, place, linked, names in zip(*columns, strict=True)
     ]
     return Texts(texts, facts, refer=refer)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 
 from .fold import strip_markup
-from .words import split_words
+from .words import Text, keep, split_words
 
 Key = tuple[str, ...]
 
@@ -233,12 +233,13 @@ def without_brackets(name: str) -> str:
     return _BRACKETS.sub("", name) or name
 
 
-def split_heading(text: str) -> tuple[str, str]:
+@keep
+def split_heading(text: Text) -> tuple[str, str]:
     """The heading with its number; and the first characters of the text, from the heading or the first sentence on.
 
     The heading is empty if there is none that says something. Front matter, comments and pictures are left out.
     """
-    head = _BLANKS.sub("", text, count=1)[: HEAD * 10]
+    head = _BLANKS.sub("", text.text, count=1)[: HEAD * 10]
     if block := _FRONT_MATTER.match(head):
         head = head[block.end() :]
         if (title := _TITLE_LINE.search(block["lines"])) and (name := clean_title(title[1].strip().strip("\"'"))):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, wraps
 from itertools import chain, filterfalse
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,15 +51,17 @@ _BETWEEN_CLAUSES = re.compile(
     rf"(?<=[.?!;:])[ ]|[。！？；，、]|\n|,[ ](?:(?:{_JOINING})[ ])*|[ ](?:(?:{_JOINING})[ ])+", re.IGNORECASE
 )
 
+T = TypeVar("T")
 # The inverse document frequency of each term in a corpus.
 Weigh = Callable[[Sequence[str]], NDArray[np.float64]]
 
 
 class Text:
-    """A text that is split into words once, when they are first needed."""
+    """A text that is split into words once, when they are first needed; ``kept`` is what else was read of it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.kept: dict[Callable[[Text], Any], Any] = {}
 
     @property
     def plain(self) -> str:
@@ -117,6 +119,28 @@ class Text:
             f" {' '.join(sought)} " in f" {' '.join([meant.get(word, word) for word in words])} "
             for words, sought in ((self.words, phrase.words), (self._parts, phrase._parts))
         )
+
+
+# The same texts come back with the next question. What is kept of one takes about twenty times its length in bytes.
+_read, LONGEST_KEPT = lru_cache(maxsize=2**9)(Text), 10_000
+
+
+def read_text(text: str) -> Text:
+    """The text, with what was read of it before."""
+    return _read(text) if len(text) <= LONGEST_KEPT else Text(text)
+
+
+def keep(read: Callable[[Text], T]) -> Callable[[Text], T]:
+    """``read``, which reads each text once."""
+
+    @wraps(read)
+    def read_once(text: Text) -> T:
+        if read not in text.kept:
+            text.kept[read] = read(text)
+        found: T = text.kept[read]
+        return found
+
+    return read_once
 
 
 def split_words(text: str) -> list[str]:

@@ -18,7 +18,8 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from langchain_setselect import compare_store
 from llamaindex_setselect import compare_index
-from setselect import InvalidParameterError, compare, make_selector, named
+from setselect import InvalidParameterError, make_selector
+from setselect.evaluation import compare, named
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.results import Comparison
 from shared_core.evaluation.settings import OF_ADAPTERS

@@ -18,7 +18,7 @@ import langchain_setselect
 import llamaindex_setselect
 from langchain_setselect import SetSelectCompressor, compare_store
 from llamaindex_setselect import compare_index
-from setselect import compare_log, named
+from setselect.evaluation import compare_log, named
 from tests.adapters.bindings import (
     EXAMPLES,
     QUERY,

@@ -138,7 +138,7 @@ def _files(folder: Path) -> list[object]:
 def eval() -> None:
     import numpy as np
 
-    from setselect import compare
+    from setselect.evaluation import compare
     from shared_core.evaluation.report import render
 
     documents = [{"id": name, "text": name} for name in ("fft", "pad", "sort")]

@@ -11,7 +11,8 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_setselect.compare import compare_store, diagnose_store, load_embedding
-from setselect import EmbeddingFallbackWarning, SetSelectError, VectorSourceError, named
+from setselect import EmbeddingFallbackWarning, SetSelectError, VectorSourceError
+from setselect.evaluation import named
 from shared_core.evaluation.advice import lines_to_paste
 from shared_core.signals.embedding_models import load_model
 from tests.embedding import corpus

@@ -6,7 +6,7 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from llamaindex_setselect import compare_index, diagnose_index
-from setselect import named
+from setselect.evaluation import named
 from shared_core.evaluation.advice import lines_to_paste
 from tests.llamaindex_setselect.nodes_and_indexes import (
     QUERY,

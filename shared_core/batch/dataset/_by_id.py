@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..._argument_names import argument_name
 from ..._validation import is_missing, quoted
 from ...errors import InvalidInputError
-from ...facts import IDENTIFIER_KEYS, PLACE_KEYS, write_identifier, write_number
+from ...facts import IDENTIFIER_KEYS, PLACE_KEYS, write_identifier
 from ._columns import VECTORS, Column, check_columns, is_id, is_text, is_vectors, read_vectors
 from ._row_ranges import Paths, RowRange, cut_into_ranges, list_files, open_parquet, read_rows
 from ._settings import TextsById, ValuesById
@@ -130,11 +130,7 @@ def read_texts(paths: Paths, columns: Mapping[str, str | None]) -> tuple[TextsBy
                 raise InvalidInputError(f"{paths}: the id {quoted(key)} occurs a second time")
             texts[key] = record["text"] or ""
             for name, of_name in forms.items():
-                written = [
-                    write_identifier(form, text)
-                    for column, form in of_name.items()
-                    if (text := write_number(record[column]))
-                ]
+                written = [text for column, form in of_name.items() if (text := write_identifier(form, record[column]))]
                 if written:
                     others[name][key] = written if name == "identifiers" else written[0]
     return partial(_look_up, texts), {name: partial(_look_up, values) for name, values in others.items() if values}

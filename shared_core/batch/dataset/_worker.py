@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -19,9 +18,7 @@ from ...selection.route import select_set
 from ...selectors.selection import Selection
 from ...signals.embedding_models import load_model
 from ...texts import Texts, as_texts
-from .._blocks import Block, max_queries
-from .._threads import one_blas_thread
-from ..select_many import BlockSelector
+from ..select_many import one_blas_thread
 from ._by_id import read_texts
 from ._columns import check_schema, embed_texts, output_schema, read_candidates, read_vectors
 from ._faiss_file import FaissFile
@@ -65,7 +62,6 @@ class Worker:
             self._texts_by_id = settings.texts
         self._called |= {name: value for name, value in called.items() if callable(value)}
         self._embed = None if settings.model is None else load_model(settings.model).embed_queries
-        self._blocks = BlockSelector(settings.selector, settings.relevance_scale)
         # A kernel may have a row for each id, so it needs the candidates' ids.
         self._needs_ids = getattr(settings.selector, "kernel", None) is not None
 
@@ -95,7 +91,10 @@ class Worker:
             if self._texts_by_id is not None:
                 found = self._read_texts(queries[settings.question_column].take(rows).to_pylist(), found)
             with one_blas_thread():
-                selections = self._select(vectors[rows], found)
+                selections = [
+                    own if isinstance(own, str) else self._select(query, own)
+                    for query, own in zip(vectors[rows], found, strict=True)
+                ]
             for i, own, selection in zip(rows, found, selections, strict=True):
                 if isinstance(own, str) or isinstance(selection, str):
                     problems[i] = str(selection)
@@ -184,33 +183,7 @@ class Worker:
         # FAISS uses BLAS, so a single thread needs a limit on both.
         return one_blas_thread() if self.settings.threads == 1 else nullcontext()
 
-    def _select(self, queries: NDArray[np.float32], found: Sequence[_Found | str]) -> list[Selection | str]:
-        """The selection of each query, or the reason why there is none."""
-        selections: list[Any] = list(found)
-        # Queries with candidates of one shape and dtype form blocks.
-        alike: dict[Any, dict[int, _Found]] = defaultdict(dict)
-        for i, own in enumerate(found):
-            if not isinstance(own, str):
-                alike[own.vectors.shape, own.vectors.dtype][i] = own
-        for (shape, _), members in alike.items():
-            k = min(self.settings.k, shape[0])
-            rows = list(members)
-            step = max_queries(members[rows[0]].vectors.nbytes)
-            for piece in (rows[start : start + step] for start in range(0, len(rows), step)):
-                many = None
-                # The loop for blocks reads no texts.
-                if self._blocks.loop is not None and self._texts_by_id is None:
-                    own_vectors = np.stack([members[i].vectors for i in piece])
-                    columns = {}
-                    if self.settings.relevance_column is not None:
-                        columns["relevance"] = np.array([members[i].relevance for i in piece])
-                    block = Block(0, queries[piece], vectors=own_vectors, columns=columns)
-                    many = self._blocks.select(block, k)
-                for place, i in enumerate(piece):
-                    selections[i] = self._select_one(queries[i], members[i], k) if many is None else many[place]
-        return selections
-
-    def _select_one(self, query: NDArray[np.float32], found: _Found, k: int) -> Selection | str:
+    def _select(self, query: NDArray[np.float32], found: _Found) -> Selection | str:
         names = _as_values(found.ids) if self._needs_ids else None
         settings = self.settings
         try:
@@ -218,7 +191,7 @@ class Worker:
             return select_set(
                 candidates,
                 settings.selector,
-                k,
+                min(settings.k, len(found.ids)),
                 question=found.question,
                 texts=found.texts,
                 relevance_scale=settings.relevance_scale,

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -207,20 +205,10 @@ def fit_by_likelihood(teacher: Teacher, recipe: dict[str, Any], epochs: int) -> 
 
     The paper chooses no epoch by feedback; ``fit`` does.
     """
-    from safetensors.torch import load_file
-
-    from shared_core.learning.objectives.factors import LinearFactors
-
-    fitted = teacher.fit(recipe, epochs=epochs)
-    epochs = max(1, max(fitted.history, key=lambda epoch: epoch.likelihood).number)
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "fit.checkpoint"
-        teacher.fit(recipe, epochs=epochs, checkpoint=file)
-        start = "now.factors."
-        parts = {name.removeprefix(start): part for name, part in load_file(file).items() if name.startswith(start)}
-    factors = LinearFactors(teacher.experiment.pool, parts["W_V"], parts["W_B"], np.ones(len(parts["free_rates"])))
-    factors.load_state_dict(parts)
-    return fitted, replace(factors.to_kernel(), temperature=fitted.kernel.temperature)
+    kernels: list[LinearKernel] = []
+    fitted = teacher.fit(recipe, epochs=epochs, on_epoch=lambda epoch, kernel: kernels.append(kernel))
+    best = max(fitted.history[1:], key=lambda epoch: epoch.likelihood)
+    return fitted, kernels[best.number]
 
 
 # --- tables -----------------------------------------------------------------------------------------

@@ -19,13 +19,8 @@ import numpy as np
 from benchmarks.common import CACHE, REPEATED, Block, say, slug
 from benchmarks.models import GEMMA, GEMMA_SHA256, gemma_folder, is_installed
 from shared_core._libraries import import_library
-from shared_core.signals.language_models import (
-    AnswerModel,
-    EndpointModel,
-    Item,
-    TransformersModel,
-    choose_precision,
-)
+from shared_core.signals import language_models
+from shared_core.signals.language_models import Item, choose_precision
 from shared_core.signals.perplexity import LogPerplexityQuality
 
 BATCH, SEED = 16, 0
@@ -61,7 +56,7 @@ class LanguageModel:
     name: str
     described: str
     key: str
-    answers: AnswerModel
+    answers: language_models.LanguageModel
     batch_complete: Complete
     batch_size: int = BATCH
 
@@ -171,7 +166,7 @@ def from_transformers(folder: str | Path, name: str | None = None, weights: str 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     precision = choose_precision(torch, device)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=precision).to(device).eval()
-    answers = TransformersModel(model, tokenizer)
+    answers = language_models.LanguageModel(model, tokenizer)
 
     # transformers' own stop_strings reads the whole vocabulary again for each batch.
     @cache
@@ -209,8 +204,8 @@ def from_transformers(folder: str | Path, name: str | None = None, weights: str 
 
 def at_endpoint(url: str, name: str, key: str | None) -> LanguageModel:
     """A model behind an OpenAI-compatible ``/v1/completions``; scoring needs one that echoes log-probabilities."""
-    answers = EndpointModel(url, name, api_key=key, timeout=TIMEOUT, max_retries=RETRIES)
-    # As in EndpointModel: without a key none is sent, not even one from the environment.
+    answers = language_models.LanguageModel(name, base_url=url, api_key=key, timeout=TIMEOUT, max_retries=RETRIES)
+    # As there: without a key none is sent, not even one from the environment.
     client = import_library("openai", "openai").OpenAI(
         base_url=url, api_key="none" if key is None else key, timeout=TIMEOUT, max_retries=RETRIES
     )

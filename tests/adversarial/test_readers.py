@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 import re
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from shared_core._files import Journal
 from shared_core.cli._vectors import read_rows
 from shared_core.evaluation.corpus import read_documents, read_qrels, read_queries
 from shared_core.evaluation.shadow_log import compare_log
-from shared_core.learning.labels.label_file import LabelFile
+from shared_core.learning.labels import LabelFile
 from shared_core.signals.embedding_models import CachedEmbedding
 from shared_core.signals.perplexity import _read_scores as read_scores
 from tests.adversarial.conftest import Cases, change_values, damage, run_program
@@ -248,26 +247,6 @@ def test_settings_of_a_batch_with_other_values(cases: Cases, tmp_path: Path) -> 
             check_message(error, tmp_path)
         else:
             assert json.loads(changed) == settings
-
-
-def test_checkpoints_with_other_values(cases: Cases, tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    checkpoint = importlib.import_module("shared_core.learning.checkpoint")
-    path = tmp_path / "fit"
-    settings, state = {"seed": 3, "name": "a"}, {"epochs": [[0, None, 0.1]]}
-    checkpoint.write_checkpoint(path, {"now.V": torch.ones((2, 3)), "step": torch.tensor(5.0)}, settings, state)
-    content = path.read_bytes()
-    size = int.from_bytes(content[:8], "little")
-    for number, rng in cases(share=0.5, at_most=20_000):
-        head = change_values(content[8 : 8 + size], rng)
-        changed = len(head).to_bytes(8, "little") + head + content[8 + size :]
-        path.write_bytes(damage(content, rng) if number % 3 == 2 else changed)
-        try:
-            found = checkpoint.read_checkpoint(path, settings)
-        except SetSelectError as error:
-            check_message(error, path)
-        else:
-            assert found[1] == state
 
 
 def test_a_damaged_pool_is_read_or_named(cases: Cases, tmp_path: Path) -> None:

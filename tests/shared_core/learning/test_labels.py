@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import functools
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.learning.labels.labelling import LabelledSubset, best, label
+from shared_core import NDPP, Candidates, InvalidInputError, InvalidParameterError
+from shared_core.learning import CoverageFeedback
+from shared_core.learning.labels import LabelFile, LabelledSubset, best, describe, label
 
 Item = Mapping[str, Any]
 
@@ -103,43 +106,6 @@ def test_an_item_never_teaches_itself() -> None:
         assert seen == set(range(12)) - {query, partners.get(query, query)}
 
 
-# --- a draw of one's own --------------------------------------------------------------------------
-
-
-def test_a_custom_draw() -> None:
-    items, vectors = pool(15)
-    seen: dict[int, tuple[list[int], float]] = {}
-
-    def near_and_far(query: int, rows: NDArray[np.int64], rng: np.random.Generator) -> list[Any]:
-        seen[query] = rows.tolist(), rng.random()
-        with pytest.raises(ValueError, match="read-only"):
-            rows[0] = 0
-        # They overlap and are not sorted.
-        return [rows[:2], (rows[4], rows[0]), [int(rows[0]), int(rows[3])]]
-
-    labels = label(items, vectors, numbered, k=2, candidates=5, draw=near_and_far, seed=3)
-    for query, drawn in by_query(labels).items():
-        near = nearest(vectors, query)[:5]
-        assert seen[query] == (near, np.random.default_rng([3, query]).random())
-        assert drawn == [(near[1], near[0]), (near[4], near[0]), (near[3], near[0])]
-    assert label(items, vectors, numbered, k=2, candidates=5, subsets=3, draw=near_and_far, seed=3) == labels
-
-
-@pytest.mark.parametrize(
-    ("given", "match"),
-    [
-        ([[0, 0]], "subset 0 of item 1 .* 1 to 2 "),
-        ([[0, 2], []], "subset 1 of item 1 is"),
-        ([[0, 99]], "subset 0 of item 1 is"),
-        ([], "0 subsets of item 1"),
-    ],
-)
-def test_the_result_of_a_draw_is_checked(given: list[Any], match: str) -> None:
-    items, vectors = pool(5)
-    with pytest.raises(InvalidParameterError, match=match):
-        label(items, vectors, numbered, k=2, candidates=4, queries=[1], draw=lambda *_: given)
-
-
 # --- near what greedy MAP picks -------------------------------------------------------------------
 
 
@@ -156,9 +122,39 @@ def test_greedy_draws_are_resumed(tmp_path: Path) -> None:
     assert greedily(resume=path) == whole
     path.write_bytes(path.read_bytes()[:-9])
     assert greedily(resume=path) == whole
-    for change in ({"subsets": 40}, {"draw": "random"}, {"k": 2}):
-        with pytest.raises(InvalidParameterError, match=r"draw = 'greedy\(k=3, subs"):
-            greedily(resume=path, **change)
+
+
+VECTORS = np.random.default_rng(2).normal(size=(40, 6)) * np.random.default_rng(3).uniform(0.2, 5, size=(40, 1))
+ITEMS = [{"question": str(n), "answer": str(n), "number": n} for n in range(40)]
+
+
+@given(st.integers(1, 5), st.none() | st.integers(30, 300), st.integers(0, 5))
+def test_greedy_draws_are_different_subsets_of_each_size(k: int, subsets: int | None, seed: int) -> None:
+    given: dict[str, Any] = {"k": k, "candidates": 30, "subsets": subsets, "seed": seed, "draw": "greedy"}
+    found = [frozenset(entry.subset) for entry in label(ITEMS, VECTORS, numbered, queries=[0], **given)]
+    assert 1 <= len(found) <= (96 * k if subsets is None else subsets)
+    assert len(set(found)) == len(found)
+    assert {len(subset) for subset in found} == set(range(1, k + 1))
+
+
+def test_the_first_path_is_the_greedy_selection_without_a_kernel_and_each_step_has_many_next_items() -> None:
+    found = [frozenset(e.subset) for e in label(ITEMS, VECTORS, numbered, k=3, draw="greedy", queries=[0])]
+    near = nearest(VECTORS, 0)
+    chosen = NDPP(relevance_mapping="exponential", temperature=0.1, ridge=0).select(
+        Candidates(VECTORS[0], VECTORS[near]), 3
+    )
+    picks = np.array(near)[chosen.indices].tolist()
+    for size in range(3):
+        assert sum(set(picks[:size]) < subset and len(subset) == size + 1 for subset in found) >= 30
+        assert frozenset(picks[: size + 1]) in found
+
+
+def test_greedy_draws_with_copies_and_zero_rows() -> None:
+    vectors = VECTORS.copy()
+    vectors[1:20] = vectors[1]
+    vectors[20:30] = 0
+    found = label(ITEMS, vectors, numbered, k=5, draw="greedy", queries=[0], candidates=39)
+    assert max(len(entry.subset) for entry in found) == 5
 
 
 # --- resuming -------------------------------------------------------------------------------------
@@ -203,7 +199,7 @@ def test_other_items_may_be_labelled_later(tmp_path: Path) -> None:
         ({"candidates": 7}, "candidates = 6 then, 7 now"),
         ({"subsets": 3}, "subsets = None then, 3 now"),
         ({"seed": 1}, "seed = 0 then, 1 now"),
-        ({"draw": lambda query, rows, rng: [rows[:2]]}, "draw = 'random' then, "),
+        ({"draw": "greedy"}, "draw = 'random' then, 'greedy' now"),
         ({"feedback": lambda query, subset: 0.0}, "numbered' then, "),
         ({"vectors": pool(10)[1] * 2}, "items and vectors = "),
         ({"items": [{**item, "id": 1} for item in pool(10)[0]]}, "items and vectors = "),
@@ -253,7 +249,6 @@ class Remote(Noting):
         self.scored: list[Any] = []
 
     def cost(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> str:
-        assert not self.scored
         self.asked += pairs
         return "about 1,234 tokens"
 
@@ -281,7 +276,7 @@ def test_the_cost_of_a_remote_feedback_is_reported_before_it_is_called(
     assert len(other.asked) == 24
     assert found == label(items, vectors, numbered, k=2, candidates=6)
     label(items, vectors, feedback, **settings)
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr() == ("", "to label 0 items: about 1,234 tokens\n")
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -333,3 +328,90 @@ def test_best_keeps_the_highest_scores_in_order_and_the_earlier_of_equals(scores
         kept += [entry for entry in labels if entry.score == value / 2]
     expected = sorted(kept[:count], key=lambda entry: entry.subset)
     assert best(labels, percent / 100) == expected
+
+
+# --- the file ---------------------------------------------------------------------------------------
+
+SETTINGS = {"k": 2, "subsets": None, "seed": 0, "feedback": "ours"}
+FIRST = [((7, 1), 0.1 + 0.2), ((0, 5), -1e-300)]
+SECOND = [((8, 0), 3.0)]
+
+
+def begun(folder: Path) -> Path:
+    path = folder / "labels.jsonl"
+    file = LabelFile(path, SETTINGS, 9)
+    file.journal.begin()
+    file.append(3, FIRST)
+    file.append(2, SECOND)
+    return path
+
+
+def test_labels_are_read_back_to_the_last_bit(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    assert LabelFile(path, SETTINGS, 9).known == {3: FIRST, 2: SECOND}
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert lines[0] == {"format": "setselect labels", "version": 1, "settings": SETTINGS}
+    assert lines[2] == {"query": 2, "subsets": [[8, 0]], "scores": [3.0]}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b'{"query": 4}',
+        b'{"query": 9, "subsets": [[1, 2]], "scores": [1.0]}',
+        b'{"query": 4, "subsets": [[1, 2]], "scores": [NaN]}',
+        b'{"query": 4, "subsets": [[1, 2, 3]], "scores": [1.0]}',
+        b'{"query": 4, "subsets": [[1, 1]], "scores": [1.0]}',
+        b'{"query": 4, "subsets": ["12"], "scores": [1.0]}',
+        b'{"key": "a", "log_probability": -1.0}',
+    ],
+)
+def test_a_foreign_or_damaged_line_is_named_and_the_file_is_unchanged(tmp_path: Path, line: bytes) -> None:
+    path = begun(tmp_path)
+    content = path.read_bytes() + line + b"\n" + b'{"query": 5, "sub'
+    path.write_bytes(content)
+    with pytest.raises(InvalidInputError, match=r"labels\.jsonl: line 4 .* 9 items"):
+        LabelFile(path, SETTINGS, 9)
+    assert path.read_bytes() == content
+
+
+def test_an_item_that_is_labelled_twice_is_refused(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[1])
+    with pytest.raises(InvalidInputError, match=r"line 4 .*item 3 "):
+        LabelFile(path, SETTINGS, 9)
+
+
+@pytest.mark.parametrize(
+    "content", [b"notes", b'{"format": "other", "version": 1}\n', b'{"format": "setselect labels", "version": 2}\n']
+)
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInputError, match=r"notes\.txt: line 1 is"):
+        LabelFile(path, SETTINGS, 9)
+    assert path.read_bytes() == content
+
+
+class Addressed:
+    pass
+
+
+class Named:
+    def fingerprint(self) -> str:
+        return "gpt2, template 1"
+
+
+@pytest.mark.parametrize(
+    ("feedback", "name"),
+    [
+        (numbered, f"{__name__}.numbered"),
+        (functools.partial(numbered), "functools.partial(<function numbered>)"),
+        (Addressed(), f"<{__name__}.Addressed object>"),
+        (Named(), "gpt2, template 1"),
+        (CoverageFeedback(), CoverageFeedback().fingerprint),
+    ],
+)
+def test_a_feedback_has_the_same_name_after_a_restart(feedback: Any, name: str) -> None:
+    assert describe(feedback) == name

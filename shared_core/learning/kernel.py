@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from ..._validation import as_float64
-from ...candidates import as_unit_rows
-from ...selectors.kernels import LinearKernel, LowRankKernel
+from .._validation import as_float64
+from ..candidates import as_unit_rows
+from ..selectors.kernels import LinearKernel, LowRankKernel
 
 Matrix = NDArray[np.float64]
 
@@ -26,16 +26,6 @@ class Grams(NamedTuple):
     vv: Tensor
     vb: Tensor
     bb: Tensor
-
-
-class Pool(NamedTuple):
-    """V (m, K) and B (m, K') of m items, Σ w_i ‖v_i‖² and Σ w_i ‖b_i‖² over the whole pool, and its Grams."""
-
-    v: Tensor
-    b: Tensor
-    squares_v: Tensor
-    squares_b: Tensor
-    grams: Grams | None
 
 
 class _Factors(nn.Module):
@@ -89,14 +79,7 @@ class RowFactors(_Factors):
 
     @classmethod
     def principal(
-        cls,
-        vectors: ArrayLike,
-        K: int,
-        K_skew: int,
-        *,
-        seed: int,
-        scale: float = 0.1,
-        pool: ArrayLike | None = None,
+        cls, vectors: ArrayLike, K: int, K_skew: int, *, seed: int, scale: float = 0.1, pool: ArrayLike | None = None
     ) -> Self:
         """Start at the embeddings (M, d): V Vᵀ is the best approximation of E Eᵀ of rank K for the rows ``pool``.
 
@@ -104,7 +87,7 @@ class RowFactors(_Factors):
         never trained. ``scale`` is the approximate length of a row of B at the start.
         """
         rng, unit = np.random.default_rng(seed), unit_rows(vectors)
-        directions, values = principal_directions(unit if pool is None else unit[np.asarray(pool)])
+        directions, values = _principal_directions(unit if pool is None else unit[np.asarray(pool)])
         kept = int((values[:K] > 1e-10 * values[0]).sum())
         v = rng.standard_normal((len(unit), K)) * (scale / K**0.5)
         v[:, :kept] = np.concatenate([block.numpy() @ directions[:, :kept] for block in _blocks(unit)])
@@ -114,22 +97,21 @@ class RowFactors(_Factors):
     def __len__(self) -> int:
         return len(self.V)
 
-    def rows(self, index: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """V (m, K) and B (m, K') of the items ``index`` (int64, shape (m,)), by default of all items."""
-        return (self.V, self.B) if index is None else (self.V.index_select(0, index), self.B.index_select(0, index))
+    def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """V (m, K) and B (m, K') of the items ``index`` (int64, shape (m,))."""
+        return self.V.index_select(0, index), self.B.index_select(0, index)
 
     def grams(self) -> Grams:
         """VᵀV, VᵀB and BᵀB of the whole pool."""
         return Grams(self.V.T @ self.V, self.V.T @ self.B, self.B.T @ self.B)
 
     def weighing(self, weights: Tensor) -> Tensor:
-        """The form of item weights w (M,) that :meth:`pool` takes: the weights themselves."""
+        """The form of item weights w (M,) that :meth:`squares` takes: the weights themselves."""
         return weights.to(self.device, torch.float64)
 
-    def pool(self, index: Tensor, weighing: Tensor, grams: bool = True) -> Pool:
-        """V and B of the items ``index`` and the sums over the pool; the gradient takes one pass over V and B."""
-        v, b, squares_v, squares_b, *products = _RowPool.apply(self.V, self.B, weighing, index, grams)  # type: ignore[no-untyped-call]
-        return Pool(v, b, squares_v, squares_b, Grams(*products) if grams else None)
+    def squares(self, weighing: Tensor) -> tuple[Tensor, Tensor]:
+        """Σ w_i ‖v_i‖² and Σ w_i ‖b_i‖² over the whole pool."""
+        return self.V.square().sum(1) @ weighing, self.B.square().sum(1) @ weighing
 
     def to_kernel(self, ids: Iterable[Hashable] | None = None) -> LowRankKernel:
         """The current kernel, its rows called ``ids`` (by default 0..M-1)."""
@@ -143,7 +125,7 @@ class LinearFactors(_Factors):
     A step needs the rows of E in the batch, EᵀE and Eᵀ diag(w) E, so its cost does not depend on the pool's size.
 
     >>> factors = LinearFactors([[2.0, 0.0], [3.0, 4.0]], [[1.0, 0.0], [0.0, 1.0]])
-    >>> factors.rows()[0].detach().numpy().round(6).tolist()
+    >>> factors.rows(torch.arange(2))[0].detach().numpy().round(6).tolist()
     [[1.0, 0.0], [0.6, 0.8]]
     """
 
@@ -157,25 +139,22 @@ class LinearFactors(_Factors):
         super().__init__(w_b.shape[1], rates)
         self.W_V, self.W_B = nn.Parameter(torch.from_numpy(w_v)), nn.Parameter(torch.from_numpy(w_b))
         self.register_buffer("unit", unit, persistent=False)
-        self.register_buffer("moment", second_moment(self.unit), persistent=False)
+        self.register_buffer("moment", _second_moment(unit), persistent=False)
 
     @classmethod
     def principal(cls, vectors: ArrayLike, K: int, K_skew: int, *, seed: int, scale: float = 0.1) -> Self:
         """Start at the embeddings: W_V is the identity if K = d, else the K ≤ d principal directions."""
         rng, unit = np.random.default_rng(seed), unit_rows(vectors)
         d = unit.shape[1]
-        w_v = np.eye(d) if d == K else principal_directions(unit)[0][:, :K]
+        w_v = np.eye(d) if d == K else _principal_directions(unit)[0][:, :K]
         w_b = rng.standard_normal((d, K_skew)) * (scale / max(K_skew, 1) ** 0.5)
         return cls(unit.numpy(), w_v, w_b, np.ones(K_skew // 2))
 
     def __len__(self) -> int:
         return len(self.unit)
 
-    def rows(self, index: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """V (m, K) and B (m, K') of the items ``index`` (int64, shape (m,)), by default of all items."""
-        if index is None:
-            e = self.unit.to(torch.float64)
-            return e @ self.W_V, e @ self.W_B
+    def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """V (m, K) and B (m, K') of the items ``index`` (int64, shape (m,))."""
         # The same items are often candidates of many queries in a batch; each item is multiplied once.
         items, places = torch.unique(index, return_inverse=True)
         e = self.unit.index_select(0, items).to(torch.float64)
@@ -187,14 +166,12 @@ class LinearFactors(_Factors):
         return Grams(self.W_V.T @ mv, self.W_V.T @ mb, self.W_B.T @ mb)
 
     def weighing(self, weights: Tensor) -> Tensor:
-        """The form of item weights w (M,) that :meth:`pool` takes: Eᵀ diag(w) E, shape (d, d)."""
-        return second_moment(self.unit, weights.to(self.device, torch.float64))
+        """The form of item weights w (M,) that :meth:`squares` takes: Eᵀ diag(w) E, shape (d, d)."""
+        return _second_moment(self.unit, weights.to(self.device, torch.float64))
 
-    def pool(self, index: Tensor, weighing: Tensor, grams: bool = True) -> Pool:
-        """V and B of the items ``index`` and the sums over the pool."""
-        v, b = self.rows(index)
-        squares_v, squares_b = ((w * (weighing @ w)).sum() for w in (self.W_V, self.W_B))
-        return Pool(v, b, squares_v, squares_b, self.grams() if grams else None)
+    def squares(self, weighing: Tensor) -> tuple[Tensor, Tensor]:
+        """Σ w_i ‖v_i‖² and Σ w_i ‖b_i‖² over the whole pool."""
+        return (self.W_V * (weighing @ self.W_V)).sum(), (self.W_B * (weighing @ self.W_B)).sum()
 
     def to_kernel(self) -> LinearKernel:
         """The current kernel."""
@@ -210,7 +187,7 @@ def unit_rows(vectors: ArrayLike) -> Tensor:
     return torch.from_numpy(as_unit_rows(vectors))
 
 
-def second_moment(rows: Tensor, weights: Tensor | None = None) -> Tensor:
+def _second_moment(rows: Tensor, weights: Tensor | None = None) -> Tensor:
     """EᵀE, or Eᵀ diag(w) E, of rows E (M, d) and weights w (M,): float64, shape (d, d)."""
     total = torch.zeros((rows.shape[1],) * 2, dtype=torch.float64, device=rows.device)
     start = 0
@@ -220,40 +197,15 @@ def second_moment(rows: Tensor, weights: Tensor | None = None) -> Tensor:
     return total
 
 
-def principal_directions(rows: Tensor) -> tuple[Matrix, Matrix]:
+def _principal_directions(rows: Tensor) -> tuple[Matrix, Matrix]:
     """Right singular vectors of the rows (d, d), a column each, and the squares of the singular values (d,).
 
     The largest singular value comes first. The largest entry of each column is positive.
     """
-    squares, vectors = np.linalg.eigh(second_moment(rows).cpu().numpy())
+    squares, vectors = np.linalg.eigh(_second_moment(rows).cpu().numpy())
     directions = vectors[:, ::-1]
     largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=0)[None], axis=0)
     return np.where(largest < 0, -directions, directions), squares[::-1]
-
-
-class _RowPool(torch.autograd.Function):
-    """The parts of Pool. Plain autograd would make a matrix of the pool's size for each term."""
-
-    @staticmethod
-    def forward(ctx: Any, v: Tensor, b: Tensor, weights: Tensor, index: Tensor, grams: bool) -> tuple[Tensor, ...]:
-        ctx.save_for_backward(v, b, weights, index)
-        squares = (torch.einsum("mk,mk->m", x, x).dot(weights) for x in (v, b))
-        products = (v.T @ v, v.T @ b, b.T @ b) if grams else ()
-        return v.index_select(0, index), b.index_select(0, index), *squares, *products
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        v, b, weights, index = ctx.saved_tensors
-        rows_v, rows_b, squares_v, squares_b, *products = upstream
-        scale_v, scale_b = ((2 * squares * weights)[:, None] for squares in (squares_v, squares_b))
-        if products:
-            vv, vb, bb = products
-            grad_v = (v @ (vv + vv.T)).addmm_(b, vb.T).addcmul_(v, scale_v)
-            grad_b = (b @ (bb + bb.T)).addmm_(v, vb).addcmul_(b, scale_b)
-        else:
-            grad_v, grad_b = v * scale_v, b * scale_b
-        return grad_v.index_add_(0, index, rows_v), grad_b.index_add_(0, index, rows_b), None, None, None
 
 
 def _blocks(rows: Tensor) -> Iterator[Tensor]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from shared_core.learning.objectives.factors import LinearFactors, RowFactors
+from shared_core.learning.kernel import LinearFactors, RowFactors
 from tests import oracles
 
 Matrix = NDArray[np.float64]

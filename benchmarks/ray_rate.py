@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common import CACHE as CACHES
 from benchmarks.common import Block, parser, publish, say, table
-from shared_core.batch.dataset import Summary, select_dataset
+from shared_core.batch.tables import Summary, select_dataset
 
 CACHE = CACHES / "ray_rate"
 N, DIMENSION, CLUSTERS, K, FETCH_K, SEED = 200_000, 384, 2_000, 10, 100, 0
@@ -83,7 +83,7 @@ def main() -> None:
         killer.start()
         runs[KILLED] = run(KILLED, 2)
         killer.join()
-        same = parts(Path(folder, KILLED)) == parts(Path(folder, TWO)) == parts(Path(folder, PLAIN))
+        same = rows_of(Path(folder, KILLED)) == rows_of(Path(folder, TWO)) == rows_of(Path(folder, PLAIN))
         ids = pq.read_table(Path(folder, KILLED), columns=["id"])["id"].to_numpy()
         once = bool((ids == np.arange(options.queries)).all()) and len(ids) == options.queries
     ray.shutdown()
@@ -111,8 +111,8 @@ def blocks(about: str, queries: int, runs: dict[str, Run], killer: "Killer", sam
     yield "Two workers give ", f"Two workers give {runs[ONE].seconds / runs[TWO].seconds:.2f} times one worker's rate."
     killed = (
         f"Process {killer.killed} was killed (SIGKILL) when {killer.at} of {runs[KILLED].summary.parts} parts were "
-        f"written. Every row is there once and in order: {'yes' if once else 'NO'}. All parts equal those without "
-        f"Ray, byte for byte: {'yes' if same else 'NO'}."
+        f"written. Every row is there once and in order: {'yes' if once else 'NO'}. All rows equal those without "
+        f"Ray: {'yes' if same else 'NO'}."
     )
     yield " was killed (SIGKILL) ", killed
 
@@ -154,8 +154,8 @@ def make(index_file: Path, queries_file: Path, queries: int, vectors: int) -> No
     os.sync()
 
 
-def parts(folder: Path) -> dict[str, bytes]:
-    return {f.name: f.read_bytes() for f in folder.glob("part-*.parquet")}
+def rows_of(folder: Path) -> pa.Table:
+    return pq.read_table(folder)
 
 
 def machine() -> str:

@@ -85,7 +85,7 @@ class VectorOptions:
         if path is None:
             return None
         if path.suffix.lower() != ".npy":
-            from ..batch.dataset import read_vectors_by_id
+            from ..batch.parquet import read_vectors_by_id
 
             return read_vectors_by_id(path, ids, id_column=self.id_column, vector_column=self.vector_column)
         places = range(len(ids)) if rows is None else rows

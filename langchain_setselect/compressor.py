@@ -14,17 +14,17 @@ from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
-from shared_core.retrieval.events import describe, warn_of_ignored_scores, warn_of_unused_perspective
+from shared_core.retrieval.events import describe, warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_items, check_question, read_scores, refuse_swapped, refuse_unknown
-from shared_core.retrieval.pool import ItemSelection, Pool, drop_ambiguous
+from shared_core.retrieval.inputs import check_items, check_question, refuse_swapped, refuse_unknown
+from shared_core.retrieval.pool import Pool, drop_ambiguous, read_scores
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import arrange
 from shared_core.retrieval.search import select_among
 from shared_core.retrieval.settings import Joining
 
 from ._settings import SelectionSettings
-from .retriever import EVENT, embed_queries, join_documents, read_ids, text_of, with_scores
+from .retriever import EVENT, embed_queries, join_documents, model_of, read_ids, text_of, with_scores
 from .stores.reader import FILTER_NAMES
 from .vectors import describe_embedding, fetch_or_embed, find_ids, reader_of
 
@@ -80,7 +80,7 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
     @property
     def vector_source(self) -> str:
         """Where the documents' vectors will come from, in words."""
-        embedding = describe_embedding(self._embeddings)
+        embedding = describe_embedding(model_of(self))
         reader = reader_of(self.vectorstore)
         looks_up = reader is not None and reader.looks_up
         return f"store: {type(self.vectorstore).__name__}, else {embedding}" if looks_up else embedding
@@ -112,18 +112,15 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
             known: Any = drop_ambiguous(ids_of(documents), [document.page_content for document in documents])
             known = yield from find_ids(store, documents, known)
             where = self.vectorstore_kwargs or {}
-            vectors = yield from fetch_or_embed(store, self._embeddings, documents, known, SetSelectCompressor, where)
+            vectors = yield from fetch_or_embed(store, model_of(self), documents, known, SetSelectCompressor, where)
             scores = None
             if request.settings.relevance is None:
                 scores = read_scores(document.metadata.get(reranked) for document in documents)
             return Pool(documents, known, text_of, text_of, vectors, scores=scores)
 
-        def tell(selected: ItemSelection) -> None:
-            warn_of_ignored_scores(request, self, selected, reranked)
-
-        embedding = embed_queries(request, lambda: self._embeddings, store, query, callbacks)
+        embedding = embed_queries(self, request, query, callbacks)
         selected = yield from select_among(
-            request, self, query, documents, ids_of, embedding, read(), tell, REMEDY, lambda: self.vector_source
+            request, self, query, documents, ids_of, embedding, read(), reranked, REMEDY, lambda: self.vector_source
         )
         data = {"k": request.k, "vector_source": self.vector_source, **describe(request, selected)}
         yield Step(partial(send_event, callbacks, data), partial(asend_event, callbacks, data))
@@ -142,11 +139,6 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
         refuse_unknown("the look-up by id", self.vectorstore_kwargs or {}, () if reader is None else reader.scope)
         warn_of_unused_perspective(request)
         return request, for_store
-
-    @property
-    def _embeddings(self) -> Any:
-        """The embedding model; None if neither the compressor nor the store has one."""
-        return self.embeddings or (None if self.vectorstore is None else self.vectorstore.embeddings)
 
 
 def send_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:

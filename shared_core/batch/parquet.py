@@ -140,18 +140,16 @@ def find_fault(vector: NDArray[np.float32] | None, dimension: int) -> str | None
     return None if vector.any() else _ZERO
 
 
-def read_vectors_by_id(
-    paths: Paths, ids: Sequence[str], *, id_column: str = "id", vector_column: str = "vector"
-) -> NDArray[np.float32]:
-    """The vectors of these ids, float32 (n, d), from Parquet files with a row for each id; other ids are passed over.
+def read_vectors_by_id(paths: Paths, ids: Sequence[str]) -> NDArray[np.float32]:
+    """The vectors of these ids, float32 (n, d), from Parquet files with the columns ``id`` and ``vector``.
 
     An error names the file, and the row (from 0) with its id.
     """
     by_id: dict[str, NDArray[np.float32]] = {}
     first_id, dimension, wanted = None, None, set(ids)
-    for rows, table in _read_blocks(paths, [id_column, vector_column]):
-        vectors, faults = read_vectors(table, vector_column, dimension)
-        for row, name in enumerate(table[id_column].to_pylist()):
+    for rows, table in _read_blocks(paths, ["id", "vector"]):
+        vectors, faults = read_vectors(table, "vector", dimension)
+        for row, name in enumerate(table["id"].to_pylist()):
             # A row without an id is nobody's.
             first_id = first_id or (None if is_missing(name) else str(name))
             if is_missing(name) or str(name) not in wanted:

@@ -1,14 +1,17 @@
-"""The items of a framework among which a set is selected, and the set."""
+"""The items of a framework among which a set is selected, their names for ``shown``, and the set."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import hashlib
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_numeric, quoted
+from .._validation import as_float, as_numeric, as_plain, quoted
 from ..candidates import REFERENCE_KINDS
 from ..errors import InvalidInputError, VectorSourceError, explain_lengths
 from ..selectors.selection import Selection
@@ -18,6 +21,8 @@ from ..texts.texts import NameCounts
 
 # The names of our searches among those that found an item.
 VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW = "vector search", "keyword search", "follow"
+# What the names of texts begin with.
+_TEXT = "setselect-text:"
 
 
 class Pool(NamedTuple):
@@ -60,12 +65,14 @@ class Pool(NamedTuple):
         """The pool, of which this search found all items."""
         return self._replace(searches=[(search,)] * len(self.items))
 
-    def with_ids_once(self) -> Pool:
-        """The pool with the first item of each id, and all items without an id."""
-        if len(set(self.ids)) == len(self.ids):
-            return self
-        first: dict[Hashable, int] = {}
-        return self.take([i for i, name in enumerate(self.ids) if name is None or first.setdefault(name, i) == i])
+    def with_each_id_once(self) -> Pool:
+        """The pool with the first item of each id, all items without an id, and their vectors as an array."""
+        pool = self
+        if len(set(self.ids)) < len(self.ids):
+            first: dict[Hashable, int] = {}
+            rows = [i for i, name in enumerate(self.ids) if name is None or first.setdefault(name, i) == i]
+            pool = self.take(rows)
+        return pool._replace(vectors=stack_vectors(pool.vectors, pool.ids))
 
     def check_vectors(self) -> Pool:
         """The pool; a VectorSourceError if there are items, and none of them has a vector."""
@@ -77,10 +84,6 @@ class Pool(NamedTuple):
                 "embedding model"
             )
         return self
-
-    def with_array(self) -> Pool:
-        """The pool with its vectors as an array."""
-        return self._replace(vectors=stack_vectors(self.vectors, self.ids))
 
 
 def stack_vectors(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
@@ -96,6 +99,12 @@ def stack_vectors(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
                     f"{rows[0].shape}: {explain_lengths(row.size, rows[0].size)}"
                 ) from None
         raise
+
+
+def read_scores(values: Iterable[Any]) -> list[float | None]:
+    """The scores that items came with; None for a missing one, and for what is no number that a float can hold."""
+    numbers = (as_float(as_plain(value)) for value in values)
+    return [None if math.isnan(number) else number for number in numbers]
 
 
 def drop_ambiguous(ids: Sequence[Hashable], texts: Sequence[str]) -> list[Any]:
@@ -160,6 +169,35 @@ def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:
     return pool._replace(items=items, ids=ids, vectors=vectors, scores=kept, searches=found_by), added
 
 
+def name_of_text(text: str) -> str:
+    """The name by which ``shown`` recognises a text under any id."""
+    return _TEXT + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def is_name_of_text(name: Hashable) -> bool:
+    """Whether ``shown`` compares this name with texts, and not with ids."""
+    return str(name).startswith(_TEXT)
+
+
+def name_items(
+    ids: Iterable[Hashable], texts: Iterable[str], *, by_id: bool, joined: Iterable[Sequence[str] | None] | None = None
+) -> list[str]:
+    """The names by which ``shown`` recognises items: those of their texts, or with ``by_id`` their ids.
+
+    An item without a text has its id, and one without an id that of its text. An item that was ``joined`` has the names
+    of its parts.
+    """
+    names: list[str] = []
+    for item_id, text, parts in zip(ids, texts, repeat(None) if joined is None else joined, strict=False):
+        if parts is not None:
+            names += parts
+        elif text and (item_id is None or not by_id):
+            names.append(name_of_text(text))
+        elif item_id is not None:
+            names.append(str(item_id))
+    return names
+
+
 class Followed(NamedTuple):
     """What was followed: a ``"name"``, ``"link"``, ``"citation"`` or ``"neighbour"``, and the rows that it added.
 
@@ -188,13 +226,11 @@ class ItemSelection(NamedTuple):
 
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     ``cosines``: those of the candidates with the question, where a selector did not get another relevance.
-    ``milliseconds``: the time that the selection took, with the embedding of the query and the search. ``followed``:
-    what was followed, with the rows that it added to the candidates. ``queries``: the texts of the question and its
-    sub-questions, in the order of ``selection.serves``. ``question``: the embedding of the question. ``texts``: what
-    was read of the candidates, None if nothing was. With ``shadow``, ``returned`` holds the items that the call
-    returns, ``returned_ids`` their ids, and ``error`` says why the selection failed, if it did. ``extras``: what
-    happened to each extra retriever. ``neighbours``: those of the candidates, where they are joined. ``explain`` says
-    in words why each item is selected; it is called only if somebody asks.
+    ``milliseconds`` are of the whole call. ``queries``: the texts of the question and its sub-questions, in the order
+    of ``selection.serves``; ``question``: the embedding of the question. ``texts``: what was read of the candidates,
+    None if nothing was. With ``shadow``, ``returned`` holds the items that the call returns, ``returned_ids`` their
+    ids, and ``error`` says why the selection failed, if it did. ``neighbours``: those of the candidates, where they are
+    joined. ``explain`` says in words why each item is selected; it is called only if somebody asks.
     """
 
     items: list[Any]

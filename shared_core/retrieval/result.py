@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from .._validation import as_finite, as_plain, is_missing
 from ..facts import START
 from ..texts.neighbours import count_shared
-from .memory import name_of_text
-from .pool import ItemSelection
+from .pool import ItemSelection, name_of_text
 from .request import Request
 
 T = TypeVar("T")

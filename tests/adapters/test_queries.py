@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from setselect import (
     InvalidInputError,
     InvalidParameterError,
     PerspectiveError,
-    SetSelectWarning,
     make_selector,
     match_words,
 )
@@ -229,16 +227,9 @@ def test_a_given_relevance_takes_the_place_of_the_cosine(subject: Subject) -> No
 
 
 @over(RERANKERS)
-def test_scores_of_a_reranker_are_warned_of_and_those_of_a_fusion_are_not(subject: Subject) -> None:
-    cosines = vectors(story()) @ np.array([embed(text) for text in QUERIES]).T
-    # Of a search for the question, and of a fusion that keeps the highest score. Any warning would be an error.
-    for scores in (cosines[:, 0], cosines.max(axis=1)):
-        run(subject, [row._replace(score=float(scores[i])) for i, row in enumerate(story())], queries=PARTS)
-    reranked = [row._replace(score=i * 7 % COUNT) for i, row in enumerate(story())]
-    # In LlamaIndex a fusion of ranks leaves its scores where a reranker does.
-    is_fusion = subject is RERANKERS[1]
-    with nullcontext() if is_fusion else pytest.warns(SetSelectWarning, match="ignored"):
-        run(subject, reranked, queries=PARTS)
+def test_scores_of_a_fusion_are_not_warned_of(subject: Subject) -> None:
+    # Any warning would be an error.
+    run(subject, [row._replace(score=i * 7 % COUNT) for i, row in enumerate(story())], queries=PARTS)
 
 
 @over(SUBJECTS)

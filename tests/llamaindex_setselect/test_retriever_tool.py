@@ -16,7 +16,7 @@ from llama_index.core.workflow import Context
 
 from llamaindex_setselect import SetSelectIndexRetriever, create_setselect_tool
 from setselect import InvalidParameterError
-from shared_core.retrieval.memory import EMPTY_QUERY, NOTHING_NEW
+from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW
 from tests.llamaindex_setselect.agents import scripted, texts
 from tests.llamaindex_setselect.nodes_and_indexes import QUERY, STORES, TEXTS, CountingEmbedding, embedding, make_index
 

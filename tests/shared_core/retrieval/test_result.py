@@ -15,7 +15,7 @@ from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTe
 from llama_index.core import Document as IndexDocument
 from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
 
-from shared_core.retrieval.memory import name_of_text
+from shared_core.retrieval.pool import name_of_text
 from shared_core.retrieval.result import join, join_texts, merge_metadata
 
 V = np.arange(2)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._validation import id_of_text, is_missing, quoted
 from ..candidates import Candidates, as_unit_rows
+from ..candidates.cosines import measure_set
 from ..errors import InvalidInputError, SetSelectError
 from ..facts import Facts, find_identifiers
 from ..selection.reasons import explain
@@ -25,7 +26,6 @@ from ..texts.names import list_names
 from ..texts.word_index import WordIndex
 from ..texts.words import Text, Weigh
 from .corpus import Document, Query, as_number, find_place, first_value, read_names
-from .measures import sum_cosine
 from .results import QueryView, counted
 from .search import rank_with_words
 from .settings import Adapted, as_adapted
@@ -313,8 +313,6 @@ class _Pool:
             as_unit_rows(rows.astype(np.float64)) for rows in (self.everything.vectors, self.everything.query[None])
         )
         self.cosines = self.unit @ self.unit_query
-        self.pairs = self.unit @ self.unit.T
-        np.fill_diagonal(self.pairs, 0)
         self.contained = _find_answers([document.text for document in self.documents], query.answers)
         self.lengths = np.array([len(document.text) for document in self.documents])
 
@@ -350,16 +348,13 @@ class _Pool:
 
     def measure(self, k: int, sets: list[list[int]]) -> JudgedPicks:
         """The measures of each set of at most ``k`` picks."""
-        # A set without a pick has 0 of everything, and a single pick repeats nothing.
-        numbers = np.array([max(len(picks), 1) for picks in sets])
-        redundancy = np.array([self.pairs[np.ix_(picks, picks)].sum() for picks in sets])
-        redundancy /= numbers * np.maximum(numbers - 1, 1)
+        figures = np.array([measure_set(self.unit_query, self.unit[picks]) for picks in sets])
         answers = [self.contained[picks].any(axis=0).mean() for picks in sets] if self.query.answers else None
         return JudgedPicks(
             [[self.ids[row] for row in picks] for picks in sets],
-            relevance=np.array([self.cosines[picks].sum() for picks in sets]) / numbers,
-            sum_cosine=np.array([sum_cosine(self.unit_query, self.unit[p]) if p else 0.0 for p in sets]),
-            redundancy=redundancy if min(k, len(set(self.first))) > 1 else None,
+            relevance=figures[:, 0],
+            sum_cosine=figures[:, 2],
+            redundancy=figures[:, 1] if min(k, len(set(self.first))) > 1 else None,
             answers=None if answers is None else np.array(answers),
             characters=np.array([self.lengths[picks].sum() for picks in sets]),
         )

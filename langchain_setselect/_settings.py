@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any
@@ -101,13 +101,8 @@ class SelectionSettings(Settings):
         if of_call.get("selector", configured["selector"]) != configured["selector"]:
             configured["lambda_mult"] = None  # It does not fit another selector.
         call = Call(**configured | of_call)
-        made = Request(
-            call,
-            view=type(self)._view,
-            refer_by_default=self._refer_by_default,
-            told=told,
-            advice=self._check_searches(call),
-        )
+        advice = self._check_searches(call)
+        made = Request(call, view=self._view, refer_by_default=self._refer_by_default, told=told, advice=advice)
         return made, {**for_store, **more_for_store}
 
     def _check_searches(self, call: Call) -> list[str]:
@@ -124,21 +119,25 @@ class SelectionSettings(Settings):
             settings["selector"] = rest.pop("search_type")
         if settings.get("selector", "") is None:
             del settings["selector"]
-        rest |= rest.pop("vectorstore_kwargs", None) or {}
-        for name in rest.keys() - (given.get("vectorstore_kwargs") or {}).keys():
-            if name in fields:
-                raise InvalidParameterError(
-                    f"{name} is an argument of {type(self).__name__} itself, not of a call. An argument of the store "
-                    "that has such a name goes into vectorstore_kwargs"
-                )
-            near = nearest_name(name, Call.model_fields.keys() & fields.keys())
-            remedy = where_to_pass_parameters().get(name)
-            if near is not None or remedy is not None:
-                hint = f"{remedy}." if near is None else f"did you mean {near!r}?"
-                raise InvalidParameterError(
-                    f"there is no {name!r}: {hint} Arguments of the store go into vectorstore_kwargs"
-                )
-        return settings, rest
+        for_store = rest.pop("vectorstore_kwargs", None) or {}
+        for name in rest.keys() & fields:
+            raise InvalidParameterError(
+                f"{name} is an argument of {type(self).__name__} itself, not of a call. An argument of the store that "
+                "has such a name goes into vectorstore_kwargs"
+            )
+        refuse_misspelt(rest, Call.model_fields.keys() & fields.keys())
+        return settings, rest | for_store
+
+
+def refuse_misspelt(names: Iterable[str], known: Collection[str]) -> None:
+    """Refuse arguments of the store that are like settings: a store that takes any argument would ignore them."""
+    for name in names:
+        near, remedy = nearest_name(name, known), where_to_pass_parameters().get(name)
+        if near is not None or remedy is not None:
+            hint = f"{remedy}." if near is None else f"did you mean {near!r}?"
+            raise InvalidParameterError(
+                f"there is no {name!r}: {hint} Arguments of the store go into vectorstore_kwargs"
+            )
 
 
 def list_contents(kwargs: Mapping[str, Any]) -> list[Any]:

@@ -24,7 +24,7 @@ from shared_core.retrieval.search import select_among
 from shared_core.retrieval.settings import Joining
 
 from ._settings import SelectionSettings
-from .retriever import EVENT, embed_queries, join_documents, read_ids, text_of, with_scores
+from .retriever import EVENT, embed_queries, join_documents, model_of, read_ids, text_of, with_scores
 from .stores.reader import FILTER_NAMES
 from .vectors import describe_embedding, fetch_or_embed, find_ids, reader_of
 
@@ -80,7 +80,7 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
     @property
     def vector_source(self) -> str:
         """Where the documents' vectors will come from, in words."""
-        embedding = describe_embedding(self._embeddings)
+        embedding = describe_embedding(model_of(self))
         reader = reader_of(self.vectorstore)
         looks_up = reader is not None and reader.looks_up
         return f"store: {type(self.vectorstore).__name__}, else {embedding}" if looks_up else embedding
@@ -112,13 +112,13 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
             known: Any = drop_ambiguous(ids_of(documents), [document.page_content for document in documents])
             known = yield from find_ids(store, documents, known)
             where = self.vectorstore_kwargs or {}
-            vectors = yield from fetch_or_embed(store, self._embeddings, documents, known, SetSelectCompressor, where)
+            vectors = yield from fetch_or_embed(store, model_of(self), documents, known, SetSelectCompressor, where)
             scores = None
             if request.settings.relevance is None:
                 scores = read_scores(document.metadata.get(reranked) for document in documents)
             return Pool(documents, known, text_of, text_of, vectors, scores=scores)
 
-        embedding = embed_queries(request, lambda: self._embeddings, store, query, callbacks)
+        embedding = embed_queries(self, request, query, callbacks)
         selected = yield from select_among(
             request, self, query, documents, ids_of, embedding, read(), reranked, REMEDY, lambda: self.vector_source
         )
@@ -139,11 +139,6 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
         refuse_unknown("the look-up by id", self.vectorstore_kwargs or {}, () if reader is None else reader.scope)
         warn_of_unused_perspective(request)
         return request, for_store
-
-    @property
-    def _embeddings(self) -> Any:
-        """The embedding model; None if neither the compressor nor the store has one."""
-        return self.embeddings or (None if self.vectorstore is None else self.vectorstore.embeddings)
 
 
 def send_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:

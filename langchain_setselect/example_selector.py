@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self
 
 from langchain_core.documents import Document
@@ -16,24 +17,14 @@ from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.events import warn_of_foreign_examples
-from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
-from shared_core.retrieval.inputs import (
-    check_instance,
-    check_question,
-    join_examples,
-    join_values,
-    nearest_name,
-    where_to_pass_parameters,
-)
+from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.inputs import check_instance, check_question, join_examples, join_values
 from shared_core.retrieval.request import read_some
 from shared_core.retrieval.result import arrange
 
+from ._settings import refuse_misspelt
 from .retriever import SearchSettings, text_of
 from .vectors import reader_of
-
-
-def _is_message(value: Any) -> bool:
-    return isinstance(value, (BaseMessage, PromptValue))
 
 
 class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
@@ -45,15 +36,12 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         Holds the examples. Their text is embedded, and the example itself is the metadata (:meth:`from_examples` does
         this).
     example_keys : list of str, optional
-        The keys of an example to return; by default all. With them each example has all of these keys, with None for
-        those that it lacks.
+        The keys of an example to return, with None for those that it lacks; by default all that it has.
     input_keys : list of str, optional
-        Which inputs are embedded; by default all. The embedding of a stored example is that of its values under these
-        keys; what is missing (None, NaN) is left out.
-    search_type, search_kwargs, k, vectorstore_kwargs, fetch_k, **settings
-        See :class:`SelectionSettings` and :class:`Settings`. A function gets the example. An example never contains
-        scores, so ``scores`` has no effect. With ``order="nearest_last"`` the most relevant example is next to the
-        question.
+        Which inputs are embedded; by default all. What is missing (None, NaN) is left out.
+    **settings
+        As for :class:`SetSelectRetriever`. A function gets the example. ``scores`` has no effect. With
+        ``order="nearest_last"`` the most relevant example is next to the question.
 
     Examples
     --------
@@ -89,9 +77,7 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         **settings: Any,
     ) -> Self:
         """Put examples into a new store and select from them. Arguments that are not settings go to ``from_texts``."""
-        own, rest, texts = cls._split_arguments(examples, embeddings, vectorstore_cls, k, input_keys, settings)
-        store = vectorstore_cls.from_texts(texts, embeddings, metadatas=[dict(e) for e in examples], **rest)
-        return cls._over(store, embeddings, own)._remember(examples, texts)
+        return run_flow(cls._fill(examples, embeddings, vectorstore_cls, k, input_keys, settings))
 
     @classmethod
     async def afrom_examples(
@@ -104,55 +90,36 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         **settings: Any,
     ) -> Self:
         """The async version of :meth:`from_examples`."""
-        own, rest, texts = cls._split_arguments(examples, embeddings, vectorstore_cls, k, input_keys, settings)
-        store = await vectorstore_cls.afrom_texts(texts, embeddings, metadatas=[dict(e) for e in examples], **rest)
-        return cls._over(store, embeddings, own)._remember(examples, texts)
+        return await run_flow_async(cls._fill(examples, embeddings, vectorstore_cls, k, input_keys, settings))
 
     @classmethod
-    def _split_arguments(
-        cls,
-        examples: Sequence[dict[str, Any]],
-        embeddings: Any,
-        store_class: Any,
-        k: int | None,
-        keys: list[str] | None,
-        settings: dict[str, Any],
-    ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-        """The selector's settings, the arguments of the store's ``from_texts``, and the texts to embed."""
+    def _fill(
+        cls, examples: Sequence[dict[str, Any]], embeddings: Any, vectorstore_cls: Any, k: Any, keys: Any, given: Any
+    ) -> Flow[Self]:
         check_instance(embeddings, Embeddings, "embeddings")
-        if not isinstance(store_class, type):
+        if isinstance(vectorstore_cls, VectorStore):
             raise InvalidParameterError(
-                f"vectorstore_cls must be the class of a store, got a {type(store_class).__name__}. To select from a "
-                f"store that holds examples: {cls.__name__}(vectorstore=...)"
+                f"vectorstore_cls must be the class of a store, got a {type(vectorstore_cls).__name__}. To select from "
+                f"a store that holds examples: {cls.__name__}(vectorstore=...)"
             )
-        known = cls.model_fields
-        own = {name: value for name, value in settings.items() if name in known} | {"input_keys": keys}
-        if k is not None:
-            own["k"] = k
-        rest = {name: value for name, value in settings.items() if name not in known}
-        for name in rest:
-            near = nearest_name(name, known)
-            # A store that takes any argument would ignore a misspelt setting.
-            remedy = f"did you mean {near!r}?" if near else where_to_pass_parameters().get(name)
-            if remedy is not None:
-                raise InvalidParameterError(f"there is no {name!r}: {remedy}")
+        own = {name: value for name, value in given.items() if name in cls.model_fields}
+        own |= {"input_keys": keys} if k is None else {"input_keys": keys, "k": k}
+        rest = {name: value for name, value in given.items() if name not in own}
+        refuse_misspelt(rest, cls.model_fields)
         texts = join_examples(examples, keys)
         for key in own.get("example_keys") or ():
             if examples and not any(key in example for example in examples):
                 raise InvalidParameterError(f"example_keys names {key!r}, but no example has this key")
-        return own, rest, texts
-
-    @classmethod
-    def _over(cls, store: VectorStore, embeddings: Embeddings, settings: dict[str, Any]) -> Self:
+        rest["metadatas"] = [*map(dict, examples)]
+        store: VectorStore = yield Step(
+            partial(vectorstore_cls.from_texts, texts, embeddings, **rest),
+            partial(vectorstore_cls.afrom_texts, texts, embeddings, **rest),
+        )
         # The store of langchain-lancedb does not tell its embeddings.
         more = {} if store.embeddings is not None else {"embeddings": embeddings}
-        return cls(vectorstore=store, **more, **settings)
-
-    def _remember(self, examples: Sequence[dict[str, Any]], texts: Sequence[str]) -> Self:
-        """The selector, which knows that these examples are its own."""
-        self._texts = {*(self._texts or ()), *texts}
-        self._keys = self._keys.union(*examples)
-        return self
+        selector = cls(vectorstore=store, **more, **own)
+        selector._texts, selector._keys = {*texts}, frozenset().union(*examples)
+        return selector
 
     @override
     def add_example(self, example: dict[str, str]) -> str:
@@ -174,7 +141,7 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         """The texts of further examples."""
         texts = join_examples(examples, self.input_keys)
         if self._texts is not None:
-            self._remember(examples, texts)
+            self._texts, self._keys = self._texts.union(texts), self._keys.union(*examples)
         return texts
 
     @override
@@ -190,7 +157,8 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         question = join_values(input_variables, self.input_keys)
         values = [input_variables[name] for name in self.input_keys or input_variables]
         for value in values:
-            if _is_message(value) or (isinstance(value, (list, tuple)) and any(map(_is_message, value))):
+            parts = value if isinstance(value, (list, tuple)) else [value]
+            if any(isinstance(part, (BaseMessage, PromptValue)) for part in parts):
                 check_question(value)
         if all(value is None for value in values):
             keys = ", ".join(input_variables) or "none"

@@ -13,7 +13,6 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.tools import BaseTool
 from typing_extensions import override
 
-from shared_core import InvalidParameterError
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.tools import DEFAULT_MAX_TOOLS, ToolSelector
 
@@ -34,8 +33,7 @@ class SetSelectTools(AgentMiddleware):
     tools : sequence of BaseTool or callable, optional
         Further tools for the agent, which need not be passed to ``create_agent``.
     embeddings, always, **settings
-        As for :func:`select_tools`. ``always_include`` is LangChain's name for ``always``. With ``shadow=True`` the
-        model gets all tools, and the log ``setselect.shadow`` says which ones would have been selected.
+        As for :func:`select_tools`. With ``shadow=True`` the model gets all tools.
 
     Examples
     --------
@@ -54,17 +52,12 @@ class SetSelectTools(AgentMiddleware):
         embeddings: Embeddings,
         max_tools: int | None = DEFAULT_MAX_TOOLS,
         always: Sequence[str] = (),
-        tools: Sequence[BaseTool | Callable[..., Any]] | None = None,
-        *,
-        always_include: Sequence[str] = (),
+        tools: Sequence[BaseTool | Callable[..., Any]] = (),
         **settings: Any,
     ) -> None:
         super().__init__()
-        if always and always_include:
-            raise InvalidParameterError("give always or always_include, not both")
-        self.tools = [*(tools or ())]  # type: ignore[list-item]  # create_agent takes functions too
-        names = always or always_include
-        self._selector = ToolSelector(type(self).__name__, TOOLS, as_model(embeddings), max_tools, names, settings)
+        self.tools = [*tools]  # type: ignore[list-item]  # create_agent takes functions too
+        self._selector = ToolSelector(type(self).__name__, TOOLS, as_model(embeddings), max_tools, always, settings)
 
     @override
     def wrap_model_call(

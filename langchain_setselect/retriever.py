@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
@@ -33,7 +33,6 @@ from shared_core.retrieval.settings import Call, Fetching, Joining
 from shared_core.selectors.registry import SelectorName
 
 from ._settings import OF_DICT, SelectionSettings
-from .stores.filters import find_narrow
 from .stores.reader import FILTER_NAMES, VectorReader, document_id
 from .vectors import (
     check_arguments,
@@ -52,23 +51,20 @@ from .words import DOCUMENTS, WordRetriever
 EVENT = "setselect"
 
 
-def embed_queries(
-    request: Request,
-    model: Callable[[], Embeddings | None],
-    store: VectorStore | None,
-    question: str,
-    callbacks: Callbacks,
-) -> Flow[list[EmbeddedQuery]]:
+def model_of(owner: Any) -> Any:
+    """The embedding model of a class that has ``embeddings`` or a ``vectorstore``; None if neither has one."""
+    return owner.embeddings or (None if owner.vectorstore is None else owner.vectorstore.embeddings)
+
+
+def embed_queries(owner: Any, request: Request, question: str, callbacks: Callbacks) -> Flow[list[EmbeddedQuery]]:
     """Embed the question, its sub-questions, and the text that its perspective needs.
 
     The ``callbacks`` see the run of a Runnable that splits the question.
     """
 
-    def embed(queries: list[str], text: str | None) -> Flow[tuple[list[Vector], Vector | None, None]]:
-        vectors = yield from embed_questions(
-            need_embeddings(store, model()), queries if text is None else [*queries, text]
-        )
-        return vectors[: len(queries)], None if text is None else vectors[-1], None
+    # The selection in shadow reads the model where an error is caught.
+    def embed(texts: list[str]) -> Flow[list[Vector]]:
+        return embed_questions(need_embeddings(owner.vectorstore, model_of(owner)), texts)
 
     return embed_question(request.settings, question, embed, {"callbacks": callbacks})
 
@@ -94,15 +90,15 @@ def search_store(
             partial(reader.search, *arguments, **kwargs),
             None if reader.asearch is None else partial(reader.asearch, *arguments, **kwargs),
         )
-    documents, vectors, *more = found
+    documents, vectors = found
     if vectors is None or len(documents) != len(vectors):
         count = vectors if vectors is None else len(vectors)
         raise VectorSourceError(f"the vector reader returned {len(documents)} documents and {count} vectors")
     exhausted = len(documents) < fetch_k
     if any(document is None for document in documents):
         rows = [row for row, document in enumerate(documents) if document is not None]
-        documents, vectors, *more = ([column[row] for row in rows] for column in (documents, vectors, *more))
-    ids = more[0] if more else read_ids(store, reader, documents)
+        documents, vectors = ([column[row] for row in rows] for column in (documents, vectors))
+    ids = read_ids(store, reader, documents)
     missing = [row for row, vector in enumerate(vectors) if vector is None]
     # Some stores return documents without ids. The beginning of the text then names the document.
     without = [ids[row] or documents[row].page_content[:60] for row in missing]
@@ -219,41 +215,21 @@ class SearchSettings(SelectionSettings, Fetching):
         store = type(self.vectorstore).__name__
         if reader_of(self.vectorstore) is not None:
             return f"store: {store}"
-        embeddings = self.embeddings or self.vectorstore.embeddings
-        if embeddings is None:
-            return f"nowhere: no vector reader is registered for {store}, and there are no embeddings"
-        return f"{describe_embedding(embeddings)}: no vector reader is registered for {store}"
+        return f"{describe_embedding(model_of(self))}: no vector reader is registered for {store}"
 
     def _search(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Flow[ItemSelection]:
-        store, reader = self.vectorstore, reader_of(self.vectorstore)
-        selected = yield from search_and_select(
-            request,
-            self,
-            question,
-            embed_queries(request, lambda: self.embeddings or store.embeddings, store, question, callbacks),
-            self._store(request, question, store_kwargs, callbacks),
-        )
-        if reader is None or reader.id_of is not document_id or all(document.id for document in selected.items):
-            return selected
-        # A FAISS store of an earlier version holds documents without ids. It knows their ids, which ``shown`` needs.
-        items = [
-            document if document.id or not name else document.model_copy(update={"id": name})
-            for document, name in zip(selected.items, selected.ids, strict=True)
-        ]
-        return selected._replace(items=items)
+        embedding = embed_queries(self, request, question, callbacks)
+        store = self._store(request, question, store_kwargs, callbacks)
+        return search_and_select(request, self, question, embedding, store)
 
     def _store(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Store:
         store, reader = self.vectorstore, reader_of(self.vectorstore)
-        store_kwargs, narrow = {**(self.vectorstore_kwargs or {}), **store_kwargs}, find_narrow(store)
+        model, store_kwargs = partial(model_of, self), {**(self.vectorstore_kwargs or {}), **store_kwargs}
         check_arguments(store, store_kwargs)
-
-        # The selection in shadow reads it where an error is caught.
-        def model() -> Any:
-            return self.embeddings or store.embeddings
 
         def before(k: int) -> Flow[list[Document]]:
             arguments = {**store_kwargs, "k": k}
@@ -264,11 +240,12 @@ class SearchSettings(SelectionSettings, Fetching):
             return documents
 
         def find(query: EmbeddedQuery, where: Where, k: int) -> Flow[Pool]:
-            if reader is not None and reader.find is not None:
+            assert reader is not None
+            if reader.find is not None:
                 finding = reader._replace(search=reader.find, asearch=None)
                 return search_store(store, finding, model(), {**store_kwargs, "where": where}, query, k)
-            assert narrow is not None
-            narrowed = {**store_kwargs, **narrow(store, store_kwargs.get("filter"), where)}
+            assert reader.narrow is not None
+            narrowed = {**store_kwargs, **reader.narrow(store, store_kwargs.get("filter"), where)}
             return search_store(store, reader, model(), narrowed, query, k)
 
         settings, config = request.settings, {"callbacks": callbacks}
@@ -293,7 +270,7 @@ class SearchSettings(SelectionSettings, Fetching):
             lambda: self.vector_source,
             extras,
             bool(store_kwargs),
-            find if reader is not None and (reader.find is not None or narrow is not None) else None,
+            None if reader is None or not (reader.find or reader.narrow) else find,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
@@ -12,7 +12,6 @@ from langchain_core.prompts import BasePromptTemplate, PromptTemplate, format_do
 from langchain_core.tools import InjectedToolArg, StructuredTool, ToolException
 from langchain_core.tools.retriever import RetrieverInput
 
-from shared_core import InvalidParameterError
 from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.pool import name_items
 from shared_core.retrieval.result import JOINED
@@ -29,7 +28,6 @@ def create_setselect_tool(
     *,
     document_prompt: BasePromptTemplate[str] | None = None,
     document_separator: str = "\n\n",
-    response_format: Literal["content_and_artifact"] = "content_and_artifact",
 ) -> StructuredTool:
     """A tool with which an agent searches, and which returns no text twice within one run.
 
@@ -48,13 +46,12 @@ def create_setselect_tool(
         ``PromptTemplate.from_template("[{id}] {page_content}")`` lets the model cite.
     document_separator : str
         The text between two documents.
-    response_format : "content_and_artifact"
-        The artifact of a message is the list of its documents, from which the next calls know what was returned.
 
     Returns
     -------
     StructuredTool
-        The tool, for ``create_agent(model, tools=[tool])`` or a ``ToolNode``.
+        The tool, for ``create_agent(model, tools=[tool])`` or a ``ToolNode``. The artifact of a message is the list of
+        its documents, from which the next calls know what was returned.
 
     Examples
     --------
@@ -66,11 +63,6 @@ def create_setselect_tool(
     'one'
     """
     check_instance(retriever, SetSelectRetriever, "retriever")
-    if response_format != "content_and_artifact":
-        raise InvalidParameterError(
-            f"response_format must be 'content_and_artifact', got {response_format!r}: the tool reads what it "
-            "returned from the artifacts of its messages"
-        )
     prompt = document_prompt or PromptTemplate.from_template("{page_content}")
     steps = RecentSteps()
 
@@ -109,7 +101,7 @@ def create_setselect_tool(
         func=func,
         coroutine=afunc,
         args_schema=RetrieverInput,
-        response_format=response_format,
+        response_format="content_and_artifact",
         # An empty query is a mistake of the model, which it can mend.
         handle_tool_error=True,
     )

@@ -267,10 +267,7 @@ def describe_embedding(embeddings: Embeddings | None) -> str:
     """Where the vectors of texts come from, for ``vector_source``."""
     if embeddings is None:
         return "nowhere: there are no embeddings"
-    name = type(embeddings).__name__
-    return (
-        f"the cache of {name}, else embedding with it" if _is_cache(embeddings) else f"embedding the texts with {name}"
-    )
+    return f"embedding the texts with {type(embeddings).__name__}"
 
 
 def _is_cache(embeddings: Embeddings) -> bool:

@@ -108,8 +108,6 @@ class SelectionSettings(Settings):
     _default_source: ClassVar[Callable[[Any], Any] | None] = staticmethod(_document_of)
     # Set by the classes that search an index. The postprocessor has a field of its own.
     _index: VectorStoreIndex | None = PrivateAttr(default=None)
-    # Model, text and embedding of the last perspective. The next query most often has the same perspective.
-    _perspective_memory: tuple[BaseEmbedding | None, str, Vector] | None = PrivateAttr(default=None)
 
     # Type checkers read the arguments from the fields.
     if not TYPE_CHECKING:
@@ -152,37 +150,24 @@ class SelectionSettings(Settings):
 
 
 def embed_queries(settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[list[EmbeddedQuery]]:
-    """Embed what has no embedding yet: the query, its sub-questions, and the texts that its perspective needs."""
+    """Embed what has no embedding yet: the query, its sub-questions, and the text that its perspective needs."""
     if bundle.embedding is None and not bundle.embedding_strs:
         raise InvalidInputError("the query is empty: it has neither text nor an embedding")
 
-    def embed(queries: list[str], text: str | None) -> Flow[tuple[list[Vector], Vector | None, Vector | None]]:
-        groups = [[query] for query in queries[1:]]
-        if bundle.embedding is None:
-            groups.insert(0, bundle.embedding_strs)
-        vectors = yield from together([_embed(settings, group) for group in groups])
+    def embed_mean(texts: list[str]) -> Flow[Vector]:
+        # As LlamaIndex's own retriever does.
+        model = settings._vectors.need_model("the query or the perspective")
+        vector: Vector = (yield from embed_as_queries(model, texts)).mean(axis=0)
+        return vector
+
+    def embed(texts: list[str]) -> Flow[list[Vector]]:
+        own = [] if bundle.embedding is not None else [bundle.embedding_strs]
+        vectors = yield from together([embed_mean(group) for group in (*own, *([text] for text in texts[1:]))])
         if bundle.embedding is not None:
             vectors.insert(0, as_embedding(bundle.embedding, "QueryBundle.embedding", bundle.query_str))
-        if text is None:
-            return vectors, None, None
-        model, memory = settings._vectors.model, settings._perspective_memory
-        if memory is None or memory[0] is not model or memory[1] != text:
-            memory = model, text, (yield from _embed(settings, [text]))
-            settings._perspective_memory = memory
-        own = None
-        if request.settings.perspective_vector == "difference" and bundle.custom_embedding_strs:
-            # With HyDE the search is for other words than the query's. The difference needs the query's own words.
-            own = yield from _embed(settings, [bundle.query_str])
-        return vectors, memory[2], own
+        return vectors
 
     return (yield from embed_question(request.settings, bundle.query_str, embed))
-
-
-def _embed(settings: SelectionSettings, texts: list[str]) -> Flow[Vector]:
-    """The mean of the embeddings of the texts, as LlamaIndex's own retriever makes it."""
-    model = settings._vectors.need_model("the query or the perspective")
-    vector: Vector = (yield from embed_as_queries(model, texts)).mean(axis=0)
-    return vector
 
 
 def read_ids(nodes: Sequence[NodeWithScore]) -> list[str]:
@@ -197,18 +182,16 @@ def read_vectors(
     exhausted = fetch_k is None or len(nodes) < fetch_k
     items, ids, rows = yield from vectors.fetch(nodes, embed_unknown=embed_unknown)
     scores = read_scores(scored.score for scored in items)
-    without: list[str] = []
-    if len(ids) < len(nodes):
-        known = set(ids)
-        without = [name for scored in nodes if (name := scored.node.node_id) not in known]
-    return Pool(items, ids, _embedded_text, _body, rows, fetch_k, exhausted, scores, without)
+    known = {*ids}
+    without = [name for name in read_ids(nodes) if name not in known]
+    return Pool(items, ids, _embedded_text, body_of, rows, fetch_k, exhausted, scores, without)
 
 
 def _embedded_text(scored: NodeWithScore) -> str:
     return scored.node.get_content(metadata_mode=MetadataMode.EMBED)
 
 
-def _body(scored: NodeWithScore) -> str:
+def body_of(scored: NodeWithScore) -> str:
     """The text by which a node is compared with others; empty if the node stands for more than its text."""
     node = scored.node
     if node.get_type() in (ObjectType.TEXT, ObjectType.DOCUMENT):

@@ -47,13 +47,10 @@ def compare_index(
     index : VectorStoreIndex
         Where the nodes and their vectors are searched; nothing is written to it.
     queries : iterable of str, mapping or Query
-        See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of nodes. The labels of a node are
-        its metadata ``subtopics``. For settings with constraints, its metadata may hold ``source`` (by default the
-        document that contains the node) and ``cost``.
-    embed_model : BaseEmbedding, optional
-        By default the index's.
-    filters : MetadataFilters, optional
-        The store's own filter.
+        See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of nodes. The metadata of a node may hold
+        its labels (``subtopics``), its ``source`` (by default the document that contains it) and its ``cost``.
+    embed_model, filters
+        As for :class:`SetSelectIndexRetriever`.
     model : str, optional
         Name of the embedding model, for the report; by default the name that the model gives.
     k, fetch_k, **options
@@ -88,7 +85,7 @@ def diagnose_index(
     """What the nodes of an index hold: copies, near copies, sources, and which lead to others.
 
     No question is needed. Typical nodes are drawn from the index, and each is searched for with the vector that the
-    store keeps. So the store needs a vector reader. One word is embedded, to learn the length of the vectors.
+    store keeps. So the store needs a vector reader.
 
     Parameters
     ----------
@@ -118,10 +115,7 @@ def _search(
     filters: MetadataFilters | None,
     compares: bool = False,
 ) -> tuple[SearchedStore, NodeVectors]:
-    """The index as a diagnosis or a comparison searches it, and where its vectors come from.
-
-    For a comparison it is searched by words too, if it can be listed.
-    """
+    """The index as a diagnosis searches it, or a comparison, by words too; and where its vectors come from."""
     # The retriever checks them too, but its messages call k top_n.
     sizes, fetch_k = check_options(k, fetch_k)
     # The settings to compare have no links. A diagnosis counts them.
@@ -137,11 +131,6 @@ def _search(
     settings = retriever._settings
     searching, vectors = retriever._store(settings, QueryBundle("")), settings._vectors
 
-    def embed(texts: list[str]) -> NDArray[np.float64]:
-        rows = run_flow(embed_as_queries(vectors.need_model("the queries"), texts))
-        retriever._check_length(rows[0].tolist())
-        return rows
-
     def read(node: NodeWithScore) -> tuple[str, Mapping[str, Any]]:
         source = source_of(node) or node.node_id
         return node.get_content(MetadataMode.NONE), {**node.metadata, "source": source}
@@ -156,7 +145,7 @@ def _search(
         type(index.vector_store).__name__,
         sizes,
         fetch_k,
-        embed,
+        lambda texts: run_flow(embed_as_queries(vectors.need_model("the queries"), texts)),
         lambda *asked: run_flow(
             search_to_compare(settings, settings._request, searching, fetch_k, max(sizes), read, *asked)
         ),

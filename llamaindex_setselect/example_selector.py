@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Self, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
@@ -21,9 +21,7 @@ from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.request import Request
 
 from ._settings import SelectionSettings
-from .retriever import IndexSettings, P, SetSelectIndexRetriever, takes_fields_of
-
-T = TypeVar("T")
+from .retriever import IndexSettings, SetSelectIndexRetriever, takes_fields_of
 
 
 class ExampleSettings(IndexSettings):
@@ -41,9 +39,6 @@ class ExampleSettings(IndexSettings):
     input_keys: Sequence[str] | None = None
     """The keys of an example whose values are embedded; needed to add examples."""
 
-    vector_store: BasePydanticVectorStore | None = None
-    """For ``from_examples``: the store that gets the examples."""
-
     _owner = "SetSelectExampleSelector"
     _refer_by_default = False
     _default_source = None
@@ -52,19 +47,6 @@ class ExampleSettings(IndexSettings):
     @override
     def _view(scored: NodeWithScore) -> Any:
         return scored.node.metadata  # the example
-
-    @override
-    def _over(self, index: VectorStoreIndex) -> Self:
-        if self.vector_store is not None:
-            raise InvalidParameterError("vector_store is for from_examples: here the examples are in the index")
-        return super()._over(index)
-
-
-def _takes_examples_and_fields_of(
-    model: Callable[P, Any],
-) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, Sequence[dict[str, Any]], BaseEmbedding, P], T]]:
-    """Decorator: type checkers see examples, a model, and the fields of ``model`` as the arguments."""
-    return lambda function: function
 
 
 class SetSelectExampleSelector(SetSelectIndexRetriever):
@@ -110,10 +92,13 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
         def __init__(self, index: VectorStoreIndex, **options: Any) -> None: ...
 
     @classmethod
-    @_takes_examples_and_fields_of(ExampleSettings)
     def from_examples(
-        cls, examples: Sequence[dict[str, Any]], embed_model: BaseEmbedding, **options: Any
-    ) -> SetSelectExampleSelector:
+        cls,
+        examples: Sequence[dict[str, Any]],
+        embed_model: BaseEmbedding,
+        vector_store: BasePydanticVectorStore | None = None,
+        **options: Any,
+    ) -> Self:
         """Put examples into a new index, embedded by their values under ``input_keys``, and select from them.
 
         The index is in ``vector_store`` if that is given, else in memory.
@@ -124,8 +109,7 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
         if not fields.input_keys:
             raise InvalidParameterError("from_examples needs input_keys: the keys whose values are embedded")
         nodes = _nodes(examples, fields.input_keys)
-        store = options.pop("vector_store", None)
-        storage = None if store is None else StorageContext.from_defaults(vector_store=store)
+        storage = None if vector_store is None else StorageContext.from_defaults(vector_store=vector_store)
         index = VectorStoreIndex(nodes, embed_model=embed_model, storage_context=storage)
         selector = cls(index, **options)
         selector._own = {node.node_id for node in nodes}

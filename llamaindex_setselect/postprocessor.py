@@ -22,7 +22,7 @@ from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import select_among
-from shared_core.retrieval.settings import Joining
+from shared_core.retrieval.settings import Joining, Settings
 
 from ._settings import (
     SelectionSettings,
@@ -46,13 +46,12 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
 
     ``index.as_query_engine(similarity_top_k=50, node_postprocessors=[SetSelectPostprocessor(index=index)])``
     is all that a query engine needs. Vectors come from the store of ``index`` or ``vector_store``, else from the nodes.
-    Texts are embedded again only if both have none, with an ``EmbeddingFallbackWarning``. Behind a retriever other
-    than a ``VectorIndexRetriever``, and in async code, the question is embedded twice;
-    :class:`SetSelectIndexRetriever` embeds it once.
+    Texts are embedded again only if both have none, with an ``EmbeddingFallbackWarning``. In async code the question is
+    embedded twice; :class:`SetSelectIndexRetriever` embeds it once.
 
-    The ``score`` of a returned node is the relevance that was used, before it was scaled: the cosine with the query, or
-    with ``queries`` the highest with any of them, or what ``relevance`` gave. The gains are in the event
-    ``ReRankEndEvent``, under ``tags["setselect"]``.
+    The ``score`` of a returned node is the relevance that was used, before it was scaled: the highest cosine with one
+    of the queries, or what ``relevance`` gave. The event ``ReRankEndEvent`` holds the gains, under
+    ``tags["setselect"]``.
 
     Parameters
     ----------
@@ -64,20 +63,11 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
 
     Raises
     ------
-    InvalidParameterError, BudgetError, PerspectiveError
-        At construction: an unknown field or selector, a value out of range, a budget without costs. In a call: the
-        perspective is parallel to the query.
-    InvalidInputError
-        In a call: there is no query, a stored vector holds NaN or inf (the message names the node's id) or differs in
-        length from the query, or a node lacks a score, a quality or a cost.
-    VectorSourceError
-        In a call: no model can embed the query, or a store cannot return vectors.
-
-    Notes
-    -----
-    ``to_dict`` leaves out ``index``, ``vector_store`` and ``embed_model``, which live in this process only:
-    pass them to ``from_dict(data, index=index)``. It refuses kernels, functions and extractors. Deep copies share what
-    ``to_dict`` leaves out or refuses.
+    InvalidParameterError, BudgetError
+        At construction: a setting is unknown or out of range, or another one is missing.
+    InvalidInputError, PerspectiveError, VectorSourceError
+        In a call: there is no query, or nothing can embed it; the perspective is parallel to it; or a node lacks a
+        vector or a value that a setting reads, and the message names it.
 
     Examples
     --------
@@ -96,8 +86,7 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     """Supplies the store and the embedding model. ``FaissVectorStore`` needs it."""
 
     vector_store_kwargs: dict[str, Any] | None = None
-    """The part of the store in which the retriever in front searches: ``milvus_partition_names`` of Milvus,
-    ``shard_identifier`` of Qdrant. Vectors are looked up there, by default in the whole store."""
+    """The part of the store in which vectors are looked up: ``milvus_partition_names`` or ``shard_identifier``."""
 
     _remedies = MappingProxyType(
         {
@@ -176,33 +165,21 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
 
     @override
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
-        """The settings as plain values; see Notes of the class.
+        """The settings as plain values; it refuses kernels, functions and extractors.
 
-        Raises
-        ------
-        InvalidParameterError
-            The selector is not a registered one with plain parameters (a kernel is not plain), or ``costs``, ``cover``,
-            ``identifier``, ``links``, ``neighbours``, ``prefer``, ``quality``, ``queries``, ``relevance``, ``source``,
-            ``title`` or ``perspective`` is a function or an extractor.
+        ``index``, ``vector_store`` and ``embed_model`` live in this process only, so :meth:`from_dict` takes them.
         """
-        names = "costs cover identifier links neighbours prefer quality relevance source title"
-        remedies = dict.fromkeys(names.split(), "use a metadata key") | {
-            "perspective": "use a text or a vector, or leave it out and pass it to from_dict",
-            "queries": "leave it out and pass it to from_dict",
-        }
-        for what, remedy in remedies.items():
-            value = getattr(self, what)
-            if callable(value) or (what == "queries" and is_splitter(value)):
+        for name in Settings.model_fields | Joining.model_fields:
+            value = getattr(self, name)
+            if is_splitter(value):
                 raise InvalidParameterError(
-                    f"to_dict cannot write {what}={value!r}, a function or an extractor: {remedy}"
+                    f"to_dict cannot write {name}={value!r}, a function or an extractor: use a metadata key or a text, "
+                    "or leave it out and pass it to from_dict"
                 )
         data = super().to_dict(**kwargs)
-        plain: dict[str, Any] = {"selector": _as_plain(self.selector), "shown": list(self.shown)}
-        if self.queries is not None:
-            plain["queries"] = list(self.queries)  # type: ignore[arg-type]
-        if self.perspective is not None and not isinstance(self.perspective, str):
-            plain["perspective"] = list(self.perspective)  # type: ignore[arg-type]
-        return data | {key: value for key, value in plain.items() if key in data}
+        if "selector" in data:
+            data["selector"] = _as_plain(self.selector)
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
 
     @classmethod
     @override

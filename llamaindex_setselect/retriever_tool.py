@@ -17,7 +17,7 @@ from shared_core.retrieval.pool import name_items
 from shared_core.retrieval.result import JOINED
 from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW, ParallelCalls
 
-from ._settings import _body, finish, read_ids
+from ._settings import body_of, finish, read_ids
 from .retriever import SetSelectIndexRetriever
 
 # The key of the context's store under which the names of what each tool returned are.
@@ -121,5 +121,5 @@ class _Unseen(SetSelectIndexRetriever):
         nodes = finish(settings, request, await run_flow_async(self._flow(settings, request, query_bundle)))
         joined = [node.metadata.get(JOINED) for node in nodes]
         by_id = not request.settings.drop_duplicates
-        self._names = name_items(read_ids(nodes), map(_body, nodes), by_id=by_id, joined=joined)
+        self._names = name_items(read_ids(nodes), map(body_of, nodes), by_id=by_id, joined=joined)
         return nodes

@@ -48,7 +48,7 @@ from .selectors.selection import Selection, Selections, make_selection
 from .selectors.top_k import TopK
 from .selectors.vrsd import VRSD
 from .signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
-from .signals.language_models import EndpointModel, TransformersModel
+from .signals.language_models import LanguageModel
 from .signals.perplexity import LogPerplexityQuality
 from .signals.quality import with_quality_column, with_quality_weight
 from .texts.names import read_name
@@ -68,11 +68,11 @@ __all__ = [
     "Capabilities",
     "Coverage",
     "EmbeddingFallbackWarning",
-    "EndpointModel",
     "InvalidInputError",
     "InvalidParameterError",
     "Kernel",
     "KernelError",
+    "LanguageModel",
     "LinearKernel",
     "LogPerplexityQuality",
     "LowRankKernel",
@@ -88,7 +88,6 @@ __all__ = [
     "SetSelectError",
     "SetSelectWarning",
     "TopK",
-    "TransformersModel",
     "VectorSourceError",
     "find_references",
     "make_selection",

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.runnables.config import run_in_executor
 
 from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.retrieval.extra import StoreListing
 from shared_core.retrieval.inputs import refuse_unknown
 from shared_core.stores import azure_search, chroma, duckdb, elasticsearch, milvus, pinecone, qdrant, sqlite_vec
 
-from .reader import Hits, read_with_client
+from .reader import Hits, narrow_by_operators, read_with_client
 
 
 # Azure AI Search, of langchain-azure-ai and langchain-community.
@@ -59,11 +57,8 @@ AZURE_SEARCH = read_with_client(
     lookup=_azure_lookup,
     id_of=_azure_id_of,
     added_keys=lambda store: [_azure_module(store).FIELDS_ID],
-)._replace(filters=("filters",))
-
-
-def _chroma_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
-    return _chroma_documents(rows), vectors
+    filters=("filters",),
+)
 
 
 def _chroma_documents(rows: Any) -> list[Document | None]:
@@ -77,11 +72,11 @@ CHROMA = read_with_client(
     chroma,
     attrgetter("_collection"),
     lambda store, *, filter=None, **more: {"where": filter, **more},
-    _chroma_hits,
+    lambda store, rows, vectors, more: (_chroma_documents(rows), vectors),
     lookup=lambda store, ids: {"ids": ids},
-)._replace(
     passing=lambda store, ids, *, filter=None, **more: chroma.filter_ids(store._collection, ids, filter, **more),
     filters=("filter", "where"),
+    narrow=narrow_by_operators,
 )
 CHROMA_LISTING = StoreListing(
     lambda store: filter(None, _chroma_documents(chroma.list_rows(store._collection))),
@@ -91,15 +86,10 @@ CHROMA_LISTING = StoreListing(
 
 # DuckDB of langchain-community, whose documents have no ids to look vectors up by.
 def _duckdb_hits(store: Any, columns: Any, vectors: Any, more: dict[str, Any]) -> Hits:
-    ids, texts = columns[store._id_key], columns[store._text_key]
+    rows = zip(columns[store._text_key], columns["metadata"], columns["similarity_score"], strict=True)
     documents = [
-        Document(
-            # Only documents without a vector get an id, for the warning that they are left out.
-            id=ids[i] if vectors[i] is None else None,
-            page_content=texts[i],
-            metadata={**json.loads(metadata), "_similarity_score": similarity} if metadata else {},
-        )
-        for i, (metadata, similarity) in enumerate(zip(columns["metadata"], columns["similarity_score"], strict=True))
+        Document(text, metadata={**json.loads(metadata), "_similarity_score": score} if metadata else {})
+        for text, metadata, score in rows
     ]
     return documents, vectors
 
@@ -229,7 +219,8 @@ MILVUS = read_with_client(
     id_of=_milvus_id_of,
     added_keys=lambda store: [] if store._metadata_field else [store._primary_field],
     scope=["partition_names"],
-)._replace(filters=("expr",))
+    filters=("expr",),
+)
 
 
 def _pinecone_open_asyncio_client(store: Any) -> Any:
@@ -263,6 +254,7 @@ PINECONE = read_with_client(
     lookup=lambda store, ids, **where: _pinecone_part(store, ids=ids, **where),
     scope=["namespace"],
     takes=["filter", "namespace"],
+    narrow=narrow_by_operators,
 )
 
 
@@ -297,34 +289,31 @@ QDRANT = read_with_client(
     id_of=_qdrant_id_of,
     added_keys=lambda store: ["_id", "_collection_name"],
     scope=["shard_key_selector"],
-)._replace(
     passing=lambda store, ids, *, filter=None, shard_key_selector=None, **more: qdrant.filter_ids(
         store.client, store.collection_name, ids, filter, shard_key_selector=shard_key_selector
-    )
+    ),
+    narrow=lambda store, own, where: {"filter": qdrant.narrow_filter(own, where, f"{store.metadata_payload_key}.")},
 )
 
 
 # sqlite-vec of langchain-community, whose documents have no ids.
-def _sqlite_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
-    return [Document(page_content=text, metadata=json.loads(metadata) or {}) for _, text, metadata in rows], vectors
+def _sqlite_documents(rows: Any) -> list[Document]:
+    return [Document(page_content=text, metadata=json.loads(metadata) or {}) for *_, text, metadata in rows]
 
 
-async def _sqlite_asearch(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
-    """Search in another thread if the connection allows it, otherwise in the caller's."""
-    try:
-        return await run_in_executor(None, SQLITE_VEC.search, store, query, fetch_k, **more)
-    except sqlite3.ProgrammingError:
-        return SQLITE_VEC.search(store, query, fetch_k, **more)
+async def _sqlite_asearch(*arguments: Any, **more: Any) -> Hits:
+    # A connection of SQLite belongs to the thread that opened it, in most cases the caller's.
+    return SQLITE_VEC.search(*arguments, **more)
 
 
 SQLITE_VEC = read_with_client(
-    sqlite_vec, attrgetter("_connection"), lambda store: {"table": store._table}, _sqlite_hits, takes=()
+    sqlite_vec,
+    attrgetter("_connection"),
+    lambda store: {"table": store._table},
+    lambda store, rows, vectors, more: (_sqlite_documents(rows), vectors),
+    takes=(),
 )._replace(asearch=_sqlite_asearch)
-
-
-def _sqlite_list(store: Any) -> list[Document]:
-    rows = sqlite_vec.list_rows(store._connection, store._table)
-    return [Document(page_content=text, metadata=json.loads(metadata) or {}) for text, metadata in rows]
-
-
-SQLITE_VEC_LISTING = StoreListing(_sqlite_list, lambda store: sqlite_vec.count_rows(store._connection, store._table))
+SQLITE_VEC_LISTING = StoreListing(
+    lambda store: _sqlite_documents(sqlite_vec.list_rows(store._connection, store._table)),
+    lambda store: sqlite_vec.count_rows(store._connection, store._table),
+)

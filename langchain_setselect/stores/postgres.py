@@ -13,16 +13,13 @@ from shared_core.errors import VectorSourceError
 from shared_core.retrieval.extra import StoreListing
 from shared_core.stores.postgres import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
 
-from .reader import Hits, VectorReader
+from .reader import Hits, VectorReader, narrow_by_operators
 
 
 def _search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
     """The top ``fetch_k`` of a PGVector collection with their vectors, in one statement."""
     with store._make_sync_session() as session:
         rows, vectors = search_with_vectors(session, _nearest(store, query, fetch_k, **more))
-        # The store's own search raises this error too.
-        if not rows and store.get_collection(session) is None:
-            raise ValueError("Collection not found")
     return _documents(rows), vectors
 
 
@@ -33,8 +30,6 @@ async def _asearch(store: Any, query: list[float], fetch_k: int, **more: Any) ->
     await store.__apost_init__()
     async with store._make_async_session() as session:
         rows, vectors = await asearch_with_vectors(session, _nearest(store, query, fetch_k, **more))
-        if not rows and await store.aget_collection(session) is None:
-            raise ValueError("Collection not found")
     return _documents(rows), vectors
 
 
@@ -215,7 +210,7 @@ async def _count_table(table: Any) -> int:
 
 
 _OF_TABLES = "filter", "hybrid_search_config", "fts_query"
-COLLECTION_READER = VectorReader(_search, _asearch, _fetch, _afetch, takes=["filter"])
+COLLECTION_READER = VectorReader(_search, _asearch, _fetch, _afetch, takes=["filter"], narrow=narrow_by_operators)
 TABLE_READER = VectorReader(*_run_in_engine(_search_table), *_run_in_engine(_fetch_table), takes=_OF_TABLES)
 ASYNC_TABLE_READER = VectorReader(_refuse_sync, _search_table, _refuse_sync, _fetch_table, takes=_OF_TABLES)
 COLLECTION_LISTING = StoreListing(_list, _count)

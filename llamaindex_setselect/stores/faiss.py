@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from numpy.typing import ArrayLike
 
 from shared_core.errors import VectorSourceError
 from shared_core.stores.faiss import labels_by_id, vectors_by_label
 
-from .reader import Fetched, VectorReader
+from .reader import VectorReader
 
 
-def _fetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Fetched:
+def _fetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
     if index is None:
         raise VectorSourceError(
             "FaissVectorStore does not know the ids of its nodes, but the index over it does: "
@@ -23,20 +24,17 @@ def _fetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) 
     return _read(store, node_ids, labels)
 
 
-def _fetch_mapped(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Fetched:
+def _fetch_mapped(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
     labels, nodes = store._node_id_to_faiss_id_map, store._faiss_id_to_node_id_map
     # After a deletion the store gives the next node a label that is in use, and loses the node that had it.
     found = [labels[name] if name in labels and nodes.get(labels[name]) == name else None for name in node_ids]
     return _read(store, node_ids, found)
 
 
-def _read(store: Any, node_ids: Sequence[str], labels: Sequence[str | int | None]) -> Fetched:
+def _read(store: Any, node_ids: Sequence[str], labels: Sequence[str | int | None]) -> Mapping[str, ArrayLike]:
     """The vectors under these labels; None is the label of a node that the store does not know."""
-    rows = vectors_by_label(store.client, [int(label) for label in labels if label is not None])
-    if len(rows) == len(labels):
-        return rows
-    known = (name for name, label in zip(node_ids, labels, strict=True) if label is not None)
-    return dict(zip(known, rows, strict=True))
+    known = {name: int(label) for name, label in zip(node_ids, labels, strict=True) if label is not None}
+    return dict(zip(known, vectors_by_label(store.client, [*known.values()]), strict=True))
 
 
 def takes_node_ids(store: Any) -> bool:

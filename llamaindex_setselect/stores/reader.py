@@ -7,15 +7,13 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shared_core.errors import VectorSourceError
 from shared_core.stores import WIDEST
 
-# Vectors by node id; or an array with one row for each id, if the store knows all of them.
-Fetched = Mapping[str, ArrayLike] | NDArray[Any]
-Fetch = Callable[..., Fetched]
-AsyncFetch = Callable[..., Awaitable[Fetched]]
+Fetch = Callable[..., Mapping[str, ArrayLike]]
+AsyncFetch = Callable[..., Awaitable[Mapping[str, ArrayLike]]]
 
 
 class VectorReader(NamedTuple):

@@ -35,8 +35,6 @@ _RETRIEVES = "invoke", "retrieve"
 SHOWN_FROM = 20_000
 # The most documents that are read out of a store. Splitting more takes minutes, and holding them gigabytes.
 MOST = 1_000_000
-# What a class by words says of arguments that other classes have for their words.
-WORD_RULE = "WordRetriever has its own rule of what a word is, the one by which setselect selects"
 # The searches that ``share_search`` made, by the id of the store.
 _SHARED: dict[int, WordSearch[Any]] = {}
 _SHARING = Lock()

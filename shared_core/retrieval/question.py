@@ -38,9 +38,8 @@ class EmbeddedQuery:
 
 
 Vector = NDArray[np.float64]
-# ``embed(queries, text)`` gives the embeddings of the queries, the question first; that of the text, if there is one;
-# and that of the question's own words where the first one has other words (HyDE), else None. They are checked.
-Embed = Callable[[list[str], str | None], Flow[tuple[Sequence[Vector], Vector | None, Vector | None]]]
+# Gives the embeddings of texts as queries, the question first. They are checked.
+Embed = Callable[[list[str]], Flow[Sequence[Vector]]]
 
 
 def embed_question(settings: Call, question: str, embed: Embed, config: Any = None) -> Flow[list[EmbeddedQuery]]:
@@ -63,8 +62,8 @@ def embed_question(settings: Call, question: str, embed: Embed, config: Any = No
         text = find_text_to_embed(parts, question, settings.perspective_vector)
         if text is not None and parts is not None and settings.direction == "remove":
             removed = {*split_words(parts.perspective or "")}
-    vectors, of_text, own = yield from embed(texts, text)
-    first = vectors[0]
+    vectors = [*(yield from embed(texts if text is None else [*texts, text]))]
+    first, of_text = vectors[0], None if text is None else vectors.pop()
     if not first.any():
         raise InvalidInputError(
             "the query's embedding is the zero vector, which has no direction: check the model that embedded it"
@@ -73,7 +72,7 @@ def embed_question(settings: Call, question: str, embed: Embed, config: Any = No
     if perspective is not None:
         pap = make_pap(
             perspective,
-            first if own is None else own,
+            first,
             of_text,
             perspective_vector=settings.perspective_vector,
             corpus=settings.corpus,

@@ -258,13 +258,9 @@ class ToolSelector:
         selected: ItemSelection = yield Step(partial(self.request.select, pool, queries))
         return timed(self.request, selected, started, lambda: self.model.source)
 
-    def _embed_questions(
-        self, queries: list[str], text: str | None
-    ) -> Flow[tuple[list[Vector], Vector | None, Vector | None]]:
-        texts = queries if text is None else [*queries, text]
+    def _embed_questions(self, texts: list[str]) -> Flow[list[Vector]]:
         entries = yield from self._questions.look_up(texts, self.model.embed_questions)
-        vectors = [np.asarray(vector, np.float64) for vector, _ in entries]
-        return vectors[: len(queries)], None if text is None else vectors[-1], None
+        return [np.asarray(vector, np.float64) for vector, _ in entries]
 
     def _find_sub_questions(self, asked: Sequence[str], tools: NDArray[Any]) -> Flow[tuple[str, ...]]:
         """The clauses of the request, and those of the other texts that are near to a tool."""

@@ -16,7 +16,7 @@ from .._files import Journal, hold_lock
 from .._validation import as_float, check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..scaling import Scale, rescale
-from .language_models import AnswerModel, Item
+from .language_models import Item, LanguageModel
 from .progress import progress_bar
 
 TEMPLATE = "{question}\n{answer}"
@@ -37,7 +37,7 @@ class LogPerplexityQuality:
 
     Parameters
     ----------
-    model : TransformersModel, EndpointModel or AnswerModel
+    model : LanguageModel
         Scores answers. A text that is longer than its limit is cut at the front of the question, with a warning.
     template : str
         Contains ``{question}`` once, and ends with ``{answer}``.
@@ -54,16 +54,16 @@ class LogPerplexityQuality:
 
     Examples
     --------
-    >>> from setselect import TransformersModel
+    >>> from setselect import LanguageModel
     >>> from transformers import ByT5Tokenizer, GPT2Config, GPT2LMHeadModel
     >>> config = GPT2Config(vocab_size=384, n_embd=8, n_layer=1, n_head=1, bos_token_id=1, eos_token_id=1)
-    >>> quality = LogPerplexityQuality(TransformersModel(GPT2LMHeadModel(config), ByT5Tokenizer()))
+    >>> quality = LogPerplexityQuality(LanguageModel(GPT2LMHeadModel(config), ByT5Tokenizer()))
     >>> quality.score(["Capital of France?", "Capital of Italy?"], ["Paris", "Rome"]).shape
     (2,)
     """
 
     def __init__(
-        self, model: AnswerModel, *, template: str = TEMPLATE, batch_size: int = 8, model_id: str | None = None
+        self, model: LanguageModel, *, template: str = TEMPLATE, batch_size: int = 8, model_id: str | None = None
     ) -> None:
         head = template.removesuffix(_ANSWER)
         if head == template or head.count(_QUESTION) != 1 or _ANSWER in head:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 import re
 from collections.abc import Callable
@@ -16,10 +15,9 @@ import pytest
 from shared_core import LinearKernel, LowRankKernel, SetSelectError
 from shared_core._files import Journal
 from shared_core.cli._vectors import read_rows
-from shared_core.evaluation.corpus import read_documents, read_queries
-from shared_core.evaluation.qrels import read_qrels
+from shared_core.evaluation.corpus import read_documents, read_qrels, read_queries
 from shared_core.evaluation.shadow_log import compare_log
-from shared_core.learning.labels.label_file import LabelFile
+from shared_core.learning.labels import LabelFile
 from shared_core.signals.embedding_models import CachedEmbedding
 from shared_core.signals.perplexity import _read_scores as read_scores
 from tests.adversarial.conftest import Cases, change_values, damage, run_program
@@ -28,18 +26,18 @@ from tests.shared_core.evaluation.test_shadow_log import call
 
 JSON_LINES = b"""\
 {"id": "a", "text": "The river carries water.", "subtopics": ["river", "water"]}
-{"id": "b", "text": "Bread is baked from flour.", "gold": ["a", "b"], "root": "bread"}
+{"id": "b", "text": "Bread is baked from flour.", "gold": ["a", "b"]}
 {"id": "c", "question": "A violin has strings?", "answers": ["strings"], "subtopics": {"x": ["a"], "y": []}}
 
 {"id": 4, "text": "\\u00c4 caf\\u00e9", "question": "Q?", "answer": "4", "gold": [4]}
 """
 TABLE = b"""\
-id,text,subtopics,gold,answers,root
-a,The river carries water.,river;water,a;b,water,r
+id,text,subtopics,gold,answers
+a,The river carries water.,river;water,a;b,water
 b,"Bread, baked
-from ""flour"".","[""bread"", ""x;y""]",b,,r
+from ""flour"".","[""bread"", ""x;y""]",b,
 
-,No id.,,,,
+,No id.,,,
 """
 TEXTS = "The river carries water.\n\n  Bread is baked.  \r\nÄ café 😀\n".encode()
 ORIGINALS = {"jsonl": JSON_LINES, "csv": TABLE, "tsv": TABLE.replace(b",", b"\t"), "txt": TEXTS}
@@ -50,7 +48,7 @@ JUDGEMENTS = {
 _DOCUMENT = '{"id": "%s", "text": "It holds %s.", "title": "%s", "subtopics": ["x"], "source": "s", "cost": 3}\n'
 _QUERY = (
     '{"id": "%s", "text": "What holds %s?", "gold": ["%s"], "answers": ["holds"], "subtopics": {"x": ["a", "b"]}, '
-    '"scores": {"a": 0.5, "b": 0.1, "c": 2, "d": 1}, "root": "r"}\n'
+    '"scores": {"a": 0.5, "b": 0.1, "c": 2, "d": 1}}\n'
 )
 COMPARED = {
     name: "".join(line % (id, id, id) for id in "abcd").encode()
@@ -249,26 +247,6 @@ def test_settings_of_a_batch_with_other_values(cases: Cases, tmp_path: Path) -> 
             check_message(error, tmp_path)
         else:
             assert json.loads(changed) == settings
-
-
-def test_checkpoints_with_other_values(cases: Cases, tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    checkpoint = importlib.import_module("shared_core.learning.checkpoint")
-    path = tmp_path / "fit"
-    settings, state = {"seed": 3, "name": "a"}, {"epochs": [[0, None, 0.1]]}
-    checkpoint.write_checkpoint(path, {"now.V": torch.ones((2, 3)), "step": torch.tensor(5.0)}, settings, state)
-    content = path.read_bytes()
-    size = int.from_bytes(content[:8], "little")
-    for number, rng in cases(share=0.5, at_most=20_000):
-        head = change_values(content[8 : 8 + size], rng)
-        changed = len(head).to_bytes(8, "little") + head + content[8 + size :]
-        path.write_bytes(damage(content, rng) if number % 3 == 2 else changed)
-        try:
-            found = checkpoint.read_checkpoint(path, settings)
-        except SetSelectError as error:
-            check_message(error, path)
-        else:
-            assert found[1] == state
 
 
 def test_a_damaged_pool_is_read_or_named(cases: Cases, tmp_path: Path) -> None:

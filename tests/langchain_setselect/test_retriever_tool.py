@@ -217,7 +217,6 @@ def test_it_takes_the_place_of_the_tool_of_langchain(store: VectorStore) -> None
         "description": "Finds passages.",
         "document_prompt": PromptTemplate.from_template("{number}: {page_content}"),
         "document_separator": "\n",
-        "response_format": "content_and_artifact",
     }
     ours, theirs = create_setselect_tool(retriever, **arguments), create_retriever_tool(retriever, **arguments)
     assert ours.tool_call_schema.model_json_schema() == theirs.tool_call_schema.model_json_schema()
@@ -256,15 +255,10 @@ def test_a_message_of_parts_is_no_obstacle(store: VectorStore) -> None:
     assert len({*found}) == len(found) == 24
 
 
-def test_a_wrong_retriever_or_format_is_refused(store: VectorStore) -> None:
+def test_a_wrong_retriever_is_refused(store: VectorStore) -> None:
     wrong: Any = store.as_retriever()
     with pytest.raises(InvalidParameterError, match=r"SetSelectRetriever.*VectorStoreRetriever"):
         create_setselect_tool(wrong, "passages", "Finds passages.")
-    content: Any = "content"
-    with pytest.raises(InvalidParameterError, match=r"'content_and_artifact'.*'content'"):
-        create_setselect_tool(
-            SetSelectRetriever(vectorstore=store), "passages", "Finds passages.", response_format=content
-        )
 
 
 async def test_the_error_of_a_model_reaches_the_caller_of_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:

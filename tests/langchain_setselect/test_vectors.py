@@ -197,22 +197,23 @@ def test_a_search_is_not_widened_beyond_the_stores_limit(embeddings: WordEmbeddi
     assert len(found) <= 6
 
 
-class TestFaiss:
-    def test_a_document_missing_from_the_docstore_is_left_out_and_named(self, embeddings: WordEmbeddings) -> None:
-        store: Any = faiss(embeddings)
-        first = SetSelectRetriever(vectorstore=store).invoke(QUERY)[0]
-        store.docstore.delete([first.id])
-        with pytest.warns(SetSelectWarning, match=rf"{first.id}"):
-            documents = SetSelectRetriever(vectorstore=store).invoke(QUERY)
+def test_a_document_missing_from_the_docstore_of_faiss_is_left_out(embeddings: WordEmbeddings) -> None:
+    store: Any = faiss(embeddings)
+    first = SetSelectRetriever(vectorstore=store).invoke(QUERY)[0]
+    store.docstore.delete([first.id])
+    for more in ({}, {"filter": lambda metadata: True}):
+        documents = SetSelectRetriever(vectorstore=store).invoke(QUERY, **more)
         assert first.id not in [d.id for d in documents]
+        assert len(documents) == 4
 
-    def test_a_document_that_reuses_a_label_is_found(self, embeddings: WordEmbeddings) -> None:
-        store: Any = faiss(embeddings)
-        known = [store.docstore.search(f"doc-{i}") for i in range(5)]
-        compressor = SetSelectCompressor(vectorstore=store, k=2)
-        compressor.compress_documents(known, QUERY)
-        store.delete(["doc-59"])
-        store.add_texts(["a newcomer"], ids=["new"])
-        embeddings.documents = 0
-        compressor.compress_documents([*known, store.docstore.search("new")], QUERY)
-        assert embeddings.documents == 0
+
+def test_a_document_that_reuses_a_label_of_faiss_is_found(embeddings: WordEmbeddings) -> None:
+    store: Any = faiss(embeddings)
+    known = [store.docstore.search(f"doc-{i}") for i in range(5)]
+    compressor = SetSelectCompressor(vectorstore=store, k=2)
+    compressor.compress_documents(known, QUERY)
+    store.delete(["doc-59"])
+    store.add_texts(["a newcomer"], ids=["new"])
+    embeddings.documents = 0
+    compressor.compress_documents([*known, store.docstore.search("new")], QUERY)
+    assert embeddings.documents == 0

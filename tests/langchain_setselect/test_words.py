@@ -53,8 +53,7 @@ def test_from_texts_takes_the_arguments_of_bm25_retriever() -> None:
         ({"texts": ["lamp", float("nan")]}, "row 1 "),
         ({"texts": ["lamp"], "ids": ["a", "b"]}, "ids has length 2, texts 1"),
         ({"texts": ["lamp"], "metadatas": []}, "metadatas has length 0, texts 1"),
-        ({"texts": ["lamp"], "preprocess_func": str.split}, "rule of what a word is"),
-        ({"texts": ["lamp"], "bm25_params": {"k1": 2}}, "k1 = 1.5"),
+        ({"texts": ["lamp"], "preprocess_func": str.split}, "preprocess_func"),
         ({"texts": ["lamp"], "filter": "n"}, "filter must be"),
     ],
 )
@@ -67,8 +66,6 @@ def test_the_class_itself_names_its_constructors() -> None:
     for arguments in ({}, {"k": 3}):
         with pytest.raises(InvalidParameterError, match="from_documents"):
             WordRetriever(**arguments)
-    with pytest.raises(InvalidParameterError, match="from_documents"):
-        WordRetriever(docs=[Document("lamp")])  # type: ignore[call-arg]
 
 
 async def test_call_time_arguments() -> None:

@@ -145,12 +145,6 @@ def test_settings_that_need_another(model: CountingEmbedding) -> None:
         over_an_index.add_examples([{"question": "q"}])
     over_an_index.input_keys = ["subject"]
     over_an_index.add_examples([{"subject": "new", "stars": 5}])
-    # The examples are in the store of the index.
-    unlike = {"template": "{subject}", "vector_store": SimpleVectorStore()}
-    with pytest.raises(InvalidParameterError, match="from_examples"):
-        SetSelectExampleSelector(make_index("simple", model), **unlike)
-    with pytest.raises(InvalidParameterError, match="from_examples"):
-        make(model).vector_store = SimpleVectorStore()
 
 
 @pytest.mark.parametrize("missing", ["input_keys", "template"])

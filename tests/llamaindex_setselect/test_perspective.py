@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import NodeWithScore
 
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 from setselect import PAP, InvalidParameterError, PerspectiveExtractor, QueryParts
@@ -39,19 +39,6 @@ def test_the_score_of_a_node_is_the_cosine_after_the_projection(
             vectors /= np.linalg.norm(vectors, axis=1)[:, None]
         query = np.asarray(pap.project(embedding(QUERY)))
         assert scores_of(found) == pytest.approx((vectors @ query / np.linalg.norm(query)).tolist(), rel=1e-9)
-
-
-async def test_with_hyde_the_difference_uses_the_query_itself(
-    index: VectorStoreIndex, nodes: list[NodeWithScore]
-) -> None:
-    """HyDE searches for hypothetical documents instead of the query. The perspective is still the query's."""
-    asked = QueryBundle(QUERY, custom_embedding_strs=["tea has effects on mood"])
-    settings: dict[str, Any] = {"top_n": 4, "index": index, "selector": "ndpp"}
-    post = SetSelectPostprocessor(perspective=both_parts, perspective_vector="difference", **settings)
-    difference = np.array(embedding(QUERY)) - np.array(embedding(ROOT))
-    plain = SetSelectPostprocessor(perspective=difference, **settings)
-    assert ids_of(post.postprocess_nodes(nodes, asked)) == ids_of(plain.postprocess_nodes(nodes, asked))
-    assert ids_of(await post.apostprocess_nodes(nodes, asked)) == ids_of(plain.postprocess_nodes(nodes, asked))
 
 
 def test_extractors_are_not_written_copies_share_them_and_pickles_contain_them(index: VectorStoreIndex) -> None:

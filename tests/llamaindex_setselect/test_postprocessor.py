@@ -65,17 +65,6 @@ def test_queries_with_and_without_an_embedding(
             post.postprocess_nodes(nodes, **given)
 
 
-def test_a_perspective_is_embedded_once_and_again_after_it_has_changed(
-    index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
-) -> None:
-    post = SetSelectPostprocessor(index=index, perspective="sleep")
-    first = ids_of(post.postprocess_nodes(nodes, bundle()))
-    assert ids_of(post.postprocess_nodes(nodes, bundle())) == first
-    post.perspective = "memory"
-    assert ids_of(post.postprocess_nodes(nodes, bundle())) != first
-    assert model.queries == ["sleep", "memory"]
-
-
 def test_shown_ids_may_be_integers() -> None:
     nodes = scored([TextNode(id_=str(i), text=str(i), embedding=[1.0, i]) for i in range(6)])
     rest = selected(nodes, QueryBundle("q", embedding=[1, 0]), top_n=2, shown=[0, 1, 2])

@@ -186,7 +186,6 @@ async def test_without_a_store_only_nodes_without_an_embedding_are_embedded(
 async def test_a_cache_of_embeddings_embeds_each_text_once(model: CountingEmbedding) -> None:
     model.embeddings_cache = SimpleKVStore()
     post = SetSelectPostprocessor(embed_model=model)
-    assert "the embeddings_cache of CountingEmbedding" in post.vector_source
     nodes = scored(make_nodes())
     # A warning would be an error here. Each text is embedded once.
     picked = ids_of(post.postprocess_nodes(nodes, bundle()))
@@ -245,29 +244,6 @@ async def test_only_nodes_without_an_embedding_are_looked_up(model: CountingEmbe
     assert ids_of(post.postprocess_nodes(scored(nodes), bundle())) == expected(ALL, 4)
     assert asked == [["n4", "n7"], ["n4", "n7"]]
     assert model.texts == []
-
-
-async def test_a_reader_may_return_an_array_with_one_row_for_each_id(model: CountingEmbedding) -> None:
-    class Fast(PlainStore):
-        pass
-
-    def fetch_stored(store: Fast, node_ids: Sequence[str], index: Any) -> np.ndarray[Any, Any]:
-        return np.array([embedding(TEXTS[int(node_id[1:])]) for node_id in node_ids])
-
-    def fetch_few(store: Fast, node_ids: Sequence[str], index: Any) -> np.ndarray[Any, Any]:
-        return fetch_stored(store, node_ids[1:], index)
-
-    nodes = make_nodes()
-    for on_node in (False, True):
-        register_vector_source(Fast, fetch_stored, on_node=on_node)
-        nodes[3].embedding = embedding(TEXTS[3])
-        post = SetSelectPostprocessor(vector_store=Fast(), embed_model=model, top_n=5)
-        assert ids_of(post.postprocess_nodes(scored([*nodes, nodes[0]]), bundle())) == expected(ALL, 5)
-        assert ids_of(await post.apostprocess_nodes(scored(nodes), bundle())) == expected(ALL, 5)
-    assert model.texts == []
-    register_vector_source(Fast, fetch_few)
-    with pytest.raises(VectorSourceError, match=r"Fast .*39 .*40"):
-        SetSelectPostprocessor(vector_store=Fast()).postprocess_nodes(scored(nodes), bundle())
 
 
 def test_texts_are_embedded_as_the_index_embeds_them(model: CountingEmbedding) -> None:

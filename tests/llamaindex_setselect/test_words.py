@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
@@ -11,16 +10,9 @@ from llama_index.core.schema import IndexNode, QueryBundle, TextNode
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from llamaindex_setselect import SetSelectPostprocessor, WordRetriever
-from setselect import InvalidParameterError
 from tests.llamaindex_setselect.nodes_and_indexes import QUERY, TEXTS, ids_of
 
 NODES = [TextNode(text=f"lamp {i} {'red' if i % 2 else 'blue'}", id_=f"n{i}", metadata={"page": i}) for i in range(6)]
-
-
-def test_from_nodes_names_the_rule_of_words() -> None:
-    for name in ("stemmer", "language", "skip_stemming", "token_pattern"):
-        with pytest.raises(InvalidParameterError, match="rule of what a word is"):
-            WordRetriever.from_nodes(NODES, **{name: None})
 
 
 def test_a_docstore_may_have_nodes_that_the_index_does_not_have() -> None:

@@ -290,10 +290,6 @@ TABLE = [
         })),
     Row("labels and scores with an incomplete last line", "the line is removed, and the run resumes", "0", TRAIN,
         files("train/k.labels.jsonl", {"torn": lambda whole: whole[:-9]}, None)),
-    Row("checkpoints", ENDS, "2", TRAIN, files("train/k.checkpoint", {
-        **CUT, **FLOATS, "BF16": partial(head, partial(retype, "BF16")),
-        "deep settings": partial(head, partial(tell, "settings", "[" * 100_000)),
-    })),
     Row("`LogPerplexityQuality(resume=)`: scores", "an error names file and line", "`InvalidInputError`", read_scores,
         lines_in("scores.jsonl", SCORES, ": line {}")),
     Row("queries of `setselect batch`", ENDS, "2", batch("@new"), files("batch.parquet", CUT)),

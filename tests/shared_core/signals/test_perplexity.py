@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
-from shared_core import EndpointModel, InvalidInputError, SetSelectWarning, TransformersModel
+from shared_core import InvalidInputError, LanguageModel, SetSelectWarning
 from shared_core.signals.perplexity import LogPerplexityQuality
 from tests.shared_core.signals.completions_server import Completions, oracle, serving
 
@@ -48,7 +48,7 @@ def expected(template: str = TEMPLATES[0]) -> NDArray[np.float64]:
 
 
 def quality(max_length: int | None = None, **settings: Any) -> LogPerplexityQuality:
-    model = TransformersModel(MODEL, TOKENIZER, max_length=max_length)
+    model = LanguageModel(MODEL, TOKENIZER, max_length=max_length)
     return LogPerplexityQuality(model, **{"model_id": "tiny", **settings})
 
 
@@ -71,7 +71,7 @@ def test_questions_that_are_too_long_are_cut_with_a_warning() -> None:
 def test_the_name_of_the_model_identifies_its_scores() -> None:
     model = copy.deepcopy(MODEL)
     model.name_or_path = "a/name"
-    named = LogPerplexityQuality(TransformersModel(model, TOKENIZER))
+    named = LogPerplexityQuality(LanguageModel(model, TOKENIZER))
     assert named.model_id == "a/name"
     assert "a/name" in repr(named)
 
@@ -174,11 +174,11 @@ def test_temporary_failures_are_retried_and_lasting_ones_lose_no_batch(
     completions = Completions(MODEL, TOKENIZER)
     file = tmp_path / "scores.jsonl"
     with serving(completions) as url:
-        patient = LogPerplexityQuality(EndpointModel(url, "tiny", max_retries=1), batch_size=5)
+        patient = LogPerplexityQuality(LanguageModel("tiny", base_url=url, max_retries=1), batch_size=5)
         completions.failures = 1
         whole = patient.score(QUESTIONS, ANSWERS, resume=file)
         assert len(completions.requests) == 3
-        hasty = LogPerplexityQuality(EndpointModel(url, "tiny", max_retries=0))
+        hasty = LogPerplexityQuality(LanguageModel("tiny", base_url=url, max_retries=0))
         completions.failures = 1
         with pytest.raises(openai.InternalServerError) as caught:
             hasty.score([*QUESTIONS, "new"], [*ANSWERS, "Rome"], resume=file)

@@ -233,16 +233,16 @@ def test_journals_with_other_values(kind: str, cases: Cases, tmp_path: Path) -> 
 
 
 def test_settings_of_a_batch_with_other_values(cases: Cases, tmp_path: Path) -> None:
-    folder = pytest.importorskip("shared_core.batch.dataset._output_folder").OutputFolder(tmp_path)
-    settings = {"version": 3, "selector": {"MMR": {"lambda_mult": 0.5}}, "files": ["a", "b"], "k": 4, "parts": None}
-    folder.open(settings)
+    open_folder = pytest.importorskip("shared_core.batch.tables")._open_folder
+    settings = {"selector": "MMR(lambda_mult=0.5)", "files": ["a", "b"], "k": 4, "texts": None}
+    open_folder(tmp_path, settings)
     path = tmp_path / "_settings.json"
     content = json.dumps(json.loads(path.read_bytes())).encode()
     for number, rng in cases(share=0.5, at_most=20_000):
         changed = (damage if number % 4 == 3 else change_values)(content, rng)
         path.write_bytes(changed)
         try:
-            folder.open(settings)
+            open_folder(tmp_path, settings)
         except SetSelectError as error:
             check_message(error, tmp_path)
         else:

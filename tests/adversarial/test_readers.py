@@ -17,7 +17,7 @@ from shared_core._files import Journal
 from shared_core.cli._vectors import read_rows
 from shared_core.evaluation.corpus import read_documents, read_qrels, read_queries
 from shared_core.evaluation.shadow_log import compare_log
-from shared_core.learning.labels import LabelFile
+from shared_core.learning.labels import LabelFile, LabelledSubset
 from shared_core.signals.embedding_models import CachedEmbedding
 from shared_core.signals.perplexity import _read_scores as read_scores
 from tests.adversarial.conftest import Cases, change_values, damage, run_program
@@ -214,7 +214,7 @@ def test_journals_with_other_values(kind: str, cases: Cases, tmp_path: Path) -> 
         labels = LabelFile(path, settings, 9)
         labels.journal.begin()
         for row in range(3):
-            labels.append(row, [((row + 1, row + 2), 0.5)])
+            labels.append([LabelledSubset(row, (row + 1, row + 2), 0.5)])
     else:
         journal = Journal(path, '{"key": "', "a score")
         journal.append({"key": key, "log_probability": -0.5} for key in "abc")
@@ -224,7 +224,9 @@ def test_journals_with_other_values(kind: str, cases: Cases, tmp_path: Path) -> 
         try:
             if kind == "labels":
                 known: Any = LabelFile(path, settings, 9).known
-                assert all(type(row) is int for scored in known.values() for subset, _ in scored for row in subset)
+                assert all(
+                    isinstance(row, int) for labels in known.values() for entry in labels for row in entry.subset
+                )
             else:
                 known = read_scores(Journal(path, '{"key": "', "a score"))
                 assert not np.isnan(list(known.values())).any()

@@ -17,7 +17,6 @@ from .._files import SHADOW_LOG_VERSION
 from .._validation import id_of_text
 from ..candidates.cosines import SetCosines, measure_set
 from ..errors import EmbeddingFallbackWarning, warn
-from ..texts.texts import NameCounts
 from .flow import Flow
 from .inputs import name_and_parameters
 from .pool import VECTOR_SEARCH, ItemSelection, Pool
@@ -60,18 +59,16 @@ def timed(request: Request, selected: ItemSelection, started: float, vector_sour
 def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
     """What the adapters' events say about a selection, in the order of the picks; the page on recipes names the keys.
 
-    ``name_counts`` are without copies. With ``shadow`` all is about what the selection would have returned, and
-    ``returned`` holds the ids of what the call did return.
+    With ``shadow`` all is about what the selection would have returned, and ``returned`` holds the ids of what the call
+    did return.
     """
     ids, selection = selected.pool.ids, selected.selection
-    counts = selected.name_counts
     picked = {*selection.indices.tolist()}
     shadow = {"shadow": True, "returned": [*selected.returned_ids], "error": selected.error}
     return {
         "selector": repr(request.selector),
         "fetch_k": selected.pool.fetch_k,
         "candidates": len(ids),
-        **(dict.fromkeys(NameCounts._fields) if counts is None else counts._asdict()),
         "queries": [*selected.queries],
         "ids": selected.ids,
         "serves": selected.serving,

@@ -295,7 +295,7 @@ def as_ranks(
         if not valid:
             raise InvalidInputError(
                 f"{what} of {name(row)} is {quoted(value)}: the values must be all numbers, all versions ('1.10.0'), "
-                "or all dates (datetimes, or strings such as '2026-01-31'), or None where one is missing"
+                "or all dates (datetimes, or ISO strings as '2026-01-31'), or None where one is missing"
             )
     rank = {value: number for number, value in enumerate(sorted({*ordered} - {None}), 1)}
     return read_only(np.array([rank.get(value, 0) for value in ordered], np.int64))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
@@ -65,13 +65,23 @@ def create_setselect_tool(
     prompt = document_prompt or PromptTemplate.from_template("{page_content}")
     steps = RecentSteps()
 
-    def start(query: str, runtime: Any) -> _Call:
+    def start(query: str, runtime: Any) -> tuple[Hashable, list[Hashable], ParallelCalls]:
+        """The id of a call, the names of what earlier messages hold, and the calls of the same message."""
         if not query.strip():
             raise ToolException(EMPTY_QUERY)
-        return _Call.of(retriever, name, steps, runtime)
+        before = [*retriever._configured[0].shown]
+        # A call outside of a graph has no ToolRuntime.
+        if runtime is None:
+            return None, before, ParallelCalls()
+        for message in _read_messages(runtime.state):
+            if message.name == name:
+                before += _name(retriever, _read_documents(message.artifact))[1]
+        # The ids of the current step of the graph and of those that contain it, which no other run has.
+        step = runtime.config.get("configurable", {}).get("checkpoint_map")
+        return runtime.tool_call_id, before, steps.calls_of(str(step)) if step else ParallelCalls()
 
-    def answer(call: _Call, documents: list[Document]) -> tuple[str, list[Document]]:
-        ids, call.parallel.names[call.id] = _name(retriever, documents)
+    def answer(call: Hashable, parallel: ParallelCalls, documents: list[Document]) -> tuple[str, list[Document]]:
+        ids, parallel.names[call] = _name(retriever, documents)
         # The prompt reads the metadata. A checkpointer has to store the artifact.
         cited = [
             document.model_copy(update={"metadata": {"id": item_id, **document.metadata}})
@@ -84,16 +94,18 @@ def create_setselect_tool(
     def func(
         query: str, runtime: Annotated[Any, InjectedToolArg] = None, callbacks: Callbacks = None
     ) -> tuple[str, list[Document]]:
-        call = start(query, runtime)
-        with call.parallel.alone:
-            return answer(call, retriever.invoke(query, {"callbacks": callbacks}, shown=call.shown))
+        call, before, parallel = start(query, runtime)
+        with parallel.alone:
+            shown = [*before, *parallel.names_of_others(call)]
+            return answer(call, parallel, retriever.invoke(query, {"callbacks": callbacks}, shown=shown))
 
     async def afunc(
         query: str, runtime: Annotated[Any, InjectedToolArg] = None, callbacks: Callbacks = None
     ) -> tuple[str, list[Document]]:
-        call = start(query, runtime)
-        async with call.parallel.alone_async:
-            return answer(call, await retriever.ainvoke(query, {"callbacks": callbacks}, shown=call.shown))
+        call, before, parallel = start(query, runtime)
+        async with parallel.alone_async:
+            shown = [*before, *parallel.names_of_others(call)]
+            return answer(call, parallel, await retriever.ainvoke(query, {"callbacks": callbacks}, shown=shown))
 
     return StructuredTool(
         name=name,
@@ -105,32 +117,6 @@ def create_setselect_tool(
         # An empty query is a mistake of the model, which it can mend.
         handle_tool_error=True,
     )
-
-
-class _Call(NamedTuple):
-    """A call of the tool: its id, the names of what earlier messages hold, and the calls of the same message."""
-
-    id: Hashable
-    before: list[Hashable]
-    parallel: ParallelCalls
-
-    @classmethod
-    def of(cls, retriever: SetSelectRetriever, tool: str, steps: RecentSteps, runtime: Any) -> _Call:
-        """The call that LangGraph's ``ToolRuntime`` describes; None stands for a call outside of a graph."""
-        before = [*retriever._configured[0].shown]
-        if runtime is None:
-            return cls(None, before, ParallelCalls())
-        for message in _read_messages(runtime.state):
-            if message.name == tool:
-                before += _name(retriever, _read_documents(message.artifact))[1]
-        # The ids of the current step of the graph and of those that contain it, which no other run has.
-        step = runtime.config.get("configurable", {}).get("checkpoint_map")
-        return cls(runtime.tool_call_id, before, steps.calls_of(str(step)) if step else ParallelCalls())
-
-    @property
-    def shown(self) -> list[Hashable]:
-        """What the retriever must not return; to be read while the call holds the lock of ``parallel``."""
-        return [*self.before, *self.parallel.names_of_others(self.id)]
 
 
 def _read_messages(state: Any) -> list[ToolMessage]:

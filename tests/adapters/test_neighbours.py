@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import pickle
 import re
 from typing import Any
@@ -22,7 +21,7 @@ from llama_index.core.schema import MetadataMode, NodeRelationship
 import langchain_setselect
 import llamaindex_setselect
 from langchain_setselect import SetSelectRetriever, register_vector_source
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from llamaindex_setselect import SetSelectIndexRetriever
 from setselect import InvalidParameterError, SetSelectWarning
 from tests.adapters.bindings import (
     EXAMPLES,
@@ -242,14 +241,6 @@ def test_windows_of_sentences_are_replaced_after_joining() -> None:
     joined = SetSelectIndexRetriever(index, top_n=2, fetch_k=3, node_ids=ids, join_neighbours=True).retrieve("harbour")
     (found,) = MetadataReplacementPostProcessor("window").postprocess_nodes(joined)
     assert [found.node.get_content(MetadataMode.NONE).count(f"0.{s} ") for s in range(5)] == [1, 1, 1, 1, 0]
-
-
-def test_a_postprocessor_that_joins_is_written_and_read() -> None:
-    post = SetSelectPostprocessor(top_n=3, join_neighbours=True, neighbours={"a": 1}, embed_model=CountingEmbedding())
-    again = SetSelectPostprocessor.from_dict(json.loads(json.dumps(post.to_dict())))
-    assert (again.join_neighbours, again.neighbours) == (True, {"a": 1})
-    with pytest.raises(InvalidParameterError, match="neighbours"):
-        SetSelectPostprocessor(join_neighbours=True, neighbours=len).to_dict()
 
 
 @pytest.mark.parametrize("with_ids", [True, False])

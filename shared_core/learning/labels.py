@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._argument_names import argument_name
-from .._files import Journal, hold_lock
+from .._files import hold_lock, named_errors, write_through
+from .._parsing import parse_json
 from .._validation import FloatArray, as_float, check_integer, check_one_of, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from ..signals.progress import progress_bar
@@ -190,7 +194,7 @@ def label(
             cost = feedback.cost(pair for _, _, pairs in drawn() for pair in pairs)  # type: ignore[attr-defined]
             (say or print_line)(f"to label {len(missing)} items: {cost}")
         if file is not None:
-            file.journal.begin()
+            file.begin()
         count, total = 0, 0.0
         with progress_bar(progress, len(rows), "item", "labelling", len(rows) - len(missing)) as advance:
             for row, sets, pairs in drawn():
@@ -285,17 +289,25 @@ def _draw_greedily(
 
 
 class LabelFile:
-    """A ``journal`` with a header that holds the settings, then a line for each labelled item of a ``pool`` of items.
+    """A file of JSON lines that grows: a header with the settings, then a line for each labelled item of a pool.
 
-    The constructor reads and checks the file; ``known`` has what is in it, by the item's row.
+    The constructor reads and checks the file; ``known`` has its labels by the item's row. A crash loses at most the
+    line that is being written: :meth:`begin` removes a last line without a line break.
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any], pool: int) -> None:
-        self._settings = dict(settings)
+        self.path, self._settings = Path(path), dict(settings)
         header = {"format": FORMAT, "version": VERSION, "settings": self._settings}
-        self.journal = Journal(path, '{"query": ', f"a label for a pool of {pool} items", header)
+        self._header = json.dumps(header).encode() + b"\n"
         self.known: dict[int, list[LabelledSubset]] = {}
-        for number, entry in self.journal.read():
+        content = self.path.read_bytes() if self.path.exists() else b""
+        *lines, torn = content.split(b"\n")
+        self._whole = len(content) - len(torn)
+        wrong = f"is not a label for a pool of {pool} items: the file is damaged or of another kind; name another file"
+        for number, line in enumerate(lines, 1):
+            entry: Any = None
+            with suppress(InvalidInputError):
+                entry = parse_json(line)
             if number == 1:
                 self._check_header(entry)
                 continue
@@ -304,22 +316,34 @@ class LabelFile:
                 labels = [LabelledSubset(entry["query"], tuple(subset), as_float(score)) for subset, score in pairs]
                 check_labels(labels, pool)
             except (TypeError, KeyError, ValueError):
-                raise self.journal.error(number) from None
+                raise self._error(number, wrong) from None
             if labels[0].query in self.known:
-                raise self.journal.error(number, f"labels item {labels[0].query} a second time: remove one of the two")
+                raise self._error(number, f"labels item {labels[0].query} a second time: remove one of the two")
             self.known[labels[0].query] = labels
+        start = b'{"query": ' if lines else self._header
+        if torn[: len(start)] != start[: len(torn)]:
+            raise self._error(len(lines) + 1, wrong)
+
+    def begin(self) -> None:
+        """Create the file, or remove a torn last line, so that labels can be appended."""
+        with named_errors(self.path), self.path.open("ab") as file:
+            file.truncate(self._whole)
+            if not self._whole:
+                write_through(file, self._header)
 
     def append(self, labels: Sequence[LabelledSubset]) -> None:
         """Add an item's labels, and wait until they are on the disk."""
         subsets, scores = [entry.subset for entry in labels], [entry.score for entry in labels]
-        self.journal.append([{"query": labels[0].query, "subsets": subsets, "scores": scores}])
+        line = json.dumps({"query": labels[0].query, "subsets": subsets, "scores": scores})
+        with named_errors(self.path), self.path.open("ab") as file:
+            write_through(file, line.encode() + b"\n")
 
     def _check_header(self, header: Any) -> None:
         if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (FORMAT, VERSION):
-            raise self.journal.error(1, f"is not the header of labels of version {VERSION}; name another file")
+            raise self._error(1, f"is not the header of labels of version {VERSION}; name another file")
         then = header.get("settings")
         if not isinstance(then, dict):
-            raise self.journal.error(1)
+            raise self._error(1, "has no settings: the file is damaged; name another file")
         differing = "; ".join(
             f"{argument_name(name)} = {quoted(then.get(name))} then, {quoted(now)} now"
             for name, now in self._settings.items()
@@ -327,9 +351,12 @@ class LabelFile:
         )
         if differing:
             raise InvalidParameterError(
-                f"{self.journal.path}: the labels were made with other settings: {differing}. Use the settings of the "
-                "file, or name another file"
+                f"{self.path}: the labels were made with other settings: {differing}. Use the settings of the file, or "
+                "name another file"
             )
+
+    def _error(self, number: int, problem: str) -> InvalidInputError:
+        return InvalidInputError(f"{self.path}: line {number} {problem}")
 
 
 def describe(value: Any) -> str:

@@ -101,10 +101,10 @@ def recommend(
     key = decide_by or next((key for key, n in counts.items() if 2 * n >= max(counts.values())), None)
     if key is None:
         said = SENTENCES["nothing known"].format(missing=missing or SENTENCES["missing"])
-        return Recommendation(None, None, None, (said,), None, None)
+        return Recommendation(None, None, None, (said,))
     measure, of_queries, names = by_key[key]
     if not of_queries.any():
-        return Recommendation(None, None, None, (SENTENCES["all zero"].format(measure=measure.name),), None, None)
+        return Recommendation(None, None, None, (SENTENCES["all zero"].format(measure=measure.name),))
     best, *others = rank_rows(of_queries)
     to_similarity, to_best = (_p_values(of_queries, row) for row in (0, best))
     rival = (others[0] if others else None) if best == 0 else 0

@@ -27,7 +27,7 @@ from .corpus import Document, Query, as_document, as_query, convert_all
 from .diagnosis import Diagnosis, SearchByVector, diagnose, search_documents
 from .judging import JudgedQuery, SearchResult, carriers_of, copies_of, found_documents, judge, subtopics_of
 from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Replacement, Setting, Size, counted
-from .search import as_vectors, nearest_rows
+from .search import HYBRID_SEARCH, SUM_OF_SCORES, as_vectors, nearest_rows
 from .settings import Settings, as_adapted, sweep, with_merged_lists, with_scores
 from .summary import (
     MeasureValues,
@@ -249,36 +249,9 @@ def compare_candidates(
     track: Track = without_progress,
     notes: Sequence[str] = (),
 ) -> Comparison:
-    """Compare all methods on candidates from any search: a vector store, a hybrid search, another retriever.
+    """Compare all methods on what ``candidates_of(query)`` finds; the other arguments are those of :func:`compare`.
 
-    Parameters
-    ----------
-    candidates_of : callable
-        ``candidates_of(query) -> SearchResult``: the query's vector, at most ``fetch_k`` documents, and their
-        vectors. A query without candidates is left out, and a note says so. If the query has sub-questions, the
-        vector has a row for each, shape (q, d), and the documents are those of all searches. Its ``rankings`` become
-        further rows: your own hybrid search, for example. Without its ``by_words``, settings with ``keyword_search``
-        are left out, and a note says so.
-    documents : int, optional
-        How many documents the search covers, for the report.
-    queries, k, fetch_k, settings, decide_by, drop_duplicates, model, title, track, notes
-        See :func:`compare`.
-
-    Examples
-    --------
-    >>> documents = [Document("a", "A"), Document("b", "B"), Document("c", "C")]
-    >>> candidates = SearchResult([1.0, 0.9], documents, [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]])
-    >>> found = compare_candidates(["both?"], lambda query: candidates, k=2)
-    >>> found.recommendation.setting is None, found.queries[0].picks[0]
-    (True, (0, 1))
-
-    With a ranking of your own:
-
-    >>> from dataclasses import replace
-    >>> candidates = replace(candidates, rankings={"my reranker": [2, 0, 1]})
-    >>> found = compare_candidates(["both?"], lambda query: candidates, k=2)
-    >>> found.settings[-3].label, found.queries[0].picks[len(found.settings) - 3]
-    ('my reranker', (2, 1))
+    A query without candidates is left out, and a note says so. ``documents`` is how many the search covers.
     """
     need_extra()
     sizes, fetch_k = check_options(k, fetch_k, decide_by)
@@ -312,7 +285,6 @@ def compare_candidates(
                 without_candidates.append(query.text)
             else:
                 outcomes.append(outcome)
-                _check_searches(outcomes[0], outcome)
     except KeyboardInterrupt:
         if not outcomes:
             raise
@@ -326,7 +298,7 @@ def compare_candidates(
     if repeats is not None or decide_by == "point_recall":
         outcomes = with_points
     rows = [setting for setting, _ in tried]
-    rows += [Setting("ranking", name, "the first of this ranking") for name in outcomes[0].rankings]
+    rows += [Setting("ranking", name, "the first of this ranking") for name in (HYBRID_SEARCH, SUM_OF_SCORES)]
     columns = measure(outcomes, k)
     keys = _OF_ALL_SIZES if decide_by is None else (*_OF_ALL_SIZES, decide_by)
     of_sizes = {size: measure(outcomes, size, keys) for size in sorted(sizes)}
@@ -499,15 +471,3 @@ def _name_of(model: str) -> str:
     """The model's name for the report: of a folder only its name, so that the report does not tell where it is."""
     folder = Path(model).expanduser()
     return folder.absolute().name if folder.is_dir() or folder.is_absolute() else model
-
-
-def _check_searches(first: JudgedQuery, other: JudgedQuery) -> None:
-    for what, ours, theirs in (
-        ("by_words", *(one.by_words is not None for one in (first, other))),
-        ("rankings", first.rankings, other.rankings),
-    ):
-        if ours != theirs:
-            raise InvalidInputError(
-                f"query {quoted(first.query.text)} has {what} {quoted(ours)}, and query {quoted(other.query.text)} has "
-                f"{quoted(theirs)}: every query needs the same. Pass an empty sequence where a search finds nothing"
-            )

@@ -140,17 +140,6 @@ def test_sizes_and_changes_are_shown_and_a_narrow_terminal_cuts_no_figure(
     assert [line.split()[1:] for line in table if line.split()[:1] == ["similarity"]] == [["0.500", "0.500"]]
 
 
-def test_repeated_texts_count_once_unless_they_are_kept(corpus: Path, words: list[str]) -> None:
-    write(corpus / "docs.jsonl", [*DOCUMENTS, {**DOCUMENTS[0], "id": "copy"}])
-    write(corpus / "queries.jsonl", [{"text": DOCUMENTS[0]["text"], "gold": ["copy", "loaf"]}])
-    ids = []
-    for arguments in ([], ["--keep-duplicates"]):
-        result = on(corpus, "--out", corpus / "report.json", *arguments)
-        assert "1 of 5 candidates repeat" in result.stdout
-        ids.append(picked_by_similarity(read(corpus / "report.json")["queries"][0]))
-    assert ids == [{"copy", "loaf"}, {"bread", "copy"}]
-
-
 def test_settings_of_ones_own_and_the_scores_of_a_reranker_are_compared(corpus: Path, words: list[str]) -> None:
     write(corpus / "docs.jsonl", [{**record, "source": str(i // 2)} for i, record in enumerate(DOCUMENTS)])
     scores = {record["id"]: len(record["text"]) for record in DOCUMENTS}

@@ -1,7 +1,6 @@
 import json
 import math
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -200,15 +199,6 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
     assert compare(documents, queries[1:], (vectors, embed_queries), k=4).corpus.sub_questions == 0
 
 
-def test_words_find_what_vectors_do_not() -> None:
-    # All vectors are alike, and only the last document has the word.
-    documents = [{"id": str(i), "text": f"text {i}"} for i in range(19)] + [{"id": "it", "text": "rfft2"}]
-    vectors = np.ones((20, 4)) + np.linspace(0.1, 0, 20)[:, None] * np.eye(4)[0]
-    queries = [{"text": text, "gold": ["it"]} for text in ("Rfft2?", "What is rfft2")]
-    found = compare(documents, queries, (vectors, np.ones((2, 4)) + 0.2 * np.eye(4)[0]), k=1)
-    assert [mean(found, label, "recall") for label in ("similarity", "ndpp", "coverage")] == [0, 0, 1]
-
-
 def test_the_same_input_gives_the_same_result_as_json() -> None:
     queries = [{"text": f"{trait} harbour", "subtopics": ["harbour", "engine"]} for trait in ("old", "red", "loud")]
     first, second = (compare(passages(), queries, words, fetch_k=20).to_json() for _ in range(2))
@@ -381,15 +371,6 @@ def test_wrong_parameters_are_refused_before_anything_is_embedded(options: dict[
     if word != "only 3 documents":
         with pytest.raises(InvalidParameterError, match=word):
             compare_candidates(["?"], refuse_to_embed, **{"k": 2, **options})
-
-
-def test_the_name_of_a_local_model_is_that_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "org" / "my-model").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    for name in (str(tmp_path / "org" / "my-model"), "org/my-model/", "/gone/from/here/my-model"):
-        assert tiny({"text": "?"}, model=name).corpus.model == "my-model"
-    for name in ("sentence-transformers/all-MiniLM-L6-v2", "not named"):
-        assert tiny({"text": "?"}, model=name).corpus.model == name
 
 
 @pytest.mark.parametrize(

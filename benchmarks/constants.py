@@ -75,10 +75,10 @@ class Measured(NamedTuple):
     added: dict[str, float]
 
 
-def measure(regime: Regime, methods: Mapping[str, Method], model: str) -> Measured:
+def measure(regime: Regime, methods: Mapping[str, Method]) -> Measured:
     """Points of one half of a task."""
     regime = regime._replace(cases=[case for case in regime.cases if is_development(case.question)])
-    vectors, queries = embed_regime(regime, model)
+    vectors, queries = embed_regime(regime)
     corpus = Corpus(regime, vectors, list(map(Text, regime.texts)), WordIndex(regime.texts))
     worth: dict[str, list[float]] = {name: [] for name in (SIMILARITY, *methods)}
     for case, query in zip(regime.cases, queries, strict=True):
@@ -138,9 +138,9 @@ def task_table(measured: dict[str, Measured]) -> str:
     return table(["task", "similarity", *shown], rows)
 
 
-def blocks(measured: dict[str, Measured], methods: Iterable[str], model: str) -> Iterator[Block]:
+def blocks(measured: dict[str, Measured], methods: Iterable[str]) -> Iterator[Block]:
     files = [file for name in measured for file in TASKS[name][1]]
-    yield facts(files, ["numpy", *PACKAGES[model]], SEED)
+    yield facts(files, ["numpy", *PACKAGES[MINILM]], SEED)
     yield summary_table(measured, methods)
     yield task_table(measured)
 
@@ -148,17 +148,16 @@ def blocks(measured: dict[str, Measured], methods: Iterable[str], model: str) ->
 def main() -> None:
     options = parser(__doc__, PAGE)
     options.add_argument("--tasks", nargs="*", choices=TASKS, help="only these tasks; no page is written")
-    options.add_argument("--model", choices=PACKAGES, default=MINILM, help="with another one no page is written")
     arguments = options.parse_args()
-    if arguments.tasks or arguments.model != MINILM:
-        skip("the other tasks or the page's model")
+    if arguments.tasks:
+        skip("the other tasks")
     methods, measured = settings(), {}
     for name, (make, files) in TASKS.items():
         if name in (arguments.tasks or TASKS) and is_there(*files):
-            measured[name] = measure(without_copies(make()), methods, arguments.model)
+            measured[name] = measure(without_copies(make()), methods)
             say(name)
     if measured:
-        publish(PAGE, blocks(measured, methods, arguments.model), arguments.write)
+        publish(PAGE, blocks(measured, methods), arguments.write)
 
 
 if __name__ == "__main__":

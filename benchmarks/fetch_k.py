@@ -96,7 +96,7 @@ def measure_costs(regime: Regime) -> list[Cost]:
     """The costs in each environment that is there, in a process of its own."""
     texts = list(dict.fromkeys(regime.texts))
     questions = list(dict.fromkeys(case.question for case in regime.cases))[: TURNS + 2]
-    vectors, queries = embed(texts, MINILM), embed(questions, MINILM, query=True)
+    vectors, queries = embed(texts, MINILM), embed(questions, MINILM)
     found: dict[str, Cost] = {}
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "corpus.pickle"

@@ -104,14 +104,6 @@ def found_table(found: dict[str, np.ndarray], took: dict[str, float]) -> str:
     return table(["method", "Recall@5", "all right passages", "more than similarity", "ms a question"], rows)
 
 
-def type_table(found: dict[str, np.ndarray], types: np.ndarray) -> str:
-    rows = []
-    for kind in sorted(set(types)):
-        means = (f"{shares[types == kind].mean():.1f}" for shares in found.values())
-        rows.append([kind, str((types == kind).sum()), *means])
-    return table(["Recall@5 by type of question", "questions", *found], rows)
-
-
 def blocks() -> Iterator[Block]:
     documents, questions = (records(file) for file in FILES)
     store = store_of(documents, Cached())
@@ -128,7 +120,6 @@ def blocks() -> Iterator[Block]:
     yield found_table(found, seconds(documents, questions))
     rows = [[name, f"{shares.mean():.1f}"] for name, shares in alone.items()]
     yield table(["texts without their titles before them", "Recall@5"], rows)
-    yield type_table(found, np.array([question["type"] for question in questions]))
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ installed by `make models`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,6 @@ import numpy as np
 from benchmarks.common import Block, facts, holds, is_there, parser, publish, say, skip, table
 from benchmarks.models import MINILM, MPNET, PACKAGES, is_installed
 from benchmarks.regimes_methods import (
-    ADAGRES,
     DEFAULT,
     METHODS,
     OURS,
@@ -36,6 +35,7 @@ from benchmarks.regimes_tasks import (
     KINDS,
     REGIMES,
     SEED,
+    Picks,
     Regime,
     embed_regime,
     test_half,
@@ -65,23 +65,29 @@ class Cell(NamedTuple):
     worth: dict[int, dict[str, np.ndarray]]  # by k and method
 
 
+def cell_of(name: str, regime: Regime, picks: Sequence[Mapping[str, Picks]], vectors: str = MINILM) -> Cell:
+    """What the picks of each method are worth. Every method is greedy: the first k of a larger set are the set of k."""
+    worth = {
+        k: {
+            method: np.array([case.worth(some[method][:k]) for case, some in zip(regime.cases, picks, strict=True)])
+            for method in picks[0]
+        }
+        for k in regime.ks
+    }
+    return Cell(name, vectors, [case.question for case in regime.cases], worth)
+
+
 def measure(name: str, regime: Regime, split: list[Text], index: WordIndex, model: str) -> Cell | None:
     size = sum(min(len(text), 560) for text in set(regime.texts))
     if not is_installed(model) or (model == MPNET and size > MOST_CHARACTERS):
         return None
     vectors, queries = embed_regime(regime, model)
     corpus = Corpus(regime, vectors, split, index)
-    shape = len(regime.cases)
-    worth = {k: {method: np.full(shape, np.nan) for method in METHODS} for k in regime.ks}
-    for number, (case, query) in enumerate(zip(regime.cases, queries, strict=True)):
+    picks = []
+    for case, query in zip(regime.cases, queries, strict=True):
         search = corpus.with_words(search_for(regime, case, query, vectors), case)
-        for method, select in METHODS.items():
-            # Every method but AdaGReS is greedy: the first k of a larger set are the set of k.
-            largest = None if method == ADAGRES else select(search, max(regime.ks))
-            for k in regime.ks:
-                picks = select(search, k) if largest is None else largest[:k]
-                worth[k][method][number] = case.worth(picks)
-    return Cell(name, model, [case.question for case in regime.cases], worth)
+        picks.append({method: select(search, max(regime.ks)) for method, select in METHODS.items()})
+    return cell_of(name, regime, picks, model)
 
 
 # --- figures --------------------------------------------------------------------------------------

@@ -262,7 +262,7 @@ def test_half(regime: Regime) -> Regime:
 
 
 def embed_regime(regime: Regime, model: str = MINILM) -> tuple[np.ndarray, np.ndarray]:
-    return embed(regime.texts, model), embed([case.question for case in regime.cases], model, query=True)
+    return embed(regime.texts, model), embed([case.question for case in regime.cases], model)
 
 
 def nearest(case: Case, query: np.ndarray, vectors: np.ndarray, size: int) -> np.ndarray:

@@ -5,7 +5,7 @@ selectors with numba and in numpy alone, and ratios are taken turn by turn. A ru
 machine.
 
     python -m benchmarks.speed --json FILE          # keeps all values in pyperf's format
-    python -m benchmarks.speed --read FILE --write  # the page and the drawings from such a file
+    python -m benchmarks.speed --read FILE --write  # the page from such a file
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from pathlib import Path
 
 import pyperf
 
-from benchmarks.common import RESULTS, ROOT, parser, publish, say
+from benchmarks.common import ROOT, parser, publish, say
 from benchmarks.racing.contenders import batch_contenders, contenders
 from benchmarks.racing.page import blocks, verdicts
-from benchmarks.racing.plot import DARK, LIGHT, plot
 from benchmarks.racing.races import BATCHES, POINTS, Found, Race, calls, data, run
 
 # Processes, turns in each, and the least seconds of a value. Turns are many and short, so that a disturbance of the
@@ -45,7 +44,7 @@ PACKAGES = (
 
 
 def main() -> None:
-    made = parser(__doc__, "speed.md and its drawings")
+    made = parser(__doc__, "speed.md")
     made.add_argument("--fast", action="store_true", help="a short trial: fewer and shorter turns; nothing is written")
     made.add_argument("--json", type=Path, metavar="FILE", help="keep all values, as pyperf does")
     made.add_argument("--read", type=Path, metavar="FILE", help="measure nothing: take what --json kept")
@@ -64,12 +63,8 @@ def main() -> None:
     if options.json:
         suite.dump(str(options.json), replace=True)
     found = Found(suite)
-    write = options.write and not options.fast
-    publish("speed.md", blocks(found), write)
+    publish("speed.md", blocks(found), options.write and not options.fast)
     print("\n".join(", ".join(verdict) for verdict in verdicts(found)))
-    if write:
-        plot(RESULTS / "speed.svg", found, LIGHT)
-        plot(RESULTS / "speed-dark.svg", found, DARK)
 
 
 def measure(processes: int, fast: bool) -> pyperf.BenchmarkSuite:

@@ -29,11 +29,11 @@ def create_setselect_tool(
     document_prompt: BasePromptTemplate[str] | None = None,
     document_separator: str = "\n\n",
 ) -> StructuredTool:
-    """A tool with which an agent searches, and which returns no text twice within one run.
+    """A tool with which an agent searches, and which returns no text twice within one run. See the page on agents.
 
     It takes the place of LangChain's ``create_retriever_tool``. The messages in the state of the graph hold what the
     earlier calls returned, so with a checkpointer the tool remembers for the whole thread. Outside of a ``ToolNode`` it
-    remembers nothing. If there is nothing new, the tool says so in one line. See the page on agents.
+    remembers nothing.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def create_setselect_tool(
     name, description : str
         What the model reads about the tool. Tools with different names have separate memories.
     document_prompt : BasePromptTemplate, optional
-        How the model sees a document, by default its text. A prompt may name keys of the metadata, and ``id``:
-        ``PromptTemplate.from_template("[{id}] {page_content}")`` lets the model cite.
+        How the model sees a document, by default its text. ``PromptTemplate.from_template("[{id}] {page_content}")``
+        lets it cite.
     document_separator : str
         The text between two documents.
 

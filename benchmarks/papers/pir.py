@@ -7,8 +7,8 @@ query is searched in the 500 items of its subset.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -150,17 +150,11 @@ def merged(corpus: Iterable[dict[str, Any]]) -> tuple[list[str], dict[str, int]]
     return list(index), item_of
 
 
-def apart(corpus: Iterable[dict[str, Any]]) -> tuple[list[str], dict[str, int]]:
-    """All texts, and for each id its position: copies compete with one another."""
-    docs = list(corpus)
-    return [doc["text"] for doc in docs], {doc["id"]: place for place, doc in enumerate(docs)}
-
-
-def load(items: Callable[[Iterable[dict[str, Any]]], tuple[list[str], dict[str, int]]] = merged) -> list[Subset]:
+def load() -> list[Subset]:
     """The six subsets, in the order of the paper's Table 2."""
     queries, corpus = (records(name) for name in FILES)
     return [
-        Subset(name, [q for q in queries if q["subset"] == name], *items(d for d in corpus if d["subset"] == name))
+        Subset(name, [q for q in queries if q["subset"] == name], *merged(d for d in corpus if d["subset"] == name))
         for name in SUBSETS
     ]
 
@@ -301,23 +295,6 @@ def table_2(subsets: list[Subset], rows: dict[str, list[list[list[int]]]]) -> st
     return table(["retriever", *SUBSETS.values(), "mean"], lines + theirs)
 
 
-def copies_table() -> str:
-    """p-Recall@5 where copies of one text compete, in the order of the corpus and in the reverse order."""
-    lines = []
-    for order in ("first", "last"):
-        for name, (mode, direction) in {"base": ("base", None), "PAP": MODES["PAP"]}.items():
-            values = []
-            for subset in load(apart):
-                v = embed(subset)
-                if order == "last":
-                    last = len(subset.texts) - 1
-                    subset = replace(subset, item_of={doc: last - place for doc, place in subset.item_of.items()})
-                    v = replace(v, items=v.items[::-1])
-                values.append(p_recall_at_k(successes(subset, rankings(v, mode, direction), 5), subset.roots))
-            lines.append([f"{name}, the {order} copy first", *percent([*values, float(np.mean(values))])])
-    return table(["scoring, p = perspective's text", *SUBSETS.values(), "mean"], lines)
-
-
 def blocks() -> Iterator[Block]:
     yield facts(FILES, ("numpy", "bm25s", "sentence-transformers", "torch"))
     subsets = load()
@@ -328,7 +305,6 @@ def blocks() -> Iterator[Block]:
     yield summary_table(subsets, rows)
     for k in (5, 1, 10):
         yield recall_table(subsets, rows, k)
-    yield copies_table()
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """VRSD paper, Table 2: how well a language model answers with the examples of each method (ROUGE-L, accuracy).
 
---model NAME takes another model than Gemma 3 270M: a name or folder for transformers, or a name at --endpoint URL.
+--model NAME takes another model than Gemma 3 270M: a name or folder for transformers.
 Answers and scores are kept under .cache/, so an interrupted run resumes where it stopped.
 """
 

@@ -31,7 +31,6 @@ DATA_SETS = (
     "Perspectrum",
     "SciFact",
 )
-RANDOM, RANDOM_DIMENSIONS = "random vectors", 8
 QUERIES = 200  # of each data set
 # Candidates and picks.
 SETTINGS = ((20, 5), (20, 3), (15, 5))
@@ -83,14 +82,6 @@ def search(cases: Iterable[tuple[Floats, Floats, Worth]], k: int) -> dict[str, F
     return {name: Found(*np.array(rows, dtype=np.float64).T) for name, rows in values.items()}
 
 
-def random_cases(n: int) -> Iterator[tuple[Floats, Floats, Worth]]:
-    """Queries and candidates of independent normal components; their picks are worth nothing."""
-    rng = np.random.default_rng(SEED)
-    for _ in range(QUERIES):
-        rows = unit(rng.normal(size=(n + 1, RANDOM_DIMENSIONS)))
-        yield rows[0], rows[1:], lambda picks: 0.0
-
-
 def cases_of(name: str, model: str, n: int) -> Iterator[tuple[Floats, Floats, Worth]]:
     """The queries of a data set, each with its ``n`` nearest texts."""
     regime = REGIMES[name][0]()
@@ -124,7 +115,7 @@ def spread(found: dict[str, dict[str, Found]]) -> str:
     """The lowest and the highest share of a data set, for each method."""
     texts = []
     for method in METHODS:
-        of_sets = [reached(of, method, OPTIMUM) for name, of in found.items() if name != RANDOM]
+        of_sets = [reached(of, method, OPTIMUM) for of in found.values()]
         texts.append(f"{method} {min(of_sets):.0%} to {max(of_sets):.0%}")
     return ", ".join(texts)
 
@@ -141,8 +132,6 @@ def worths(found: dict[str, dict[str, Found]]) -> str:
     """What the picks of VRSD and the best set are worth for the task, and the difference with its interval."""
     rows = []
     for name, of in found.items():
-        if name == RANDOM:
-            continue
         row = [name, str(len(of[GREEDY].worth)), *(f"{of[m].worth.mean():.3f}" for m in (GREEDY, REFINED, OPTIMUM))]
         rows.append([*row, with_interval(of[OPTIMUM].worth - of[GREEDY].worth)])
     return table(["data set", "queries", GREEDY, REFINED, OPTIMUM, "the best set − VRSD, 95% interval"], rows)
@@ -157,8 +146,6 @@ def blocks(names: Sequence[str], models: Sequence[str]) -> Iterator[Block]:
     for model in models:
         for n, k in SETTINGS if model == MINILM else SETTINGS[:1]:
             found = {name: search(cases_of(name, model, n), k) for name in names}
-            if model == MINILM:
-                found[RANDOM] = search(random_cases(n), k)
             tables += [f"## {model}: {k} of {n}", shares(found)]
             summary += f"- {model}, {k} of {n}: {spread(found)}\n"
             if (n, k) == SETTINGS[0]:

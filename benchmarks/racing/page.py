@@ -89,9 +89,8 @@ def blocks(found: Found) -> Iterator[Block]:
     machine = about.get("cpu_model_name", about["platform"])
     commit = about.get("setselect", "in a state that changed during the run")
     made = (
-        "Made by `make bench WRITE=1` (`python -m benchmarks.speed`), with a plot of the figures ([light](speed.svg), "
-        f"[dark](speed-dark.svg)). {machine}, {about['cpu_count']} cores, one BLAS thread; {about['versions']}; "
-        f"setselect {commit}."
+        f"Made by `make bench WRITE=1` (`python -m benchmarks.speed`). {machine}, {about['cpu_count']} cores, one BLAS "
+        f"thread; {about['versions']}; setselect {commit}."
     )
     yield "Made by ", made
     yield table(("selector", "where", "case", "required", "measured", "verdict"), verdicts(found))

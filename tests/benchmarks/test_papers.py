@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from benchmarks.papers import pir, ragsys, vrsd_optimum
-from benchmarks.papers._answers import dpo, mc1, mc2, mc2_truthfulqa, mc3
 from benchmarks.papers.pir import PERSPECTIVE_MODES, Vectors, p_recall_at_k, perspective_scores, perspective_shares
-from benchmarks.papers.ragsys import Pool, Question, Totals
+from benchmarks.papers.ragsys import Pool, Question, Totals, dpo, mc1, mc2, mc2_truthfulqa, mc3
 from benchmarks.papers.vrsd_downstream import DATA_SETS, named_option
 from tests import oracles
 from tests.shared_core.cases import gaussian

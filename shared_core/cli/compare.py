@@ -41,8 +41,8 @@ def compare(
         Path | None,
         typer.Option(
             help="JSON lines or CSV with text, and gold (['a', 'b', 'c']: the right documents), subtopics ({'reset': "
-            "['a', 'b'], 'disk': ['c']}: which of them answer the same part), answers, sub_questions, or scores (of your "
-            "own reranker). Or a .txt file with one question a line."
+            "['a', 'b'], 'disk': ['c']}: which of them answer the same part), answers, sub_questions, or scores (of "
+            "your own reranker). Or a .txt file with one question a line."
         ),
     ] = None,
     store: Annotated[
@@ -76,8 +76,8 @@ def compare(
         list[str] | None,
         typer.Option(
             help='One more row, such as "mmr lambda_mult=0.7" or "coverage max_per_source=2 drop_near_duplicates=0.9". '
-            "It may have budget, score_threshold, min_gain, min_k, keyword_search=True and relevance=scores too. May be "
-            "repeated."
+            "It may have budget, score_threshold, min_gain, min_k, keyword_search=True and relevance=scores too. Can "
+            "be repeated."
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report: .html, or .json for the figures only.")] = None,
@@ -106,7 +106,7 @@ def compare(
 
     --log says how often and how much the selection would change what a running system returned.
 
-    Exit code 1 means that the run was interrupted and the report is partial, or that selections of a log failed.
+    Exit code 1 means that selections of a log failed.
     """
     say = message_console()
     try:
@@ -172,9 +172,8 @@ def compare(
     except KeyboardInterrupt:
         stop(
             say,
-            "interrupted before there was a result; finished embeddings are kept: run the same command again to resume",
+            "interrupted; finished embeddings are kept: run the same command again to resume",
         )
-    raise typer.Exit(WITH_PROBLEMS if isinstance(found, Comparison) and found.partial else FINE)
 
 
 # The options that each way to run has, and why it has no others.
@@ -257,13 +256,14 @@ def _compare(corpus: JudgedCorpus, source: VectorSource, **options: Any) -> Comp
     if source.queries is not None:
         ids = [query.id for query in corpus.queries]
         embed_queries = read_vectors(source.queries, ids, corpus.rows, corpus.lines)
-    comparison = compare_methods(
-        corpus.documents, corpus.queries, (embed, embed_queries), model=source.name, notes=corpus.notes, **options
-    )
+    comparison = compare_methods(corpus.documents, corpus.queries, (embed, embed_queries), model=source.name, **options)
+    notes = [*corpus.notes, *comparison.notes]
     limit = source.loaded.max_characters if source.documents is None else None
     longer = sum(len(document.text) > limit for document in corpus.documents) if limit else 0
-    if not longer:
-        return comparison
-    of_all = f"{longer} of {counted(len(corpus.documents), 'document')} {'is' if longer == 1 else 'are'}"
-    note = f"{of_all} longer than about {limit} characters, of which the model reads only the beginning: split them."
-    return replace(comparison, notes=(note, *comparison.notes))
+    if longer:
+        of_all = f"{longer} of {counted(len(corpus.documents), 'document')} {'is' if longer == 1 else 'are'}"
+        note = (
+            f"{of_all} longer than about {limit} characters, of which the model reads only the beginning: split them."
+        )
+        notes.insert(0, note)
+    return replace(comparison, notes=tuple(notes))

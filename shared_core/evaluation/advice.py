@@ -266,6 +266,7 @@ def list_notes(
         yield f"There is no search by words here, so {', '.join(left_out)} is left out."
     alone = [setting.label for setting, selector in planned if as_adapted(selector).by_question]
     if alone:
+        yield "Hybrid search and the sum of scores rank by the question without its sub-questions."
         yield f"The question without its sub-questions is the query of {', '.join(alone)}."
     unscored = sum(outcome.unscored for outcome in outcomes)
     if unscored and any(as_adapted(selector).by_scores for _, selector in planned):

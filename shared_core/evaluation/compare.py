@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -68,7 +67,6 @@ def compare(
     model: str = "not named",
     title: str = "Comparison of methods",
     track: Track = without_progress,
-    notes: Sequence[str] = (),
 ) -> Comparison:
     """Compare all methods on your own documents and queries.
 
@@ -109,13 +107,10 @@ def compare(
         Names for the report.
     track : callable
         ``track(items, description)`` returns the items, and may show a progress bar.
-    notes : sequence of str
-        Notes for the report. They come before those of the comparison.
 
     Returns
     -------
     Comparison
-        ``partial`` if Ctrl-C interrupted it; the finished queries are compared.
 
     Raises
     ------
@@ -138,7 +133,6 @@ def compare(
     corpus = convert_all(documents, as_document, "documents")
     known = {document.id: document.subtopics for document in corpus}
     cleaned, of_ids = without_unknown_ids(convert_all(queries, as_query, "queries"), known)
-    notes = [*notes, *of_ids]
     carriers = carriers_of(corpus)
     subtopics = {query.id: subtopics_of(query, carriers, known) for query in cleaned}
     check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
@@ -148,8 +142,6 @@ def compare(
         raise InvalidParameterError(
             f"{argument_name('k')} = {most}, but there are only {counted(len(corpus), 'document')}"
         )
-    if any(query.sub_questions for query in cleaned):
-        notes.append("Hybrid search and the sum of scores rank by the question without its sub-questions.")
     copies = copies_of(corpus, (document.text for document in corpus))
     row_of = {name: row for row, name in enumerate(known)}
 
@@ -194,7 +186,7 @@ def compare(
             gold_vectors={name: rows[row_of[name]] for name in query.gold},
         )
 
-    return compare_candidates(
+    found = compare_candidates(
         cleaned,
         candidates_of,
         k=k,
@@ -206,8 +198,8 @@ def compare(
         model=model,
         title=title,
         track=track,
-        notes=notes,
     )
+    return replace(found, notes=(*of_ids, *found.notes))
 
 
 def diagnose_documents(
@@ -247,7 +239,6 @@ def compare_candidates(
     model: str = "not named",
     title: str = "Comparison of methods",
     track: Track = without_progress,
-    notes: Sequence[str] = (),
 ) -> Comparison:
     """Compare all methods on what ``candidates_of(query)`` finds; the other arguments are those of :func:`compare`.
 
@@ -277,18 +268,12 @@ def compare_candidates(
 
     outcomes: list[JudgedQuery] = []
     without_candidates: list[str] = []
-    partial = False
-    try:
-        for query in track(given, "Comparing"):
-            outcome = judge_query(query, view=len(outcomes) < VIEWS)
-            if outcome is None:
-                without_candidates.append(query.text)
-            else:
-                outcomes.append(outcome)
-    except KeyboardInterrupt:
-        if not outcomes:
-            raise
-        partial = True
+    for query in track(given, "Comparing"):
+        outcome = judge_query(query, view=len(outcomes) < VIEWS)
+        if outcome is None:
+            without_candidates.append(query.text)
+        else:
+            outcomes.append(outcome)
     if not outcomes:
         raise InvalidInputError(f"no candidates were found for any of {counted(len(given), 'query', 'queries')}")
     planned, searched = tried, outcomes[0].by_words is not None
@@ -324,13 +309,12 @@ def compare_candidates(
     named |= {query for replacement in replacements for query, _ in replacement.most}
     views = [outcome.view for outcome in outcomes if outcome.view is not None]
     hidden = {change.query for change in changes} - {view.id for view in views}
-    # Each asks the search again, which may take a while. The comparison is complete without these views.
-    with suppress(KeyboardInterrupt):
-        again = [judge_query(query, view=True) for query in given if query.id in hidden]
-        views += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
+    # Each asks the search again.
+    again = [judge_query(query, view=True) for query in given if query.id in hidden]
+    views += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
     lengths = {size: np.mean([one.sizes[size].values["characters"] for one in outcomes], axis=0) for size in of_sizes}
     versions = {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
-    counts = documents, len(outcomes), len(given)
+    counts = documents, len(outcomes)
     reach = gold_in_reach(outcomes)
     return Comparison(
         title,
@@ -343,9 +327,7 @@ def compare_candidates(
         tuple(views),
         changes,
         tuple(Size(size, estimate(of_size), tuple(lengths[size].tolist())) for size, of_size in of_sizes.items()),
-        partial,
         (
-            *notes,
             *([missing] if missing is not None and advice.measure is not None else []),
             *list_notes(planned, rows, outcomes, without_candidates, k, drop_duplicates),
         ),

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._libraries import import_library
 from .._validation import as_numeric, check_integer, check_number, quoted
-from ..candidates import as_unit_rows
 from ..candidates.cosines import measure_set
 from ..errors import InvalidInputError, InvalidParameterError
 
@@ -42,7 +41,7 @@ def sum_cosine(query: ArrayLike, vectors: ArrayLike) -> float:
     >>> round(sum_cosine([1, 1], [[2, 0], [0, 3]]), 9)
     1.0
     """
-    return measure_set(query, _as_unit_matrix(vectors)).sum_cosine
+    return measure_set(query, _as_matrix(vectors)).sum_cosine
 
 
 def mean_pairwise_cosine(vectors: ArrayLike) -> float:
@@ -51,11 +50,10 @@ def mean_pairwise_cosine(vectors: ArrayLike) -> float:
     >>> mean_pairwise_cosine([[1, 0], [0, 1], [2, 0]]) == 1 / 3
     True
     """
-    rows = _as_unit_matrix(vectors)
+    rows = _as_matrix(vectors)
     if len(rows) < 2:
         raise InvalidInputError("vectors holds one vector: a cosine between pairs needs at least two")
-    above = (rows @ rows.T)[np.triu_indices(len(rows), 1)]
-    return float(np.clip(above.mean(), -1, 1))
+    return float(np.clip(measure_set(np.ones(rows.shape[1]), rows).redundancy, -1, 1))
 
 
 def recall(ranking: Sequence[Hashable], right: Collection[Hashable]) -> float:
@@ -206,13 +204,12 @@ def paired_test(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> Any:
     return float(p[0]) if single else p
 
 
-def _as_unit_matrix(vectors: ArrayLike) -> _Floats:
-    """``vectors`` (n, d) as float64 rows of length 1; a zero row stays zero."""
+def _as_matrix(vectors: ArrayLike) -> _Floats:
+    """``vectors`` (n, d) as float64."""
     matrix = as_numeric(vectors, "vectors")
     if matrix.ndim != 2:
         raise InvalidInputError(f"vectors must have shape (n, d), one row for each vector, got {matrix.shape}")
-    rows: _Floats = as_unit_rows(matrix.astype(np.float64)).astype(np.float64, copy=False)
-    return rows
+    return matrix.astype(np.float64)
 
 
 def _as_rows(values: ArrayLike, what: str) -> tuple[bool, _Floats]:

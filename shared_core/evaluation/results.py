@@ -19,7 +19,7 @@ Needs = Literal["nothing", "gold", "subtopics", "answers"]
 
 @dataclass(frozen=True)
 class CorpusFacts:
-    """The corpus and the conditions of the comparison; ``planned_queries`` were asked for, ``queries`` are compared.
+    """The corpus and the conditions of the comparison; ``queries`` are those with candidates.
 
     ``documents`` is None for a store of unknown size. ``sub_questions`` counts those of all queries. ``gold_in_reach``
     is the mean share of the gold documents that are candidates; None if it is not known.
@@ -27,7 +27,6 @@ class CorpusFacts:
 
     documents: int | None
     queries: int
-    planned_queries: int
     model: str
     k: int
     fetch_k: int
@@ -224,8 +223,6 @@ class Comparison:
         most; up to five of each, those that lose first.
     sizes : tuple of Size
         What is found with other numbers of picks, in ascending order; the number of the comparison is among them.
-    partial : bool
-        Whether the run was interrupted before the last query.
     notes : tuple of str
         Remarks for the reader: gold ids that no document has, ...
     replacements : tuple of Replacement
@@ -253,7 +250,6 @@ class Comparison:
     queries: tuple[QueryView, ...]
     changes: tuple[QueryChange, ...] = ()
     sizes: tuple[Size, ...] = ()
-    partial: bool = False
     notes: tuple[str, ...] = ()
     replacements: tuple[Replacement, ...] = ()
     questions: dict[str, str] = field(default_factory=dict)

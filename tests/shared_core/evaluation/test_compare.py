@@ -1,6 +1,5 @@
 import json
 import math
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,10 +7,9 @@ import pytest
 
 from shared_core import VRSD, Candidates, select
 from shared_core.errors import InvalidInputError, InvalidParameterError
-from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation import search
 from shared_core.evaluation.compare import compare, compare_candidates
-from shared_core.evaluation.corpus import Document, Query
+from shared_core.evaluation.corpus import Document
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
 from shared_core.evaluation.judging import SearchResult, _find_answers
 from shared_core.evaluation.results import Comparison, Difference
@@ -245,41 +243,6 @@ def test_subtopics_that_no_document_has_are_explained_once() -> None:
     assert (
         said in compare_candidates([{"text": "?", "subtopics": ["x"]}], lambda query: searched, k=2).recommendation.text
     )
-
-
-def interrupting(after: int) -> Any:
-    def track(items: Sequence[Any], description: str) -> Iterable[Any]:
-        yield from items[:after]
-        raise KeyboardInterrupt
-
-    return track
-
-
-def test_ctrl_c_keeps_the_finished_queries_and_marks_the_result_as_partial() -> None:
-    queries = [{"text": "?", "gold": ["c"]}] * 5
-    whole, part = tiny(*queries[:2]), tiny(*queries, track=interrupting(2))
-    assert part.partial
-    assert not whole.partial
-    assert (part.corpus.queries, part.corpus.planned_queries) == (2, 5)
-    assert part.values == whole.values
-    with pytest.raises(KeyboardInterrupt):
-        tiny(*queries, track=interrupting(0))
-
-
-def test_ctrl_c_after_the_last_query_keeps_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare_module, "VIEWS", 1)
-    searched: list[str] = []
-
-    def search(query: Query) -> SearchResult:
-        if query.id in searched:
-            raise KeyboardInterrupt
-        searched.append(query.id)
-        return SearchResult(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
-
-    # vrsd loses a, and the view of the second query needs another search.
-    queries = [{"text": "?", "gold": ["a"]}] * 2
-    found = compare_candidates(queries, search, k=2, settings=[named("similarity"), named("vrsd")])
-    assert ([view.id for view in found.queries], found.partial) == (["1"], False)
 
 
 def test_ids_that_no_document_has_are_noted_and_left_out() -> None:

@@ -77,10 +77,8 @@ def label(
     The candidates of an item are the nearest items in the pool by cosine; ties go to the lower row. The item itself
     and its duplicates are left out, because an example that holds the answer teaches nothing. Duplicates are items with
     the same ``question`` and ``answer`` (items without these keys: with the same content), and items whose vectors have
-    the same direction up to rounding.
-
-    The rows of a subset are in reverse order of nearness, so a language model reads the nearest example last, next to
-    the question. The order does not change a determinant.
+    the same direction up to rounding. The rows of a subset are in reverse order of nearness, so a language model reads
+    the nearest example last, next to the question.
 
     Parameters
     ----------
@@ -99,24 +97,23 @@ def label(
     draw : "random" or "greedy"
         "random": subsets of k that do not overlap (paper). "greedy": subsets of 1 to k items near the picks of greedy
         MAP, the selection of :class:`NDPP`. At each step, several items that could come next each give one subset: the
-        picks so far and that item. So the subsets of one size show what each next item is worth. Label subsets of
-        another kind with the feedback itself, and pass them to :func:`fit` as :class:`LabelledSubset`.
-    queries : iterable of int, optional
-        The rows of the training items, in the order of labelling; default: all.
-    examples : iterable of int, optional
-        The rows that subsets are drawn from; default: all. Those of :func:`hold_out` leave held-out items out.
+        picks so far and that item. Subsets of your own: score them by the feedback, and pass them to :func:`fit` as
+        :class:`LabelledSubset`.
+    queries, examples : iterable of int, optional
+        The rows of the training items, in the order of labelling, and the rows that subsets are drawn from; default:
+        all. The ``examples`` of :func:`hold_out` leave held-out items out.
     seed : int >= 0
         Item i draws with ``np.random.default_rng([seed, i])``, independently of the other items.
     resume : path, optional
-        A file of JSON lines. The labels of each item are added at once, and labels of earlier runs with the same
-        items, vectors and settings are read from it; ``queries`` and ``examples`` may differ. The file identifies the
-        feedback by its ``fingerprint`` (a string, or a method that returns one), else by its name or ``repr``. A change
-        in the code of a function is not detected.
+        A file of JSON lines, to which the labels of each item are added at once. Labels of earlier runs with the same
+        items, vectors and settings are read from it; ``queries`` and ``examples`` may differ. It identifies the
+        feedback by its ``fingerprint``, else by its name or ``repr``; a change in the code of a function is not
+        noticed.
     progress : bool
         Show a bar (tqdm) with the rate, the time left and the mean score.
     say : callable, optional
-        Called with one line about size and cost before a ``remote`` feedback is called for the first time; default:
-        written to standard error.
+        Called with one line about size and cost before a ``remote`` feedback is called; default: written to standard
+        error.
 
     Returns
     -------

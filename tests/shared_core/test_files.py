@@ -109,9 +109,8 @@ def test_the_second_to_lock_a_file_is_told_who_has_it(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
-    for write in (lambda path: write_atomically(path, b""),):
-        with pytest.raises(FileNotFoundError):
-            write(tmp_path / "none" / "file")
+    with pytest.raises(FileNotFoundError):
+        write_atomically(tmp_path / "none" / "file", b"")
     with pytest.raises(FileNotFoundError, match="none"), hold_lock(tmp_path / "none" / "file"):
         pass
     assert os.listdir(tmp_path) == []

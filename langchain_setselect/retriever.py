@@ -179,15 +179,6 @@ def _search_words(
         size = min(4 * size, reader.widest)
 
 
-def _size_of(retriever: Any) -> int | None:
-    """The most documents that a retriever returns; None if that is not known."""
-    if isinstance(retriever, SetSelectRetriever):
-        return retriever._configured[0].k
-    is_search = isinstance(retriever, VectorStoreRetriever)
-    size = retriever.search_kwargs.get("k", 4) if is_search else getattr(retriever, "k", None)
-    return size if isinstance(size, int) else None
-
-
 def with_scores(document: Document, relevance: float, scores: dict[str, Any]) -> Document:
     """A copy that has the scores in its metadata; the document itself if there are none."""
     return document.model_copy(update={"metadata": {**document.metadata, **scores}}) if scores else document
@@ -215,12 +206,10 @@ class SearchSettings(SelectionSettings, Fetching):
         extra_retrievers: Runnable[str, list[Document]] | Sequence[Runnable[str, list[Document]]] = ()
 
     @override
-    def _check_searches(self, call: Call) -> list[str]:
+    def _check_searches(self, call: Call) -> None:
         if call.keyword_search:
             DOCUMENTS.check_listing(self.vectorstore, "from_documents(documents)")
-        return check_retrievers(
-            call.extra_retrievers, lambda value: isinstance(value, Runnable), _size_of, "LangChain", call.extra_k
-        )
+        check_retrievers(call.extra_retrievers, Runnable, "LangChain")
 
     @property
     def vector_source(self) -> str:

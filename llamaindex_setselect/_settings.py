@@ -124,12 +124,11 @@ class SelectionSettings(Settings):
         fields = {name: getattr(self, name) for name in Call.model_fields.keys() & type(self).model_fields.keys()}
         fields["source"] = self.source or self._default_source
         call = _Call(**fields, k=self.top_n)
-        advice = self._check_searches(call)
-        return Request(call, view=self._view, refer_by_default=self._refer_by_default, advice=advice)
+        self._check_searches(call)
+        return Request(call, view=self._view, refer_by_default=self._refer_by_default)
 
-    def _check_searches(self, call: Call) -> list[str]:
-        """Refuse wrong ``extra_retrievers``, and give messages about others; the classes that have none do nothing."""
-        return []
+    def _check_searches(self, call: Call) -> None:
+        """Refuse wrong searches of other kinds; the classes that have none do nothing."""
 
     _say_place = staticmethod(say_place)
 

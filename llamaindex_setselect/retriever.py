@@ -102,22 +102,12 @@ class IndexSettings(SelectionSettings, Fetching):
         return super()._make_request()
 
     @override
-    def _check_searches(self, call: Call) -> list[str]:
-        return check_retrievers(
-            call.extra_retrievers, lambda value: isinstance(value, BaseRetriever), _size_of, "LlamaIndex", call.extra_k
-        )
+    def _check_searches(self, call: Call) -> None:
+        check_retrievers(call.extra_retrievers, BaseRetriever, "LlamaIndex")
 
 
 class RetrieverSettings(IndexSettings, Joining):
     """The fields of :class:`SetSelectIndexRetriever`."""
-
-
-def _size_of(retriever: Any) -> int | None:
-    """The most nodes that a retriever returns; None if that is not known."""
-    if isinstance(retriever, SetSelectIndexRetriever):
-        return retriever._settings._request.k
-    names = "similarity_top_k", "num_chunks_per_query"
-    return next((size for name in names if isinstance(size := getattr(retriever, name, None), int)), None)
 
 
 def _find_extra(asked: QueryBundle, retriever: Any, text: str) -> Flow[list[NodeWithScore]]:

@@ -61,6 +61,9 @@ def embed_queries(owner: Any, request: Request, question: str, callbacks: Callba
     The ``callbacks`` see the run of a Runnable that splits the question.
     """
 
+    if not question.strip():
+        warn("the question is empty, so the set says nothing of what is relevant: pass a text")
+
     # The selection in shadow reads the model where an error is caught.
     def embed(texts: list[str]) -> Flow[list[Vector]]:
         return embed_questions(need_embeddings(owner.vectorstore, model_of(owner)), texts)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, convert_to_messages
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import BaseTool
@@ -16,6 +16,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.utils.pydantic import get_fields
 
 from shared_core import InvalidInputError
+from shared_core.errors import warn
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_instance, check_question
 from shared_core.retrieval.settings import Call
@@ -112,7 +113,9 @@ def _read_query(query: Any) -> Turn:
             return read_messages(convert_to_messages(query))
         except (ValueError, NotImplementedError) as error:
             raise InvalidInputError(f"query must be a text or a list of messages: {error}") from error
-    return Turn([check_question(query)])
+    if not check_question(query).strip():
+        warn("the request is empty, so all tools come back: pass what the user asks")
+    return Turn([query])
 
 
 def as_model(embeddings: Any) -> EmbeddingModel:
@@ -149,7 +152,8 @@ def read_messages(messages: Sequence[AnyMessage | BaseMessage]) -> Turn:
         if isinstance(message, AIMessage)
         for call in message.tool_calls
     }
-    return read_turn(said, called)
+    system = "\n".join(_text_of(message) for message in messages if isinstance(message, SystemMessage))
+    return read_turn(said, called)._replace(system=system)
 
 
 def _text_of(message: BaseMessage) -> str:

@@ -144,7 +144,7 @@ class SelectionSettings(Settings):
 
 def embed_queries(settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[list[EmbeddedQuery]]:
     """Embed what has no embedding yet: the query, its sub-questions, and the text that its perspective needs."""
-    if bundle.embedding is None and not bundle.embedding_strs:
+    if bundle.embedding is None and not any(map(str.strip, bundle.embedding_strs)):
         raise InvalidInputError("the query is empty: it has neither text nor an embedding")
 
     def embed_mean(texts: list[str]) -> Flow[Vector]:

@@ -22,11 +22,9 @@ pytest.importorskip("torch")
 import pyarrow.parquet as pq  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
-from setselect import InvalidInputError, LowRankKernel  # noqa: E402
-from shared_core._files import Journal  # noqa: E402
+from setselect import LowRankKernel  # noqa: E402
 from shared_core.cli import _terminal  # noqa: E402
 from shared_core.cli._program import app  # noqa: E402
-from shared_core.signals.perplexity import _read_scores  # noqa: E402
 from tests.shared_core.batch.corpus import D, N, flat_index, table  # noqa: E402
 from tests.shared_core.cli.test_train import SMALL, write_pool  # noqa: E402
 from tests.shared_core.cli.word_model import load_words  # noqa: E402
@@ -78,12 +76,6 @@ LABELS = {
     "subsets of another type": b'{"query": 1, "subsets": 5, "scores": [1.0]}',
     "scores of another type": b'{"query": 1, "subsets": [[2, 3]], "scores": [[1.0]]}',
     "a query of another type": b'{"query": [1], "subsets": [[2, 3]], "scores": [1.0]}',
-}
-SCORES = {
-    **{name: line for name, line in NO_JSON.items() if name not in ("a lone surrogate", "not UTF-8")},
-    "a score": b'{"key": "b", "log_probability": %s}' % TOO_LARGE,
-    "a score of another type": b'{"key": "b", "log_probability": [1]}',
-    "a key of another type": b'{"key": ["b"], "log_probability": 1}',
 }
 QRELS = {"two columns": b"q1\tbread", "a score": b"q1\tbread\tx", "not UTF-8": b"q1\tcaf\xe9\t1"}
 HEADERS = {
@@ -219,14 +211,6 @@ def train(out: str, *more: str) -> Any:
     return run
 
 
-def read_scores(folder: Path) -> tuple[str, str]:
-    try:
-        _read_scores(Journal(folder / "scores.jsonl", '{"key": "', "a score"))
-    except InvalidInputError as error:
-        return "`InvalidInputError`", str(error)
-    return "0", ""
-
-
 VECTORS = ("--vectors", "@vectors.npy", "--query-vectors", "@query_vectors.npy")
 PARQUET = ("--vectors", "@vectors.parquet", "--query-vectors", "@query_vectors.parquet")
 TRAIN = train("@train/k.safetensors", "--vectors", "@train/vectors.npy")
@@ -288,10 +272,8 @@ TABLE = [
             "no version": lambda whole: whole.replace(b'"version"', b'"v"', 1),
             "settings": b'{"format": "setselect labels", "version": 1, "settings": [1]}\n',
         })),
-    Row("labels and scores with an incomplete last line", "the line is removed, and the run resumes", "0", TRAIN,
+    Row("labels with an incomplete last line", "the line is removed, and the run resumes", "0", TRAIN,
         files("train/k.labels.jsonl", {"torn": lambda whole: whole[:-9]}, None)),
-    Row("`LogPerplexityQuality(resume=)`: scores", "an error names file and line", "`InvalidInputError`", read_scores,
-        lines_in("scores.jsonl", SCORES, ": line {}")),
     Row("queries of `setselect batch`", ENDS, "2", batch("@new"), files("batch.parquet", CUT)),
     Row("a query of `setselect batch` without a usable vector", "its row has an error in place of a selection", "1",
         batch("@new"), files("batch.parquet", {"null and zero": partial(as_parquet, lambda columns: columns | {
@@ -330,7 +312,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, records in {
         "docs.jsonl": documents, "queries.jsonl": queries, "shadow.log": [call("one", "ab", "ac")],
         "qrels.jsonl": [{"query-id": "q1", "corpus-id": "bread", "score": 1}],
-        "scores.jsonl": [{"key": "a", "log_probability": -1.5}],
     }.items():  # fmt: skip
         (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     (folder / "queries.csv").write_text('id,text,gold\nq1,How?,bread\nq2,"Where, then?",[""]\n', encoding="utf-8")

@@ -106,7 +106,7 @@ class SelectionSettings(Settings):
         return made, {**for_store, **more_for_store}
 
     def _check_searches(self, call: Call) -> None:
-        """Refuse wrong searches of other kinds; the classes that have none do nothing."""
+        """Refuse searches that cannot be made."""
 
     def _split(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Those of the arguments that are settings, and the others, which are for the store."""

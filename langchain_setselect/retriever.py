@@ -100,7 +100,7 @@ def search_store(
     if any(document is None for document in documents):
         rows = [row for row, document in enumerate(documents) if document is not None]
         documents, vectors = ([column[row] for row in rows] for column in (documents, vectors))
-    ids = read_ids(store, reader, documents)
+    ids = read_ids(store, documents)
     missing = [row for row, vector in enumerate(vectors) if vector is None]
     # Some stores return documents without ids. The beginning of the text then names the document.
     without = [ids[row] or documents[row].page_content[:60] for row in missing]
@@ -124,15 +124,16 @@ def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], 
         with suppress(Exception):
             documents = yield Step(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
     # A store may make a query of an id that it does not escape, and return other documents too.
-    every = read_ids(store, reader_of(store), documents)
+    every = read_ids(store, documents)
     rows = [row for row, name in enumerate(every) if name in ids]
     documents, known = [documents[row] for row in rows], [every[row] for row in rows]
     vectors = yield from fetch_or_embed(store, embeddings, documents, known, fetch_documents)
     return Pool(documents, known, text_of, text_of, vectors)
 
 
-def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: Sequence[Document]) -> list[str | None]:
+def read_ids(store: VectorStore | None, documents: Sequence[Document]) -> list[str | None]:
     """The documents' ids. The store's vector reader knows where the store keeps them."""
+    reader = reader_of(store)
     if reader is None or reader.id_of is document_id:
         return [document.id for document in documents]
     return [reader.id_of(store, document) for document in documents]
@@ -268,7 +269,7 @@ class SearchSettings(SelectionSettings, Fetching):
         return Store(
             lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),
             before,
-            partial(read_ids, store, reader),
+            partial(read_ids, store),
             lambda texts: embed_texts(model(), texts),
             lambda ids: fetch_documents(store, model(), ids, filtered=bool(store_kwargs)),
             None if reader is None else reader.widest,

@@ -28,7 +28,7 @@ from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
-from shared_core.retrieval.settings import Call, Fetching, Joining
+from shared_core.retrieval.settings import Fetching, Joining
 
 from ._settings import (
     QueryChecks,
@@ -99,11 +99,9 @@ class IndexSettings(SelectionSettings, Fetching):
                 "relevance='score' cannot be used with follow, extra_retrievers or keyword_search: the scores of the "
                 "vector search and of another search cannot be compared"
             )
+        retrievers: Any = self.extra_retrievers
+        check_retrievers(retrievers, BaseRetriever, "LlamaIndex")
         return super()._make_request()
-
-    @override
-    def _check_searches(self, call: Call) -> None:
-        check_retrievers(call.extra_retrievers, BaseRetriever, "LlamaIndex")
 
 
 class RetrieverSettings(IndexSettings, Joining):

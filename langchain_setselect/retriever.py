@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from uuid import uuid4
 
-from langchain_core.callbacks import Callbacks, adispatch_custom_event, dispatch_custom_event
+from langchain_core.callbacks import AsyncCallbackManager, CallbackManager, Callbacks
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable
@@ -48,8 +49,6 @@ from .vectors import (
 )
 from .words import DOCUMENTS, WordRetriever
 
-EVENT = "setselect"
-
 
 def model_of(owner: Any) -> Any:
     """The embedding model of a class that has ``embeddings`` or a ``vectorstore``; None if neither has one."""
@@ -61,6 +60,9 @@ def embed_queries(owner: Any, request: Request, question: str, callbacks: Callba
 
     The ``callbacks`` see the run of a Runnable that splits the question.
     """
+
+    if not question.strip():
+        warn("the question is empty, so the set says nothing of what is relevant: pass a text")
 
     # The selection in shadow reads the model where an error is caught.
     def embed(texts: list[str]) -> Flow[list[Vector]]:
@@ -98,7 +100,7 @@ def search_store(
     if any(document is None for document in documents):
         rows = [row for row, document in enumerate(documents) if document is not None]
         documents, vectors = ([column[row] for row in rows] for column in (documents, vectors))
-    ids = read_ids(store, reader, documents)
+    ids = read_ids(store, documents)
     missing = [row for row, vector in enumerate(vectors) if vector is None]
     # Some stores return documents without ids. The beginning of the text then names the document.
     without = [ids[row] or documents[row].page_content[:60] for row in missing]
@@ -122,21 +124,36 @@ def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], 
         with suppress(Exception):
             documents = yield Step(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
     # A store may make a query of an id that it does not escape, and return other documents too.
-    every = read_ids(store, reader_of(store), documents)
+    every = read_ids(store, documents)
     rows = [row for row, name in enumerate(every) if name in ids]
     documents, known = [documents[row] for row in rows], [every[row] for row in rows]
     vectors = yield from fetch_or_embed(store, embeddings, documents, known, fetch_documents)
     return Pool(documents, known, text_of, text_of, vectors)
 
 
-def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: Sequence[Document]) -> list[str | None]:
+def read_ids(store: VectorStore | None, documents: Sequence[Document]) -> list[str | None]:
     """The documents' ids. The store's vector reader knows where the store keeps them."""
+    reader = reader_of(store)
     if reader is None or reader.id_of is document_id:
         return [document.id for document in documents]
     return [reader.id_of(store, document) for document in documents]
 
 
 text_of = attrgetter("page_content")
+
+
+def tell(callbacks: Callbacks, make_data: Callable[[], dict[str, Any]]) -> Flow[None]:
+    """Send the event to the handlers, if there are any."""
+    manager = CallbackManager.configure(callbacks)
+    if manager.handlers:
+        event: dict[str, Any] = {"name": "setselect", "data": make_data(), "run_id": manager.parent_run_id or uuid4()}
+        asend = AsyncCallbackManager.configure(callbacks).on_custom_event
+        yield Step(partial(manager.on_custom_event, **event), partial(asend, **event))
+
+
+def describe_call(owner: Any, request: Request, selected: ItemSelection) -> dict[str, Any]:
+    """What the event of a call holds."""
+    return {"k": request.k, "vector_source": owner.vector_source, **describe(request, selected)}
 
 
 def _retrieve(retriever: Any, text: str, config: Any) -> Flow[list[Document]]:
@@ -166,15 +183,6 @@ def _search_words(
         size = min(4 * size, reader.widest)
 
 
-def _size_of(retriever: Any) -> int | None:
-    """The most documents that a retriever returns; None if that is not known."""
-    if isinstance(retriever, SetSelectRetriever):
-        return retriever._configured[0].k
-    is_search = isinstance(retriever, VectorStoreRetriever)
-    size = retriever.search_kwargs.get("k", 4) if is_search else getattr(retriever, "k", None)
-    return size if isinstance(size, int) else None
-
-
 def with_scores(document: Document, relevance: float, scores: dict[str, Any]) -> Document:
     """A copy that has the scores in its metadata; the document itself if there are none."""
     return document.model_copy(update={"metadata": {**document.metadata, **scores}}) if scores else document
@@ -202,12 +210,10 @@ class SearchSettings(SelectionSettings, Fetching):
         extra_retrievers: Runnable[str, list[Document]] | Sequence[Runnable[str, list[Document]]] = ()
 
     @override
-    def _check_searches(self, call: Call) -> list[str]:
+    def _check_searches(self, call: Call) -> None:
         if call.keyword_search:
             DOCUMENTS.check_listing(self.vectorstore, "from_documents(documents)")
-        return check_retrievers(
-            call.extra_retrievers, lambda value: isinstance(value, Runnable), _size_of, "LangChain", call.extra_k
-        )
+        check_retrievers(call.extra_retrievers, lambda value: isinstance(value, Runnable), "LangChain")
 
     @property
     def vector_source(self) -> str:
@@ -263,7 +269,7 @@ class SearchSettings(SelectionSettings, Fetching):
         return Store(
             lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),
             before,
-            partial(read_ids, store, reader),
+            partial(read_ids, store),
             lambda texts: embed_texts(model(), texts),
             lambda ids: fetch_documents(store, model(), ids, filtered=bool(store_kwargs)),
             None if reader is None else reader.widest,
@@ -278,13 +284,9 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
     """Fetches ``fetch_k`` candidates from a vector store and returns the best *set* of ``k`` documents.
 
     By default the documents are relevant, repeat little, together cover the words of the question, and lead to each
-    other: a document to which another one refers is preferred (:class:`Coverage`).
-    ``SetSelectRetriever(vectorstore=store)`` replaces ``store.as_retriever()``, and
-    ``SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={...})`` replaces
-    ``store.as_retriever(search_type="mmr", search_kwargs={...})``.
-
-    If a constraint or repeated texts leave fewer than ``k`` documents, a wider search follows, provided that the store
-    returns its vectors.
+    other (:class:`Coverage`). ``SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={...})``
+    replaces ``store.as_retriever(search_type="mmr", search_kwargs={...})``. If a constraint or repeated texts leave
+    fewer than ``k`` documents, a wider search follows, provided that the store returns its vectors.
 
     Parameters
     ----------
@@ -301,13 +303,11 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
 
     Raises
     ------
-    InvalidParameterError
-        A parameter is unknown or out of range: at construction, or at call time for call-time arguments.
-    InvalidInputError
-        A stored vector holds NaN or inf (the message names the document's id), or differs in length from the query; or
-        a document has no relevance, quality or cost.
-    VectorSourceError
-        There are no embeddings; the message names the argument to pass.
+    InvalidParameterError, BudgetError
+        At construction or in a call: a setting is unknown or out of range, or another one is missing.
+    InvalidInputError, PerspectiveError, VectorSourceError
+        In a call: nothing can embed the question; the perspective is parallel to it; or a document lacks a vector or a
+        value that a setting reads, and the message names it.
 
     Examples
     --------
@@ -345,10 +345,5 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
             request, store_kwargs = self._configure(kwargs, told=request.without_effect)
         selected = yield from self._search(request, query, store_kwargs, run_manager.get_child())
         if run_manager.handlers:
-            data = {"k": request.k, "vector_source": self.vector_source, **describe(request, selected)}
-            config: Any = {"callbacks": run_manager.get_child()}
-            yield Step(
-                partial(dispatch_custom_event, EVENT, data, config=config),
-                partial(adispatch_custom_event, EVENT, data, config=config),
-            )
+            yield from tell(run_manager.get_child(), partial(describe_call, self, request, selected))
         return arrange(request, selected, with_scores, join_documents)

@@ -28,7 +28,7 @@ from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
-from shared_core.retrieval.settings import Call, Fetching, Joining
+from shared_core.retrieval.settings import Fetching, Joining
 
 from ._settings import (
     QueryChecks,
@@ -40,8 +40,7 @@ from ._settings import (
     read_vectors,
     say_place,
 )
-from .stores.faiss import takes_node_ids
-from .stores.filters import narrow
+from .stores import narrow, takes_node_ids
 from .vectors import NodeVectors
 from .words import NODES, as_function
 
@@ -100,25 +99,13 @@ class IndexSettings(SelectionSettings, Fetching):
                 "relevance='score' cannot be used with follow, extra_retrievers or keyword_search: the scores of the "
                 "vector search and of another search cannot be compared"
             )
+        retrievers: Any = self.extra_retrievers
+        check_retrievers(retrievers, lambda value: isinstance(value, BaseRetriever), "LlamaIndex")
         return super()._make_request()
-
-    @override
-    def _check_searches(self, call: Call) -> list[str]:
-        return check_retrievers(
-            call.extra_retrievers, lambda value: isinstance(value, BaseRetriever), _size_of, "LlamaIndex", call.extra_k
-        )
 
 
 class RetrieverSettings(IndexSettings, Joining):
     """The fields of :class:`SetSelectIndexRetriever`."""
-
-
-def _size_of(retriever: Any) -> int | None:
-    """The most nodes that a retriever returns; None if that is not known."""
-    if isinstance(retriever, SetSelectIndexRetriever):
-        return retriever._settings._request.k
-    names = "similarity_top_k", "num_chunks_per_query"
-    return next((size for name in names if isinstance(size := getattr(retriever, name, None), int)), None)
 
 
 def _find_extra(asked: QueryBundle, retriever: Any, text: str) -> Flow[list[NodeWithScore]]:
@@ -137,17 +124,6 @@ def _search_words(
     hits = yield Step(partial(words.search, text, k, lambda node: passes(node) is not False))
     return [NodeWithScore(node=node, score=score) for node, score in hits]
 
-
-# The fields that are arguments of each search.
-_SEARCH = [
-    "vector_store_query_mode",
-    "alpha",
-    "node_ids",
-    "doc_ids",
-    "sparse_top_k",
-    "hybrid_top_k",
-    "vector_store_kwargs",
-]
 
 # The fields that LlamaIndex's base class keeps itself.
 _OF_BASE_CLASS = ("callback_manager", "object_map")
@@ -345,7 +321,9 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         return self._settings.filters is not None or bool(self._search_arguments())
 
     def _search_arguments(self) -> dict[str, Any]:
-        given = {name: getattr(self._settings, name) for name in _SEARCH}
+        # The fields that are arguments of each search.
+        names = IndexSettings.__annotations__.keys() - {"filters", "extra_retrievers", "verbose", *_OF_BASE_CLASS}
+        given = {name: getattr(self._settings, name) for name in names}
         return {name: value for name, value in given.items() if value is not None}
 
     def _retriever(self, fetch_k: int, filters: MetadataFilters | None = None) -> VectorIndexRetriever:

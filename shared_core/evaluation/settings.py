@@ -34,11 +34,6 @@ from .search import fuse_rankings
 
 Settings: TypeAlias = Sequence[tuple[Setting, Selector]]
 
-# Values of MMR's lambda_mult that are tried: 0.5 is LangChain's and LlamaIndex's default, 1 would be similarity.
-LAMBDAS = (0.5, 0.8)
-# Values of Coverage's word_weight that are tried beside its default, 1.
-WORD_WEIGHTS = (0.5, 2.0)
-
 
 @dataclass(frozen=True)
 class Adapted:
@@ -100,9 +95,7 @@ _AFTER = {"follow", "join_neighbours"}
 
 
 def sweep() -> list[tuple[Setting, Selector]]:
-    """The settings that are tried by default, simplest first: plain similarity, then those without a value to choose.
-
-    The last one is the default with ``keyword_search``, which needs a second index.
+    """The settings that are tried by default, simplest first; the last one needs an index of words.
 
     >>> [setting.label for setting, _ in sweep()][:4]
     ['similarity', 'coverage', 'ndpp', 'vrsd']
@@ -112,8 +105,9 @@ def sweep() -> list[tuple[Setting, Selector]]:
         named("coverage"),
         named("ndpp"),
         named("vrsd"),
-        *(named("mmr", lambda_mult=value) for value in LAMBDAS),
-        *(named("coverage", word_weight=value) for value in WORD_WEIGHTS),
+        # 0.5 is the default of LangChain and LlamaIndex, and 1 would be similarity.
+        *(named("mmr", lambda_mult=value) for value in (0.5, 0.8)),
+        *(named("coverage", word_weight=value) for value in (0.5, 2.0)),
         named("coverage", reference_weight=0),
         named(DEFAULT_SELECTOR, keyword_search=True),
     ]
@@ -209,8 +203,7 @@ class RankFusion:
 def with_merged_lists(settings: list[tuple[Setting, Selector]], fetch_k: int) -> list[tuple[Setting, Selector]]:
     """The settings for queries with sub-questions, and two that merge lists.
 
-    Plain similarity, and a setting that cannot select for several queries, get the question alone. Of equally good
-    settings the first counts as the simplest. Rank fusion comes last, because no retriever here fuses ranks.
+    Plain similarity, and a setting that cannot select for several queries, get the question alone.
     """
     (plain, top_k), *others = settings
     fusion = RankFusion(fetch_k)

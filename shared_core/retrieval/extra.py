@@ -83,29 +83,12 @@ class Answer(NamedTuple):
     milliseconds: float
 
 
-def check_retrievers(
-    retrievers: Sequence[Any],
-    is_retriever: Callable[[Any], bool],
-    size_of: Callable[[Any], int | None],
-    framework: str,
-    extra_k: int,
-) -> list[str]:
-    """Refuse what is no retriever of the framework; a message for each that returns fewer than ``extra_k`` items.
-
-    ``size_of`` gives the most items that a retriever returns, if that is known.
-    """
-    few = []
+def check_retrievers(retrievers: Sequence[Any], is_retriever: Callable[[Any], bool], framework: str) -> None:
+    """Refuse what is no retriever of the framework."""
     for value in retrievers:
         if isinstance(value, type):
             fault = f"the class {value.__name__}: make an object of it, and pass that"
         elif is_retriever(value):
-            size = size_of(value)
-            if size is not None and size < extra_k:
-                few.append(
-                    f"extra_retrievers: {type(value).__name__} returns at most {size} documents, so fewer than "
-                    f"extra_k={extra_k} join the candidates. Set its own number (k, similarity_top_k) to {extra_k}, or "
-                    f"pass extra_k={size}"
-                )
             continue
         elif callable(getattr(value, "as_retriever", None)):
             fault = f"a {type(value).__name__}, which is no retriever: pass its as_retriever(...)"
@@ -114,7 +97,6 @@ def check_retrievers(
         else:
             fault = f"{quoted(value)}: pass retrievers of {framework}, such as a search by words"
         raise InvalidParameterError(f"extra_retrievers holds {fault}")
-    return few
 
 
 def gather_extras(

@@ -645,18 +645,6 @@ def test_a_reranker_has_none(subject: Subject) -> None:
         subject.make(subject.corpus(), extra_retrievers=[])
 
 
-@over(RETRIEVERS)
-def test_a_retriever_that_returns_fewer_than_extra_k_is_named_once(subject: Subject) -> None:
-    small = words(subject, k=4)
-    with pytest.warns(SetSelectWarning, match=r"Words .*4 .*extra_k=25") as told:
-        made = subject.make(subject.corpus(), extra_retrievers=small)
-    assert len(told) == 1
-    subject.run(made)
-    if subject is LANGCHAIN:
-        made.invoke(QUERY, k=2)
-    subject.make(subject.corpus(), extra_retrievers=small, extra_k=4)
-
-
 def test_the_runs_of_langchains_retrievers_are_children_of_ours() -> None:
     class Parents(Runs):
         def __init__(self) -> None:

@@ -16,7 +16,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 
 from langchain_setselect import register_vector_source
 from llamaindex_setselect import vectors
-from llamaindex_setselect.stores.reader import VectorReader
+from llamaindex_setselect.stores import VectorReader
 from shared_core import InvalidInputError, PerspectiveError, VectorSourceError
 from tests.adapters.bindings import (
     EXAMPLES,

@@ -13,7 +13,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from shared_core.batch.parquet import read_vectors_by_id
 
 from shared_core import (
     MMR,
@@ -30,6 +29,7 @@ from shared_core import (
     select,
 )
 from shared_core.batch import tables
+from shared_core.batch.parquet import read_vectors_by_id
 from shared_core.batch.tables import TableSelector, select_dataset
 from tests.shared_core.batch.corpus import (
     FETCH_K,

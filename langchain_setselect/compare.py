@@ -53,7 +53,7 @@ def compare_store(
     embeddings, search_kwargs
         As for :class:`SetSelectRetriever`: a model for a store that carries none, and arguments of the store's search.
     k, fetch_k, **options
-        See :func:`shared_core.evaluation.compare.compare_candidates`.
+        See :func:`shared_core.evaluation.compare.compare`.
 
     Examples
     --------

@@ -49,7 +49,7 @@ def compare_index(
     embed_model, filters
         As for :class:`SetSelectIndexRetriever`.
     k, fetch_k, **options
-        See :func:`shared_core.evaluation.compare.compare_candidates`.
+        See :func:`shared_core.evaluation.compare.compare`.
 
     Examples
     --------

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .._argument_names import argument_name
-from .._validation import check_bool, check_number, nearest_name, quoted
+from .._validation import check_fields, check_number, nearest_name, quoted
 from ..candidates import Candidates, check_constraints, cosines_with_queries
 from ..errors import InvalidParameterError
 from ..selection.route import Limits, select_set, share_fetch_k
-from ..selectors.ending import DEFAULT_MIN_K, check_min_gain
+from ..selectors.ending import DEFAULT_MIN_K
 from ..selectors.registry import (
     DEFAULT_SELECTOR,
     Capabilities,
@@ -57,10 +57,7 @@ class Adapted:
 
     def __post_init__(self) -> None:
         check_constraints(self.max_per_source, self.drop_near_duplicates, has_sources=True)
-        check_min_gain(self.min_gain, self.min_k)
-        check_bool(self.keyword_search, "keyword_search")
-        if self.budget is not None:
-            check_number(self.budget, "budget")
+        check_fields(self)
         if self.score_threshold is not None:
             check_number(self.score_threshold, "score_threshold", *(() if self.by_scores else (-1, 1)))
         if self.by_scores:

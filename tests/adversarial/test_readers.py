@@ -178,7 +178,7 @@ def test_labels_with_other_values(cases: Cases, tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     settings = {"k": 2, "subsets": 1, "seed": 0}
     labels = LabelFile(path, settings, 9)
-    labels.journal.begin()
+    labels.begin()
     for row in range(3):
         labels.append([LabelledSubset(row, (row + 1, row + 2), 0.5)])
     content = path.read_bytes()

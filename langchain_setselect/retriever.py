@@ -213,7 +213,7 @@ class SearchSettings(SelectionSettings, Fetching):
     def _check_searches(self, call: Call) -> None:
         if call.keyword_search:
             DOCUMENTS.check_listing(self.vectorstore, "from_documents(documents)")
-        check_retrievers(call.extra_retrievers, lambda value: isinstance(value, Runnable), "LangChain")
+        check_retrievers(call.extra_retrievers, Runnable, "LangChain")
 
     @property
     def vector_source(self) -> str:

@@ -100,7 +100,7 @@ class IndexSettings(SelectionSettings, Fetching):
                 "vector search and of another search cannot be compared"
             )
         retrievers: Any = self.extra_retrievers
-        check_retrievers(retrievers, lambda value: isinstance(value, BaseRetriever), "LlamaIndex")
+        check_retrievers(retrievers, BaseRetriever, "LlamaIndex")
         return super()._make_request()
 
 

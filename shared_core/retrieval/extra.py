@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-# The methods of a retriever of either framework.
-_RETRIEVES = "invoke", "retrieve"
 # From so many texts on, splitting them takes seconds, and a progress bar shows it.
 SHOWN_FROM = 20_000
 # The most documents that are read out of a store. Splitting more takes minutes, and holding them gigabytes.
@@ -74,25 +72,16 @@ class Extras(NamedTuple):
     score: Callable[[str, Sequence[str]], Any] | None = None
 
 
-class Answer(NamedTuple):
-    """What a retriever found."""
-
-    name: str
-    items: list[Any]
-    error: str | None
-    milliseconds: float
-
-
-def check_retrievers(retrievers: Sequence[Any], is_retriever: Callable[[Any], bool], framework: str) -> None:
-    """Refuse what is no retriever of the framework."""
+def check_retrievers(retrievers: Sequence[Any], kind: type, framework: str) -> None:
+    """Refuse what is no retriever of the framework, whose class is ``kind``."""
     for value in retrievers:
+        if isinstance(value, kind):
+            continue
         if isinstance(value, type):
             fault = f"the class {value.__name__}: make an object of it, and pass that"
-        elif is_retriever(value):
-            continue
         elif callable(getattr(value, "as_retriever", None)):
             fault = f"a {type(value).__name__}, which is no retriever: pass its as_retriever(...)"
-        elif any(callable(getattr(value, name, None)) for name in _RETRIEVES):
+        elif callable(getattr(value, "invoke", None)) or callable(getattr(value, "retrieve", None)):
             fault = f"a {type(value).__name__} of another framework: pass retrievers of {framework}"
         else:
             fault = f"{quoted(value)}: pass retrievers of {framework}, such as a search by words"
@@ -135,7 +124,7 @@ def gather_extras(
     return Extras([*named.values()], look_up, model, refresh, *corpus)
 
 
-def ask(owner: Settings, retriever: ExtraRetriever, queries: Sequence[EmbeddedQuery], each: int) -> Flow[Answer]:
+def ask(owner: Settings, retriever: ExtraRetriever, queries: Sequence[EmbeddedQuery], each: int) -> Flow[ExtraSearch]:
     """What a retriever finds for the queries, ``each`` items for one of them."""
     started = time.perf_counter()
     # A question of which only the embedding is known has no text. If all of its words are removed, its text counts.
@@ -145,7 +134,7 @@ def ask(owner: Settings, retriever: ExtraRetriever, queries: Sequence[EmbeddedQu
     items = [item for found, _ in answers for item in found[:each]]
     errors = [error for _, error in answers if error is not None] if texts else ["the question has no text"]
     milliseconds = 1000 * (time.perf_counter() - started)
-    return Answer(retriever.name, items, errors[0] if errors else None, milliseconds)
+    return ExtraSearch(retriever.name, items, errors[0] if errors else None, milliseconds)
 
 
 def _ask_once(owner: Settings, retriever: ExtraRetriever, text: str) -> Flow[tuple[Sequence[Any], str | None]]:
@@ -170,7 +159,7 @@ def _ask_once(owner: Settings, retriever: ExtraRetriever, text: str) -> Flow[tup
 def read_answers(
     owner: Settings,
     pool: Pool,
-    answers: Sequence[Answer],
+    answers: Sequence[ExtraSearch],
     extras: Extras,
     read_ids: Callable[[Sequence[Any]], Sequence[Hashable]],
     embed: Callable[[list[str]], Flow[Any]],
@@ -214,16 +203,10 @@ def read_answers(
         more = yield from _complete(owner, united, first, rows, extras, embed)
         joined, _ = unite(joined, [more])
     names = [united.text(united.items[row])[:60] if united.ids[row] is None else united.ids[row] for row in left_out]
-    reports = [
-        ExtraSearch(
-            answer.name,
-            [name for name, row in zip(names, left_out, strict=True) if answer.name in searches[row]],
-            answer.error,
-            answer.milliseconds,
-        )
-        for answer in answers
+    pairs = list(zip(names, left_out, strict=True))
+    return joined, [
+        answer._replace(left_out=[name for name, row in pairs if answer.name in searches[row]]) for answer in answers
     ]
-    return joined, reports
 
 
 def _complete(

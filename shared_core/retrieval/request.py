@@ -48,7 +48,7 @@ class Request:
 
     It checks together the settings that were checked one by one, and makes the selector. A function that is the value
     of a setting gets ``view(item)``. ``refer_by_default``: whether references are read if no setting asks for it.
-    A setting without effect gives a warning. The messages that were ``told`` before are not repeated.
+    A setting without effect gives a warning; the messages that were ``told`` before are not repeated.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Request:
         self.has_relevance = settings.relevance is not None and settings.relevance != "cosine"
         self.selector = _make_selector(settings, self.has_relevance)
         self.capabilities = capabilities_of(self.selector)
-        self.without_effect = [*self._find_without_effect()]
+        self.without_effect = list(self._find_without_effect())
         for message in self.without_effect:
             if message not in told:
                 warn(message)

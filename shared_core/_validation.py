@@ -121,7 +121,6 @@ RANGES: dict[str, Whole | Real | type[bool] | tuple[str, ...]] = {
     "relevance_mapping": ("linear", "exponential"),
     "direction": ("remove", "emphasize"),
     "objective": ("listwise", "likelihood"),
-    "normalisation": ("pool", "candidates"),
 }
 
 
@@ -133,9 +132,11 @@ def check_ranges(values: Mapping[str, Any]) -> dict[str, Any]:
 def check_fields(instance: Any) -> None:
     """Check the fields of a dataclass that are in ``RANGES``, and keep their values as Python's."""
     for field in fields(instance):
+        if field.name not in RANGES:
+            continue
         value = getattr(instance, field.name)
         # None is a value where it is the default.
-        if field.name in RANGES and not (value is None and field.default is None):
+        if not (value is None and field.default is None):
             object.__setattr__(instance, field.name, check_range(field.name, value))
 
 

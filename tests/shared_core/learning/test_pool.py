@@ -127,7 +127,7 @@ def test_the_share_is_of_different_queries_and_each_side_has_one() -> None:
     assert len(hold_out(ITEMS, VECTORS, held_out=0.01).held_out) == 1
     assert len(hold_out(ITEMS, VECTORS, held_out=0.99).trained) == 1
     assert hold_out(ITEMS, VECTORS, seed=1) == hold_out(ITEMS, VECTORS, seed=1) != hold_out(ITEMS, VECTORS, seed=2)
-    for wrong in ({"held_out": 0.0}, {"held_out": 1}, {"seed": -1}, {"queries": [N]}, {"queries": []}):
+    for wrong in ({"held_out": 0.0}, {"held_out": 1.5}, {"seed": -1}, {"queries": [N]}, {"queries": []}):
         with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
             hold_out(ITEMS, VECTORS, **wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="at least 2 "):

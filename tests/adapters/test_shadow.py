@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.vector_stores import SimpleVectorStore
 
 import langchain_setselect
 import llamaindex_setselect
-from langchain_setselect import SetSelectCompressor, compare_store
+from langchain_setselect import compare_store
 from llamaindex_setselect import compare_index
 from setselect.evaluation import compare_log, named
 from tests.adapters.bindings import (
@@ -213,20 +212,6 @@ def test_the_search_that_was_there_before_raises_its_own_errors() -> None:
     store.embedding = Broken()
     with pytest.raises(ConnectionError, match="model"):
         LANGCHAIN.run(LANGCHAIN.make(store, shadow=True))
-
-
-@pytest.mark.filterwarnings("ignore::setselect.EmbeddingFallbackWarning")
-def test_a_line_can_be_written_for_any_query_and_id(log: Path) -> None:
-    documents = [Document(text) for text in ("one", "two\nlines", "drei äöü \u2028", "one")]
-    settings: dict[str, Any] = {"search_type": "mmr", "quality": lambda document: 1.0}
-    compressor = SetSelectCompressor(embeddings=WordEmbeddings(), k=2, shadow=True, **settings)
-    compressor.compress_documents(documents, 'a "question"\nof två lines')
-    [line] = lines(log)
-    assert line["query"] == 'a "question"\nof två lines'
-    first, second, third, fourth = line["returned"]
-    assert len({first, second, third}) == 3
-    assert fourth == first
-    assert line["settings"] == {"selector": "mmr", "quality": None}
 
 
 @over(RETRIEVERS)

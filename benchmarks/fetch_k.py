@@ -27,8 +27,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from benchmarks.common import ROOT, Block, facts, parser, publish, require, table, take_turns
 from benchmarks.models import MINILM, PACKAGES, embed
 from benchmarks.regimes_tasks import REGIMES, SEED, Regime
@@ -98,14 +96,14 @@ def measure_costs(regime: Regime) -> list[Cost]:
     """The costs in each environment that is there, in a process of its own."""
     texts = list(dict.fromkeys(regime.texts))
     questions = list(dict.fromkeys(case.question for case in regime.cases))[: TURNS + 2]
-    vectors, queries = embed(texts, MINILM), embed(questions, MINILM, query=True)
+    vectors, queries = embed(texts, MINILM), embed(questions, MINILM)
     found: dict[str, Cost] = {}
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "corpus.pickle"
         corpus.write_bytes(pickle.dumps((texts, vectors.tolist(), questions, queries.tolist())))
         for python in (sys.executable, str(OTHER_ENVIRONMENT)):
             if Path(python).exists():
-                command = [python, __file__, "--costs-of", str(corpus), "--measured", *found]
+                command = [python, "-m", "benchmarks.fetch_k", "--costs-of", str(corpus), "--measured", *found]
                 printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
                 for line in printed.splitlines():
                     store, framework, milliseconds = json.loads(line)

@@ -7,15 +7,11 @@ development half of the queries, split as in benchmarks/regimes.py.
 
 """
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import Block, best, bm25_scores, facts, is_there, parser, publish, records, table, with_interval
 from benchmarks.models import MINILM, embed

@@ -10,28 +10,17 @@ The first run embeds the passages, and the names that are followed, and keeps th
 from __future__ import annotations
 
 import statistics
-import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-import faiss
 import numpy as np
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from benchmarks.common import Block, facts, parser, publish, records, require, say, table, take_turns, with_interval
-from benchmarks.models import MAX_TOKENS, MINILM, PACKAGES, embed
+from benchmarks.models import MAX_TOKENS, MINILM, PACKAGES, Cached, embed, faiss_store
 from langchain_setselect import SetSelectRetriever
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # the package is being replaced
-    from langchain_community.docstore.in_memory import InMemoryDocstore
-    from langchain_community.vectorstores import FAISS
 
 PAGE = "hippo2wiki.md"
 FILES = ("hippo2wiki/docs.jsonl", "hippo2wiki/queries.jsonl")
@@ -40,10 +29,10 @@ TURNS = 60
 # Recall@5 with all 1,000 questions, as published.
 PUBLISHED = {"NV-Embed-v2": "76.5", "HippoRAG 2": "90.4", "Vector Graph RAG": "94.1"}
 
-Make = Callable[[FAISS], BaseRetriever]
+Make = Callable[[Any], BaseRetriever]
 
 
-def similarity(store: FAISS) -> BaseRetriever:
+def similarity(store: Any) -> BaseRetriever:
     return store.as_retriever(search_kwargs={"k": K})
 
 
@@ -60,16 +49,6 @@ ROWS: dict[str, Make] = {
     "`follow=True, keyword_search=True`": with_settings(follow=True, keyword_search=True),
 }
 FOLLOW = "`follow=True`"
-
-
-class Cached(Embeddings):
-    """MiniLM, whose vectors are kept in .cache/."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return embed(texts, MINILM).tolist()
-
-    def embed_query(self, text: str) -> list[float]:
-        return self.embed_documents([text])[0]
 
 
 class Model(Embeddings):
@@ -90,14 +69,12 @@ class Model(Embeddings):
 
 def store_of(
     documents: list[dict[str, Any]], embeddings: Embeddings, before: str = "{title}\n", titles: bool = True
-) -> FAISS:
+) -> Any:
     """``before``: what stands before each text. With ``titles`` they are in the metadata too."""
     texts = [before.format_map(document) + document["text"] for document in documents]
     vectors = embed(texts, MINILM)
     metadata = [{"name": document["id"]} | ({"title": document["title"]} if titles else {}) for document in documents]
-    store = FAISS(embeddings, faiss.IndexFlatIP(vectors.shape[1]), InMemoryDocstore(), {})
-    store.add_embeddings(zip(texts, vectors.tolist(), strict=True), metadata)
-    return store
+    return faiss_store(embeddings, texts, vectors, metadata)
 
 
 def recall(retriever: BaseRetriever, questions: list[dict[str, Any]]) -> np.ndarray:
@@ -127,14 +104,6 @@ def found_table(found: dict[str, np.ndarray], took: dict[str, float]) -> str:
     return table(["method", "Recall@5", "all right passages", "more than similarity", "ms a question"], rows)
 
 
-def type_table(found: dict[str, np.ndarray], types: np.ndarray) -> str:
-    rows = []
-    for kind in sorted(set(types)):
-        means = (f"{shares[types == kind].mean():.1f}" for shares in found.values())
-        rows.append([kind, str((types == kind).sum()), *means])
-    return table(["Recall@5 by type of question", "questions", *found], rows)
-
-
 def blocks() -> Iterator[Block]:
     documents, questions = (records(file) for file in FILES)
     store = store_of(documents, Cached())
@@ -151,7 +120,6 @@ def blocks() -> Iterator[Block]:
     yield found_table(found, seconds(documents, questions))
     rows = [[name, f"{shares.mean():.1f}"] for name, shares in alone.items()]
     yield table(["texts without their titles before them", "Recall@5"], rows)
-    yield type_table(found, np.array([question["type"] for question in questions]))
 
 
 def main() -> None:

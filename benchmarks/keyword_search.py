@@ -6,18 +6,14 @@ and the other half checks, with the first 100 questions of each. A run takes ten
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from benchmarks.common import Block, facts, is_there, parser, publish, say, skip, table
 from benchmarks.models import MINILM, PACKAGES
-from benchmarks.regimes import Cell, by_regime, gain, kinds_of, mean_gains, mean_of_kinds, per_question
+from benchmarks.regimes import Cell, by_regime, cell_of, gain, kinds_of, mean_gains, mean_of_kinds, per_question
 from benchmarks.regimes_methods import DEFAULT, FETCH_K, HYBRID, METHODS, SIMILARITY, SUM, Corpus, Search
 from benchmarks.regimes_tasks import REGIMES, SEED, Picks, Regime, embed_regime, is_development, nearest, without_copies
 from shared_core.selection.route import DEFAULT_EXTRA_K
@@ -31,16 +27,8 @@ QUESTIONS = 100  # of either half of a task
 POOLS = {
     f"{size} nearest" + (f" and {more} by words" if more else ""): (size, more)
     for size, more in (
-        (20, 0),
-        (50, 0),
-        (100, 0),
-        (200, 0),
-        (20, 25),
-        (50, 10),
-        (50, 25),
-        (50, 50),
-        (100, 25),
-        (100, 50),
+        *((20, 0), (50, 0), (100, 0), (200, 0)),
+        *((20, 25), (50, 10), (50, 25), (50, 50), (100, 25), (100, 50)),
     )
 }
 CHOSEN = f"{FETCH_K} nearest and {DEFAULT_EXTRA_K} by words"
@@ -59,19 +47,14 @@ def select(corpus: Corpus, method: str, search: Search, k: int) -> Picks:
 
 
 def measure(name: str, corpus: Corpus, queries: np.ndarray) -> Cell:
-    regime, vectors, methods = corpus.regime, corpus.vectors, (SIMILARITY, HYBRID, SUM, *POOLS)
-    worth: dict[int, dict[str, list[float]]] = {k: {method: [] for method in methods} for k in regime.ks}
-    for case, query in zip(regime.cases, queries, strict=True):
+    picks, vectors = [], corpus.vectors
+    for case, query in zip(corpus.regime.cases, queries, strict=True):
         near = nearest(case, query, vectors, max(size for size, _ in POOLS.values()))
         found = Search(case.question, query, near[:FETCH_K], vectors[near[:FETCH_K]], [], near[:0])
         search = replace(corpus.with_words(found, case), rows=near, vectors=vectors[near])
-        for method in methods:
-            # Each method is greedy: the first k of a larger set are the set of k.
-            picks = select(corpus, method, search, max(regime.ks))
-            for k in regime.ks:
-                worth[k][method].append(case.worth(picks[:k]))
-    arrays = {k: {method: np.array(values) for method, values in one.items()} for k, one in worth.items()}
-    return Cell(name, MINILM, [case.question for case in regime.cases], arrays, {})
+        methods = (SIMILARITY, HYBRID, SUM, *POOLS)
+        picks.append({method: select(corpus, method, search, max(corpus.regime.ks)) for method in methods})
+    return cell_of(name, corpus.regime, picks)
 
 
 def cells_of(name: str, regime: Regime) -> tuple[Cell, Cell]:

@@ -1,6 +1,6 @@
 """Kernels learned from a language model's feedback, judged by that model: GeoQuery, MTOP and NL2Bash, one seed.
 
-    python benchmarks/learned_from_model.py --queries 10 --items 40      # a trial; nothing is written
+    python -m benchmarks.learned_from_model --queries 10 --items 40      # a trial; nothing is written
 
 The steps are labels (the model scores subsets of the pool), fits (kernels are learned; the model scores the picks for
 held-out items after each epoch) and judging (the model scores the picks for new queries). The model is Gemma 3 270M,
@@ -10,17 +10,12 @@ learned from coverage are those of learned_ndpp.py.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common import Block, facts, parser, publish, require, say, slug, table, with_interval
 from benchmarks.learned.data import FILES, SOURCES
@@ -62,8 +57,6 @@ ASKED_AT = (4, 8)
 SMALL_ONLY = (START, "NDPP, linear", KEPT, NO_QUERY)
 SMALL_ONLY_LATER = ("random", LIKELIHOOD_DPP)
 NOT_LATER = ("BM25", "NDPP, linear", ROWS_KERNEL)
-FIGURE_AT = (1, 2, 4, 8, 16)
-FIGURE_ROWS = ("random", "similarity", LIKELIHOOD, BEST)
 # What the tables are about: the first row minus the second. None: the best row that learns nothing.
 QUESTIONS: dict[str, tuple[str, str | None]] = {
     "model's feedback minus coverage": (BEST, COVERAGE),
@@ -85,7 +78,6 @@ PAPER_ABLATIONS = {
 }
 SEED = 0
 QUERIES = 200
-SIZES = (1, 2, 4, 8, 16)
 # All kernels get as many epochs: they have few labels, so an epoch has few steps.
 EPOCHS = 30
 
@@ -172,12 +164,12 @@ class Study:
 
     def _picks(self, selectors: dict[str, NDPP]) -> Picks:
         candidates = nearest(self.experiment)
-        return {row: selected(self.experiment, candidates, selector, SIZES) for row, selector in selectors.items()}
+        return {row: selected(self.experiment, candidates, selector, ASKED_AT) for row, selector in selectors.items()}
 
     def judged(self) -> dict[str, Any]:
         """Everything for the page: the model's verdicts and the coverage of all rows, and the reports of the fits."""
         picks, fits = self.learn()
-        unlearned = cached(f"{self.slug}-baselines-{slug(AUTO)}", partial(unlearned_picks, self.experiment, SIZES))
+        unlearned = cached(f"{self.slug}-baselines-{slug(AUTO)}", partial(unlearned_picks, self.experiment, ASKED_AT))
         left_out = () if self.name == FIRST else NOT_LATER
         picks = {row: unlearned[row] for row in (*UNLEARNED_ROWS, ORACLE) if row not in left_out} | picks
         places = [(row, k) for row in picks for k in self._sizes(row)]
@@ -198,10 +190,7 @@ class Study:
         return {"verdicts": verdicts, "coverage": coverage, "fits": fits, "teacher": self.teacher}
 
     def _sizes(self, row: str) -> Sequence[int]:
-        first = self.name == FIRST
-        if first and row in FIGURE_ROWS:
-            return FIGURE_AT
-        small = (*SMALL_ONLY, *ABLATED) if first else (*SMALL_ONLY, *SMALL_ONLY_LATER)
+        small = (*SMALL_ONLY, *ABLATED) if self.name == FIRST else (*SMALL_ONLY, *SMALL_ONLY_LATER)
         return ASKED_AT[:1] if row in small else ASKED_AT
 
 
@@ -210,20 +199,10 @@ def fit_by_likelihood(teacher: Teacher, recipe: dict[str, Any], epochs: int) -> 
 
     The paper chooses no epoch by feedback; ``fit`` does.
     """
-    from safetensors.torch import load_file
-
-    from shared_core.learning.objectives.factors import LinearFactors
-
-    fitted = teacher.fit(recipe, epochs=epochs)
-    epochs = max(1, max(fitted.history, key=lambda epoch: epoch.likelihood).number)
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "fit.checkpoint"
-        teacher.fit(recipe, epochs=epochs, checkpoint=file)
-        start = "now.factors."
-        parts = {name.removeprefix(start): part for name, part in load_file(file).items() if name.startswith(start)}
-    factors = LinearFactors(teacher.experiment.pool, parts["W_V"], parts["W_B"], np.ones(len(parts["free_rates"])))
-    factors.load_state_dict(parts)
-    return fitted, replace(factors.to_kernel(), temperature=fitted.kernel.temperature)
+    kernels: list[LinearKernel] = []
+    fitted = teacher.fit(recipe, epochs=epochs, on_epoch=lambda epoch, kernel: kernels.append(kernel))
+    best = max(fitted.history[1:], key=lambda epoch: epoch.likelihood)
+    return fitted, kernels[best.number]
 
 
 # --- tables -----------------------------------------------------------------------------------------
@@ -241,7 +220,6 @@ def blocks(found: Found, model: str) -> Iterator[Block]:
         yield from (f"## {name}", judged_table(one), fits_table(one))
     if "geoquery" in found and LIKELIHOOD in found["geoquery"]["verdicts"]:
         yield ablations(found["geoquery"])
-        yield figure(found["geoquery"])
 
 
 def answers(found: Found, place: int, measure: str, digits: int) -> str:
@@ -322,15 +300,6 @@ def ablations(one: dict[str, Any]) -> str:
     return table(
         ["row", "paper, exact match", f"here, exact match, k = {TRAINED_AT}", "log P", "minus the full model"], lines
     )
-
-
-def figure(one: dict[str, Any]) -> str:
-    lines = []
-    for row in (row for row in FIGURE_ROWS if row in one["verdicts"]):
-        of_row: Mapping[int, np.ndarray] = one["verdicts"][row]
-        for place, measure, digits in ((0, "log P", 2), (1, "exact", 3)):
-            lines.append([f"{named(row)}: {measure}", *(f"{of_row[k][:, place].mean():.{digits}f}" for k in FIGURE_AT)])
-    return table(["row", *(f"k = {k}" for k in FIGURE_AT)], lines)
 
 
 def main() -> None:

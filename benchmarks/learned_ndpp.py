@@ -7,17 +7,11 @@ of a language model.
 
 from __future__ import annotations
 
-import hashlib
-import sys
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common import Block, facts, parser, publish, require, slug, table
 from benchmarks.learned.data import FILES, SOURCES
@@ -39,8 +33,6 @@ from benchmarks.learned.rows import (
     learned,
     unlearned_picks,
 )  # fmt: skip
-from shared_core import SetSelectWarning
-from shared_core.learning import fit
 
 SEEDS = (0, 1, 2)
 ABLATED_SET = "geoquery"
@@ -74,32 +66,6 @@ def work(name: str, seed: int) -> Any:
     }
 
 
-# --- fits where nothing can be learned --------------------------------------------------------------
-
-FITS, ITEMS, DIMENSIONS, EPOCHS = 100, 60, 64, 15
-
-
-def affinity(query: Mapping[str, Any], subset: Sequence[Mapping[str, Any]]) -> float:
-    """A random number for each pair of items, the same in both directions: no pair tells anything about another."""
-    pairs = ["".join(sorted((query["question"], item["question"]))) for item in subset]
-    return float(np.mean([int.from_bytes(hashlib.sha256(pair.encode()).digest()[:4], "big") / 2**32 for pair in pairs]))
-
-
-def fits_to_nothing() -> list[tuple[float, float]]:
-    """The gain that each fit reports, with its standard error; the vectors are random."""
-    found = []
-    for seed in range(FITS):
-        items = [{"question": f"{seed} {row}", "answer": f"{row}"} for row in range(ITEMS)]
-        vectors = np.random.default_rng(seed).normal(size=(ITEMS, DIMENSIONS))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SetSelectWarning)
-            fitted = fit(
-                items, vectors, affinity, k=2, fetch_k=ITEMS, epochs=EPOCHS, skew_rank=0, learning_rate=0.01, seed=seed
-            )
-        found.append((fitted.gain, fitted.standard_error))
-    return found
-
-
 # --- tables -----------------------------------------------------------------------------------------
 
 BASE = ["random", *list(UNLEARNED)[:1], "BM25", *list(UNLEARNED)[1:]]
@@ -108,15 +74,14 @@ FLAT = "listwise, without the query"
 Found = dict[str, list[dict[str, Any]]]
 
 
-def blocks(found: Found, nothing: Sequence[tuple[float, float]]) -> Iterator[Block]:
-    """The page's figures: the result of ``work`` for each data set and seed, and of ``fits_to_nothing``."""
+def blocks(found: Found) -> Iterator[Block]:
+    """The page's figures: the result of ``work`` for each data set and seed."""
     yield facts([SOURCES[name].file for name in found], ("numpy", "torch", "bm25s"), "0, 1, 2")
     reported, differences = reported_and_true(found)
     yield reported
     error = differences.std(ddof=1) / len(differences) ** 0.5
     start = "Reported minus true, over all "
     yield start, f"{start}{len(differences)} fits: {differences.mean():+.4f} ± {error:.4f}."
-    yield where_nothing_is_learned(nothing)
     for name, seeds in found.items():
         yield from (f"## {name}", coverage_table(seeds), against(seeds))
         if any(row in ABLATED for row in rows_of(seeds, "fits")):
@@ -139,14 +104,6 @@ def reported_and_true(found: Found) -> tuple[str, np.ndarray]:
         lines.append([name, *cells, f"{np.mean(differences[-len(seeds) :]):+.4f}", f"{helped} of {len(seeds)}"])
     head = ["data set", "reported gain", "gain on new queries", "difference", "`fit` said that learning helped"]
     return table(head, lines), np.array(differences)
-
-
-def where_nothing_is_learned(fits: Sequence[tuple[float, float]]) -> str:
-    values, errors = np.array(fits).T
-    shares = [f"{int((values > times * errors).sum())} of {len(fits)}" for times in (1, 2, 3)]
-    rows = [[f"{values.mean():+.4f} ± {values.std(ddof=1) / len(values) ** 0.5:.4f}", f"{errors.mean():.4f}", *shares]]
-    head = ["mean reported gain", "mean of its standard errors", "gain above one of them", "above two", "above three"]
-    return table(head, rows)
 
 
 def gains(seed: dict[str, Any], row: str) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -240,8 +197,7 @@ def main() -> None:
         torch.set_num_threads(options.threads)
     names = [options.set] if options.set else list(SOURCES)
     found = {name: [work(name, seed) for seed in SEEDS] for name in names}
-    figures = blocks(found, cached("nothing-to-learn", fits_to_nothing))
-    publish("learned_ndpp.md", figures, options.write and not options.set)
+    publish("learned_ndpp.md", blocks(found), options.write and not options.set)
 
 
 if __name__ == "__main__":

@@ -2,20 +2,15 @@
 
 The tasks of benchmarks/regimes.py with all-MiniLM-L6-v2, whose vectors that script keeps in .cache/; at most 10 texts.
 For each ``min_gain`` the mean number of texts, and what is found, are compared with a fixed number of texts of the same
-mean: between two whole numbers, what is found is interpolated. Adaptive-k (Taguchi et al. 2025, arXiv 2506.08479), a
-cut where two neighbours in the sorted cosines differ most, is compared in the same way.
+mean: between two whole numbers, what is found is interpolated.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import Block, facts, is_there, parser, publish, say, table
 from benchmarks.models import MINILM, PACKAGES
@@ -51,76 +46,43 @@ class Measured(NamedTuple):
 
     development: np.ndarray
     selections: dict[str, list[tuple[Selection, np.ndarray]]]
-    cosines: list[np.ndarray]  # of each question's candidates, the highest first
 
     def ended(self, selector: str, share: float, least: int, development: bool) -> Ended:
         sizes = [count_worthwhile(found, SELECTORS[selector], share, least) for found, _ in self.selections[selector]]
-        return self._with_sizes(selector, sizes, development)
-
-    def cut(self, selector: str, least: int, development: bool) -> Ended:
-        """The first picks, as many as there are cosines before the largest gap."""
-        return self._with_sizes(selector, [count_before_gap(one, least) for one in self.cosines], development)
-
-    def _with_sizes(self, selector: str, sizes: list[int], development: bool) -> Ended:
         half = self.development == development
         fixed = 100 * np.array([worth for _, worth in self.selections[selector]])[half]
         kept = np.array(sizes)[half]
         return Ended(kept, fixed[np.arange(len(kept)), kept - 1], fixed)
 
 
-def count_before_gap(cosines: np.ndarray, least: int) -> int:
-    """How many of the sorted cosines, ``least`` to MOST, come before the largest difference of two neighbours."""
-    gaps = cosines[least - 1 : MOST] - cosines[least : MOST + 1]
-    return least + int(gaps.argmax())
-
-
 def measure(regime: Regime) -> Measured:
     vectors, queries = embed_regime(regime)
     selections: dict[str, list[tuple[Selection, np.ndarray]]] = {name: [] for name in SELECTORS}
-    cosines = []
     for case, query in zip(regime.cases, queries, strict=True):
         search = search_for(regime, case, query, vectors)
-        cosines.append(np.sort(search.candidates.relevance)[::-1])
         for name, selector in SELECTORS.items():
             found = selector.select(search.with_texts, min(MOST, len(search.rows)))
             picks = search.rows[found.indices].tolist()
             worth = [case.worth(picks[:k]) for k in range(1, MOST + 1)]
             selections[name].append((found, np.array(worth)))
-    return Measured(development_half(regime.cases), selections, cosines)
+    return Measured(development_half(regime.cases), selections)
 
 
 def summary(measured: dict[str, Measured], selector: str, least: int, development: bool) -> str:
     """For each share the mean of the tasks."""
-    ended = {
-        f"{share:g}": [one.ended(selector, share, least, development) for one in measured.values()] for share in SHARES
-    }
-    return means_table("`min_gain`", ended)
-
-
-def adaptive_table(measured: dict[str, Measured]) -> str:
-    """Adaptive-k: the mean of the tasks."""
-    cuts = [("similarity", 1), ("similarity", DEFAULT_MIN_K), ("coverage", DEFAULT_MIN_K)]
-    ended = {
-        f"{selector}, at least {least}": [one.cut(selector, least, False) for one in measured.values()]
-        for selector, least in cuts
-    }
-    return means_table("Adaptive-k", ended)
-
-
-def means_table(first: str, each: dict[str, list[Ended]]) -> str:
     rows = []
-    for name, ended in each.items():
-        above = [one.above_fixed for one in ended]
-        worst, best = min(above), max(above)
+    for share in SHARES:
+        ended = [one.ended(selector, share, least, development) for one in measured.values()]
+        sizes, above = [one.sizes.mean() for one in ended], [one.above_fixed for one in ended]
         rows.append([
-            name,
-            f"{np.mean([one.sizes.mean() for one in ended]):.1f}",
-            f"{min(one.sizes.mean() for one in ended):.1f} to {max(one.sizes.mean() for one in ended):.1f}",
+            f"{share:g}",
+            f"{np.mean(sizes):.1f}",
+            f"{min(sizes):.1f} to {max(sizes):.1f}",
             f"{np.mean([one.points.mean() for one in ended]):.1f}",
             f"{np.mean(above):+.1f}",
-            f"{worst:+.1f} to {best:+.1f}",
+            f"{min(above):+.1f} to {max(above):+.1f}",
         ])  # fmt: skip
-    head = [first, "texts, mean", "of the tasks", "points", "above fixed k", "of the tasks"]
+    head = ["`min_gain`", "texts, mean", "of the tasks", "points", "above fixed k", "of the tasks"]
     return table(head, rows)
 
 
@@ -142,7 +104,6 @@ def blocks(measured: dict[str, Measured]) -> Iterator[Block]:
     yield facts(files, ["numpy", *PACKAGES[MINILM]], SEED)
     yield summary(measured, "coverage", DEFAULT_MIN_K, False)
     yield summary(measured, "similarity", DEFAULT_MIN_K, False)
-    yield adaptive_table(measured)
     yield by_task(measured)
     for least in LEAST:
         yield summary(measured, "coverage", least, True)

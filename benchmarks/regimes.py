@@ -6,26 +6,20 @@ their text: one half is for development, where every constant was chosen, and th
 half. A text that a corpus has several times counts once for every method, as in the adapters.
 
 The first run embeds 110,000 texts (about two hours on two cores) and keeps the vectors in .cache/. all-mpnet-base-v2 is
-installed by `make models`. --write also makes the page's drawing.
+installed by `make models`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from benchmarks.common import Block, facts, holds, is_there, parser, publish, say, skip, table
 from benchmarks.models import MINILM, MPNET, PACKAGES, is_installed
-from benchmarks.regimes_drawing import main as draw_regimes
 from benchmarks.regimes_methods import (
-    ADAGRES,
     DEFAULT,
     METHODS,
     OURS,
@@ -38,11 +32,9 @@ from benchmarks.regimes_methods import (
     search_for,
 )
 from benchmarks.regimes_tasks import (
-    COMPANIES,
     KINDS,
     REGIMES,
     SEED,
-    Case,
     Picks,
     Regime,
     embed_regime,
@@ -50,7 +42,7 @@ from benchmarks.regimes_tasks import (
     without_copies,
 )
 from shared_core.texts.word_index import WordIndex
-from shared_core.texts.words import Text, split_words
+from shared_core.texts.words import Text
 
 PAGE = "regimes.md"
 # The tables are of MiniLM. mpnet, which embeds 15 texts a second, has tables of its own, of small corpora.
@@ -71,7 +63,18 @@ class Cell(NamedTuple):
     vectors: str
     questions: list[str]
     worth: dict[int, dict[str, np.ndarray]]  # by k and method
-    answer: dict[int, dict[str, np.ndarray]]  # whether a pick contains the answer; NaN: unknown
+
+
+def cell_of(name: str, regime: Regime, picks: Sequence[Mapping[str, Picks]], vectors: str = MINILM) -> Cell:
+    """What the picks of each method are worth. Every method is greedy: the first k of a larger set are the set of k."""
+    worth = {
+        k: {
+            method: np.array([case.worth(some[method][:k]) for case, some in zip(regime.cases, picks, strict=True)])
+            for method in picks[0]
+        }
+        for k in regime.ks
+    }
+    return Cell(name, vectors, [case.question for case in regime.cases], worth)
 
 
 def measure(name: str, regime: Regime, split: list[Text], index: WordIndex, model: str) -> Cell | None:
@@ -80,30 +83,11 @@ def measure(name: str, regime: Regime, split: list[Text], index: WordIndex, mode
         return None
     vectors, queries = embed_regime(regime, model)
     corpus = Corpus(regime, vectors, split, index)
-    shape = len(regime.cases)
-    worth = {k: {method: np.full(shape, np.nan) for method in METHODS} for k in regime.ks}
-    answer = {k: {method: np.full(shape, np.nan) for method in METHODS} for k in regime.ks}
-    spaced = [f" {' '.join(text.words)} " for text in split]
-    for number, (case, query) in enumerate(zip(regime.cases, queries, strict=True)):
+    picks = []
+    for case, query in zip(regime.cases, queries, strict=True):
         search = corpus.with_words(search_for(regime, case, query, vectors), case)
-        for method, select in METHODS.items():
-            # Every method but AdaGReS is greedy: the first k of a larger set are the set of k.
-            largest = None if method == ADAGRES else select(search, max(regime.ks))
-            for k in regime.ks:
-                picks = select(search, k) if largest is None else largest[:k]
-                worth[k][method][number] = case.worth(picks)
-                answer[k][method][number] = contains(case, picks, spaced)
-    return Cell(name, model, [case.question for case in regime.cases], worth, answer)
-
-
-def space_words(text: str) -> str:
-    """The words of a text with a space on both sides of each."""
-    return f" {' '.join(split_words(text))} "
-
-
-def contains(case: Case, picks: Picks, spaced: list[str]) -> float:
-    """Whether a pick contains the words of the answer in their order; NaN without an answer."""
-    return np.nan if case.answer is None else float(any(space_words(case.answer) in spaced[row] for row in picks))
+        picks.append({method: select(search, max(regime.ks)) for method, select in METHODS.items()})
+    return cell_of(name, regime, picks, model)
 
 
 # --- figures --------------------------------------------------------------------------------------
@@ -201,11 +185,6 @@ def summary_table(cells: Sequence[Cell]) -> str:
     return table([SUMMARY, "questions", "k", SIMILARITY, *SHOWN], rows)
 
 
-def answer_gain(cells: Sequence[Cell], method: str) -> np.ndarray:
-    """How much more often than with similarity a pick contains the answer, in points; NaN where it is unknown."""
-    return per_question(cells, lambda cell, k: cell.answer[k][method] - cell.answer[k][SIMILARITY])[0]
-
-
 def verdict(cells: Sequence[Cell]) -> str:
     """Whether the default keeps what is asked of it, on the questions that chose nothing."""
     kinds = list(kinds_of(cells).values())
@@ -273,37 +252,6 @@ def part_table(cells: Sequence[Cell]) -> str:
     return table(["part of the default", "mean of the kinds", *kinds], rows)
 
 
-def evidence_table(cells: Sequence[Cell]) -> str:
-    """How often every right text is among the picks, for the tasks whose worth is the share of these texts."""
-    methods = [SIMILARITY, *SHOWN]
-    rows = []
-    for name, some in by_regime(cells).items():
-        if name in COMPANIES:
-            for k in some[0].worth:
-                # The worth is 1 if no right text is missing.
-                values = [100 * np.mean([cell.worth[k][method] == 1 for cell in some]) for method in methods]
-                rows.append([name, str(k), str(len(some[0].questions)), *(f"{value:.1f}" for value in values)])
-    return table(["every right text", "k", "questions", *methods], rows)
-
-
-def answer_table(cells: Sequence[Cell]) -> str:
-    methods = [SIMILARITY, *SHOWN]
-    rows = []
-    for name, some in by_regime(cells).items():
-        known = ~np.isnan(next(iter(some[0].answer.values()))[SIMILARITY])
-        if known.any():
-            for k in some[0].worth:
-                values = {
-                    method: 100 * np.mean([cell.answer[k][method] for cell in some], axis=0)[known]
-                    for method in methods
-                }
-                questions = [question for question, keep in zip(some[0].questions, known, strict=True) if keep]
-                difference = interval([(values[DEFAULT] - values[SIMILARITY], questions)])
-                shown = [f"{values[method].mean():.1f}" for method in methods]
-                rows.append([name, str(k), str(known.sum()), *shown, difference])
-    return table(["regime", "k", "questions", *methods, f"{DEFAULT} minus similarity"], rows)
-
-
 def harm_table(cells: Sequence[Cell]) -> str:
     """The regimes with one kind of vectors where words or references harm, or the default loses to similarity."""
     rows = []
@@ -333,12 +281,6 @@ def value_table(cells: Sequence[Cell], measures: dict[str, str]) -> str:
     return table(["regime", "k", "questions", *METHODS], rows)
 
 
-def difference_table(cells: Sequence[Cell]) -> str:
-    methods = [*SHOWN, VECTORS_ALONE]
-    rows = [[cell.regime, *(interval([gain([cell], method)]) for method in methods)] for cell in cells]
-    return table(["regime", *methods], rows)
-
-
 # --- the page -------------------------------------------------------------------------------------
 
 
@@ -349,13 +291,13 @@ def blocks(cells: Sequence[Cell], measures: dict[str, str], files: Sequence[str]
     main = [cell for cell in cells if cell.vectors == MINILM]
     yield summary_table(main)
     yield ": the mean gain of ", verdict(main)
-    for make in (kind_interval_table, part_table, evidence_table, answer_table):
-        yield make(main)
+    yield kind_interval_table(main)
+    yield part_table(main)
     yield harm_table(cells)
     yield gain_table(main)
     for model in models:
         some = [cell for cell in cells if cell.vectors == model]
-        yield from (f"## {model}", value_table(some, measures), difference_table(some))
+        yield from (f"## {model}", value_table(some, measures))
 
 
 def main() -> None:
@@ -376,8 +318,6 @@ def main() -> None:
             say(name)
     if cells:
         publish(PAGE, blocks(cells, measures, files), options.write)
-        if options.write:
-            draw_regimes()
 
 
 if __name__ == "__main__":

@@ -172,49 +172,6 @@ def with_keyword_search(method: Method) -> Method:
     return lambda search, k: method(search.joined or search, k)
 
 
-def adagres(search: Search, k: int) -> Picks:
-    """AdaGReS (Peng et al. 2025, arXiv 2512.25052) for a number of texts instead of a budget of tokens.
-
-    Greedy on Σ cos(q, c) − β Σ cos(c, c'), the second sum over pairs of picks. β = mean cos(q, c) / ((k − 1)/2 · mean
-    cos(c, c')), both means over the candidates, is the closed form with α = 1, λ = 1 and β₀ = 0. All k texts are taken.
-    """
-    cosines, between = search.vectors @ search.query, search.between
-    pairs = between[np.triu_indices(len(between), 1)].mean()
-    beta = max(cosines.mean(), 0) / max((k - 1) / 2 * pairs, 1e-9)
-    picks: list[int] = []
-    for _ in range(k):
-        gain = cosines - beta * between[picks].sum(axis=0)
-        gain[picks] = -np.inf
-        picks.append(int(gain.argmax()))
-    return search.rows[picks].tolist()
-
-
-def dartboard(c: float) -> Method:
-    """Dartboard (Pickett et al. 2024, arXiv 2407.12101), greedy on Σ_t P(t | q, σ) max over the picks of N(t; g, σ).
-
-    The distance is 1 − cosine. The paper tunes σ for each corpus. Here σ is c standard deviations of the candidates'
-    cosines with the question, so that it needs no tuning and suits every model.
-    """
-
-    def select(search: Search, k: int) -> Picks:
-        to_query, between = search.vectors @ search.query, search.between
-        sigma = max(c * float(to_query.std()), 1e-6)
-        density = np.exp(-(((1 - between) / sigma) ** 2) / 2)  # N(t; g, σ) up to a constant factor
-        log_p = -(((1 - to_query) / sigma) ** 2) / 2
-        p = np.exp(log_p - log_p.max())
-        picks: list[int] = []
-        reached = np.zeros(len(p))
-        for _ in range(k):
-            gain = np.maximum(density, reached) @ p
-            gain[picks] = -np.inf
-            # The first pick is the nearest text, as in the authors' code.
-            picks.append(int(gain.argmax()) if picks else int(to_query.argmax()))
-            reached = np.maximum(reached, density[picks[-1]])
-        return search.rows[picks].tolist()
-
-    return select
-
-
 def standardised(values: np.ndarray, near: int | None = None) -> np.ndarray:
     """(x − mean) / σ, or 0 where all values are equal; both of the ``near`` first values."""
     sigma = values[:near].std()
@@ -273,7 +230,7 @@ def objective(
 
 SIMILARITY, HYBRID, DEFAULT = "similarity", "hybrid search", "setselect"
 # The line that anybody can write, and the default over the same candidates.
-SUM, KEYWORDS, ADAGRES = "sum of scores", "keyword_search", "AdaGReS"
+SUM, KEYWORDS = "sum of scores", "keyword_search"
 SUM_WEIGHT = 0.7  # of BM25: the best of 0.5, 0.7 and 1 on the development halves
 # The default without a part: without references, and without words and references.
 WORDS, VECTORS_ALONE = "… without references", "NDPP()"
@@ -286,8 +243,6 @@ METHODS: dict[str, Method] = {
     SUM: sum_of_scores(SUM_WEIGHT),
     WORDS_SORTED: relevance_with_words,
     "VRSD": by_vectors(VRSD()),
-    ADAGRES: adagres,
-    "Dartboard": dartboard(1.0),
     VECTORS_ALONE: by_vectors(NDPP()),
     DEFAULT: by_texts(Coverage()),
     KEYWORDS: with_keyword_search(by_texts(Coverage())),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,6 @@ class Case(NamedTuple):
     question: str
     pool: np.ndarray | None  # None: the whole corpus
     worth: Callable[[Picks], float]
-    answer: str | None = None  # the words that a text with the answer contains; None: unknown, or yes or no
 
     def rows(self, count: int) -> np.ndarray:
         """The rows of the candidates in a corpus of ``count`` texts."""
@@ -56,9 +55,9 @@ def share(question: str, parts_of: Parts, wanted: frozenset[object], pool: np.nd
     )
 
 
-def complete(case: Case, answer: str | None = None) -> Case:
+def complete(case: Case) -> Case:
     """The case with worth 1 if the picks have every wanted part, else 0."""
-    return case._replace(worth=lambda picks: float(case.worth(picks) == 1), answer=answer)
+    return case._replace(worth=lambda picks: float(case.worth(picks) == 1))
 
 
 def singles(items: Sequence[dict], key: str = "id") -> Parts:
@@ -66,7 +65,7 @@ def singles(items: Sequence[dict], key: str = "id") -> Parts:
     return [frozenset([item[key]]) for item in items]
 
 
-def steps(folder: str, windows: bool = False, copies: int = 1) -> Regime:
+def steps(folder: str, windows: bool = False) -> Regime:
     """Questions that need two paragraphs or more, as paragraphs or as windows of two sentences that overlap."""
     texts: list[str] = []
     names: list[str] = []
@@ -76,13 +75,12 @@ def steps(folder: str, windows: bool = False, copies: int = 1) -> Regime:
         starts = range(max(1, len(sentences) - 1)) if windows else range(1)
         for start in starts:
             text = " ".join(sentences[start : start + 2] if windows else sentences)
-            texts += copies * [text]
-            names += copies * [passage["title"]]
-            passage_of += copies * [frozenset([passage["id"]])]
+            texts.append(text)
+            names.append(passage["title"])
+            passage_of.append(frozenset([passage["id"]]))
     cases = []
     for question in records(f"{folder}/questions.jsonl"):
-        answer = None if question["answer"].casefold() in ("yes", "no") else question["answer"]
-        cases.append(complete(share(question["question"], passage_of, frozenset(question["gold"])), answer))
+        cases.append(complete(share(question["question"], passage_of, frozenset(question["gold"]))))
     return Regime(texts, cases, "every paragraph found", names=names)
 
 
@@ -264,7 +262,7 @@ def test_half(regime: Regime) -> Regime:
 
 
 def embed_regime(regime: Regime, model: str = MINILM) -> tuple[np.ndarray, np.ndarray]:
-    return embed(regime.texts, model), embed([case.question for case in regime.cases], model, query=True)
+    return embed(regime.texts, model), embed([case.question for case in regime.cases], model)
 
 
 def nearest(case: Case, query: np.ndarray, vectors: np.ndarray, size: int) -> np.ndarray:
@@ -290,14 +288,11 @@ def without_copies(regime: Regime) -> Regime:
     return regime._replace(cases=list(map(merged, regime.cases)))
 
 
-def of_steps(folder: str, **kinds: Any) -> tuple[Callable[[], Regime], tuple[str, ...]]:
-    return lambda: steps(folder, **kinds), (f"{folder}/passages.jsonl", f"{folder}/questions.jsonl")
-
-
 def several_steps(name: str, folder: str) -> dict[str, tuple[Callable[[], Regime], tuple[str, ...]]]:
+    files = (f"{folder}/passages.jsonl", f"{folder}/questions.jsonl")
     return {
-        f"{name}, paragraphs": of_steps(folder),
-        f"{name}, overlapping windows": of_steps(folder, windows=True),
+        f"{name}, paragraphs": (lambda: steps(folder), files),
+        f"{name}, overlapping windows": (lambda: steps(folder, windows=True), files),
     }
 
 
@@ -343,11 +338,6 @@ REGIMES: dict[str, tuple[Callable[[], Regime], tuple[str, ...]]] = {
     "NL2Bash": (lambda: examples(nl2bash(), "bash", commands_and_options, own=False), ("nl2bash/nl2bash.jsonl",)),
     **COMPANIES,
     **OTHER_KINDS,
-}
-# For benchmarks of copies and of choices that were made with them. The adapters leave copies out.
-STORED_THREE_TIMES = {
-    f"{name}, paragraphs stored three times": of_steps(folder, copies=3)
-    for name, folder in {"HotpotQA": "hotpotqa", "HotpotQA dev": "hotpotqa_dev", "2WikiMultihopQA": "2wiki"}.items()
 }
 WINDOWS = tuple(name for name in REGIMES if name.endswith("windows"))
 # The rows of the summary: kinds of corpus and question, each with its tasks. Windows are variants of the paragraphs.

@@ -23,11 +23,9 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from benchmarks.common import CACHE, Block, best, facts, is_there, parser, publish, say, skip, slug, table
 from benchmarks.models import GEMMA, MINILM, PACKAGES, gemma_folder, is_installed
-from benchmarks.regimes import Cell, gain, interval, per_question
+from benchmarks.regimes import Cell, cell_of, gain, interval, per_question
 from benchmarks.regimes_methods import DEFAULT, FETCH_K, METHODS, SIMILARITY, Corpus, Search
 from benchmarks.regimes_tasks import (
     REGIMES,
@@ -192,8 +190,7 @@ def measure(name: str, regime: Regime, score: Score) -> Cell:
     """The worth of the picks of each method for each question."""
     vectors, queries = embed_regime(regime)
     corpus = Corpus(regime, vectors, list(map(Text, regime.texts)), WordIndex(regime.texts))
-    methods = (SIMILARITY, *METHODS_HERE)
-    worth: dict[int, dict[str, list[float]]] = {k: {method: [] for method in methods} for k in regime.ks}
+    picks: list[dict[str, Picks]] = []
     for start in range(0, len(regime.cases), AT_ONCE):
         cases = regime.cases[start : start + AT_ONCE]
         pools = []
@@ -206,17 +203,14 @@ def measure(name: str, regime: Regime, score: Score) -> Cell:
             scores = np.array([next(found) for _ in rows])
             empty = np.empty(0, dtype=np.intp)
             search = Search(case.question, query, empty, vectors[:0], [], empty)
-            for method in methods:
+            picks.append({})
+            for method in (SIMILARITY, *METHODS_HERE):
                 size = len(rows) if method.endswith(BY_WORDS) else min(FETCH_K, len(case.rows(len(vectors))))
                 weigh = corpus.index.weigh if method.endswith(BY_WORDS) else None
                 of = replace(corpus.search(search, rows[:size]), weigh=weigh)
-                # Each method is greedy: the first k of a larger set are the set of k.
-                picks = select(method.removesuffix(BY_WORDS), of, scores[:size], max(regime.ks))
-                for k in regime.ks:
-                    worth[k][method].append(case.worth(picks[:k]))
+                picks[-1][method] = select(method.removesuffix(BY_WORDS), of, scores[:size], max(regime.ks))
         say(f"{name}: {start + len(cases)} of {len(regime.cases)} questions")
-    arrays = {k: {method: np.array(values) for method, values in one.items()} for k, one in worth.items()}
-    return Cell(name, MINILM, [case.question for case in regime.cases], arrays, {})
+    return cell_of(name, regime, picks)
 
 
 def draw_questions(regime: Regime, count: int) -> Regime:
@@ -278,19 +272,18 @@ def load(place: str) -> Score:
 
 def main() -> None:
     made = parser(__doc__, PAGE)
-    made.add_argument("--tasks", nargs="*", choices=REGIMES, default=TASKS, help="other tasks; no page is written")
     made.add_argument(
         "--questions", type=int, default=QUESTIONS, help="of each task; no page is written with another number"
     )
     made.add_argument("--score", metavar="MODULE:NAME", help="your reranker, a function; no page is written")
     options = made.parse_args()
-    if (options.tasks, options.questions, options.score) != (TASKS, QUESTIONS, None):
+    if (options.questions, options.score) != (QUESTIONS, None):
         skip("what the page has")
     if not options.score and not is_installed(GEMMA):
         sys.exit(f"{GEMMA} is not installed: run make models")
     score = load(options.score) if options.score else likelihood
     cells, seconds = [], {}
-    for name in options.tasks:
+    for name in TASKS:
         make, needed = REGIMES[name]
         if is_there(*needed):
             regime = draw_questions(without_copies(make()), options.questions)

@@ -4,8 +4,8 @@ A run starts several processes, one after the other. In each process the contend
 selectors with numba and in numpy alone, and ratios are taken turn by turn. A run takes under ten minutes on a quiet
 machine.
 
-    python benchmarks/speed.py --json FILE          # keeps all values in pyperf's format
-    python benchmarks/speed.py --read FILE --write  # the page and the drawings from such a file
+    python -m benchmarks.speed --json FILE          # keeps all values in pyperf's format
+    python -m benchmarks.speed --read FILE --write  # the page from such a file
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 
 # These are set before numpy is imported; the measuring processes inherit them.
 os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-os.environ |= {"HAYSTACK_TELEMETRY_ENABLED": "False", "HF_HUB_OFFLINE": "1"}
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 import argparse
 import platform
@@ -29,13 +29,9 @@ from pathlib import Path
 
 import pyperf
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from benchmarks.common import RESULTS, ROOT, parser, publish, say
-from benchmarks.racing import end_to_end
+from benchmarks.common import ROOT, parser, publish, say
 from benchmarks.racing.contenders import batch_contenders, contenders
 from benchmarks.racing.page import blocks, verdicts
-from benchmarks.racing.plot import DARK, LIGHT, plot
 from benchmarks.racing.races import BATCHES, POINTS, Found, Race, calls, data, run
 
 # Processes, turns in each, and the least seconds of a value. Turns are many and short, so that a disturbance of the
@@ -43,12 +39,12 @@ from benchmarks.racing.races import BATCHES, POINTS, Found, Race, calls, data, r
 FULL, FAST = (5, 8, 0.01), (2, 2, 0.004)
 PACKAGES = (
     "numba", "numpy", "pyversity", "langchain-core", "llama-index-core", "sentence-transformers-haystack",
-    "haystack-ai", "simsimd", "faiss-cpu", "langchain-community", "sentence-transformers", "torch", "pyperf",
+    "haystack-ai", "simsimd", "pyperf",
 )  # fmt: skip
 
 
 def main() -> None:
-    made = parser(__doc__, "speed.md and its drawings")
+    made = parser(__doc__, "speed.md")
     made.add_argument("--fast", action="store_true", help="a short trial: fewer and shorter turns; nothing is written")
     made.add_argument("--json", type=Path, metavar="FILE", help="keep all values, as pyperf does")
     made.add_argument("--read", type=Path, metavar="FILE", help="measure nothing: take what --json kept")
@@ -67,12 +63,8 @@ def main() -> None:
     if options.json:
         suite.dump(str(options.json), replace=True)
     found = Found(suite)
-    write = options.write and not options.fast
-    publish("speed.md", blocks(found), write)
+    publish("speed.md", blocks(found), options.write and not options.fast)
     print("\n".join(", ".join(verdict) for verdict in verdicts(found)))
-    if write:
-        plot(RESULTS / "speed.svg", found, LIGHT)
-        plot(RESULTS / "speed-dark.svg", found, DARK)
 
 
 def measure(processes: int, fast: bool) -> pyperf.BenchmarkSuite:
@@ -80,7 +72,7 @@ def measure(processes: int, fast: bool) -> pyperf.BenchmarkSuite:
         files = [Path(folder) / f"{process}.json" for process in range(processes)]
         say("A process takes up to two minutes, with --fast about one.")
         for process, file in enumerate(files):
-            command = [sys.executable, __file__, "--process", str(process), "--json", str(file)]
+            command = [sys.executable, "-m", "benchmarks.speed", "--process", str(process), "--json", str(file)]
             command += ["--fast"] if fast else []
             command += ["--first", str(files[0])] if process else []
             begun = time.perf_counter()
@@ -95,12 +87,11 @@ def measure(processes: int, fast: bool) -> pyperf.BenchmarkSuite:
 
 
 def races() -> Iterator[Race]:
-    """One race for each point, one for each batch, one from a question to documents."""
+    """One race for each point, and one for each batch."""
     for point in POINTS:
         yield Race(str(point), contenders(point, data(point)))
     for batch in BATCHES:
         yield Race(str(batch), batch_contenders(batch), inner=batch.queries)
-    yield end_to_end.race()
 
 
 def about() -> dict[str, str]:

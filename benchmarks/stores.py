@@ -11,7 +11,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import statistics
-import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,8 +24,6 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.schema import QueryBundle
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common import parser, say, take_turns
 from tests.stores import harness

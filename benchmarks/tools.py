@@ -10,22 +10,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from itertools import cycle, islice
-from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import BaseTool, StructuredTool
 
@@ -41,7 +35,7 @@ from benchmarks.common import (
     table,
     with_interval,
 )
-from benchmarks.models import MINILM, MPNET, PACKAGES, embed, is_installed
+from benchmarks.models import MINILM, MPNET, PACKAGES, Cached, embed, is_installed
 from benchmarks.regimes_methods import METHODS, Search, hybrid
 from benchmarks.regimes_tasks import Picks, is_development
 from langchain_setselect import select_tools
@@ -71,26 +65,6 @@ class Request(NamedTuple):
     gold: frozenset[str]
 
 
-class Known(Embeddings):
-    """Vectors that are kept in .cache/, and in memory."""
-
-    def __init__(self, model: str) -> None:
-        self.model = model
-        self.vectors: dict[str, np.ndarray] = {}
-
-    def learn(self, texts: Sequence[str]) -> None:
-        new = [text for text in dict.fromkeys(texts) if text not in self.vectors]
-        if new:
-            self.vectors |= zip(new, embed(new, self.model, query=True), strict=True)
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return embed(texts, self.model).tolist()
-
-    def embed_query(self, text: str) -> list[float]:
-        self.learn([text])
-        return self.vectors[text].tolist()
-
-
 Messages = Sequence[HumanMessage | AIMessage]
 Select = Callable[[Request, int], frozenset[str]]
 
@@ -110,13 +84,13 @@ def read_corpus(development: bool) -> Corpus:
     return Corpus(tools, [request for request in requests if is_development(request.text) == development])
 
 
-def in_turn(known: Known, text: str, vectors: np.ndarray) -> Picks:
+def in_turn(known: Cached, text: str, vectors: np.ndarray) -> Picks:
     """The tools nearest to the request, to its first clause, and so on; then the second nearest ones."""
     rankings = [best(vectors @ np.array(known.embed_query(one)), max(KS)) for one in (text, *split_clauses(text))]
     return [*dict.fromkeys(np.array(rankings).T.ravel().tolist())]
 
 
-def rankings(corpus: Corpus, known: Known) -> dict[str, Select]:
+def rankings(corpus: Corpus, known: Cached) -> dict[str, Select]:
     """The other methods, among the 50 tools that are nearest to the request; hybrid search also ranks 50 by words."""
     names = [tool["name"] for tool in corpus.tools]
     texts = [f"{tool['name']}: {tool['description']}" for tool in corpus.tools]
@@ -141,7 +115,7 @@ def rankings(corpus: Corpus, known: Known) -> dict[str, Select]:
 
 def by_select_tools(
     corpus: Corpus,
-    known: Known,
+    known: Cached,
     read: Callable[[Request], str | Messages] = lambda request: request.text,
     **settings: Any,
 ) -> Select:
@@ -178,7 +152,7 @@ def head(first: str, ks: Sequence[int] = KS) -> list[str]:
 # --- the other half --------------------------------------------------------------------------------
 
 
-def result_tables(corpus: Corpus, known: Sequence[Known]) -> Iterator[Block]:
+def result_tables(corpus: Corpus, known: Sequence[Cached]) -> Iterator[Block]:
     """What each method finds, by model; then the difference to similarity, and to the best of the others."""
     gains: list[list[str]] = []
     for one in known:
@@ -206,47 +180,8 @@ def result_tables(corpus: Corpus, known: Sequence[Known]) -> Iterator[Block]:
 # --- the development half --------------------------------------------------------------------------
 
 
-@contextmanager
-def constants(**values: float) -> Iterator[None]:
-    """Other constants of the package."""
-    before = {name: getattr(core, name) for name in values}
-    vars(core).update(values)
-    try:
-        yield
-    finally:
-        vars(core).update(before)
-
-
-def split_at(pattern: str) -> Callable[[str], list[str]]:
-    def split(text: str) -> list[str]:
-        clauses = [clause.strip(" ,.;:?!") for clause in re.split(pattern, text)]
-        clauses = [clause for clause in clauses if len(clause.split()) >= 3]
-        return clauses if len(clauses) > 1 else []
-
-    return split
-
-
-SENTENCES, COMMAS = r"(?<=[.?!;:])\s+", r"(?<=[.?!;:])\s+|,\s+"
-
-
-def choice_tables(corpus: Corpus, known: Sequence[Known]) -> Iterator[Block]:
-    """Complete sets at k = 5: the candidates and the sub-questions, and what the model writes while it works."""
-
-    def row(name: str, make: Callable[[Known], Select]) -> list[str]:
-        return [name, *(f"{complete(measure(corpus, make(one), (5,))[5]).mean():.1f}" for one in known)]
-
-    def ours(**settings: Any) -> Callable[[Known], Select]:
-        return lambda one: by_select_tools(corpus, one, **settings)
-
-    rows = [row("the request alone", ours(queries=()))]
-    rows.append(row("… its sentences", ours(queries=split_at(SENTENCES))))
-    rows.append(row("… its parts between commas", ours(queries=split_at(COMMAS))))
-    rows.append(row("… its clauses", ours()))
-    for most in (50, 150, len(corpus.tools)):
-        with constants(MOST_CANDIDATES=most):
-            rows.append(row(f"… its clauses, {most} candidates by cosine", ours()))
-    yield table(["sub-questions, development half", *MODELS], rows)
-
+def choice_table(corpus: Corpus, known: Sequence[Cached]) -> str:
+    """Complete sets at k = 5: what the model writes while it works."""
     drawn = dict(zip(corpus.requests, np.random.default_rng(0).choice(EMPTY, len(corpus.requests)), strict=True))
 
     def first(request: Request) -> str:
@@ -266,7 +201,7 @@ def choice_tables(corpus: Corpus, known: Sequence[Known]) -> Iterator[Block]:
     ]
     rows = []
     for name, share in (("not read", 9.0), ("all of it", -9.0), *((f"share {s}", s) for s in (0.6, 0.7, 0.8, 1.0))):
-        with constants(LEAST_SHARE=share):
+        with mock.patch.object(core, "LEAST_SHARE", share):
             scores = [
                 [
                     f"{complete(measure(corpus, by_select_tools(corpus, one, read), (5,))[5]).mean():.1f}"
@@ -275,13 +210,8 @@ def choice_tables(corpus: Corpus, known: Sequence[Known]) -> Iterator[Block]:
                 for read in readings
             ]
         rows.append([name, *(" / ".join(pair) for pair in scores)])
-    columns = [
-        "what is said besides the request",
-        "it says nothing",
-        "it says the rest of the request",
-        '"Yes, please."',
-    ]
-    yield table(columns, rows)
+    said = ["it says nothing", "it says the rest of the request", '"Yes, please."']
+    return table(["what is said besides the request", *said], rows)
 
 
 # --- tokens and time -------------------------------------------------------------------------------
@@ -306,7 +236,7 @@ def community_tools() -> list[dict[str, Any]]:
     return [*{tool["name"]: tool for tool in found}.values()]
 
 
-def token_table(corpus: Corpus, known: Known) -> str:
+def token_table(corpus: Corpus, known: Cached) -> str:
     tools = community_tools()
 
     def count(some: Sequence[dict[str, Any]]) -> float:
@@ -319,7 +249,7 @@ def token_table(corpus: Corpus, known: Known) -> str:
     return table(["the tools of langchain-community", "tools", "tokens of their schemas"], rows)
 
 
-def time_table(corpus: Corpus, known: Known) -> str:
+def time_table(corpus: Corpus, known: Cached) -> str:
     """Milliseconds of the processor for a request whose texts have been embedded; the time on an idle machine."""
     texts = [request.text for request in corpus.requests[:100]]
     known.learn([*texts, *(clause for text in texts for clause in split_clauses(text))])
@@ -342,12 +272,12 @@ def time_table(corpus: Corpus, known: Known) -> str:
 
 
 def blocks() -> Iterator[Block]:
-    known = [Known(model) for model in MODELS]
+    known = [Cached(model) for model in MODELS]
     development, other = read_corpus(development=True), read_corpus(development=False)
     packages = ["numpy", "langchain-core", "langchain-community", *(PACKAGES[model][0] for model in MODELS)]
     yield facts(FILES, packages, 0)
     yield from result_tables(other, known)
-    yield from choice_tables(development, known)
+    yield choice_table(development, known)
     yield token_table(other, known[0])
     yield time_table(other, known[0])
 

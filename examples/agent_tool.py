@@ -39,14 +39,18 @@ docs = numpy_docs()
 store = faiss_store(docs)
 retriever = SetSelectRetriever(vectorstore=store, k=4, fetch_k=50)
 
-for make in (create_retriever_tool, create_setselect_tool):
-    tool = make(retriever, "numpy_docs", "Finds NumPy functions.", response_format="content_and_artifact")
+about = "numpy_docs", "Finds NumPy functions."
+tools = {
+    "create_retriever_tool": create_retriever_tool(retriever, *about, response_format="content_and_artifact"),
+    "create_setselect_tool": create_setselect_tool(retriever, *about),
+}
+for made_by, tool in tools.items():
     model = ScriptedModel(messages=iter([*SCRIPT, AIMessage("numpy.unique_counts")]))
     agent = create_agent(model, tools=[tool])
     state = agent.invoke({"messages": [("user", "How do I count the values of an array?")]})
     results = [message for message in state["messages"] if isinstance(message, ToolMessage)]
     names = [document.id for message in results for document in message.artifact]
-    print(f"{make.__name__}: {len(results)} calls, {len(names)} documents, {len(set(names))} of them different")
+    print(f"{made_by}: {len(results)} calls, {len(names)} documents, {len(set(names))} of them different")
     print(f"  The last call returned {', '.join(names[-4:])}\n")
 
 functions = [

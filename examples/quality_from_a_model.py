@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from _tiny_lm import read, tiny_model, tiny_tokenizer
 
-from setselect import LogPerplexityQuality, TransformersModel, select
+from setselect import LanguageModel, LogPerplexityQuality, select
 
 # Every question occurs twice, once with a wrong answer.
 CAPITALS = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Japan": "Tokyo", "Peru": "Lima"}
@@ -15,15 +15,15 @@ EXAMPLES = [
     for country, city in zip(CAPITALS, np.roll(list(CAPITALS.values()), wrong).tolist(), strict=True)
 ]
 
-# Use your own model here: TransformersModel("your/model"), or EndpointModel(url, name). This small model is trained on
-# the right answers only.
+# Use your own model here: LanguageModel("your/model"), or LanguageModel(name, base_url=url). This small model is
+# trained on the right answers only.
 known = [f"{example['question']}\n{example['answer']}" for example in EXAMPLES if example["right"]]
 tokenizer = tiny_tokenizer(known)
 model = tiny_model(len(tokenizer), width=32, spread=0.05)
 read(model, tokenizer, known)
 
-# Score once, offline. With many examples add progress=True, and resume="scores.jsonl" to continue after a crash.
-quality = LogPerplexityQuality(TransformersModel(model, tokenizer))
+# Score once, offline, and keep the result. With many examples add progress=True.
+quality = LogPerplexityQuality(LanguageModel(model, tokenizer))
 logs = [example["quality"] for example in quality.annotate(EXAMPLES)]
 examples = quality.annotate(EXAMPLES, scale="rank")
 print("log p/token  rank")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from shared_core import InvalidParameterError
 from shared_core.retrieval.inputs import nearest_name, place_of, where_to_pass_parameters
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.settings import Call, Name, Positive, Settings, list_contents
+from shared_core.retrieval.settings import Call, Positive, Settings, Values
 from shared_core.selectors.registry import DEFAULT_SELECTOR, SelectorName
 
 # How the question in a dict is passed on in a chain.
@@ -45,7 +45,7 @@ class SelectionSettings(Settings):
     k: Positive | None = None
     """How many documents, 4 by default; with a ``budget`` and no ``k``, as many as fit."""
 
-    source: Name = "source"
+    source: Values = "source"
 
     embeddings: Embeddings | None = None
     """The embedding model, for stores that have none."""
@@ -81,7 +81,7 @@ class SelectionSettings(Settings):
         # Users change search_kwargs in place: retriever.search_kwargs["k"] = 3.
         made: tuple[Request, dict[str, Any]]
         seen, made = self.__dict__.get("_made", (None, None))
-        contents = list_contents({"search_kwargs": self.search_kwargs})
+        contents = list_contents(self.search_kwargs)
         if seen is None or len(seen) != len(contents) or not all(map(is_, seen, contents)):
             made = self._configure({}, told=() if seen is None else made[0].without_effect)
             self.__dict__["_made"] = contents, made
@@ -101,18 +101,12 @@ class SelectionSettings(Settings):
         if of_call.get("selector", configured["selector"]) != configured["selector"]:
             configured["lambda_mult"] = None  # It does not fit another selector.
         call = Call(**configured | of_call)
-        made = Request(
-            call,
-            view=type(self)._view,
-            refer_by_default=self._refer_by_default,
-            told=told,
-            advice=self._check_searches(call),
-        )
+        self._check_searches(call)
+        made = Request(call, view=self._view, refer_by_default=self._refer_by_default, told=told)
         return made, {**for_store, **more_for_store}
 
-    def _check_searches(self, call: Call) -> list[str]:
-        """Refuse wrong ``extra_retrievers``, and give messages about others; the classes that have none do nothing."""
-        return []
+    def _check_searches(self, call: Call) -> None:
+        """Refuse searches that cannot be made."""
 
     def _split(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Those of the arguments that are settings, and the others, which are for the store."""
@@ -124,21 +118,40 @@ class SelectionSettings(Settings):
             settings["selector"] = rest.pop("search_type")
         if settings.get("selector", "") is None:
             del settings["selector"]
-        rest |= rest.pop("vectorstore_kwargs", None) or {}
-        for name in rest.keys() - (given.get("vectorstore_kwargs") or {}).keys():
-            if name in fields:
-                raise InvalidParameterError(
-                    f"{name} is an argument of {type(self).__name__} itself, not of a call. An argument of the store "
-                    "that has such a name goes into vectorstore_kwargs"
-                )
-            near = nearest_name(name, Call.model_fields.keys() & fields.keys())
-            remedy = where_to_pass_parameters().get(name)
-            if near is not None or remedy is not None:
-                hint = f"{remedy}." if near is None else f"did you mean {near!r}?"
-                raise InvalidParameterError(
-                    f"there is no {name!r}: {hint} Arguments of the store go into vectorstore_kwargs"
-                )
-        return settings, rest
+        for_store = rest.pop("vectorstore_kwargs", None) or {}
+        for name in rest.keys() & fields:
+            raise InvalidParameterError(
+                f"{name} is an argument of {type(self).__name__} itself, not of a call. An argument of the store that "
+                "has such a name goes into vectorstore_kwargs"
+            )
+        refuse_misspelt(rest, Call.model_fields.keys() & fields.keys())
+        return settings, rest | for_store
+
+
+def refuse_misspelt(names: Iterable[str], known: Collection[str]) -> None:
+    """Refuse arguments of the store that are like settings: a store that takes any argument would ignore them."""
+    for name in names:
+        near, remedy = nearest_name(name, known), where_to_pass_parameters().get(name)
+        if near is not None or remedy is not None:
+            hint = f"{remedy}." if near is None else f"did you mean {near!r}?"
+            raise InvalidParameterError(
+                f"there is no {name!r}: {hint} Arguments of the store go into vectorstore_kwargs"
+            )
+
+
+def list_contents(kwargs: Mapping[str, Any]) -> list[Any]:
+    """Each argument, and what its list, set, or dict of further arguments holds; a caller may change it in place.
+
+    A mapping by id is one argument, because each call reads it anew.
+    """
+    contents: list[Any] = []
+    for name, value in kwargs.items():
+        contents += name, value
+        if isinstance(value, (list, set)):
+            contents += value
+        elif name.endswith("_kwargs") and isinstance(value, Mapping):
+            contents += list_contents(value)
+    return contents
 
 
 def _is_default(value: Any, field: FieldInfo) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.tools import BaseTool
 from typing_extensions import override
 
-from shared_core import InvalidParameterError
+from shared_core.errors import warn
+from shared_core.retrieval.events import is_first
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.tools import DEFAULT_MAX_TOOLS, ToolSelector
 
@@ -34,8 +36,7 @@ class SetSelectTools(AgentMiddleware):
     tools : sequence of BaseTool or callable, optional
         Further tools for the agent, which need not be passed to ``create_agent``.
     embeddings, always, **settings
-        As for :func:`select_tools`. ``always_include`` is LangChain's name for ``always``. With ``shadow=True`` the
-        model gets all tools, and the log ``setselect.shadow`` says which ones would have been selected.
+        As for :func:`select_tools`. With ``shadow=True`` the model gets all tools.
 
     Examples
     --------
@@ -54,17 +55,12 @@ class SetSelectTools(AgentMiddleware):
         embeddings: Embeddings,
         max_tools: int | None = DEFAULT_MAX_TOOLS,
         always: Sequence[str] = (),
-        tools: Sequence[BaseTool | Callable[..., Any]] | None = None,
-        *,
-        always_include: Sequence[str] = (),
+        tools: Sequence[BaseTool | Callable[..., Any]] = (),
         **settings: Any,
     ) -> None:
         super().__init__()
-        if always and always_include:
-            raise InvalidParameterError("give always or always_include, not both")
-        self.tools = [*(tools or ())]  # type: ignore[list-item]  # create_agent takes functions too
-        names = always or always_include
-        self._selector = ToolSelector(type(self).__name__, TOOLS, as_model(embeddings), max_tools, names, settings)
+        self.tools = [*tools]  # type: ignore[list-item]  # create_agent takes functions too
+        self._selector = ToolSelector(type(self).__name__, TOOLS, as_model(embeddings), max_tools, always, settings)
 
     @override
     def wrap_model_call(
@@ -79,10 +75,27 @@ class SetSelectTools(AgentMiddleware):
         return await handler(request.override(tools=await run_flow_async(self._select(request))))
 
     def _select(self, request: ModelRequest[Any]) -> Flow[list[Any]]:
-        turn = read_messages(request.messages)
+        system = [] if request.system_message is None else [request.system_message]
+        turn = read_messages([*system, *request.messages])
         # A tool that the model has to call stays too.
         turn = turn._replace(called={*turn.called, *_names_in(request.tool_choice)})
-        return select_and_tell(self._selector, request.tools, turn)
+        tools = yield from select_and_tell(self._selector, request.tools, turn)
+        selected = {*map(id, tools)}
+        left_out = [tool for tool in request.tools if id(tool) not in selected]
+        names = [tool.name for tool in left_out if isinstance(tool, BaseTool) and _is_of_middleware(tool)]
+        if names and is_first(self, "_warned_of_middleware"):
+            warn(
+                f"{', '.join(names)}: left out, although the module of these tools defines a middleware. If it tells "
+                "the model to use them, name them in always="
+            )
+        return tools
+
+
+def _is_of_middleware(tool: Any) -> bool:
+    """Whether the function of a tool is in a module that defines a middleware, which may have brought the tool."""
+    name = getattr(getattr(tool, "func", None) or getattr(tool, "coroutine", None), "__module__", "")
+    classes = [value for value in vars(sys.modules.get(name, object)).values() if isinstance(value, type)]
+    return any(issubclass(cls, AgentMiddleware) and cls.__module__ == name for cls in classes)
 
 
 def _names_in(tool_choice: Any) -> list[str]:

@@ -8,8 +8,9 @@ from functools import partial
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from uuid import uuid4
 
-from langchain_core.callbacks import Callbacks, adispatch_custom_event, dispatch_custom_event
+from langchain_core.callbacks import AsyncCallbackManager, CallbackManager, Callbacks
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable
@@ -33,7 +34,6 @@ from shared_core.retrieval.settings import Call, Fetching, Joining
 from shared_core.selectors.registry import SelectorName
 
 from ._settings import OF_DICT, SelectionSettings
-from .stores.filters import find_narrow
 from .stores.reader import FILTER_NAMES, VectorReader, document_id
 from .vectors import (
     check_arguments,
@@ -49,26 +49,24 @@ from .vectors import (
 )
 from .words import DOCUMENTS, WordRetriever
 
-EVENT = "setselect"
+
+def model_of(owner: Any) -> Any:
+    """The embedding model of a class that has ``embeddings`` or a ``vectorstore``; None if neither has one."""
+    return owner.embeddings or (None if owner.vectorstore is None else owner.vectorstore.embeddings)
 
 
-def embed_queries(
-    request: Request,
-    model: Callable[[], Embeddings | None],
-    store: VectorStore | None,
-    question: str,
-    callbacks: Callbacks,
-) -> Flow[list[EmbeddedQuery]]:
+def embed_queries(owner: Any, request: Request, question: str, callbacks: Callbacks) -> Flow[list[EmbeddedQuery]]:
     """Embed the question, its sub-questions, and the text that its perspective needs.
 
     The ``callbacks`` see the run of a Runnable that splits the question.
     """
 
-    def embed(queries: list[str], text: str | None) -> Flow[tuple[list[Vector], Vector | None, None]]:
-        vectors = yield from embed_questions(
-            need_embeddings(store, model()), queries if text is None else [*queries, text]
-        )
-        return vectors[: len(queries)], None if text is None else vectors[-1], None
+    if not question.strip():
+        warn("the question is empty, so the set says nothing of what is relevant: pass a text")
+
+    # The selection in shadow reads the model where an error is caught.
+    def embed(texts: list[str]) -> Flow[list[Vector]]:
+        return embed_questions(need_embeddings(owner.vectorstore, model_of(owner)), texts)
 
     return embed_question(request.settings, question, embed, {"callbacks": callbacks})
 
@@ -94,15 +92,15 @@ def search_store(
             partial(reader.search, *arguments, **kwargs),
             None if reader.asearch is None else partial(reader.asearch, *arguments, **kwargs),
         )
-    documents, vectors, *more = found
+    documents, vectors = found
     if vectors is None or len(documents) != len(vectors):
         count = vectors if vectors is None else len(vectors)
         raise VectorSourceError(f"the vector reader returned {len(documents)} documents and {count} vectors")
     exhausted = len(documents) < fetch_k
     if any(document is None for document in documents):
         rows = [row for row, document in enumerate(documents) if document is not None]
-        documents, vectors, *more = ([column[row] for row in rows] for column in (documents, vectors, *more))
-    ids = more[0] if more else read_ids(store, reader, documents)
+        documents, vectors = ([column[row] for row in rows] for column in (documents, vectors))
+    ids = read_ids(store, documents)
     missing = [row for row, vector in enumerate(vectors) if vector is None]
     # Some stores return documents without ids. The beginning of the text then names the document.
     without = [ids[row] or documents[row].page_content[:60] for row in missing]
@@ -126,21 +124,36 @@ def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], 
         with suppress(Exception):
             documents = yield Step(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
     # A store may make a query of an id that it does not escape, and return other documents too.
-    every = read_ids(store, reader_of(store), documents)
+    every = read_ids(store, documents)
     rows = [row for row, name in enumerate(every) if name in ids]
     documents, known = [documents[row] for row in rows], [every[row] for row in rows]
     vectors = yield from fetch_or_embed(store, embeddings, documents, known, fetch_documents)
     return Pool(documents, known, text_of, text_of, vectors)
 
 
-def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: Sequence[Document]) -> list[str | None]:
+def read_ids(store: VectorStore | None, documents: Sequence[Document]) -> list[str | None]:
     """The documents' ids. The store's vector reader knows where the store keeps them."""
+    reader = reader_of(store)
     if reader is None or reader.id_of is document_id:
         return [document.id for document in documents]
     return [reader.id_of(store, document) for document in documents]
 
 
 text_of = attrgetter("page_content")
+
+
+def tell(callbacks: Callbacks, make_data: Callable[[], dict[str, Any]]) -> Flow[None]:
+    """Send the event to the handlers that want it, if there are any."""
+    manager = CallbackManager.configure(callbacks)
+    if not all(handler.ignore_custom_event for handler in manager.handlers):
+        event: dict[str, Any] = {"name": "setselect", "data": make_data(), "run_id": manager.parent_run_id or uuid4()}
+        asend = AsyncCallbackManager.configure(callbacks).on_custom_event
+        yield Step(partial(manager.on_custom_event, **event), partial(asend, **event))
+
+
+def describe_call(owner: Any, request: Request, selected: ItemSelection) -> dict[str, Any]:
+    """What the event of a call holds."""
+    return {"k": request.k, "vector_source": owner.vector_source, **describe(request, selected)}
 
 
 def _retrieve(retriever: Any, text: str, config: Any) -> Flow[list[Document]]:
@@ -170,15 +183,6 @@ def _search_words(
         size = min(4 * size, reader.widest)
 
 
-def _size_of(retriever: Any) -> int | None:
-    """The most documents that a retriever returns; None if that is not known."""
-    if isinstance(retriever, SetSelectRetriever):
-        return retriever._configured[0].k
-    is_search = isinstance(retriever, VectorStoreRetriever)
-    size = retriever.search_kwargs.get("k", 4) if is_search else getattr(retriever, "k", None)
-    return size if isinstance(size, int) else None
-
-
 def with_scores(document: Document, relevance: float, scores: dict[str, Any]) -> Document:
     """A copy that has the scores in its metadata; the document itself if there are none."""
     return document.model_copy(update={"metadata": {**document.metadata, **scores}}) if scores else document
@@ -206,12 +210,10 @@ class SearchSettings(SelectionSettings, Fetching):
         extra_retrievers: Runnable[str, list[Document]] | Sequence[Runnable[str, list[Document]]] = ()
 
     @override
-    def _check_searches(self, call: Call) -> list[str]:
+    def _check_searches(self, call: Call) -> None:
         if call.keyword_search:
             DOCUMENTS.check_listing(self.vectorstore, "from_documents(documents)")
-        return check_retrievers(
-            call.extra_retrievers, lambda value: isinstance(value, Runnable), _size_of, "LangChain", call.extra_k
-        )
+        check_retrievers(call.extra_retrievers, Runnable, "LangChain")
 
     @property
     def vector_source(self) -> str:
@@ -219,41 +221,21 @@ class SearchSettings(SelectionSettings, Fetching):
         store = type(self.vectorstore).__name__
         if reader_of(self.vectorstore) is not None:
             return f"store: {store}"
-        embeddings = self.embeddings or self.vectorstore.embeddings
-        if embeddings is None:
-            return f"nowhere: no vector reader is registered for {store}, and there are no embeddings"
-        return f"{describe_embedding(embeddings)}: no vector reader is registered for {store}"
+        return f"{describe_embedding(model_of(self))}: no vector reader is registered for {store}"
 
     def _search(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Flow[ItemSelection]:
-        store, reader = self.vectorstore, reader_of(self.vectorstore)
-        selected = yield from search_and_select(
-            request,
-            self,
-            question,
-            embed_queries(request, lambda: self.embeddings or store.embeddings, store, question, callbacks),
-            self._store(request, question, store_kwargs, callbacks),
-        )
-        if reader is None or reader.id_of is not document_id or all(document.id for document in selected.items):
-            return selected
-        # A FAISS store of an earlier version holds documents without ids. It knows their ids, which ``shown`` needs.
-        items = [
-            document if document.id or not name else document.model_copy(update={"id": name})
-            for document, name in zip(selected.items, selected.ids, strict=True)
-        ]
-        return selected._replace(items=items)
+        embedding = embed_queries(self, request, question, callbacks)
+        store = self._store(request, question, store_kwargs, callbacks)
+        return search_and_select(request, self, question, embedding, store)
 
     def _store(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Store:
         store, reader = self.vectorstore, reader_of(self.vectorstore)
-        store_kwargs, narrow = {**(self.vectorstore_kwargs or {}), **store_kwargs}, find_narrow(store)
+        model, store_kwargs = partial(model_of, self), {**(self.vectorstore_kwargs or {}), **store_kwargs}
         check_arguments(store, store_kwargs)
-
-        # The selection in shadow reads it where an error is caught.
-        def model() -> Any:
-            return self.embeddings or store.embeddings
 
         def before(k: int) -> Flow[list[Document]]:
             arguments = {**store_kwargs, "k": k}
@@ -264,11 +246,12 @@ class SearchSettings(SelectionSettings, Fetching):
             return documents
 
         def find(query: EmbeddedQuery, where: Where, k: int) -> Flow[Pool]:
-            if reader is not None and reader.find is not None:
+            assert reader is not None
+            if reader.find is not None:
                 finding = reader._replace(search=reader.find, asearch=None)
                 return search_store(store, finding, model(), {**store_kwargs, "where": where}, query, k)
-            assert narrow is not None
-            narrowed = {**store_kwargs, **narrow(store, store_kwargs.get("filter"), where)}
+            assert reader.narrow is not None
+            narrowed = {**store_kwargs, **reader.narrow(store, store_kwargs.get("filter"), where)}
             return search_store(store, reader, model(), narrowed, query, k)
 
         settings, config = request.settings, {"callbacks": callbacks}
@@ -286,14 +269,14 @@ class SearchSettings(SelectionSettings, Fetching):
         return Store(
             lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),
             before,
-            partial(read_ids, store, reader),
+            partial(read_ids, store),
             lambda texts: embed_texts(model(), texts),
             lambda ids: fetch_documents(store, model(), ids, filtered=bool(store_kwargs)),
             None if reader is None else reader.widest,
             lambda: self.vector_source,
             extras,
             bool(store_kwargs),
-            find if reader is not None and (reader.find is not None or narrow is not None) else None,
+            None if reader is None or not (reader.find or reader.narrow) else find,
         )
 
 
@@ -301,13 +284,9 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
     """Fetches ``fetch_k`` candidates from a vector store and returns the best *set* of ``k`` documents.
 
     By default the documents are relevant, repeat little, together cover the words of the question, and lead to each
-    other: a document to which another one refers is preferred (:class:`Coverage`).
-    ``SetSelectRetriever(vectorstore=store)`` replaces ``store.as_retriever()``, and
-    ``SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={...})`` replaces
-    ``store.as_retriever(search_type="mmr", search_kwargs={...})``.
-
-    If a constraint or repeated texts leave fewer than ``k`` documents, a wider search follows, provided that the store
-    returns its vectors.
+    other (:class:`Coverage`). ``SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={...})``
+    replaces ``store.as_retriever(search_type="mmr", search_kwargs={...})``. If a constraint or repeated texts leave
+    fewer than ``k`` documents, a wider search follows, provided that the store returns its vectors.
 
     Parameters
     ----------
@@ -324,13 +303,11 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
 
     Raises
     ------
-    InvalidParameterError
-        A parameter is unknown or out of range: at construction, or at call time for call-time arguments.
-    InvalidInputError
-        A stored vector holds NaN or inf (the message names the document's id), or differs in length from the query; or
-        a document has no relevance, quality or cost.
-    VectorSourceError
-        There are no embeddings; the message names the argument to pass.
+    InvalidParameterError, BudgetError
+        At construction or in a call: a setting is unknown or out of range, or another one is missing.
+    InvalidInputError, PerspectiveError, VectorSourceError
+        In a call: nothing can embed the question; the perspective is parallel to it; or a document lacks a vector or a
+        value that a setting reads, and the message names it.
 
     Examples
     --------
@@ -368,10 +345,5 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
             request, store_kwargs = self._configure(kwargs, told=request.without_effect)
         selected = yield from self._search(request, query, store_kwargs, run_manager.get_child())
         if run_manager.handlers:
-            data = {"k": request.k, "vector_source": self.vector_source, **describe(request, selected)}
-            config: Any = {"callbacks": run_manager.get_child()}
-            yield Step(
-                partial(dispatch_custom_event, EVENT, data, config=config),
-                partial(adispatch_custom_event, EVENT, data, config=config),
-            )
+            yield from tell(run_manager.get_child(), partial(describe_call, self, request, selected))
         return arrange(request, selected, with_scores, join_documents)

@@ -61,16 +61,13 @@ def register_vector_source(
         (n, d) or as a list. None in the list marks a document that has no vector any more. ``store_kwargs`` are the
         caller's arguments for the store, for example ``filter``.
     fetch : callable, optional
-        ``fetch(store, ids) -> {id: vector}`` for :class:`SetSelectCompressor`, whose documents another retriever
-        found. Ids that the store does not know are left out.
+        ``fetch(store, ids) -> {id: vector}``. Ids that the store does not know are left out.
     asearch, afetch : async callable, optional
         The async versions. Without them, ``search`` and ``fetch`` run in a thread.
     id_of : callable, optional
-        ``id_of(store, document) -> str or None``, for stores whose ids are not in ``document.id``. ``fetch`` and
-        ``shown`` use these ids.
+        ``id_of(store, document) -> str or None``, for stores whose ids are not in ``document.id``.
     scope : collection of str
-        The arguments of a search that name a part of the store, such as a namespace or a tenant. ``fetch`` gets those
-        of them that the ``vectorstore_kwargs`` of :class:`SetSelectCompressor` hold.
+        The arguments of a search that name a part of the store, such as a namespace. ``fetch`` takes them too.
 
     Examples
     --------
@@ -150,18 +147,9 @@ def fetch_or_embed(
     known = yield from fetch_vectors(store, ids, where)
     unknown = [row for row, name in enumerate(ids) if name not in known]
     nameless = sum(ids[row] is None for row in unknown)
-    name, reader = type(store).__name__, reader_of(store)
-    if store is None:
-        why = "there is no vectorstore=: pass the store that holds them"
-    elif reader is None or not reader.looks_up:
-        why = f"setselect cannot look vectors up by id in {name}: call register_vector_source(..., fetch=...)"
-    elif nameless:
-        why = (
-            f"vectors are looked up by id, and {nameless} of them have no id, as with many BM25Retrievers. "
-            "Give the documents of the retriever in front the ids that they have in the store"
-        )
-    else:
-        why = f"{name} has no vector for them: pass the store that holds them"
+    why = "there is no vectorstore=" if store is None else f"{type(store).__name__} has no vectors for them by id"
+    why += f", and {nameless} of them have no id" if nameless else ""
+    why += ". Pass the store that holds them, with its ids; register_vector_source(..., fetch=...) adds a look-up"
     key = warned, None if store is None else type(store)
     rest = iter((yield from _embed_again(embeddings, [documents[row] for row in unknown], key, why)))
     return [known[one] if one in known else next(rest) for one in ids]
@@ -267,10 +255,7 @@ def describe_embedding(embeddings: Embeddings | None) -> str:
     """Where the vectors of texts come from, for ``vector_source``."""
     if embeddings is None:
         return "nowhere: there are no embeddings"
-    name = type(embeddings).__name__
-    return (
-        f"the cache of {name}, else embedding with it" if _is_cache(embeddings) else f"embedding the texts with {name}"
-    )
+    return f"embedding the texts with {type(embeddings).__name__}"
 
 
 def _is_cache(embeddings: Embeddings) -> bool:

@@ -17,19 +17,12 @@ from pydantic import Field, InstanceOf
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.extra import WORD_RULE, ItemKind, WordSearch, as_predicate, check_integer
+from shared_core.retrieval.extra import ItemKind, WordSearch, as_predicate, check_integer
 from shared_core.retrieval.inputs import check_instance, check_items, check_question, find_registered, refuse_unknown
 from shared_core.texts.words import check_strings
 
 from ._settings import OF_DICT, say_place
 from .stores import LISTINGS
-
-# What users of LangChain's BM25Retriever may pass.
-_REMEDIES = {
-    "preprocess_func": WORD_RULE,
-    "bm25_params": "WordRetriever uses k1 = 1.5 and b = 0.75",
-    "docs": "make a WordRetriever with WordRetriever.from_documents(documents)",
-}
 
 
 def _copy(document: Document) -> Document:
@@ -46,12 +39,12 @@ DOCUMENTS: ItemKind[Document] = ItemKind(attrgetter("page_content"), attrgetter(
 class WordRetriever(BaseRetriever):
     """Returns the ``k`` documents that fit the words of the question best, by BM25 (bm25s).
 
-    It is for questions with names, error codes and identifiers, which a search by vector may rank low. Its words are
-    those by which :class:`SetSelectRetriever` selects, without stemming; see the page on keyword search. Documents
-    without a word of the question are not returned, so there may be fewer than ``k``.
+    It is for questions with names, error codes and identifiers; see the page on keyword search. Its words are those by
+    which :class:`SetSelectRetriever` selects, without stemming. Documents without a word of the question are not
+    returned, so there may be fewer than ``k``.
 
     Make one with :meth:`from_documents`, :meth:`from_texts` or :meth:`from_store`. The index is made at the first
-    search. Any number of threads may search. You get copies of the documents, with their ids and metadata.
+    search. You get copies of the documents, with their ids and metadata.
 
     Parameters
     ----------
@@ -84,7 +77,7 @@ class WordRetriever(BaseRetriever):
     if not TYPE_CHECKING:
 
         def __init__(self, **settings: Any) -> None:
-            refuse_unknown(type(self).__name__, settings, type(self).model_fields, _REMEDIES)
+            refuse_unknown(type(self).__name__, settings, type(self).model_fields)
             if "words" not in settings:
                 raise InvalidParameterError(
                     "make a WordRetriever with WordRetriever.from_documents(documents), from_texts or from_store"
@@ -125,9 +118,8 @@ class WordRetriever(BaseRetriever):
     def from_store(cls, store: VectorStore, **settings: Any) -> Self:
         """A retriever over the documents of a vector store, which follows the store.
 
-        The documents are read from the store at the first search, and again when the store counts another number of
-        them. The page on keyword search names the stores whose documents can be listed. Pickles contain the store, not
-        the documents.
+        The documents are read from the store at the first search, and again when their number has changed. Pickles
+        contain the store, not the documents. The page on keyword search names the stores whose documents can be listed.
         """
         check_instance(store, VectorStore, "store", say_place(store))
         DOCUMENTS.check_listing(store, "from_documents(documents)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,8 +29,8 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Metada
 from shared_core import InvalidInputError
 from shared_core.retrieval.events import describe
 from shared_core.retrieval.flow import Flow, together
-from shared_core.retrieval.inputs import check_instance, check_question, place_of, read_scores
-from shared_core.retrieval.pool import ItemSelection, Pool
+from shared_core.retrieval.inputs import check_instance, check_question, place_of
+from shared_core.retrieval.pool import ItemSelection, Pool, read_scores
 from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import JOINED, Joined, arrange
@@ -42,11 +42,6 @@ from .vectors import NodeVectors, embed_as_queries
 EVENT = "setselect"
 
 dispatcher = get_dispatcher(__name__)
-
-
-class _Call(Call):
-    size_name = "top_n"
-
 
 _PLACES = {
     (BaseRetriever, BaseQueryEngine): "Pass the index that it searches",
@@ -91,7 +86,12 @@ def check_filters(filters: Any) -> Any:
 
 
 def _document_of(node: BaseNode) -> str:
+    """The document that contains the node, or else the node. A pickle holds the name of this function."""
     return node.ref_doc_id or node.node_id
+
+
+class _Call(Call):
+    size_name = "top_n"
 
 
 class SelectionSettings(Settings):
@@ -101,15 +101,12 @@ class SelectionSettings(Settings):
     """How many nodes, 4 by default; with a ``budget`` and no ``top_n``, as many as fit."""
 
     embed_model: BaseEmbedding | None = Field(default=None, exclude=True)
-    """For queries that come without an embedding; by default the index's, else the one set in LlamaIndex's
-    ``Settings``."""
+    """By default the index's, else the one set in LlamaIndex's ``Settings``."""
 
     size_name = "top_n"
-    _default_source: ClassVar[Callable[[Any], Any] | None] = staticmethod(_document_of)
+    _default_source: ClassVar[Any] = staticmethod(_document_of)
     # Set by the classes that search an index. The postprocessor has a field of its own.
     _index: VectorStoreIndex | None = PrivateAttr(default=None)
-    # Model, text and embedding of the last perspective. The next query most often has the same perspective.
-    _perspective_memory: tuple[BaseEmbedding | None, str, Vector] | None = PrivateAttr(default=None)
 
     # Type checkers read the arguments from the fields.
     if not TYPE_CHECKING:
@@ -132,12 +129,7 @@ class SelectionSettings(Settings):
         fields = {name: getattr(self, name) for name in Call.model_fields.keys() & type(self).model_fields.keys()}
         fields["source"] = self.source or self._default_source
         call = _Call(**fields, k=self.top_n)
-        advice = self._check_searches(call)
-        return Request(call, view=self._view, refer_by_default=self._refer_by_default, advice=advice)
-
-    def _check_searches(self, call: Call) -> list[str]:
-        """Refuse wrong ``extra_retrievers``, and give messages about others; the classes that have none do nothing."""
-        return []
+        return Request(call, view=self._view, refer_by_default=self._refer_by_default)
 
     _say_place = staticmethod(say_place)
 
@@ -152,37 +144,24 @@ class SelectionSettings(Settings):
 
 
 def embed_queries(settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[list[EmbeddedQuery]]:
-    """Embed what has no embedding yet: the query, its sub-questions, and the texts that its perspective needs."""
-    if bundle.embedding is None and not bundle.embedding_strs:
+    """Embed what has no embedding yet: the query, its sub-questions, and the text that its perspective needs."""
+    if bundle.embedding is None and not any(map(str.strip, bundle.embedding_strs)):
         raise InvalidInputError("the query is empty: it has neither text nor an embedding")
 
-    def embed(queries: list[str], text: str | None) -> Flow[tuple[list[Vector], Vector | None, Vector | None]]:
-        groups = [[query] for query in queries[1:]]
-        if bundle.embedding is None:
-            groups.insert(0, bundle.embedding_strs)
-        vectors = yield from together([_embed(settings, group) for group in groups])
+    def embed_mean(texts: list[str]) -> Flow[Vector]:
+        # As LlamaIndex's own retriever does.
+        model = settings._vectors.need_model("the query or the perspective")
+        vector: Vector = (yield from embed_as_queries(model, texts)).mean(axis=0)
+        return vector
+
+    def embed(texts: list[str]) -> Flow[list[Vector]]:
+        own = [] if bundle.embedding is not None else [bundle.embedding_strs]
+        vectors = yield from together([embed_mean(group) for group in (*own, *([text] for text in texts[1:]))])
         if bundle.embedding is not None:
             vectors.insert(0, as_embedding(bundle.embedding, "QueryBundle.embedding", bundle.query_str))
-        if text is None:
-            return vectors, None, None
-        model, memory = settings._vectors.model, settings._perspective_memory
-        if memory is None or memory[0] is not model or memory[1] != text:
-            memory = model, text, (yield from _embed(settings, [text]))
-            settings._perspective_memory = memory
-        own = None
-        if request.settings.perspective_vector == "difference" and bundle.custom_embedding_strs:
-            # With HyDE the search is for other words than the query's. The difference needs the query's own words.
-            own = yield from _embed(settings, [bundle.query_str])
-        return vectors, memory[2], own
+        return vectors
 
     return (yield from embed_question(request.settings, bundle.query_str, embed))
-
-
-def _embed(settings: SelectionSettings, texts: list[str]) -> Flow[Vector]:
-    """The mean of the embeddings of the texts, as LlamaIndex's own retriever makes it."""
-    model = settings._vectors.need_model("the query or the perspective")
-    vector: Vector = (yield from embed_as_queries(model, texts)).mean(axis=0)
-    return vector
 
 
 def read_ids(nodes: Sequence[NodeWithScore]) -> list[str]:
@@ -197,18 +176,16 @@ def read_vectors(
     exhausted = fetch_k is None or len(nodes) < fetch_k
     items, ids, rows = yield from vectors.fetch(nodes, embed_unknown=embed_unknown)
     scores = read_scores(scored.score for scored in items)
-    without: list[str] = []
-    if len(ids) < len(nodes):
-        known = set(ids)
-        without = [name for scored in nodes if (name := scored.node.node_id) not in known]
-    return Pool(items, ids, _embedded_text, _body, rows, fetch_k, exhausted, scores, without)
+    known = {*ids}
+    without = [name for name in read_ids(nodes) if name not in known]
+    return Pool(items, ids, _embedded_text, body_of, rows, fetch_k, exhausted, scores, without)
 
 
 def _embedded_text(scored: NodeWithScore) -> str:
     return scored.node.get_content(metadata_mode=MetadataMode.EMBED)
 
 
-def _body(scored: NodeWithScore) -> str:
+def body_of(scored: NodeWithScore) -> str:
     """The text by which a node is compared with others; empty if the node stands for more than its text."""
     node = scored.node
     if node.get_type() in (ObjectType.TEXT, ObjectType.DOCUMENT):
@@ -242,21 +219,19 @@ def _join_nodes(scored: list[NodeWithScore], joined: Joined) -> NodeWithScore:
     """One node of several neighbours; its previous node is that of the first, and its next node that of the last."""
     nodes: list[Any] = [one.node for one in scored]
     first, last = nodes[0], nodes[-1]
-    relationships = {key: value for key, value in first.relationships.items() if key != NodeRelationship.NEXT}
-    if NodeRelationship.NEXT in last.relationships:
-        relationships[NodeRelationship.NEXT] = last.relationships[NodeRelationship.NEXT]
-    hidden = (
-        [*dict.fromkeys(key for node in nodes for key in getattr(node, name)), JOINED]
+    relationships = {**first.relationships, NodeRelationship.NEXT: last.next_node}
+    hidden: dict[str, Any] = {
+        name: [*dict.fromkeys(key for node in nodes for key in getattr(node, name)), JOINED]
         for name in ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys")
-    )
+    }
     node = TextNode(
         id_=str(joined.id),
         text=joined.text,
         metadata=joined.metadata,
-        relationships=relationships,
+        relationships={key: value for key, value in relationships.items() if value},
         start_char_idx=getattr(first, "start_char_idx", None),
         end_char_idx=getattr(last, "end_char_idx", None),
-        **dict(zip(("excluded_llm_metadata_keys", "excluded_embed_metadata_keys"), hidden, strict=True)),
+        **hidden,
         **{name: getattr(first, name) for name in ("metadata_template", "metadata_separator", "text_template")},
     )
     return NodeWithScore(node=node)

@@ -19,7 +19,6 @@ from shared_core.evaluation.diagnosis import Diagnosis, Found
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.search import search_near, search_to_compare
-from shared_core.signals.embedding_models import Track, without_progress
 
 from .retriever import SetSelectIndexRetriever
 from .vectors import NodeVectors, embed_as_queries
@@ -34,30 +33,23 @@ def compare_index(
     k: int | Sequence[int] = 5,
     fetch_k: int | None = None,
     filters: MetadataFilters | None = None,
-    model: str | None = None,
     **options: Any,
 ) -> Comparison:
     """Compare all methods on the candidates that an index finds, with the vectors that its store keeps.
 
-    If the nodes of the index can be listed, a setting with ``keyword_search`` selects from those, too, that a search by
-    words finds: see :meth:`WordRetriever.from_store`.
+    Settings with ``keyword_search`` need an index whose nodes can be listed: see :meth:`WordRetriever.from_store`.
 
     Parameters
     ----------
     index : VectorStoreIndex
         Where the nodes and their vectors are searched; nothing is written to it.
     queries : iterable of str, mapping or Query
-        See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of nodes. The labels of a node are
-        its metadata ``subtopics``. For settings with constraints, its metadata may hold ``source`` (by default the
-        document that contains the node) and ``cost``.
-    embed_model : BaseEmbedding, optional
-        By default the index's.
-    filters : MetadataFilters, optional
-        The store's own filter.
-    model : str, optional
-        Name of the embedding model, for the report; by default the name that the model gives.
+        See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of nodes. The metadata of a node may hold
+        its labels (``subtopics``), its ``source`` (by default the document that contains it) and its ``cost``.
+    embed_model, filters
+        As for :class:`SetSelectIndexRetriever`.
     k, fetch_k, **options
-        See :func:`shared_core.evaluation.compare.compare_candidates`.
+        See :func:`shared_core.evaluation.compare.compare`.
 
     Examples
     --------
@@ -71,8 +63,7 @@ def compare_index(
     [0.5, 1.0]
     """
     searched, vectors = _search(index, embed_model, k, fetch_k, filters, compares=True)
-    name = model or vectors.need_model("the queries").model_name
-    return searched.compare(queries, model=name, **options)
+    return searched.compare(queries, **{"model": vectors.need_model("the queries").model_name, **options})
 
 
 def diagnose_index(
@@ -82,20 +73,16 @@ def diagnose_index(
     k: int = 5,
     fetch_k: int | None = None,
     filters: MetadataFilters | None = None,
-    title: str | None = None,
-    track: Track = without_progress,
+    **options: Any,
 ) -> Diagnosis:
     """What the nodes of an index hold: copies, near copies, sources, and which lead to others.
 
-    No question is needed. Typical nodes are drawn from the index, and each is searched for with the vector that the
-    store keeps. So the store needs a vector reader. One word is embedded, to learn the length of the vectors.
+    Typical nodes are drawn from the index, and each is searched for with the vector that the store keeps.
 
     Parameters
     ----------
-    title : str, optional
-        A name for the report; by default that of the store's class.
-    index, embed_model, k, fetch_k, filters, track
-        See :func:`compare_index`.
+    index, embed_model, k, fetch_k, filters, **options
+        See :func:`compare_index`; ``title`` and ``track`` are options.
 
     Examples
     --------
@@ -107,22 +94,13 @@ def diagnose_index(
     ('Texts that are stored more than once', 1.0)
     """
     searched, _ = _search(index, embed_model, k, fetch_k, filters)
-    return searched.diagnose(title=title, track=track)
+    return searched.diagnose(**options)
 
 
 def _search(
-    index: VectorStoreIndex,
-    embed_model: BaseEmbedding | None,
-    k: int | Sequence[int],
-    fetch_k: int | None,
-    filters: MetadataFilters | None,
-    compares: bool = False,
+    index: VectorStoreIndex, embed_model: Any, k: Any, fetch_k: Any, filters: Any, *, compares: bool = False
 ) -> tuple[SearchedStore, NodeVectors]:
-    """The index as a diagnosis or a comparison searches it, and where its vectors come from.
-
-    For a comparison it is searched by words too, if it can be listed.
-    """
-    # The retriever checks them too, but its messages call k top_n.
+    """The index as a diagnosis searches it, or a comparison, by words too; and where its vectors come from."""
     sizes, fetch_k = check_options(k, fetch_k)
     # The settings to compare have no links. A diagnosis counts them.
     retriever = SetSelectIndexRetriever(
@@ -136,11 +114,6 @@ def _search(
     )
     settings = retriever._settings
     searching, vectors = retriever._store(settings, QueryBundle("")), settings._vectors
-
-    def embed(texts: list[str]) -> NDArray[np.float64]:
-        rows = run_flow(embed_as_queries(vectors.need_model("the queries"), texts))
-        retriever._check_length(rows[0].tolist())
-        return rows
 
     def read(node: NodeWithScore) -> tuple[str, Mapping[str, Any]]:
         source = source_of(node) or node.node_id
@@ -156,7 +129,7 @@ def _search(
         type(index.vector_store).__name__,
         sizes,
         fetch_k,
-        embed,
+        lambda texts: run_flow(embed_as_queries(vectors.need_model("the queries"), texts)),
         lambda *asked: run_flow(
             search_to_compare(settings, settings._request, searching, fetch_k, max(sizes), read, *asked)
         ),

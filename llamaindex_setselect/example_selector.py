@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Self, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.events import warn_of_foreign_examples
-from shared_core.retrieval.flow import Flow
 from shared_core.retrieval.inputs import check_instance, join_examples
-from shared_core.retrieval.pool import ItemSelection
-from shared_core.retrieval.request import Request
 
-from ._settings import SelectionSettings
-from .retriever import IndexSettings, P, SetSelectIndexRetriever, takes_fields_of
-
-T = TypeVar("T")
+from .retriever import IndexSettings, SetSelectIndexRetriever, takes_fields_of
 
 
 class ExampleSettings(IndexSettings):
@@ -41,9 +34,6 @@ class ExampleSettings(IndexSettings):
     input_keys: Sequence[str] | None = None
     """The keys of an example whose values are embedded; needed to add examples."""
 
-    vector_store: BasePydanticVectorStore | None = None
-    """For ``from_examples``: the store that gets the examples."""
-
     _owner = "SetSelectExampleSelector"
     _refer_by_default = False
     _default_source = None
@@ -53,25 +43,9 @@ class ExampleSettings(IndexSettings):
     def _view(scored: NodeWithScore) -> Any:
         return scored.node.metadata  # the example
 
-    @override
-    def _over(self, index: VectorStoreIndex) -> Self:
-        if self.vector_store is not None:
-            raise InvalidParameterError("vector_store is for from_examples: here the examples are in the index")
-        return super()._over(index)
-
-
-def _takes_examples_and_fields_of(
-    model: Callable[P, Any],
-) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, Sequence[dict[str, Any]], BaseEmbedding, P], T]]:
-    """Decorator: type checkers see examples, a model, and the fields of ``model`` as the arguments."""
-    return lambda function: function
-
 
 class SetSelectExampleSelector(SetSelectIndexRetriever):
     """Selects the best *set* of examples for a prompt; a function for a prompt template's ``function_mappings``.
-
-    ``PromptTemplate("{examples}\\n\\nQ: {query_str}\\nA:", function_mappings={"examples": selector})`` calls it with
-    the prompt's own variables each time the prompt is formatted.
 
     Parameters
     ----------
@@ -97,8 +71,6 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
     """
 
     _fields = ExampleSettings
-    # The ids of the examples that the selector has added; None if the index was filled before.
-    _own: set[str] | None = None
 
     if TYPE_CHECKING:
         template: str
@@ -110,10 +82,13 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
         def __init__(self, index: VectorStoreIndex, **options: Any) -> None: ...
 
     @classmethod
-    @_takes_examples_and_fields_of(ExampleSettings)
     def from_examples(
-        cls, examples: Sequence[dict[str, Any]], embed_model: BaseEmbedding, **options: Any
-    ) -> SetSelectExampleSelector:
+        cls,
+        examples: Sequence[dict[str, Any]],
+        embed_model: BaseEmbedding,
+        vector_store: BasePydanticVectorStore | None = None,
+        **options: Any,
+    ) -> Self:
         """Put examples into a new index, embedded by their values under ``input_keys``, and select from them.
 
         The index is in ``vector_store`` if that is given, else in memory.
@@ -124,12 +99,8 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
         if not fields.input_keys:
             raise InvalidParameterError("from_examples needs input_keys: the keys whose values are embedded")
         nodes = _nodes(examples, fields.input_keys)
-        store = options.pop("vector_store", None)
-        storage = None if store is None else StorageContext.from_defaults(vector_store=store)
-        index = VectorStoreIndex(nodes, embed_model=embed_model, storage_context=storage)
-        selector = cls(index, **options)
-        selector._own = {node.node_id for node in nodes}
-        return selector
+        storage = None if vector_store is None else StorageContext.from_defaults(vector_store=vector_store)
+        return cls(VectorStoreIndex(nodes, embed_model=embed_model, storage_context=storage), **options)
 
     def add_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
         """Add examples to the index of a selector with ``input_keys``; returns their ids."""
@@ -137,10 +108,7 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
             raise InvalidParameterError("add_examples needs input_keys: make the selector with from_examples")
         nodes = _nodes(examples, self.input_keys)
         self._index.insert_nodes(nodes)
-        ids = [node.node_id for node in nodes]
-        if self._own is not None:
-            self._own.update(ids)
-        return ids
+        return [node.node_id for node in nodes]
 
     def select_examples(self, query: str) -> list[dict[str, Any]]:
         """The examples for a query, in the selector's ``order``."""
@@ -174,15 +142,6 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
                 f"the template has the key {name!r}, which an example lacks, whose keys are {', '.join(lacking)}: name "
                 "only keys that all examples have"
             ) from None
-        except IndexError:
-            raise InvalidInputError("the template has a field without a name, {}: name a key of the examples") from None
-
-    @override
-    def _flow(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[ItemSelection]:
-        selected = yield from super()._flow(settings, request, bundle)
-        ids = (scored.node.node_id for scored in selected.pool.items)
-        warn_of_foreign_examples(self, ids, self._own, self._index.vector_store)
-        return selected
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         # PromptTemplate.partial_format copies its functions. A deep copy would copy all examples and vectors per query.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.instrumentation.events.rerank import ReRankStartEvent
@@ -14,10 +13,10 @@ from llama_index.core.schema import BaseComponent, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
-from shared_core import InvalidInputError, InvalidParameterError, make_selector
-from shared_core.retrieval.events import warn_of_ignored_scores, warn_of_unused_perspective
+from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.retrieval.events import warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_items, is_splitter, name_and_parameters, refuse_swapped, refuse_unknown
+from shared_core.retrieval.inputs import check_items, refuse_swapped, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
@@ -46,13 +45,12 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
 
     ``index.as_query_engine(similarity_top_k=50, node_postprocessors=[SetSelectPostprocessor(index=index)])``
     is all that a query engine needs. Vectors come from the store of ``index`` or ``vector_store``, else from the nodes.
-    Texts are embedded again only if both have none, with an ``EmbeddingFallbackWarning``. Behind a retriever other
-    than a ``VectorIndexRetriever``, and in async code, the question is embedded twice;
-    :class:`SetSelectIndexRetriever` embeds it once.
+    Texts are embedded again only if both have none, with an ``EmbeddingFallbackWarning``. In async code the question is
+    embedded twice; :class:`SetSelectIndexRetriever` embeds it once.
 
-    The ``score`` of a returned node is the relevance that was used, before it was scaled: the cosine with the query, or
-    with ``queries`` the highest with any of them, or what ``relevance`` gave. The gains are in the event
-    ``ReRankEndEvent``, under ``tags["setselect"]``.
+    The ``score`` of a returned node is the relevance that was used, before it was scaled: the highest cosine with one
+    of the queries, or what ``relevance`` gave. The event ``ReRankEndEvent`` holds the gains, under
+    ``tags["setselect"]``.
 
     Parameters
     ----------
@@ -64,20 +62,11 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
 
     Raises
     ------
-    InvalidParameterError, BudgetError, PerspectiveError
-        At construction: an unknown field or selector, a value out of range, a budget without costs. In a call: the
-        perspective is parallel to the query.
-    InvalidInputError
-        In a call: there is no query, a stored vector holds NaN or inf (the message names the node's id) or differs in
-        length from the query, or a node lacks a score, a quality or a cost.
-    VectorSourceError
-        In a call: no model can embed the query, or a store cannot return vectors.
-
-    Notes
-    -----
-    ``to_dict`` leaves out ``index``, ``vector_store`` and ``embed_model``, which live in this process only:
-    pass them to ``from_dict(data, index=index)``. It refuses kernels, functions and extractors. Deep copies share what
-    ``to_dict`` leaves out or refuses.
+    InvalidParameterError, BudgetError
+        At construction: a setting is unknown or out of range, or another one is missing.
+    InvalidInputError, PerspectiveError, VectorSourceError
+        In a call: there is no query, or nothing can embed it; the perspective is parallel to it; or a node lacks a
+        vector or a value that a setting reads, and the message names it.
 
     Examples
     --------
@@ -96,8 +85,7 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     """Supplies the store and the embedding model. ``FaissVectorStore`` needs it."""
 
     vector_store_kwargs: dict[str, Any] | None = None
-    """The part of the store in which the retriever in front searches: ``milvus_partition_names`` of Milvus,
-    ``shard_identifier`` of Qdrant. Vectors are looked up there, by default in the whole store."""
+    """The part of the store in which vectors are looked up: ``milvus_partition_names`` or ``shard_identifier``."""
 
     _remedies = MappingProxyType(
         {
@@ -161,11 +149,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
                 dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
             return (yield from embed_queries(self, request, bundle)) if nodes else []
 
-        def tell(selected: ItemSelection) -> None:
-            # With sub-questions the scores are of one of them, or of a fusion, which the selection replaces.
-            if len(selected.queries) == 1:
-                warn_of_ignored_scores(request, self, selected, "score")
-
         return select_among(
             request,
             self,
@@ -174,50 +157,10 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
             read_ids,
             embed(),
             read_vectors(self._vectors, nodes, embed_unknown=True),
-            tell,
+            "score",
             f"{REMEDY}, or lower top_n",
             lambda: self.vector_source,
         )
-
-    @override
-    def to_dict(self, **kwargs: Any) -> dict[str, Any]:
-        """The settings as plain values; see Notes of the class.
-
-        Raises
-        ------
-        InvalidParameterError
-            The selector is not a registered one with plain parameters (a kernel is not plain), or ``costs``, ``cover``,
-            ``identifier``, ``links``, ``neighbours``, ``prefer``, ``quality``, ``queries``, ``relevance``, ``source``,
-            ``title`` or ``perspective`` is a function or an extractor.
-        """
-        names = "costs cover identifier links neighbours prefer quality relevance source title"
-        remedies = dict.fromkeys(names.split(), "use a metadata key") | {
-            "perspective": "use a text or a vector, or leave it out and pass it to from_dict",
-            "queries": "leave it out and pass it to from_dict",
-        }
-        for what, remedy in remedies.items():
-            value = getattr(self, what)
-            if callable(value) or (what == "queries" and is_splitter(value)):
-                raise InvalidParameterError(
-                    f"to_dict cannot write {what}={value!r}, a function or an extractor: {remedy}"
-                )
-        data = super().to_dict(**kwargs)
-        plain: dict[str, Any] = {"selector": _as_plain(self.selector), "shown": list(self.shown)}
-        if self.queries is not None:
-            plain["queries"] = list(self.queries)  # type: ignore[arg-type]
-        if self.perspective is not None and not isinstance(self.perspective, str):
-            plain["perspective"] = list(self.perspective)  # type: ignore[arg-type]
-        return data | {key: value for key, value in plain.items() if key in data}
-
-    @classmethod
-    @override
-    def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
-        """The postprocessor with the settings that :meth:`to_dict` has written; ``kwargs`` override them."""
-        data = {**data, **kwargs}
-        if isinstance(data.get("selector"), dict):
-            [(name, parameters)] = data["selector"].items()
-            data["selector"] = make_selector(name, **parameters)
-        return super().from_dict(data)
 
     def __getstate__(self) -> dict[Any, Any]:
         # BaseComponent.__getstate__ would remove what cannot be pickled (a quality function) from this object too.
@@ -231,19 +174,3 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         for runtime in (self.index, self.vector_store, self.embed_model, self.perspective, self.queries):
             memo.setdefault(id(runtime), runtime)
         return super().__deepcopy__(memo)
-
-
-def _as_plain(selector: Any) -> Any:
-    """A selector's name, or a dict of the registered name and the parameters that make the object again."""
-    if selector is None or isinstance(selector, str):
-        return selector
-    name, parameters = name_and_parameters(selector)
-    if name is None:
-        raise InvalidParameterError(f"to_dict needs a registered selector, got {selector!r}: call register_selector")
-    parameters = {key: value.item() if isinstance(value, np.generic) else value for key, value in parameters.items()}
-    for key, value in parameters.items():
-        if value is not None and not isinstance(value, (bool, int, float, str)):
-            raise InvalidParameterError(
-                f"to_dict cannot write {key}={value!r}: save a kernel with its own save() and pass it again"
-            )
-    return {name: parameters}

@@ -15,7 +15,7 @@ from llama_index.core.indices.vector_store.retrievers import VectorIndexRetrieve
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQueryMode
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import BeforeValidator
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
@@ -23,12 +23,12 @@ from shared_core.errors import check_query_length
 from shared_core.retrieval.extra import KnownItems, WordSearch, check_retrievers, gather_extras
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
-from shared_core.retrieval.inputs import check_instance, check_items, nearest_name
+from shared_core.retrieval.inputs import check_instance, check_items
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
-from shared_core.retrieval.settings import Call, Fetching, Joining
+from shared_core.retrieval.settings import Fetching, Joining
 
 from ._settings import (
     QueryChecks,
@@ -40,34 +40,18 @@ from ._settings import (
     read_vectors,
     say_place,
 )
-from .stores.faiss import takes_node_ids
-from .stores.filters import narrow
+from .stores import narrow, takes_node_ids
 from .vectors import NodeVectors
 from .words import NODES, as_function
 
 P = ParamSpec("P")
 
 
-def _refuse_mmr_mode(mode: Any) -> Any:
-    if mode == VectorStoreQueryMode.MMR:
-        raise InvalidParameterError("vector_store_query_mode='mmr' is the MMR of the store: use selector='mmr' instead")
-    return mode
-
-
-def _refuse_mmr_arguments(kwargs: dict[str, Any] | None) -> dict[str, Any] | None:
-    for name in kwargs or {}:
-        ours = nearest_name(name, ("fetch_k", "lambda_mult")) if name.startswith("mmr_") else None
-        if ours is not None:
-            raise InvalidParameterError(f"{name} is for the MMR of the store: use selector='mmr' and {ours}= instead")
-    return kwargs
-
-
 class IndexSettings(SelectionSettings, Fetching):
-    """The fields of the classes that search an index: settings, and arguments of LlamaIndex's own retriever.
+    """The fields of the classes that search an index: settings, and arguments of ``VectorIndexRetriever``.
 
-    ``alpha``, ``node_ids``, ``doc_ids``, ``sparse_top_k``, ``hybrid_top_k``, ``vector_store_kwargs``,
-    ``callback_manager``, ``object_map`` and ``verbose`` are those of ``VectorIndexRetriever``; the last three are by
-    default the index's. Arguments of the store's MMR (``mmr_threshold``, ...) are an error.
+    ``callback_manager``, ``object_map`` and ``verbose`` are by default the index's. Arguments of the store's own MMR
+    (``vector_store_query_mode="mmr"``, ``mmr_threshold``, ...) are an error: use ``selector="mmr"``.
     """
 
     if TYPE_CHECKING:
@@ -77,15 +61,13 @@ class IndexSettings(SelectionSettings, Fetching):
     filters: Annotated[MetadataFilters | None, BeforeValidator(check_filters)] = None
     """The store's own filter."""
 
-    vector_store_query_mode: Annotated[VectorStoreQueryMode | str | None, AfterValidator(_refuse_mmr_mode)] = None
-    """How the store searches, as in ``VectorIndexRetriever``. ``"mmr"`` is an error: use ``selector="mmr"``."""
-
+    vector_store_query_mode: VectorStoreQueryMode | str | None = None
     alpha: float | None = None
     node_ids: list[str] | None = None
     doc_ids: list[str] | None = None
     sparse_top_k: int | None = None
     hybrid_top_k: int | None = None
-    vector_store_kwargs: Annotated[dict[str, Any] | None, AfterValidator(_refuse_mmr_arguments)] = None
+    vector_store_kwargs: dict[str, Any] | None = None
     callback_manager: CallbackManager | None = None
     object_map: dict[str, Any] | None = None
     verbose: bool = False
@@ -106,30 +88,24 @@ class IndexSettings(SelectionSettings, Fetching):
 
     @override
     def _make_request(self) -> Request:
+        mmr = [name for name in self.vector_store_kwargs or () if name.startswith("mmr_")]
+        if mmr or self.vector_store_query_mode == VectorStoreQueryMode.MMR:
+            raise InvalidParameterError(
+                f"{', '.join(mmr) or 'vector_store_query_mode='} is for the MMR of the store: use selector='mmr' with "
+                "fetch_k= and lambda_mult= instead"
+            )
         if self.relevance == "score" and (self.follow or self.extra_retrievers or self.keyword_search):
             raise InvalidParameterError(
                 "relevance='score' cannot be used with follow, extra_retrievers or keyword_search: the scores of the "
                 "vector search and of another search cannot be compared"
             )
+        retrievers: Any = self.extra_retrievers
+        check_retrievers(retrievers, BaseRetriever, "LlamaIndex")
         return super()._make_request()
-
-    @override
-    def _check_searches(self, call: Call) -> list[str]:
-        return check_retrievers(
-            call.extra_retrievers, lambda value: isinstance(value, BaseRetriever), _size_of, "LlamaIndex", call.extra_k
-        )
 
 
 class RetrieverSettings(IndexSettings, Joining):
     """The fields of :class:`SetSelectIndexRetriever`."""
-
-
-def _size_of(retriever: Any) -> int | None:
-    """The most nodes that a retriever returns; None if that is not known."""
-    if isinstance(retriever, SetSelectIndexRetriever):
-        return retriever._settings._request.k
-    names = "similarity_top_k", "num_chunks_per_query"
-    return next((size for name in names if isinstance(size := getattr(retriever, name, None), int)), None)
 
 
 def _find_extra(asked: QueryBundle, retriever: Any, text: str) -> Flow[list[NodeWithScore]]:
@@ -149,17 +125,6 @@ def _search_words(
     return [NodeWithScore(node=node, score=score) for node, score in hits]
 
 
-# The fields that are arguments of each search.
-_SEARCH = [
-    "vector_store_query_mode",
-    "alpha",
-    "node_ids",
-    "doc_ids",
-    "sparse_top_k",
-    "hybrid_top_k",
-    "vector_store_kwargs",
-]
-
 # The fields that LlamaIndex's base class keeps itself.
 _OF_BASE_CLASS = ("callback_manager", "object_map")
 
@@ -174,10 +139,10 @@ def takes_fields_of(
 class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
     """Fetches ``fetch_k`` nodes from a ``VectorStoreIndex`` and returns the best *set* of ``top_n``.
 
-    The query is embedded once. By default the nodes are relevant, repeat little, together cover the words of the
-    question, and lead to each other: a node to which another one refers is preferred (:class:`Coverage`). If a
-    constraint or repeated texts leave fewer than ``top_n`` nodes, a wider search follows, provided that the store
-    returns its vectors. The event ``ReRankEndEvent`` holds the gains, under ``tags["setselect"]``.
+    By default the nodes are relevant, repeat little, together cover the words of the question, and lead to each other
+    (:class:`Coverage`). If a constraint or repeated texts leave fewer than ``top_n`` nodes, a wider search follows,
+    provided that the store returns its vectors. Scores, events and errors are those of
+    :class:`SetSelectPostprocessor`.
 
     Parameters
     ----------
@@ -186,11 +151,6 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
     **options
         See :class:`IndexSettings`, :class:`Settings`, :class:`Fetching` and :class:`Joining`. They can be changed
         between calls: ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
-
-    Raises
-    ------
-    InvalidParameterError, BudgetError, PerspectiveError, InvalidInputError, VectorSourceError
-        See :class:`SetSelectPostprocessor`.
 
     Examples
     --------
@@ -254,12 +214,8 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         return finish(settings, request, await run_flow_async(self._flow(settings, request, query_bundle)))
 
     def _flow(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[ItemSelection]:
-        def embed() -> Flow[list[EmbeddedQuery]]:
-            queries = yield from embed_queries(settings, request, bundle)
-            self._check_length(queries[0].search_vector)
-            return queries
-
-        return search_and_select(request, settings, bundle.query_str, embed(), self._store(settings, bundle))
+        embedding = embed_queries(settings, request, bundle)
+        return search_and_select(request, settings, bundle.query_str, embedding, self._store(settings, bundle))
 
     def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
         vectors, retriever, store = settings._vectors, cache(self._retriever), self._index.vector_store
@@ -283,6 +239,9 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
             return nodes
 
         def search_with(searching: VectorIndexRetriever, query: EmbeddedQuery, fetch_k: int) -> Flow[Pool]:
+            if isinstance(store, SimpleVectorStore) and store.data.embedding_dict:
+                first = next(iter(store.data.embedding_dict.values()))
+                check_query_length(len(query.search_vector), len(first), "the store's vectors")
             bundle = QueryBundle(query.text, embedding=query.search_vector)
             nodes = yield Step(partial(searching._retrieve, bundle), partial(searching._aretrieve, bundle))
             return (yield from read_vectors(vectors, nodes, embed_unknown=False, fetch_k=fetch_k))
@@ -340,13 +299,6 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
 
         return passes
 
-    def _check_length(self, query: list[float]) -> list[float]:
-        """``query`` if it is as long as the stored vectors, where their length is known before the search."""
-        store = self._index.vector_store
-        first = next(iter(store.data.embedding_dict.values()), query) if isinstance(store, SimpleVectorStore) else query
-        check_query_length(len(query), len(first), "the store's vectors")
-        return query
-
     def _fetch(self, vectors: NodeVectors, ids: list[str]) -> Flow[Pool]:
         """The nodes with these ids; none if the search is filtered, because a look-up would ignore the filter."""
         nodes: Sequence[BaseNode] = []
@@ -369,7 +321,9 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         return self._settings.filters is not None or bool(self._search_arguments())
 
     def _search_arguments(self) -> dict[str, Any]:
-        given = {name: getattr(self._settings, name) for name in _SEARCH}
+        # The fields that are arguments of each search.
+        names = IndexSettings.__annotations__.keys() - {"filters", "extra_retrievers", "verbose", *_OF_BASE_CLASS}
+        given = {name: getattr(self._settings, name) for name in names}
         return {name: value for name, value in given.items() if value is not None}
 
     def _retriever(self, fetch_k: int, filters: MetadataFilters | None = None) -> VectorIndexRetriever:

@@ -13,20 +13,18 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import ValidationError
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.instrumentation.events.embedding import EmbeddingEndEvent
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
+from llama_index.core.schema import MetadataMode, NodeWithScore
 from llama_index.core.settings import Settings
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from shared_core import InvalidInputError, InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.events import warn_of_fallback
 from shared_core.retrieval.flow import Flow, Step, gather
 from shared_core.retrieval.inputs import find_registered
-from shared_core.retrieval.pool import stack_vectors
 from shared_core.signals.embedding_models import as_embeddings
 
-from .stores import READERS
-from .stores.reader import AsyncFetch, Fetch, VectorReader
+from .stores import READERS, AsyncFetch, Fetch, VectorReader
 
 # The key is a class, or the full name of a class whose package need not be installed.
 _READERS: dict[type[Any] | str, VectorReader] = dict(READERS)
@@ -48,16 +46,15 @@ def register_vector_source(
         The store's class or its full name (``"package.module.Class"``); its subclasses are included.
     function : callable
         ``function(store, node_ids, index) -> {node_id: vector}``; ``index`` is the ``VectorStoreIndex`` or None. Ids
-        that the store does not know are left out. If it knows all, an array of shape (n, d) with one row for each id
-        is faster.
+        that the store does not know are left out.
     afunction : async callable, optional
         The async version of ``function``. Without it, ``function`` runs in a thread in async code.
     on_node : bool
-        True if the store's own search puts the vectors on the nodes, as ``node.embedding``. Then only nodes without
+        Whether the store's own search puts the vectors on the nodes, as ``node.embedding``. Then only nodes without
         one are looked up.
     scope : collection of str
-        The arguments of a search that name a part of the store, such as a namespace or a tenant. The functions get
-        those of them that ``vector_store_kwargs`` holds.
+        The arguments of a search that name a part of the store, such as a namespace. The functions get those of them
+        that ``vector_store_kwargs`` holds.
 
     Examples
     --------
@@ -133,16 +130,10 @@ class NodeVectors:
         """Where the vectors will come from, for ``vector_source``."""
         if self.reader is not None:
             return f"store: {type(self.store).__name__}"
-        how = (
-            "node embeddings only: there is no embed_model"
-            if self.model is None
-            else f"node embeddings or embedding with {type(self.model).__name__}"
-            if self.model.embeddings_cache is None
-            else f"node embeddings, the embeddings_cache of {type(self.model).__name__}, or embedding with it"
-        )
-        if self.store is None:
-            return how
-        return f"{how}; no vector reader is registered for {type(self.store).__name__}"
+        how = f"node embeddings or embedding with {type(self.model).__name__}"
+        if self.model is None:
+            how = "node embeddings only: there is no embed_model"
+        return how if self.store is None else f"{how}; no vector reader is registered for {type(self.store).__name__}"
 
     def need_model(self, purpose: str) -> BaseEmbedding:
         """The embedding model, or an error that names the arguments for one."""
@@ -153,6 +144,11 @@ class NodeVectors:
             )
         return self.model
 
+    @property
+    def model_name(self) -> str:
+        """The class of the embedding model; empty if there is none, or it keeps what it has embedded."""
+        return "" if self.model is None or self.model.embeddings_cache is not None else type(self.model).__name__
+
     def embed(self, texts: list[str], purpose: str) -> Flow[Any]:
         """The vectors of texts, shape (n, d); ``purpose`` says what they are in the error of :meth:`need_model`."""
         model = self.need_model(purpose)
@@ -161,7 +157,7 @@ class NodeVectors:
 
     def fetch(
         self, nodes: Sequence[NodeWithScore], *, embed_unknown: bool = False
-    ) -> Flow[tuple[Sequence[NodeWithScore], list[str], Any]]:
+    ) -> Flow[tuple[Sequence[NodeWithScore], list[str], list[Any]]]:
         """The nodes, each id once, with their ids and their vectors, row by row.
 
         ``embed_unknown``: nodes of any retriever, which the store may never have held, are embedded. After the store's
@@ -170,24 +166,12 @@ class NodeVectors:
         by_id: dict[str, NodeWithScore] = {}
         for scored in nodes:
             by_id.setdefault(scored.node.node_id, scored)
-        ids, reader = [*by_id], self.reader
-        vectors: dict[str, ArrayLike] = {}
-        if reader is not None and ids:
-            wanted = [i for i in ids if by_id[i].node.embedding is None] if reader.on_node else ids
-            stored = (yield from self._look_up(reader, wanted)) if wanted else {}
-            if isinstance(stored, np.ndarray):
-                if wanted is ids:
-                    return [*by_id.values()], ids, stored
-                stored = zip(wanted, stored, strict=True)
-            vectors = dict(stored)
-        missing: list[BaseNode] = []
-        for name in ids:
-            if name not in vectors:
-                node = by_id[name].node
-                if node.embedding is None:
-                    missing.append(node)
-                else:
-                    vectors[name] = node.embedding
+        reader = self.reader
+        own = {name: scored.node.embedding for name, scored in by_id.items() if scored.node.embedding is not None}
+        on_node = reader is not None and reader.on_node
+        stored = yield from self._look_up([name for name in by_id if not (on_node and name in own)])
+        vectors: dict[str, Any] = {**own, **stored}
+        missing = [scored.node for name, scored in by_id.items() if name not in vectors]
         if missing and (reader is None or (embed_unknown and self.model is not None)):
             purpose = f"the texts of {len(missing)} nodes that have no stored vector"
             self._warn(self.need_model(purpose), len(missing))
@@ -195,11 +179,11 @@ class NodeVectors:
             vectors |= zip((node.node_id for node in missing), (yield from self.embed(texts, purpose)), strict=True)
         elif missing:
             warn(
-                f"{type(self.store).__name__} has no vector for {len(missing)} of {len(ids)} nodes: they were "
+                f"{type(self.store).__name__} has no vector for {len(missing)} of {len(by_id)} nodes: they were "
                 "deleted since the search, or come from another index. They are left out: "
                 f"{', '.join(repr(node.node_id) for node in missing)}"
             )
-            ids = [name for name in ids if name in vectors]
+        ids = [name for name in by_id if name in vectors]
         return [by_id[name] for name in ids], ids, [vectors[name] for name in ids]
 
     def look_up(self, nodes: Sequence[NodeWithScore]) -> Flow[list[Any]]:
@@ -207,45 +191,33 @@ class NodeVectors:
 
         A node's own vector counts only where no vector reader is registered: another index may have another model.
         """
-        if self.reader is None or not nodes:
+        if self.reader is None:
             return [scored.node.embedding for scored in nodes]
         ids = [scored.node.node_id for scored in nodes]
-        stored = yield from self._look_up(self.reader, ids)
-        return [*stored] if isinstance(stored, np.ndarray) else [stored.get(name) for name in ids]
+        stored = yield from self._look_up(ids)
+        return [stored.get(name) for name in ids]
 
-    @property
-    def model_name(self) -> str:
-        """The class of the embedding model; empty if there is none, or it keeps what it has embedded."""
-        return "" if self.model is None or self.model.embeddings_cache is not None else type(self.model).__name__
-
-    def _look_up(self, reader: VectorReader, ids: Sequence[str]) -> Flow[Any]:
-        """What the vector reader returns: vectors by id, or an array with one row for each id."""
-        arguments, name = (self.store, ids, self.index), type(self.store).__name__
+    def _look_up(self, ids: Sequence[str]) -> Flow[Mapping[str, Any]]:
+        """The vectors that the store has under these ids, by id."""
+        reader = self.reader
+        if reader is None or not ids:
+            return {}
         where = {key: value for key, value in self.kwargs.items() if key in reader.scope}
-        stored = yield Step(
+        arguments = self.store, ids, self.index
+        stored: Mapping[str, Any] | None = yield Step(
             partial(reader.fetch, *arguments, **where),
             None if reader.afetch is None else partial(reader.afetch, *arguments, **where),
         )
         if stored is None:
+            name = type(self.store).__name__
             raise VectorSourceError(f"the vector reader of {name} returned None in place of vectors by id")
-        if not isinstance(stored, Mapping):
-            stored = stack_vectors(stored, ids)
-        if isinstance(stored, np.ndarray) and len(stored) != len(ids):
-            raise VectorSourceError(
-                f"the vector reader of {name} returned {len(stored)} vectors for {len(ids)} nodes: an array needs one "
-                "row for each id; return a mapping if the store does not know all of them"
-            )
         return stored
 
     def _warn(self, model: BaseEmbedding, number: int) -> None:
-        kind = None if self.store is None else type(self.store)
         # A model with a cache embeds each text only once, so there is no repeated cost to warn about.
-        if model.embeddings_cache is None:
-            why = (
-                "there is no store to read vectors from: pass index= or vector_store="
-                if kind is None
-                else f"{kind.__name__} does not know these nodes: pass the store that holds them"
-                if self.reader is not None
-                else f"no vector reader is registered: call register_vector_source({kind.__name__}, ...)"
-            )
-            warn_of_fallback(("LlamaIndex", kind), number, type(model).__name__, why)
+        if model.embeddings_cache is not None:
+            return
+        kind = None if self.store is None else type(self.store)
+        why = "there is no store" if kind is None else f"no vectors of them can be read from {kind.__name__}"
+        why += ": pass index= with the store that holds them, or call register_vector_source"
+        warn_of_fallback(("LlamaIndex", kind), number, type(model).__name__, why)

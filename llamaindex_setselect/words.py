@@ -9,22 +9,17 @@ from operator import attrgetter
 from typing import Any, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 from typing_extensions import override
 
-from shared_core.retrieval.extra import WORD_RULE, ItemKind, StoreListing, WordSearch, check_integer
-from shared_core.retrieval.inputs import check_instance, check_items, find_registered, refuse_unknown
+from shared_core.retrieval.extra import ItemKind, StoreListing, WordSearch, check_integer
+from shared_core.retrieval.inputs import check_instance, check_items, find_registered
 
 from ._settings import QueryChecks, check_filters, say_place
 from .stores import LISTINGS
-
-_SETTINGS = ("similarity_top_k", "filters", "callback_manager", "object_map", "objects", "verbose")
-# What users of LlamaIndex's BM25Retriever may pass.
-_REMEDIES = dict.fromkeys(("language", "stemmer", "skip_stemming", "token_pattern", "tokenizer"), WORD_RULE)
 
 
 def _copy(node: BaseNode) -> BaseNode:
@@ -59,13 +54,12 @@ NODES: ItemKind[BaseNode] = ItemKind(_text, attrgetter("node_id"), _copy, _find_
 class WordRetriever(QueryChecks, BaseRetriever):
     """Returns the nodes that fit the words of the question best, by BM25 (bm25s); scores are those of BM25.
 
-    It is for questions with names, error codes and identifiers, which a search by vector may rank low. Its words are
-    those by which :class:`SetSelectIndexRetriever` selects, without stemming; see the page on keyword search. Nodes
-    without a word of the question are not returned, so there may be fewer than ``similarity_top_k``. The text of a node
-    is the one that is embedded, with its metadata.
+    It is for questions with names, error codes and identifiers; see the page on keyword search. Its words are those by
+    which :class:`SetSelectIndexRetriever` selects, without stemming. Nodes without a word of the question are not
+    returned, so there may be fewer than ``similarity_top_k``. The text of a node is the one that is embedded.
 
-    Make one with :meth:`from_nodes` or :meth:`from_store`. The index is made at the first search. Any number of
-    threads may search. You get copies of the nodes.
+    Make one with :meth:`from_nodes` or :meth:`from_store`. The index is made at the first search. You get copies of the
+    nodes.
 
     Parameters
     ----------
@@ -93,15 +87,12 @@ class WordRetriever(QueryChecks, BaseRetriever):
         words: WordSearch[BaseNode],
         similarity_top_k: int = 25,
         filters: MetadataFilters | None = None,
-        callback_manager: CallbackManager | None = None,
-        object_map: dict[str, Any] | None = None,
-        objects: list[IndexNode] | None = None,
-        verbose: bool = False,
+        **settings: Any,
     ) -> None:
         self.words = words
         self.similarity_top_k = check_integer(similarity_top_k, "similarity_top_k", 1)
         self.filters: MetadataFilters | None = check_filters(filters)
-        super().__init__(callback_manager, object_map, objects, verbose)
+        super().__init__(**settings)
 
     @classmethod
     def from_nodes(cls, nodes: Iterable[BaseNode], **settings: Any) -> Self:
@@ -109,20 +100,16 @@ class WordRetriever(QueryChecks, BaseRetriever):
 
         ``settings`` are the parameters of the class.
         """
-        items = check_items(nodes, BaseNode, "Wrap a text as TextNode(text=text)")
-        refuse_unknown(cls.__name__, settings, _SETTINGS, _REMEDIES)
-        return cls(WordSearch(NODES, items), **settings)
+        return cls(WordSearch(NODES, check_items(nodes, BaseNode, "Wrap a text as TextNode(text=text)")), **settings)
 
     @classmethod
     def from_store(cls, store: VectorStoreIndex | BasePydanticVectorStore, **settings: Any) -> Self:
         """A retriever over the nodes of an index or of a vector store, which follows it; see :meth:`from_nodes`.
 
-        The nodes are read at the first search, and again when their number has changed. The page on keyword search
-        names the stores whose nodes can be listed; those of others are in the docstore of the index. Pickles contain
-        the store, not the nodes.
+        The nodes are read at the first search, and again when their number has changed. Pickles contain the store, not
+        the nodes. Pass the index of a store whose nodes cannot be listed: its docstore has them.
         """
         check_instance(store, (VectorStoreIndex, BasePydanticVectorStore), "store", say_place(store))
-        refuse_unknown(cls.__name__, settings, _SETTINGS, _REMEDIES)
         has_texts = isinstance(store, VectorStoreIndex) or store.stores_text
         NODES.check_listing(store, "from_nodes(nodes)" if has_texts else "from_store(index)")
         if isinstance(store, VectorStoreIndex):

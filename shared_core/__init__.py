@@ -33,6 +33,7 @@ from .perspective import PAP
 from .scaling import SCALES, rescale
 from .selection.select import select
 from .selectors.coverage import Coverage
+from .selectors.greedy import select_greedily
 from .selectors.kernels import Kernel, LinearKernel, LowRankKernel
 from .selectors.mmr import MMR
 from .selectors.ndpp import NDPP
@@ -48,7 +49,7 @@ from .selectors.selection import Selection, Selections, make_selection
 from .selectors.top_k import TopK
 from .selectors.vrsd import VRSD
 from .signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
-from .signals.language_models import EndpointModel, TransformersModel
+from .signals.language_models import LanguageModel
 from .signals.perplexity import LogPerplexityQuality
 from .signals.quality import with_quality_column, with_quality_weight
 from .texts.names import read_name
@@ -68,11 +69,11 @@ __all__ = [
     "Capabilities",
     "Coverage",
     "EmbeddingFallbackWarning",
-    "EndpointModel",
     "InvalidInputError",
     "InvalidParameterError",
     "Kernel",
     "KernelError",
+    "LanguageModel",
     "LinearKernel",
     "LogPerplexityQuality",
     "LowRankKernel",
@@ -88,7 +89,6 @@ __all__ = [
     "SetSelectError",
     "SetSelectWarning",
     "TopK",
-    "TransformersModel",
     "VectorSourceError",
     "find_references",
     "make_selection",
@@ -98,6 +98,7 @@ __all__ = [
     "register_selector",
     "rescale",
     "select",
+    "select_greedily",
     "select_many",
     "select_stream",
     "selector_names",

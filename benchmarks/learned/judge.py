@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.papers._language_models import LanguageModel
-from shared_core.learning.feedback.prompts import EXAMPLE, PromptTemplate
+from shared_core.learning.feedback import EXAMPLE, PromptTemplate
 
 # Between the examples, and the end of an answer: after it the model would go on with the next question.
 END = "\n\n"

@@ -19,17 +19,11 @@ import numpy as np
 from benchmarks.common import CACHE, REPEATED, Block, say, slug
 from benchmarks.models import GEMMA, GEMMA_SHA256, gemma_folder, is_installed
 from shared_core._libraries import import_library
-from shared_core.signals.language_models import (
-    AnswerModel,
-    EndpointModel,
-    Item,
-    TransformersModel,
-    choose_precision,
-)
+from shared_core.signals import language_models
+from shared_core.signals.language_models import Item, choose_precision
 from shared_core.signals.perplexity import LogPerplexityQuality
 
 BATCH, SEED = 16, 0
-TIMEOUT, RETRIES = 120.0, 4
 Complete = Callable[[list[str], int], list[str]]
 
 
@@ -61,13 +55,13 @@ class LanguageModel:
     name: str
     described: str
     key: str
-    answers: AnswerModel
+    answers: language_models.LanguageModel
     batch_complete: Complete
     batch_size: int = BATCH
 
     def quality(self, template: str) -> LogPerplexityQuality:
         """The scorer of the mean log-probability of an answer's tokens (RAGSys, section 3.3.3)."""
-        return LogPerplexityQuality(self.answers, template=template, batch_size=self.batch_size, model_id=self.key)
+        return LogPerplexityQuality(self.answers, template=template, batch_size=self.batch_size)
 
     def verdicts(self, items: Sequence[Item], resume: Path | None = None) -> list[tuple[float, bool]]:
         """log p(answer | context), summed over the answer's tokens, and whether greedy decoding writes the answer.
@@ -131,21 +125,13 @@ def first_line(text: str) -> str:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """--model, --endpoint, --api-key-variable and --questions."""
-    add = parser.add_argument
-    add("--model", metavar="NAME", help=f"a name or folder for transformers, or the name at --endpoint ({GEMMA})")
-    add("--endpoint", metavar="URL", help="an OpenAI-compatible server, up to and with /v1")
-    add("--api-key-variable", metavar="NAME", help="environment variable with the key of the endpoint")
-    add("--questions", type=int, metavar="N", help="ask only N random questions; the seed is fixed")
+    """--model and --questions."""
+    parser.add_argument("--model", metavar="NAME", help=f"a name or folder for transformers ({GEMMA})")
+    parser.add_argument("--questions", type=int, metavar="N", help="ask only N random questions; the seed is fixed")
 
 
 def model_of(options: Namespace) -> LanguageModel:
     """The model of the command line; without --model Gemma."""
-    if options.endpoint and not options.model:
-        sys.exit("--endpoint needs --model, the name of the model at the endpoint")
-    if options.endpoint:
-        variable = options.api_key_variable
-        return at_endpoint(options.endpoint, options.model, os.environ[variable] if variable else None)
     return from_transformers(options.model) if options.model else gemma()
 
 
@@ -171,7 +157,7 @@ def from_transformers(folder: str | Path, name: str | None = None, weights: str 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     precision = choose_precision(torch, device)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=precision).to(device).eval()
-    answers = TransformersModel(model, tokenizer)
+    answers = language_models.LanguageModel(model, tokenizer)
 
     # transformers' own stop_strings reads the whole vocabulary again for each batch.
     @cache
@@ -207,23 +193,6 @@ def from_transformers(folder: str | Path, name: str | None = None, weights: str 
     return LanguageModel(name, about, f"{name}, {weights}, {precise}", answers, complete)
 
 
-def at_endpoint(url: str, name: str, key: str | None) -> LanguageModel:
-    """A model behind an OpenAI-compatible ``/v1/completions``; scoring needs one that echoes log-probabilities."""
-    answers = EndpointModel(url, name, api_key=key, timeout=TIMEOUT, max_retries=RETRIES)
-    # As in EndpointModel: without a key none is sent, not even one from the environment.
-    client = import_library("openai", "openai").OpenAI(
-        base_url=url, api_key="none" if key is None else key, timeout=TIMEOUT, max_retries=RETRIES
-    )
-
-    def complete(prompts: list[str], tokens: int) -> list[str]:
-        found: Any = client.completions.create(
-            model=name, prompt=prompts, max_tokens=tokens, temperature=0, stop=["\n"]
-        )
-        return [one.text for one in sorted(found.choices, key=lambda one: one.index)]
-
-    return LanguageModel(name, f"{name}, behind an endpoint.", f"{name} at {url}", answers, complete)
-
-
 def resume_file(model: LanguageModel, what: str = "scores") -> Path:
     """The file of its scores or "answers", from which an interrupted run resumes."""
     folder = CACHE / "papers"
@@ -238,14 +207,11 @@ def suffix(options: Namespace) -> str:
     )
 
 
-def command(script: str, options: Namespace) -> str:
-    """The command that makes this result, without --write."""
-    given = {"model": options.model, "endpoint": options.endpoint, "questions": options.questions}
-    return " ".join([script, *(f"--{name} {value}" for name, value in given.items() if value)])
-
-
 def head(script: str, options: Namespace) -> Iterator[Block]:
-    yield "Written by ", f"Written by `{command(script, options)} --write`. {REPEATED}"
+    """The first paragraph of a page: the command that makes it."""
+    given = {"model": options.model, "questions": options.questions}
+    command = " ".join([f"python -m benchmarks.papers.{script}", *(f"--{a} {b}" for a, b in given.items() if b)])
+    yield "Written by ", f"Written by `{command} --write`. {REPEATED}"
 
 
 def sample(count: int, size: int) -> list[int]:

@@ -1,13 +1,12 @@
 """RAGSys paper, Tables 1 and 2 and Figure 1: how much demonstrations help a language model on TruthfulQA.
 
---model NAME takes another model than Gemma 3 270M: a name or folder for transformers, or a name at --endpoint URL.
+--model NAME takes another model than Gemma 3 270M: a name or folder for transformers.
 Scores are kept under .cache/, so an interrupted run resumes where it stopped.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,16 +14,60 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from benchmarks.common import RESULTS, Block, facts, parser, publish, records, require, table
 from benchmarks.models import GEMMA, MINILM, PAPERS_TOKENS, embed
-from benchmarks.papers import _answers
 from benchmarks.papers import _language_models as language_models
 from benchmarks.papers._language_models import LanguageModel, plain
 from benchmarks.papers._paper_figures import RAGSYS_TABLES
 from shared_core import select
 from shared_core.evaluation.measures import bootstrap_interval, mean_pairwise_cosine
+
+# --- measures of answers: a question's log p of correct and of incorrect answers (RAGSys 3.2) ------
+
+
+def mc1(correct: np.ndarray, incorrect: np.ndarray) -> float:
+    """1.0 if the best correct answer, the first, is more probable than every incorrect one (MC1); a tie counts as 0."""
+    return float(correct[0] > incorrect.max())
+
+
+def mc2(correct: np.ndarray, incorrect: np.ndarray) -> float:
+    """Share of the correct answers that are more probable than every incorrect one, in [0, 1] (RAGSys's MC2).
+
+    TruthfulQA calls this measure MC3. The paper says that its names follow TruthfulQA's, but MC2 and MC3 are exchanged.
+    """
+    return float((correct > incorrect.max()).mean())
+
+
+def mc3(correct: np.ndarray, incorrect: np.ndarray) -> float:
+    """Probability of all correct answers over that of all incorrect ones, at least 0 (RAGSys's MC3).
+
+    The ratio r has no upper bound, so a few questions dominate its mean. The paper's tables show values below 1 in the
+    order of MC1; they most likely hold r / (1 + r), which is `mc2_truthfulqa`.
+    """
+    try:
+        return math.exp(np.logaddexp.reduce(correct) - np.logaddexp.reduce(incorrect))
+    except OverflowError:
+        return math.inf
+
+
+def mc2_truthfulqa(correct: np.ndarray, incorrect: np.ndarray) -> float:
+    """Share of the correct answers in the probability of all reference answers, in [0, 1]: MC2 of TruthfulQA's code."""
+    return math.exp(np.logaddexp.reduce(correct) - np.logaddexp.reduce([*correct, *incorrect]))
+
+
+def dpo(correct: np.ndarray, incorrect: np.ndarray, correct_alone: np.ndarray, incorrect_alone: np.ndarray) -> float:
+    """How much the context favours correct over incorrect answers, at most 0 (RAGSys 3.2.2): log σ(gain − gain').
+
+    gain is log p(answer | question, context) − log p(answer | question) of a correct answer, gain' that of an incorrect
+    one. The paper has one value for each triple of question, correct and incorrect answer. This is the mean over the
+    a·b triples of one question; for the mean over all triples of a data set, weight each question by its a·b.
+    """
+    margins = np.subtract.outer(correct - correct_alone, incorrect - incorrect_alone)
+    return float(-np.logaddexp(0, -margins).mean())
+
+
+# --- the experiment --------------------------------------------------------------------------------
+
 
 FILE = "truthfulqa/truthfulqa.jsonl"
 SEED = 0
@@ -63,12 +106,12 @@ EFFECTS = {
     "quality beside diversity": ("Rel+Div+Bias", "Rel+Div"),
 }
 MEASURES = {
-    "MC1": _answers.mc1,
-    "MC2": _answers.mc2,
-    "MC3": _answers.mc3,
-    "TruthfulQA MC2": _answers.mc2_truthfulqa,
+    "MC1": mc1,
+    "MC2": mc2,
+    "MC3": mc3,
+    "TruthfulQA MC2": mc2_truthfulqa,
     # Of the same name in TruthfulQA's code.
-    "TruthfulQA MC3": _answers.mc2,
+    "TruthfulQA MC3": mc2,
 }
 # The models of the paper's Tables 1 and 2.
 PAPER_MODELS = ("Mistral-7B", "Llama-3-8B")
@@ -153,7 +196,7 @@ def judged(found: Sequence[Totals], alone: Sequence[Totals]) -> Values:
     DPO counts each question by its number of triples, so that the mean over questions is the mean over triples
     (paper 4.1.3).
     """
-    gains = [_answers.dpo(*one, *other) for one, other in zip(found, alone, strict=True)]
+    gains = [dpo(*one, *other) for one, other in zip(found, alone, strict=True)]
     triples = np.array([len(one.correct) * len(one.incorrect) for one in found])
     values = {"DPO": np.array(gains) * triples / triples.mean()}
     return values | {name: np.array([measure(*one) for one in found]) for name, measure in MEASURES.items()}
@@ -173,7 +216,7 @@ class Experiment:
             embed(texts, MINILM, tokens=PAPERS_TOKENS)
             for texts in ([question for question, _ in pairs], [question.text for question in asked])
         )
-        quality = model.quality(QUALITY_TEMPLATE).score(*zip(*pairs, strict=True), progress=True, resume=resume)
+        quality = model.quality(QUALITY_TEMPLATE).score(*zip(*pairs, strict=True), progress=True)
         pool = Pool(pairs, vectors, quality)
         weights = dict.fromkeys([*ROWS.values(), *((lambda_d, LAMBDA_B) for lambda_d in SWEEP)])
         picked = {
@@ -278,7 +321,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def blocks(experiment: Experiment, model: LanguageModel, options: Namespace, picture: str) -> Iterator[Block]:
-    yield from language_models.head("benchmarks/papers/ragsys.py", options)
+    yield from language_models.head("ragsys", options)
     yield facts([FILE], ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "matplotlib"), SEED)
     yield f"## {GEMMA}", f"## {model.name}"
     yield ", weights in ", model.described

@@ -5,20 +5,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from benchmarks.common import Block, best, bm25_scores, facts, is_there, parser, publish, records, say, table
 from benchmarks.models import MAX_TOKENS, MINILM, MPNET, PACKAGES, is_installed, unit_vectors
-from benchmarks.papers._measures import max_difference, win_rate
 from benchmarks.papers._paper_figures import VRSD_MPNET
 from shared_core import select
 from shared_core.evaluation.measures import bootstrap_interval, mean_pairwise_cosine, sum_cosine
@@ -77,6 +72,16 @@ DATA_SETS = (
 )
 
 
+def win_rate(ours: Floats, theirs: Floats) -> float:
+    """Share of the queries where ours is above theirs by more than rounding."""
+    return float((ours > theirs + TOLERANCE).mean())
+
+
+def max_difference(ours: Floats, theirs: Floats) -> float:
+    """Largest lead of ours over theirs among the queries; negative if theirs always leads."""
+    return float((ours - theirs).max())
+
+
 def split(n: int, seed: int = SEED) -> tuple[Indices, Indices]:
     """Rows of ``n`` records that are questions (a random fifth, from ``seed``) and that are items; both ascending."""
     questions = np.sort(np.random.default_rng(seed).choice(n, n // ONE_OF, replace=False))
@@ -118,12 +123,12 @@ def lines(aims: Values, likeness: Values, paper: dict[str, tuple[str, str, str]]
 
 
 def _against(ours: Floats, theirs: Floats) -> list[str]:
-    return [f"{win_rate(ours, theirs, TOLERANCE):.1%}", f"{max_difference(ours, theirs):.4f}"]
+    return [f"{win_rate(ours, theirs):.1%}", f"{max_difference(ours, theirs):.4f}"]
 
 
 def weakest(aims: Values) -> tuple[str, float]:
     """The paper's MMR row that VRSD beats on the fewest questions (the first of equals), and the share of those."""
-    wins = {name: win_rate(aims[VRSD], aims[name], TOLERANCE) for name in PAPER_MMR}
+    wins = {name: win_rate(aims[VRSD], aims[name]) for name in PAPER_MMR}
     return min(wins.items(), key=lambda row: row[1])
 
 
@@ -141,7 +146,7 @@ def verdict(data_set: DataSet, aims: Values) -> list[str]:
     unsure = ", too close to tell" if low <= EXPECTED_WINS <= high else ""
     wins, losses = (int((a > b + TOLERANCE).sum()) for a, b in ((aims[VRSD], aims[name]), (aims[name], aims[VRSD])))
     counts = [f"{wins} of {len(aims[name])} ({share:.1%})", str(len(aims[name]) - wins - losses), str(losses)]
-    closer = f"{win_rate(aims[VRSD], aims[CLOSER_MMR], TOLERANCE):.1%}"
+    closer = f"{win_rate(aims[VRSD], aims[CLOSER_MMR]):.1%}"
     shown = [f"{low:.1%} to {high:.1%}", holds + unsure, VRSD_MPNET[data_set.paper][name][1], closer]
     return [data_set.title, name, *counts, *shown]
 

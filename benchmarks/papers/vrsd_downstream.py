@@ -1,22 +1,18 @@
 """VRSD paper, Table 2: how well a language model answers with the examples of each method (ROUGE-L, accuracy).
 
---model NAME takes another model than Gemma 3 270M: a name or folder for transformers, or a name at --endpoint URL.
+--model NAME takes another model than Gemma 3 270M: a name or folder for transformers.
 Answers and scores are kept under .cache/, so an interrupted run resumes where it stopped.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.common import Block, best, facts, parser, publish, records, require, table, with_interval
 from benchmarks.models import GEMMA, MINILM, MPNET, is_installed, unit_vectors
@@ -277,7 +273,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def blocks(figures: Mapping[DataSet, Values], model: LanguageModel, options: Namespace) -> Iterator[Block]:
-    yield from language_models.head("benchmarks/papers/vrsd_downstream.py", options)
+    yield from language_models.head("vrsd_downstream", options)
     packages = ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "rouge-score")
     yield facts([data_set.file for data_set in figures], packages, SEED)
     verdicts = {data_set: verdict(values) for data_set, values in figures.items()}

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from benchmarks.common import Block, table
-from benchmarks.racing import end_to_end
 from benchmarks.racing.contenders import (
     COVERAGE,
     DETERMINANTS,
@@ -90,9 +89,8 @@ def blocks(found: Found) -> Iterator[Block]:
     machine = about.get("cpu_model_name", about["platform"])
     commit = about.get("setselect", "in a state that changed during the run")
     made = (
-        "Made by `make bench WRITE=1` (`benchmarks/speed.py`), with a plot of the figures ([light](speed.svg), "
-        f"[dark](speed-dark.svg)). {machine}, {about['cpu_count']} cores, one BLAS thread; {about['versions']}; "
-        f"setselect {commit}."
+        f"Made by `make bench WRITE=1` (`python -m benchmarks.speed`). {machine}, {about['cpu_count']} cores, one BLAS "
+        f"thread; {about['versions']}; setselect {commit}."
     )
     yield "Made by ", made
     yield table(("selector", "where", "case", "required", "measured", "verdict"), verdicts(found))
@@ -102,7 +100,6 @@ def blocks(found: Found) -> Iterator[Block]:
     yield f"## Rows of {ANY}"
     yield from _times_and_ratios(found, [Point(*size, ANY) for size in SIZES])
     yield _batches(found)
-    yield _end_to_end(found)
     load = (
         f"Load of the machine before the run: {found.load}. {found.unstable} of the {found.series} series of values "
         "have a\nstandard deviation of at least a tenth of their mean; pyperf calls them unstable."
@@ -140,15 +137,3 @@ def _batches(found: Found) -> str:
         for batch in BATCHES for name, in_numpy in NUMPY_ALONE.items() if found.has(batch, name)
     ]  # fmt: skip
     return table(("n, d, k: selector", WITH_NUMBA, NUMPY), rows)
-
-
-def _end_to_end(found: Found) -> str:
-    rows = []
-    for way in end_to_end.WAYS:
-        values = found.paired(end_to_end.RACE, *end_to_end.columns(way))
-        if way.selection is None:
-            values = [(*value[:2], 0.0, *value[2:]) for value in values]
-        each, whole = end_to_end.parts(values)
-        cells = [f"{1000 * part:.2f} ({100 * part / sum(each):.1f} %)" for part in each]
-        rows.append((way.name, f"{1000 * whole:.2f}", *cells))
-    return table(("milliseconds a query", "whole", "embedding", "search", "selection", "framework"), rows)

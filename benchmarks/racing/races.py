@@ -230,14 +230,11 @@ class Found:
         facts = [benchmark.get_metadata() for benchmark in benchmarks]
         self.about = suite.get_metadata()
         self._benchmarks = {(f["race"], f["contender"]): b for f, b in zip(facts, benchmarks, strict=True)}
-        runs = [run for benchmark in benchmarks for run in benchmark.get_runs()]
-        self.processes = 1 + max(run.get_metadata()["process"] for run in runs)
-        self.turns = max(len(run.values) for run in runs)
         self.series = len(benchmarks)
         # pyperf's own rule for an unstable benchmark.
         self.unstable = sum(b.stdev() >= 0.1 * b.mean() for b in benchmarks if b.get_nvalue() > 1)
         # The load before the first process: the benchmark itself loads the machine.
-        self.load: str = runs[0].get_metadata()["load"]
+        self.load: str = benchmarks[0].get_runs()[0].get_metadata()["load"]
 
     def has(self, race: object, contender: str) -> bool:
         """Whether this contender took part in this race."""
@@ -250,7 +247,3 @@ class Found:
     def ratio(self, race: object, of: str, to: str) -> Spread:
         """How many times as long ``of`` takes as ``to``."""
         return ratio(self._benchmarks[str(race), of], self._benchmarks[str(race), to])
-
-    def paired(self, race: object, *contenders: str) -> list[tuple[float, ...]]:
-        """Seconds a query of these contenders, turn by turn."""
-        return list(paired(*(self._benchmarks[str(race), name] for name in contenders)))

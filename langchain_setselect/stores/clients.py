@@ -1,23 +1,35 @@
-"""Vector readers for the stores whose client is all that the functions of :mod:`shared_core.stores` need."""
+"""Vector readers that call the store's client, most of them with the functions of :mod:`shared_core.stores` alone."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-import sqlite3
 import sys
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.runnables.config import run_in_executor
+from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.retrieval.extra import StoreListing
 from shared_core.retrieval.inputs import refuse_unknown
-from shared_core.stores import azure_search, chroma, duckdb, elasticsearch, milvus, pinecone, qdrant, sqlite_vec
+from shared_core.stores import (
+    azure_search,
+    chroma,
+    duckdb,
+    elasticsearch,
+    milvus,
+    opensearch,
+    pinecone,
+    qdrant,
+    sqlite_vec,
+    weaviate,
+)
+from shared_core.stores.rows import as_row
 
-from .reader import Hits, read_with_client
+from .reader import Hits, VectorReader, narrow_by_operators, read_with_client
 
 
 # Azure AI Search, of langchain-azure-ai and langchain-community.
@@ -59,11 +71,8 @@ AZURE_SEARCH = read_with_client(
     lookup=_azure_lookup,
     id_of=_azure_id_of,
     added_keys=lambda store: [_azure_module(store).FIELDS_ID],
-)._replace(filters=("filters",))
-
-
-def _chroma_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
-    return _chroma_documents(rows), vectors
+    filters=("filters",),
+)
 
 
 def _chroma_documents(rows: Any) -> list[Document | None]:
@@ -77,11 +86,11 @@ CHROMA = read_with_client(
     chroma,
     attrgetter("_collection"),
     lambda store, *, filter=None, **more: {"where": filter, **more},
-    _chroma_hits,
+    lambda store, rows, vectors, more: (_chroma_documents(rows), vectors),
     lookup=lambda store, ids: {"ids": ids},
-)._replace(
     passing=lambda store, ids, *, filter=None, **more: chroma.filter_ids(store._collection, ids, filter, **more),
     filters=("filter", "where"),
+    narrow=narrow_by_operators,
 )
 CHROMA_LISTING = StoreListing(
     lambda store: filter(None, _chroma_documents(chroma.list_rows(store._collection))),
@@ -91,15 +100,10 @@ CHROMA_LISTING = StoreListing(
 
 # DuckDB of langchain-community, whose documents have no ids to look vectors up by.
 def _duckdb_hits(store: Any, columns: Any, vectors: Any, more: dict[str, Any]) -> Hits:
-    ids, texts = columns[store._id_key], columns[store._text_key]
+    rows = zip(columns[store._text_key], columns["metadata"], columns["similarity_score"], strict=True)
     documents = [
-        Document(
-            # Only documents without a vector get an id, for the warning that they are left out.
-            id=ids[i] if vectors[i] is None else None,
-            page_content=texts[i],
-            metadata={**json.loads(metadata), "_similarity_score": similarity} if metadata else {},
-        )
-        for i, (metadata, similarity) in enumerate(zip(columns["metadata"], columns["similarity_score"], strict=True))
+        Document(text, metadata={**json.loads(metadata), "_similarity_score": score} if metadata else {})
+        for text, metadata, score in rows
     ]
     return documents, vectors
 
@@ -229,7 +233,8 @@ MILVUS = read_with_client(
     id_of=_milvus_id_of,
     added_keys=lambda store: [] if store._metadata_field else [store._primary_field],
     scope=["partition_names"],
-)._replace(filters=("expr",))
+    filters=("expr",),
+)
 
 
 def _pinecone_open_asyncio_client(store: Any) -> Any:
@@ -263,6 +268,7 @@ PINECONE = read_with_client(
     lookup=lambda store, ids, **where: _pinecone_part(store, ids=ids, **where),
     scope=["namespace"],
     takes=["filter", "namespace"],
+    narrow=narrow_by_operators,
 )
 
 
@@ -297,34 +303,123 @@ QDRANT = read_with_client(
     id_of=_qdrant_id_of,
     added_keys=lambda store: ["_id", "_collection_name"],
     scope=["shard_key_selector"],
-)._replace(
     passing=lambda store, ids, *, filter=None, shard_key_selector=None, **more: qdrant.filter_ids(
         store.client, store.collection_name, ids, filter, shard_key_selector=shard_key_selector
-    )
+    ),
+    narrow=lambda store, own, where: {"filter": qdrant.narrow_filter(own, where, f"{store.metadata_payload_key}.")},
 )
 
 
 # sqlite-vec of langchain-community, whose documents have no ids.
-def _sqlite_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
-    return [Document(page_content=text, metadata=json.loads(metadata) or {}) for _, text, metadata in rows], vectors
+def _sqlite_documents(rows: Any) -> list[Document]:
+    return [Document(page_content=text, metadata=json.loads(metadata) or {}) for *_, text, metadata in rows]
 
 
-async def _sqlite_asearch(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
-    """Search in another thread if the connection allows it, otherwise in the caller's."""
-    try:
-        return await run_in_executor(None, SQLITE_VEC.search, store, query, fetch_k, **more)
-    except sqlite3.ProgrammingError:
-        return SQLITE_VEC.search(store, query, fetch_k, **more)
+async def _sqlite_asearch(*arguments: Any, **more: Any) -> Hits:
+    # A connection of SQLite belongs to the thread that opened it, in most cases the caller's.
+    return SQLITE_VEC.search(*arguments, **more)
 
 
 SQLITE_VEC = read_with_client(
-    sqlite_vec, attrgetter("_connection"), lambda store: {"table": store._table}, _sqlite_hits, takes=()
+    sqlite_vec,
+    attrgetter("_connection"),
+    lambda store: {"table": store._table},
+    lambda store, rows, vectors, more: (_sqlite_documents(rows), vectors),
+    takes=(),
 )._replace(asearch=_sqlite_asearch)
+SQLITE_VEC_LISTING = StoreListing(
+    lambda store: _sqlite_documents(sqlite_vec.list_rows(store._connection, store._table)),
+    lambda store: sqlite_vec.count_rows(store._connection, store._table),
+)
 
 
-def _sqlite_list(store: Any) -> list[Document]:
-    rows = sqlite_vec.list_rows(store._connection, store._table)
-    return [Document(page_content=text, metadata=json.loads(metadata) or {}) for text, metadata in rows]
+# OpenSearch of langchain-community.
+_OPENSEARCH_FIELD = "vector_field"
+# The arguments of the store's search, which ignores all others.
+_OPENSEARCH_ARGUMENTS = (
+    *("metadata_field", "search_type", "score_threshold", "index_name", "vector_field", "text_field", "space_type"),
+    *("filter", "boolean_filter", "subquery_clause", "efficient_filter", "lucene_filter", "pre_filter", "post_filter"),
+    *("search_pipeline", "query_text"),
+)
 
 
-SQLITE_VEC_LISTING = StoreListing(_sqlite_list, lambda store: sqlite_vec.count_rows(store._connection, store._table))
+def _opensearch_search(
+    store: Any, query: list[float], fetch_k: int, *, metadata_field: str = "metadata", **more: Any
+) -> Hits:
+    """The store's own top ``fetch_k`` with their vectors; a hybrid search omits them, so a second call reads them."""
+    # "*" returns all indexed fields in place of the metadata.
+    found = store.similarity_search_by_vector(query, fetch_k, metadata_field="*", **more)
+    sources: list[dict[str, Any]] = [document.metadata for document in found]
+    documents = [
+        Document(
+            id=document.id,
+            page_content=document.page_content,
+            metadata=source if metadata_field == "*" else source.get(metadata_field, source),
+        )
+        for document, source in zip(found, sources, strict=True)
+    ]
+    index, field = more.get("index_name", store.index_name), more.get("vector_field", _OPENSEARCH_FIELD)
+    rows = [as_row(source.get(field)) for source in sources]
+    if all(row is None for row in rows):
+        stored = opensearch.vectors_by_id(store.client, index, field, [document.id for document in found])
+        rows = [stored.get(document.id) for document in found]
+    return documents, elasticsearch.stack_hits(rows, index, field)
+
+
+def _opensearch_fetch(
+    store: Any, ids: Sequence[str], *, index_name: str | None = None, vector_field: str = _OPENSEARCH_FIELD
+) -> Mapping[str, ArrayLike]:
+    """Vectors by document id, in one call."""
+    return opensearch.vectors_by_id(store.client, index_name or store.index_name, vector_field, ids)
+
+
+OPENSEARCH = VectorReader(
+    _opensearch_search,
+    fetch=_opensearch_fetch,
+    widest=opensearch.WIDEST,
+    scope=["index_name", "vector_field"],
+    filters=("filter", "pre_filter"),
+    takes=_OPENSEARCH_ARGUMENTS,
+)
+
+
+def _weaviate_search(store: Any, query: list[float], fetch_k: int, *, tenant: str | None = None, **more: Any) -> Hits:
+    """The collection's own top ``fetch_k`` with their vectors, in one call; ``query.hybrid`` gets ``more``."""
+    with store._tenant_context(tenant) as collection:
+        objects, vectors = weaviate.search_with_vectors(collection, query, fetch_k, **_weaviate_request(store, more))
+    return _weaviate_documents(store, objects, more), vectors
+
+
+async def _weaviate_asearch(
+    store: Any, query: list[float], fetch_k: int, *, tenant: str | None = None, **more: Any
+) -> Hits:
+    """Await what ``_weaviate_search`` returns, from the store's async client if it has one."""
+    if store._client_async is None:
+        return await asyncio.to_thread(_weaviate_search, store, query, fetch_k, tenant=tenant, **more)
+    async with store._atenant_context(tenant) as collection:
+        objects, vectors = await weaviate.asearch_with_vectors(
+            collection, query, fetch_k, **_weaviate_request(store, more)
+        )
+    return _weaviate_documents(store, objects, more), vectors
+
+
+def _weaviate_request(store: Any, more: dict[str, Any]) -> dict[str, Any]:
+    arguments = {name: value for name, value in more.items() if name not in ("return_uuids", "include_vector")}
+    arguments["return_metadata"] = [*arguments.get("return_metadata", ()), "score"]
+    if "return_properties" in arguments:
+        arguments["return_properties"] = [*arguments["return_properties"], store._text_key]
+    return arguments
+
+
+def _weaviate_documents(store: Any, objects: list[Any], more: dict[str, Any]) -> list[Document]:
+    documents = []
+    for each in objects:
+        text = each.properties.pop(store._text_key)
+        facts = {name: value for name, value in vars(each.metadata).items() if value is not None and name != "score"}
+        uuid = {"uuid": str(each.uuid)} if more.get("return_uuids") else {}
+        documents.append(Document(page_content=text, metadata={**each.properties, **facts, **uuid}))
+    return documents
+
+
+# The documents have no id (return_uuids writes one into the metadata), so vectors cannot be looked up.
+WEAVIATE = VectorReader(_weaviate_search, _weaviate_asearch, widest=weaviate.WIDEST, filters=("filters",))

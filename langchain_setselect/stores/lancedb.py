@@ -8,7 +8,8 @@ from typing import Any
 from langchain_core.documents import Document
 
 from shared_core.retrieval.extra import StoreListing
-from shared_core.stores.lancedb import list_rows, search_with_vectors
+from shared_core.retrieval.follow import Where
+from shared_core.stores.lancedb import list_rows, narrow_filter, search_with_vectors
 
 from .reader import Hits, VectorReader
 
@@ -41,14 +42,22 @@ def _search_community(
     table = store.get_table(name)
     if table is None:
         return [], []
-    if isinstance(filter, dict):
-        from langchain_community.vectorstores.lancedb import to_lance_filter
-
-        filter = to_lance_filter(filter)
     rows, vectors = search_with_vectors(
-        table, query, fetch_k, store._vector_key, where=filter, prefilter=prefilter, metric=metrics
+        table, query, fetch_k, store._vector_key, where=_as_sql(filter), prefilter=prefilter, metric=metrics
     )
     return store.results_to_docs(rows), vectors
+
+
+def _narrow_community(store: Any, own: Any, where: Where) -> dict[str, Any]:
+    return {"filter": narrow_filter(_as_sql(own), where, "metadata."), "prefilter": True}
+
+
+def _as_sql(filter: str | dict[str, str] | None) -> str | None:
+    if not isinstance(filter, dict):
+        return filter
+    from langchain_community.vectorstores.lancedb import to_lance_filter
+
+    return str(to_lance_filter(filter))
 
 
 def _documents(store: Any, rows: Any) -> list[Document]:
@@ -73,7 +82,9 @@ def _listing(table_of: Any, documents: Any) -> StoreListing[Document]:
 
 READER = VectorReader(_search, added_keys=lambda store: ["source"], takes=())
 COMMUNITY_READER = VectorReader(
-    _search_community, takes=["filter", "name", "prefilter", "metrics", "query_type", "score"]
+    _search_community,
+    takes=["filter", "name", "prefilter", "metrics", "query_type", "score"],
+    narrow=_narrow_community,
 )
 LISTING = _listing(_table, lambda store, table: _documents(store, list_rows(table, ["text", "metadata"])))
 COMMUNITY_LISTING = _listing(lambda store: store.get_table(), _list_community)

@@ -10,23 +10,18 @@ from typing import Any, NamedTuple
 from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
-from shared_core.stores import WIDEST
+from shared_core.retrieval.follow import Where
+from shared_core.stores import WIDEST, chroma
 
-Vectors = Sequence[ArrayLike | None] | ArrayLike
-# Documents in the store's order and the vector stored for each; None if the store no longer has it. A reader may add
-# the documents' ids; otherwise ``id_of`` reads them from the documents.
-# A hit that the store's own search leaves out, such as a record without text, is None in place of a document, because
-# a search that has fewer hits than were asked for has found all.
-Documents = Sequence[Document] | Sequence[Document | None]
-Hits = tuple[Documents, Vectors] | tuple[Documents, Vectors, Sequence[str]]
+# Documents in the store's order and the vector stored for each; None if the store no longer has it. A hit that the
+# store's own search leaves out, such as a record without text, is None in place of a document, because a search that
+# has fewer hits than were asked for has found all.
+Hits = tuple[Sequence[Document] | Sequence[Document | None], Sequence[ArrayLike | None] | ArrayLike]
 VectorSearch = Callable[..., Hits]
 AsyncVectorSearch = Callable[..., Awaitable[Hits]]
 VectorFetch = Callable[..., Mapping[str, ArrayLike]]
 AsyncVectorFetch = Callable[..., Awaitable[Mapping[str, ArrayLike]]]
 IdOf = Callable[[Any, Document], str | None]
-AddedKeys = Callable[[Any], Collection[str]]
-FindIds = Callable[[Any, Collection[str]], Mapping[str, str]]
-Passing = Callable[..., Collection[str]]
 
 
 def document_id(store: Any, document: Document) -> str | None:
@@ -49,13 +44,13 @@ class VectorReader(NamedTuple):
     # The most hits that the store returns; no search of setselect asks for more.
     widest: int = WIDEST
     # The keys that the store itself adds to the metadata of its documents.
-    added_keys: AddedKeys = lambda store: ()
+    added_keys: Callable[[Any], Collection[str]] = lambda store: ()
     # The arguments of a search that name a part of the store, such as a namespace. ``fetch`` takes them too.
     scope: Collection[str] = ()
     # ``find_ids(store, texts)``: the ids under which the store keeps these texts; None if it cannot be asked.
-    find_ids: FindIds | None = None
+    find_ids: Callable[[Any, Collection[str]], Mapping[str, str]] | None = None
     # ``passing(store, ids, **kwargs)``: those of the ids that a search with these arguments may find.
-    passing: Passing | None = None
+    passing: Callable[..., Collection[str]] | None = None
     # Those of the FILTER_NAMES that are arguments of the store; None if that is not known.
     filters: Collection[str] | None = ("filter",)
     # All arguments of a search; None if the store checks them, or passes them on to its client, which does.
@@ -63,11 +58,18 @@ class VectorReader(NamedTuple):
     # ``find(store, query_vector, k, where=, **kwargs)``: a search among the documents with some metadata, where it is
     # faster than one with a filter.
     find: VectorSearch | None = None
+    # ``narrow(store, filter, where)``: the arguments of such a search, where the store's own filter does it.
+    narrow: Callable[[Any, Any, Where], dict[str, Any]] | None = None
 
     @property
     def looks_up(self) -> bool:
         """Whether vectors can be looked up by id."""
         return self.fetch is not None or self.afetch is not None
+
+
+def narrow_by_operators(store: Any, own: Any, where: Where) -> dict[str, Any]:
+    """``narrow`` of the stores whose filters have MongoDB's operators."""
+    return {"filter": chroma.narrow_filter(own, where)}
 
 
 def read_with_client(
@@ -78,32 +80,29 @@ def read_with_client(
     *,
     aclient: Callable[[Any], Any] | None = None,
     lookup: Callable[..., dict[str, Any]] | None = None,
-    id_of: IdOf = document_id,
-    added_keys: AddedKeys = lambda store: (),
-    scope: Collection[str] = (),
-    takes: Collection[str] | None = None,
+    **more: Any,
 ) -> VectorReader:
     """A reader that calls the functions of ``core``, a module of ``shared_core.stores``, with the store's client.
 
     ``client(store)`` is None while the store has nothing to search, ``aclient(store)`` if the sync client has to do.
-    ``request(store, **more)`` makes the arguments of the search from the caller's, ``lookup(store, ids, **where)``
+    ``request(store, **kwargs)`` makes the arguments of the search from the caller's, ``lookup(store, ids, **where)``
     those of the look-up by id in the part of the store that the ``scope`` names, and
-    ``hits(store, rows, vectors, more)`` documents of what was found.
+    ``hits(store, rows, vectors, kwargs)`` documents of what was found. ``more`` are further fields of the reader.
     """
 
-    def search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
+    def search(store: Any, query: list[float], fetch_k: int, **kwargs: Any) -> Hits:
         sync = client(store)
         if sync is None:
             return [], []
-        rows, vectors = core.search_with_vectors(sync, query=query, k=fetch_k, **request(store, **more))
-        return hits(store, rows, vectors, more)
+        rows, vectors = core.search_with_vectors(sync, query=query, k=fetch_k, **request(store, **kwargs))
+        return hits(store, rows, vectors, kwargs)
 
-    async def asearch(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
+    async def asearch(store: Any, query: list[float], fetch_k: int, **kwargs: Any) -> Hits:
         awaited = aclient(store) if aclient else None
         if awaited is None:
-            return await asyncio.to_thread(search, store, query, fetch_k, **more)
-        rows, vectors = await core.asearch_with_vectors(awaited, query=query, k=fetch_k, **request(store, **more))
-        return hits(store, rows, vectors, more)
+            return await asyncio.to_thread(search, store, query, fetch_k, **kwargs)
+        rows, vectors = await core.asearch_with_vectors(awaited, query=query, k=fetch_k, **request(store, **kwargs))
+        return hits(store, rows, vectors, kwargs)
 
     def fetch(store: Any, ids: Sequence[str], **where: Any) -> Mapping[str, ArrayLike]:
         sync = client(store)
@@ -121,9 +120,6 @@ def read_with_client(
         asearch if aclient else None,
         fetch if lookup else None,
         afetch if aclient and lookup else None,
-        id_of,
-        getattr(core, "WIDEST", WIDEST),
-        added_keys,
-        scope,
-        takes=takes,
+        widest=getattr(core, "WIDEST", WIDEST),
+        **more,
     )

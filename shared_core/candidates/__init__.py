@@ -1,6 +1,5 @@
 """The query and candidates of one selection: checked arrays, of unit length."""
 
-from .block import CandidateBlock
 from .candidates import CONSTRAINTS, Candidates, check_constraints
 from .cosines import cosines_with_queries, standardise
 from .parts import REFERENCE_KINDS, Parts, References, as_parts, as_references
@@ -19,7 +18,6 @@ __all__ = [
     "REFERENCE_KINDS",
     "TIE_EPS",
     "TIE_TOLERANCE",
-    "CandidateBlock",
     "Candidates",
     "Parts",
     "References",

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import json
-import operator
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich import box
@@ -21,23 +17,30 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .._files import hold_lock, remove_leftovers, write_atomically
+from .._files import hold_lock, remove_leftovers
 from .._libraries import import_library
 from .._parsing import parse_object
 from .._validation import is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ..evaluation.corpus import JSON_SUFFIXES, parse_lines, text_of, unpacked
-from ..learning.feedback.coverage import CoverageFeedback, Feedback
-from ..learning.feedback.language_model import LanguageModelFeedback
-from ..learning.feedback.prompts import EXAMPLE
-from ..learning.feedback.symbols import structural_symbols
-from ..learning.settings import FitSettings
+from ..learning import (
+    CoverageFeedback,
+    Feedback,
+    FitSettings,
+    Fitted,
+    LanguageModelFeedback,
+    fit,
+    hold_out,
+    structural_symbols,
+)
+from ..learning.feedback import EXAMPLE
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding
-from ..signals.language_models import EndpointModel, TransformersModel
+from ..signals.language_models import LanguageModel
 from ._terminal import (
     COULD_NOT_RUN,
     FINE,
     WITH_PROBLEMS,
+    import_attribute,
     load_model_visibly,
     message_console,
     result_console,
@@ -45,9 +48,6 @@ from ._terminal import (
     stop,
 )
 from ._vectors import read_rows
-
-if TYPE_CHECKING:
-    from ..learning.results import Epoch, Fitted
 
 DEFAULTS = FitSettings()
 # The key is read only from this environment variable: other users of the machine can read a command line, and the key
@@ -117,25 +117,21 @@ def train(
 ) -> None:
     """Learn an NDPP kernel from your own questions and answers: which examples help together.
 
-    All files are kept beside OUT: after Ctrl-C or a crash the same command resumes where it stopped. Python's fit has
-    further settings.
+    The labels, most of the work, are kept beside OUT: after Ctrl-C or a crash the same command resumes with them.
+    Python's fit has further settings.
 
-    Exit code: 0 success; 1 the kernel is written, but learning did not help, or the fit was interrupted; 2 there is
-    no kernel.
+    Exit code: 0 success; 1 the kernel is written, but learning did not help; 2 there is no kernel.
     """
     say = message_console()
     names = [field.name for field in fields(FitSettings) if field.name in context.params]
     try:
         settings = FitSettings(**{name: context.params[name] for name in names})
-        files = Files.beside(out)
-        context.with_resource(hold_lock(files.kernel))
-        for path in (files.kernel, files.log, files.plot):
-            remove_leftovers(path)
+        labels = find_labels(out)
+        context.with_resource(hold_lock(out))
+        remove_leftovers(out)
         # A missing package is reported here, before hours of labelling.
-        for name in ("torch", "safetensors", "matplotlib", "tqdm"):
+        for name in ("torch", "safetensors", "tqdm"):
             import_library(name, "train")
-        from ..learning.results import plot
-
         contents = read_pool(pool, question, answer, ids=kernel == "rows")
         scorer = feedback_of(
             feedback, endpoint, llm, instruction=instruction, example=example, batch_size=llm_batch_size, price=price
@@ -151,15 +147,16 @@ def train(
                 f"{len(contents.items) - len(queries)} answers have no symbols: these items are used as examples only"
             )
         with print_warnings(say):
-            fitted, whole = fit_or_best(
-                say, files, contents, rows, scorer, settings, queries=queries, say=partial(ask_consent, say, yes)
-            )
-            fitted.kernel.save(files.kernel)
-            plot(files.plot, fitted, f"{pool.name}: {objective}, k = {k}")
+            split = hold_out(contents.items, rows, queries=queries, held_out=settings.held_out, seed=settings.seed)
+            fitted = fit(
+                contents.items, rows, scorer, **asdict(settings), split=split, ids=contents.ids, resume=labels,
+                progress=say.is_terminal, say=partial(ask_consent, say, yes),
+            )  # fmt: skip
+            fitted.kernel.save(out)
     except KeyboardInterrupt:
-        stop(say, f"interrupted: what is done so far is kept beside {out}; run the same command again to resume")
-    show_result(result_console(), fitted, files)
-    raise typer.Exit(FINE if whole and fitted.helped else WITH_PROBLEMS)
+        stop(say, f"interrupted: the labels so far are kept in {labels}; run the same command again to resume")
+    show_result(result_console(), fitted, out)
+    raise typer.Exit(FINE if fitted.helped else WITH_PROBLEMS)
 
 
 def _embed(say: Console, pool: PoolFile, model: str, cache: Path | None) -> Any:
@@ -170,23 +167,13 @@ def _embed(say: Console, pool: PoolFile, model: str, cache: Path | None) -> Any:
     return embedding([item["question"] for item in pool.items])
 
 
-class Files(NamedTuple):
-    """The kernel's file and the files beside it."""
-
-    kernel: Path
-    labels: Path
-    checkpoint: Path
-    log: Path
-    plot: Path
-
-    @classmethod
-    def beside(cls, out: Path) -> Files:
-        """All paths, derived from the kernel's; a wrong suffix or a missing folder is an InvalidParameterError."""
-        if out.suffix != ".safetensors":
-            raise InvalidParameterError(f"--out must end in .safetensors, got {out}")
-        if not out.absolute().parent.is_dir():
-            raise InvalidParameterError(f"--out: the folder {out.absolute().parent} does not exist")
-        return cls(out, *map(out.with_suffix, (".labels.jsonl", ".checkpoint", ".log.jsonl", ".svg")))
+def find_labels(out: Path) -> Path:
+    """The file beside the kernel's that keeps the labels; a wrong suffix or a missing folder is an error."""
+    if out.suffix != ".safetensors":
+        raise InvalidParameterError(f"--out must end in .safetensors, got {out}")
+    if not out.absolute().parent.is_dir():
+        raise InvalidParameterError(f"--out: the folder {out.absolute().parent} does not exist")
+    return out.with_suffix(".labels.jsonl")
 
 
 class PoolFile(NamedTuple):
@@ -232,13 +219,13 @@ def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **setti
     if endpoint is not None and llm is not None:
         if name is not None:
             raise InvalidParameterError(f"--feedback {name} and --endpoint exclude each other: leave one out")
-        return LanguageModelFeedback(EndpointModel(endpoint, llm, api_key=os.environ.get(KEY)), **settings)
+        return LanguageModelFeedback(LanguageModel(llm, base_url=endpoint, api_key=os.environ.get(KEY)), **settings)
     if name is None or name in SYMBOLS:
         return CoverageFeedback(symbols=SYMBOLS[name or "coverage"])
     if ":" in name and not Path(name).exists():
-        return CoverageFeedback(symbols=import_function(name))
+        return CoverageFeedback(symbols=import_attribute("--feedback", name, "a function"))
     try:
-        return LanguageModelFeedback(TransformersModel(name), **settings)
+        return LanguageModelFeedback(LanguageModel(name), **settings)
     except (InvalidParameterError, ImportError):
         raise
     # A wrong name, a network failure and a damaged folder raise exceptions of four libraries.
@@ -249,42 +236,26 @@ def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **setti
         ) from error
 
 
-def import_function(name: str) -> Symbols:
-    """The function that ``module:function`` names; modules in the current folder are found too."""
-    module, _, attribute = name.partition(":")
-    sys.path.insert(0, os.getcwd())
-    try:
-        with _own_code(name):
-            function: Symbols = operator.attrgetter(attribute)(importlib.import_module(module))
-    finally:
-        sys.path.pop(0)
-    return function
-
-
 def find_queries(items: Sequence[Mapping[str, str]], feedback: Feedback, name: str | None) -> list[int]:
     """Rows of the items that can be queries: all, or with coverage those whose answers have symbols."""
     if not isinstance(feedback, CoverageFeedback):
         return list(range(len(items)))
     rows = []
     for row, item in enumerate(items):
-        with _own_code(f"{name} failed for the answer {quoted(item['answer'])}"):
+        # A function of the user's may raise anything.
+        try:
             if frozenset(feedback.symbols(item["answer"])):
                 rows.append(row)
+        except Exception as error:
+            raise InvalidParameterError(
+                f"--feedback {name} failed for the answer {quoted(item['answer'])}: {type(error).__name__}: {error}"
+            ) from error
     if not rows:
         raise InvalidInputError(
             "this feedback finds no symbols in any answer, so coverage cannot be measured: use --feedback words for "
             "prose, --feedback module:function with a function of your own, or a model"
         )
     return rows
-
-
-@contextlib.contextmanager
-def _own_code(what: str) -> Iterator[None]:
-    """What the user's own module or function raises becomes a message of the command."""
-    try:
-        yield
-    except Exception as error:
-        raise InvalidParameterError(f"--feedback {what}: {type(error).__name__}: {error}") from error
 
 
 def ask_consent(say: Console, yes: bool, estimate: str) -> None:
@@ -298,33 +269,6 @@ def ask_consent(say: Console, yes: bool, estimate: str) -> None:
         raise typer.Exit(COULD_NOT_RUN)
 
 
-def fit_or_best(
-    console: Console, files: Files, pool: PoolFile, vectors: Any, feedback: Feedback, settings: FitSettings, **more: Any
-) -> tuple[Fitted, bool]:
-    """The result of :func:`fit` and True; after Ctrl-C that of its checkpoint, if there is an epoch, and False."""
-    from ..learning.fitting import fit
-
-    lines: list[str] = []
-    more |= {"ids": pool.ids, "checkpoint": files.checkpoint, "resume": files.labels}
-    more["on_epoch"] = partial(_log, files.log, lines)
-    try:
-        return fit(pool.items, vectors, feedback, settings=settings, progress=console.is_terminal, **more), True
-    except KeyboardInterrupt:
-        if not lines or not files.checkpoint.exists():
-            raise
-    console.print("interrupted while fitting: this is the best epoch so far; run the same command again to resume")
-    # The checkpoint holds at least one epoch, so a fit of one epoch trains no further.
-    return fit(pool.items, vectors, feedback, settings=replace(settings, epochs=1), **more), False
-
-
-def _log(path: Path, lines: list[str], epoch: Epoch) -> None:
-    # A fit that resumes reports all its epochs again.
-    del lines[epoch.number :]
-    entry = {"epoch": epoch.number, "loss": epoch.loss, "likelihood": epoch.likelihood, "feedback": epoch.feedback}
-    lines.append(json.dumps(entry) + "\n")
-    write_atomically(path, "".join(lines))
-
-
 @contextlib.contextmanager
 def print_warnings(say: Console) -> Iterator[None]:
     """Print each warning once, as a plain line, while the block runs."""
@@ -334,8 +278,8 @@ def print_warnings(say: Console) -> Iterator[None]:
         yield
 
 
-def show_result(show: Console, fitted: Fitted, files: Files) -> None:
-    """Print the kernel's feedback beside that of selectors that learn nothing, the files, and how to use the kernel."""
+def show_result(show: Console, fitted: Fitted, out: Path) -> None:
+    """Print the kernel's feedback beside that of selectors that learn nothing, and how to use the kernel."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("", no_wrap=True)
     table.add_column(f"feedback, {len(fitted.held_out)} held-out items", justify="right")
@@ -345,7 +289,5 @@ def show_result(show: Console, fitted: Fitted, files: Files) -> None:
     show.print(table)
     difference = f"{fitted.gain:+.4f}, standard error {fitted.standard_error:.4f}"
     show.print(Text(f"\nlearned minus the best selector that learns nothing: {difference}"))
-    for what, path in files._asdict().items():
-        show.print(Text(f"{what:<11}{path}"))
     kind = type(fitted.kernel).__name__
-    show.print(Text(f"\nfrom setselect import NDPP, {kind}\nselector = NDPP({kind}.load({str(files.kernel)!r}))"))
+    show.print(Text(f"\nfrom setselect import NDPP, {kind}\nselector = NDPP({kind}.load({str(out)!r}))"))

@@ -20,9 +20,7 @@ from .results import Difference, Estimate, Measure, Needs, counted, percent
 # Measures of the same picks, computed in another order, differ by less than this.
 _ROUNDING = 1e-9
 # Two gold documents nearly repeat each other if the cosine of their vectors is at least this, after the mean vector of
-# all candidates was subtracted from both. Some models give any two texts a cosine of 0.7 or more, because all their
-# vectors share one direction. Without the mean, unrelated texts have a cosine near 0 with every model, so that one
-# threshold serves all models.
+# all candidates was subtracted from both: some models give any two texts a cosine of 0.7 or more.
 _NEAR = 0.8
 # From this share of gold documents on that nearly repeat another one, point recall decides in place of recall.
 _MANY = 0.25
@@ -39,7 +37,6 @@ _MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
     ("subtopic recall@{k}", "subtopic_recall", "subtopics", "share of the query's subtopics that the picks cover"),
     ("topic precision@{k}", "topic_precision", "subtopics", "share of the picks that cover a subtopic of the query"),
     ("α-nDCG@{k}", "alpha_ndcg", "subtopics", "covered subtopics, discounted by rank; each repetition counts half"),
-    ("p-recall@{k}", "p_recall", "perspectives", "mean over root queries of the success of their perspectives (PIR)"),
     ("answers", "answers", "answers", "share of the query's answers that occur in the picked texts"),
 )
 _KEYS = tuple(key for _, key, _, _ in _MEASURES)
@@ -67,7 +64,7 @@ _OF_PICKS: dict[str, tuple[Callable[[JudgedQuery], Any], Callable[[list[str], An
 
 
 class MeasureValues(NamedTuple):
-    """A measure and its values, shape (settings, N), for N queries with these ids; for p-recall, for N roots."""
+    """A measure and its values, shape (settings, N), for N queries with these ids."""
 
     measure: Measure
     values: Matrix
@@ -80,7 +77,6 @@ def allowed_measures(queries: Sequence[Query], with_subtopics: bool) -> list[str
         "nothing": True,
         "gold": any(query.gold for query in queries),
         "subtopics": with_subtopics,
-        "perspectives": any(query.gold and query.root is not None for query in queries),
         "answers": any(query.answers for query in queries),
     }
     return [key for _, key, needs, _ in _MEASURES if held[needs]]
@@ -94,35 +90,21 @@ def count_parts(outcomes: Sequence[JudgedQuery]) -> list[int]:
 
 def measure(outcomes: Sequence[JudgedQuery], k: int, keys: Collection[str] = _KEYS) -> list[MeasureValues]:
     """The measures of these keys that at least one query allows, each over those queries; ``k`` is in the names."""
-    # For each key the values of each query, shape (settings,); for p-recall of each root.
-    values: dict[str, Mapping[str, ArrayLike]] = {
-        key: {o.query.id: of_query for o in outcomes if (of_query := getattr(o.sizes[k], key)) is not None}
-        for key in ("relevance", "redundancy", "sum_cosine", "answers")
-    }
-    for key, (held, of_picks) in _OF_PICKS.items():
-        if key in (*keys, "success"):
-            values[key] = {
-                o.query.id: [of_picks(picked, right, k) for picked in o.sizes[k].picks]
-                for o in outcomes
-                if (right := held(o))
-            }
-    with_gold = [judged for judged in outcomes if judged.query.gold]
-    of_root: dict[str, list[Any]] = {}
-    for judged in with_gold:
-        if judged.query.root is not None:
-            of_root.setdefault(judged.query.root, []).append(values["success"][judged.query.id])
-    values["p_recall"] = {root: np.mean(successes, axis=0) for root, successes in of_root.items()}
-    counts = np.array([len(judged.query.gold) for judged in with_gold] or [k])
+    counts = np.array([len(o.query.gold) for o in outcomes if o.query.gold] or [k])
     most = {key: float(np.mean(np.minimum(counts, k) / of)) for key, of in (("precision", k), ("recall", counts))}
-    return [
-        MeasureValues(
-            Measure(name.format(k=k), key, description, key != "redundancy", needs, most.get(key, 1.0)),
-            np.array([*values[key].values()]).T,
-            tuple(values[key]),
-        )
-        for name, key, needs, description in _MEASURES
-        if key in keys and values.get(key)
-    ]
+    columns = []
+    for name, key, needs, description in _MEASURES:
+        values: dict[str, ArrayLike] = {}
+        for outcome in outcomes if key in keys else ():
+            picks = outcome.sizes[k]
+            if key in picks.values:
+                values[outcome.query.id] = picks.values[key]
+            elif key in _OF_PICKS and (right := _OF_PICKS[key][0](outcome)):
+                values[outcome.query.id] = [_OF_PICKS[key][1](picked, right, k) for picked in picks.ids]
+        if values:
+            shown = Measure(name.format(k=k), key, description, key != "redundancy", needs, most.get(key, 1.0))
+            columns.append(MeasureValues(shown, np.array([*values.values()]).T, tuple(values)))
+    return columns
 
 
 def summarise(
@@ -208,11 +190,12 @@ def group_near(vectors: Mapping[str, ArrayLike], mean: ArrayLike) -> list[list[s
     near = unit @ unit.T >= _NEAR
     groups: list[list[int]] = []
     for row in range(len(unit)):
-        group = next((group for group in groups if near[row, group].any()), None)
-        if group is None:
-            groups.append([row])
+        for group in groups:
+            if near[row, group].any():
+                group.append(row)
+                break
         else:
-            group.append(row)
+            groups.append([row])
     names = list(vectors)
     return [[names[row] for row in group] for group in groups]
 

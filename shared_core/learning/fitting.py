@@ -4,25 +4,119 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .._argument_names import argument_name, rename_arguments
-from .._files import hold_lock
 from .._libraries import import_library
 from .._validation import as_names, as_numeric, quoted
+from ..candidates import Candidates
 from ..errors import InvalidInputError, InvalidParameterError, warn
-from .feedback.coverage import Feedback
-from .held_out import HeldOut, Split, check_split, split_queries
-from .labels.label_file import describe_callable
-from .labels.labelling import LabelledSubset, check_labels, digest_labels, label
-from .neighbours import Neighbours
-from .results import Epoch, Fitted
+from ..selection.route import select_set
+from ..selectors.coverage import Coverage
+from ..selectors.kernels import LinearKernel, LowRankKernel
+from ..selectors.ndpp import NDPP
+from ..selectors.registry import Selector
+from ..selectors.top_k import TopK
+from ..selectors.vrsd import VRSD
+from ..signals.progress import progress_bar
+from ..texts import Texts
+from .feedback import Feedback, score_all
+from .labels import LabelledSubset, check_labels, is_remote, label, print_line
+from .pool import Neighbours, Split, check_split, split_queries
 from .settings import FitSettings
+
+if TYPE_CHECKING:
+    from .objective import Task
+
+Kernel = LinearKernel | LowRankKernel
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One pass over the labels.
+
+    Attributes
+    ----------
+    number : int
+        0 is the kernel at its start.
+    loss : float or None
+        Mean loss of the batches; None for number 0.
+    likelihood : float or None
+        Mean log-likelihood of the held-out subsets; only with ``objective="likelihood"``.
+    feedback : float
+        Mean feedback for the greedy picks of the held-out items.
+
+    Examples
+    --------
+    >>> Epoch(1, 0.5, None, 0.9).feedback
+    0.9
+    """
+
+    number: int
+    loss: float | None
+    likelihood: float | None
+    feedback: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A learned kernel and its feedback on held-out items.
+
+    Attributes
+    ----------
+    kernel : LinearKernel or LowRankKernel
+        The kernel of the epoch with the highest feedback on the held-out items.
+    epoch : int
+        The number of this epoch; 0 is the kernel at its start.
+    feedback : float
+        Mean feedback for the kernel's picks on the held-out items. It is slightly too high, because the same items
+        decided which epoch is kept.
+    unlearned : mapping of str to float
+        The same mean for selectors that learn nothing, by their repr: Coverage, which also reads the words of the
+        questions; NDPP without a kernel (its default, linear, and exponential at the temperature where the fit
+        starts); VRSD; similarity.
+    gain, standard_error : float
+        Mean difference, query by query, between the kernel and the best of these selectors, and its standard error
+        (NaN for a single query).
+    history : tuple of Epoch
+        Every epoch that was trained, from 0, the start.
+    held_out : tuple of int
+        Rows of the held-out queries. They took no part in training, neither as queries nor as examples.
+
+    Examples
+    --------
+    >>> fitted = Fitted(LinearKernel([[1.0]]), 2, 0.9, {"NDPP()": 0.8}, 0.1, 0.02, (), (3,))
+    >>> fitted.helped, fitted.selector.kernel
+    (True, LinearKernel(d=1, K=1, K'=0))
+    """
+
+    kernel: Kernel
+    epoch: int
+    feedback: float
+    unlearned: Mapping[str, float]
+    gain: float
+    standard_error: float
+    history: tuple[Epoch, ...]
+    held_out: tuple[int, ...]
+
+    @property
+    def helped(self) -> bool:
+        """Whether the gain on the held-out items exceeds one standard error.
+
+        The same items decided which epoch is kept, so with few of them this may be chance. To be sure, require two or
+        three standard errors.
+        """
+        return self.gain > self.standard_error
+
+    @property
+    def selector(self) -> NDPP:
+        """The selector that was measured: NDPP with the kernel and the relevance that was learned with it."""
+        return NDPP(self.kernel)
 
 
 def fit(
@@ -31,14 +125,11 @@ def fit(
     feedback: Feedback,
     labels: Iterable[LabelledSubset] | None = None,
     *,
-    settings: FitSettings | None = None,
     split: Split | None = None,
-    queries: Iterable[int] | None = None,
     resume: str | os.PathLike[str] | None = None,
     ids: Sequence[Hashable] | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
-    on_epoch: Callable[[Epoch], object] | None = None,
+    on_epoch: Callable[[Epoch, Kernel], object] | None = None,
     say: Callable[[str], object] | None = None,
     **options: Any,
 ) -> Fitted:
@@ -52,37 +143,28 @@ def fit(
 
     Parameters
     ----------
-    items : sequence of n mappings
-        The pool of queries and examples, for example of questions and answers.
-    vectors : array-like, shape (n, d)
-        The items' embeddings.
-    feedback : Feedback
-        How good a set of examples is for an item.
+    items, vectors, feedback
+        The pool of queries and examples, their embeddings, and how good a set of examples is for an item; see
+        :func:`label`.
     labels : iterable of LabelledSubset, optional
         From :func:`label`. By default they are made here, from the ``fetch_k`` nearest items that are not held out,
         with ``draw="greedy"`` for the listwise objective and ``"random"`` for the likelihood.
-    settings : FitSettings, optional
-        The options of the fit; see :class:`FitSettings` for all of them and their defaults.
     split : Split, optional
-        From :func:`hold_out`. By default it is made here; if ``labels`` are given, from the queries of these labels.
+        From :func:`hold_out`, which also says which rows can be queries. By default it is made here, of all rows, or of
+        the queries of ``labels``.
         For given labels, pass the split with which they were drawn. Otherwise the subsets that contain held-out items
         are lost, often half of them, and a warning says how many.
-    queries, resume
-        Used only if the labels are made here: the rows that can be queries (default: all), and the file that keeps the
-        labels, see :func:`label`. Without ``resume``, a fit that is killed loses its labels.
+    resume : path, optional
+        Used only if the labels are made here: the file that keeps them, see :func:`label`. Without it, a fit that is
+        killed loses its labels.
     ids : sequence of n hashables, optional
         Names of the rows of a :class:`LowRankKernel`; default: 0..n-1.
-    checkpoint : path, optional
-        Replaced in one step after each epoch. A fit with the same input and settings resumes from it (``epochs``,
-        ``patience`` and ``device`` may differ) and ends with the kernel of an uninterrupted run.
-    progress : bool
-        Show a bar (tqdm).
     on_epoch : callable, optional
-        Called with each :class:`Epoch`, also with those from a checkpoint.
-    say : callable, optional
-        Called once, with the number of prompts that a ``remote`` feedback will get; default: written to standard error.
+        Called after each epoch, number 0 included, with its :class:`Epoch` and its kernel.
+    progress, say
+        See :func:`label`. ``say`` also gets the number of prompts that the held-out items need.
     **options
-        Fields of :class:`FitSettings`, such as ``k=2``; they replace those of ``settings``.
+        Fields of :class:`FitSettings`, such as ``k=2``.
 
     Returns
     -------
@@ -92,13 +174,9 @@ def fit(
     ------
     InvalidInputError
         Items, vectors, split or labels do not fit each other, the labels teach nothing, fewer than two items are
-        labelled, the feedback returns something other than a finite number, or ``checkpoint`` is a file of another
-        kind.
+        labelled, or the feedback returns something other than a finite number.
     InvalidParameterError
-        A parameter is out of its range, ``checkpoint`` was started with other settings or is in use by another run,
-        or the numbers overflowed.
-    OSError
-        ``checkpoint`` or ``resume`` cannot be written.
+        A parameter is out of its range, or the numbers overflowed.
 
     Warns
     -----
@@ -117,13 +195,11 @@ def fit(
     >>> len(fitted.history), fitted.kernel.W_V.shape
     (5, (6, 6))
     """
-    settings = dataclasses.replace(settings or FitSettings(), **options)
-    _check_device(settings.device)
-    # These modules need torch, and labelling works without it.
-    from .checkpoint import read_checkpoint
-    from .objectives.task import make_task
-    from .training import Run
+    import_library("torch", "train")
+    from .objective import make_task
 
+    settings = FitSettings(**options)
+    _check_device(settings.device)
     neighbours = Neighbours(items, vectors)
     rows = np.array(as_numeric(vectors, "vectors"))
     if settings.kernel == "linear" and (settings.rank or 1) > rows.shape[1]:
@@ -131,53 +207,31 @@ def fit(
             f"rank must be at most {rows.shape[1]}, the length of the vectors, got {settings.rank}"
         )
     row_names = _check_ids(ids, len(rows), settings.kernel)
-    identity = settings.identity()
-    if checkpoint is not None:
-        identity |= {"feedback": describe_callable(feedback), "items and vectors": neighbours.sha256()}
-    if labels is not None and (queries is not None or resume is not None):
-        raise InvalidParameterError(
-            "queries and resume are for labels that fit makes: leave them out, or leave out labels"
-        )
-    if split is not None and queries is not None:
-        raise InvalidParameterError("queries has no effect on a split: leave out one of the two")
-    with hold_lock(checkpoint):
-        if checkpoint is not None:
-            # A wrong file is refused now, before hours of labelling.
-            read_checkpoint(checkpoint, identity, partly=True)
-        if split is None:
-            if labels is not None:
-                labels = list(labels)
-                queries = dict.fromkeys(entry.query for entry in labels)
-            split = split_queries(neighbours, queries, settings)
-        split = check_split(split, len(neighbours))
-        picks = HeldOut(neighbours, rows, split, feedback, settings.k, settings.fetch_k, row_names)
-        tell = say or (lambda line: sys.stderr.write(line + "\n"))
-        # An item gets one prompt in each epoch, one before the first, and one for each of six unlearned selectors.
-        prompts = len(split.held_out) * (settings.epochs + 1 + 6)
-        to_fit = f"to fit: at most {prompts:,} prompts, for the picks of {len(split.held_out)} held-out items"
-        estimates: list[str] = []
-
-        def tell_both(estimate: str) -> None:
-            estimates.append(estimate)
-            tell(f"{estimate}\n{to_fit}")
-
-        if labels is None:
-            with rename_arguments({"candidates": argument_name("fetch_k")}):
-                labels = label(
-                    neighbours.items, rows, feedback, k=settings.k, candidates=settings.fetch_k,
-                    draw="greedy" if settings.listwise else "random", subsets=settings.subsets, seed=settings.seed,
-                    queries=split.labelled(settings.listwise), examples=split.examples,
-                    resume=resume, progress=progress, say=tell_both,
-                )  # fmt: skip
-        checked_labels = check_labels(labels, len(neighbours))
-        trained, measured = _divide(checked_labels, split)
-        if getattr(feedback, "remote", False) and not estimates:
-            tell(to_fit)
-        if checkpoint is not None:
-            identity |= {"held-out items": split.sha256(), "labels": digest_labels(checked_labels)}
-        task = make_task(settings, neighbours, rows, split, trained, measured, row_names)
-        run = Run(task, picks, settings, checkpoint, identity)
-        run.train(progress, on_epoch)
+    if labels is not None:
+        if resume is not None:
+            raise InvalidParameterError("resume is for labels that fit makes: leave it out, or leave out labels")
+        labels = list(labels)
+    if split is None:
+        queries = None if labels is None else dict.fromkeys(entry.query for entry in labels)
+        split = split_queries(neighbours, queries, settings)
+    split = check_split(split, len(neighbours))
+    held_out = HeldOut(neighbours, rows, split, feedback, settings.k, settings.fetch_k, row_names)
+    # An item gets one prompt in each epoch, one before the first, and one for each of six unlearned selectors.
+    prompts = len(split.held_out) * (settings.epochs + 1 + 6)
+    to_fit = f"to fit: at most {prompts:,} prompts, for the picks of {len(split.held_out)} held-out items"
+    if labels is None:
+        with rename_arguments({"candidates": argument_name("fetch_k")}):
+            labels = label(
+                neighbours.items, rows, feedback, k=settings.k, candidates=settings.fetch_k,
+                draw="greedy" if settings.listwise else "random", subsets=settings.subsets, seed=settings.seed,
+                queries=split.labelled(settings.listwise), examples=split.examples,
+                resume=resume, progress=progress, say=lambda cost: (say or print_line)(f"{cost}\n{to_fit}"),
+            )  # fmt: skip
+    elif is_remote(feedback):
+        (say or print_line)(to_fit)
+    trained, measured = _divide(check_labels(labels, len(neighbours)), split)
+    run = _Run(make_task(settings, rows, split, trained, measured, row_names), held_out, settings)
+    run.train(progress, on_epoch or (lambda epoch, kernel: None))
     return run.fitted()
 
 
@@ -198,7 +252,8 @@ def _divide(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[Labell
 
 
 def _check_device(device: Any) -> None:
-    torch = import_library("torch", "train")
+    import torch
+
     try:
         # A device with a valid name may be missing on this machine, or may not support float64.
         torch.zeros(1, dtype=torch.float64, device=device)
@@ -215,3 +270,154 @@ def _check_ids(ids: Sequence[Hashable] | None, n: int, kernel: str) -> list[Hash
     if len(set(names)) < n:
         raise InvalidInputError("ids: a name occurs more than once; each item needs its own")
     return list(names)
+
+
+class HeldOut:
+    """The feedback for a selector's picks of k of the ``fetch_k`` examples that are nearest to each held-out query."""
+
+    def __init__(
+        self,
+        neighbours: Neighbours,
+        vectors: NDArray[np.floating],
+        split: Split,
+        feedback: Feedback,
+        k: int,
+        fetch_k: int,
+        ids: Sequence[Hashable] | None = None,
+    ) -> None:
+        self._items, self._feedback, self._k = neighbours.items, feedback, k
+        self.queries = list(split.held_out)
+        self._vectors, self._ids = vectors, ids
+        self._rows = neighbours.nearest(self.queries, fetch_k, split.examples)
+        # No set of picks is scored twice.
+        self._known: dict[tuple[int, tuple[int, ...]], float] = {}
+
+    def picks(self, selector: Selector) -> list[tuple[int, ...]]:
+        """Rows of the pool that the selector picks for each query, the most similar last."""
+        picks = []
+        for query, rows in zip(self.queries, self._rows, strict=True):
+            ids = rows.tolist() if self._ids is None else [self._ids[row] for row in rows]
+            # The vectors are copied for one query at a time: those of all queries together would fill the memory.
+            candidates = Candidates(self._vectors[query], self._vectors[rows], ids=ids)
+            question, texts = self._read_questions(query, rows.tolist())
+            places = select_set(candidates, selector, min(self._k, len(rows)), question=question, texts=texts).indices
+            # The candidates are sorted, the nearest first, so the highest index is the least similar pick.
+            picks.append(tuple(rows[np.sort(places)[::-1]].tolist()))
+        return picks
+
+    def _read_questions(self, query: int, rows: list[int]) -> tuple[str, Texts | None]:
+        """The question of an item, and those of others; no texts if an item has none."""
+        items = [self._items[row] for row in (query, *rows)]
+        questions = [text for item in items if isinstance(text := item.get("question"), str)]
+        if len(questions) < len(items):
+            return "", None
+        # Examples do not refer to each other, as in the example selectors.
+        return questions[0], Texts(questions[1:], refer=False)
+
+    def values(self, selector: Selector) -> NDArray[np.float64]:
+        """The feedback for each query's picks, shape (m,)."""
+        keys = list(zip(self.queries, self.picks(selector), strict=True))
+        missing = [key for key in dict.fromkeys(keys) if key not in self._known]
+        pairs = [(self._items[query], [self._items[row] for row in subset]) for query, subset in missing]
+        where = [f"held-out item {query}, rows {subset}" for query, subset in missing]
+        self._known.update(zip(missing, score_all(self._feedback, pairs, where), strict=True))
+        return np.array([self._known[key] for key in keys])
+
+
+class _Run:
+    """The training loop: epochs, and after each the feedback on the held-out items."""
+
+    def __init__(self, task: Task, held_out: HeldOut, settings: FitSettings) -> None:
+        self.task, self.held_out, self.settings = task, held_out, settings
+        # The last NDPP is the start of the fit. Without it, a fit that keeps epoch 0 could seem to have learned.
+        start = NDPP(relevance_mapping="exponential", temperature=settings.temperature, ridge=0)
+        unlearned = (Coverage(), NDPP(), NDPP(relevance_mapping="linear", ridge=0), start, VRSD(), TopK())
+        self.unlearned = {_describe(selector): held_out.values(selector) for selector in unlearned}
+        self.history: list[Epoch] = []
+
+    def train(self, progress: bool, on_epoch: Callable[[Epoch, Kernel], object]) -> None:
+        """Train until ``epochs`` are over, or until ``patience`` epochs brought no improvement."""
+        import torch
+
+        task, epochs, patience = self.task, self.settings.epochs, self.settings.patience
+        size = len(task.loss)
+        # A step of the likelihood reads the whole pool, so its batches are larger.
+        batch_size = self.settings.batch_size or (32 if self.settings.listwise else max(64, size // 40))
+        adam = torch.optim.Adam(task.groups, fused=True)
+        self._measure(None, on_epoch)
+        with progress_bar(progress, epochs, "epoch", "fitting") as advance:
+            for number in range(1, epochs + 1):
+                order = np.random.default_rng([self.settings.seed, 1, number]).permutation(size)
+                total = 0.0
+                for batch in torch.split(torch.from_numpy(order), batch_size):
+                    adam.zero_grad()
+                    loss = task.loss(batch)
+                    loss.backward()  # type: ignore[no-untyped-call]
+                    adam.step()
+                    total += loss.item() * len(batch)
+                mean = total / size
+                if not np.isfinite(mean) or not all(bool(part.isfinite().all()) for part in task.parts.parameters()):
+                    raise InvalidParameterError(
+                        f"epoch {number}: the numbers overflowed (loss {mean}): lower the learning rate"
+                    )
+                epoch = self._measure(mean, on_epoch)
+                advance(loss=f"{mean:.3g}", feedback=f"{epoch.feedback:.4g}")
+                if number - self._last_improvement() >= patience:
+                    break
+
+    def fitted(self) -> Fitted:
+        """The best epoch's kernel, compared with the selectors that learn nothing."""
+        number = self._best_epoch()
+        means = {name: float(np.mean(values)) for name, values in self.unlearned.items()}
+        rival = max(means, key=means.__getitem__)
+        difference = self.values - self.unlearned[rival]
+        error = float(difference.std(ddof=1) / len(difference) ** 0.5) if len(difference) > 1 else float("nan")
+        fitted = Fitted(
+            self.kernel, number, self.history[number].feedback, means, float(difference.mean()), error,
+            tuple(self.history), tuple(self.held_out.queries),
+        )  # fmt: skip
+        if {fitted.feedback} == {*means.values()}:
+            warn(
+                f"learning did not help: on {len(self.held_out.queries)} held-out items the picks of the kernel and "
+                f"those of each selector that learns nothing have feedback {fitted.feedback:.4g}, so these items do "
+                "not tell selectors apart. Learn from items that need more of their examples, or with a smaller k"
+            )
+        elif not fitted.helped:
+            warn(
+                f"learning did not help: on {len(self.held_out.queries)} held-out items the picks of the kernel have "
+                f"feedback {fitted.feedback:.4g}, those of {rival}, which learns nothing, {means[rival]:.4g}; the "
+                f"difference is {fitted.gain:.2g} with a standard error of {error:.2g}. Use {rival}, or learn from "
+                "more items or subsets, or with another objective"
+            )
+        return fitted
+
+    def _measure(self, loss: float | None, on_epoch: Callable[[Epoch, Kernel], object]) -> Epoch:
+        kernel = self.task.kernel()
+        values = self.held_out.values(NDPP(kernel))
+        likelihood = None if self.task.held_out is None else float(self.task.held_out.values().mean())
+        epoch = Epoch(len(self.history), loss, likelihood, float(values.mean()))
+        self.history.append(epoch)
+        if self._best_epoch() == epoch.number:
+            self.kernel, self.values = kernel, values
+        on_epoch(epoch, kernel)
+        return epoch
+
+    def _best_epoch(self) -> int:
+        """The number of the first epoch with the highest feedback."""
+        return int(np.argmax([epoch.feedback for epoch in self.history]))
+
+    def _last_improvement(self) -> int:
+        """The number of the last epoch that brought an improvement."""
+        if self.task.held_out is None:
+            return self._best_epoch()
+        return int(np.argmax([epoch.likelihood for epoch in self.history]))  # type: ignore[arg-type]
+
+
+def _describe(selector: Selector) -> str:
+    """The repr of a selector without the parameters that have their defaults."""
+    parameters = [
+        f"{field.name}={getattr(selector, field.name)!r}"
+        for field in dataclasses.fields(selector)  # type: ignore[arg-type]
+        if getattr(selector, field.name) != field.default
+    ]
+    return f"{type(selector).__name__}({', '.join(parameters)})"

@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from .._argument_names import argument_name
-from .._validation import check_bool, check_integer, check_number, check_one_of, quoted
+from .._validation import check_fields, check_one_of
 from ..errors import InvalidParameterError
-
-_POSITIVE = 1e-9
-_NAMES = {
-    "objective": ("listwise", "likelihood"),
-    "kernel": ("linear", "rows"),
-    "normalisation": ("pool", "candidates"),
-}
-_LEAST = {
-    **dict.fromkeys(("k", "fetch_k", "subsets", "rank", "batch_size", "epochs", "patience"), 1),
-    **dict.fromkeys(("skew_rank", "seed"), 0),
-}
-_RANGES = {
-    **dict.fromkeys(("temperature", "sharpness"), (_POSITIVE, math.inf)),
-    **dict.fromkeys(("pull", "alpha", "beta", "ridge"), (0, math.inf)),
-    "learning_rate": (1e-12, math.inf),
-    "share": (_POSITIVE, 1),
-    "held_out": (_POSITIVE, 1 - _POSITIVE),
-}
-_OF_LISTWISE = {"learn_relevance", "sharpness", "pull"}
-_OF_LIKELIHOOD = {"share", "normalisation", "alpha", "beta", "ridge"}
-# A fit that resumes may have other values of these; the labels are compared by themselves.
-_FREE = {"epochs", "patience", "device", "subsets"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +42,7 @@ class FitSettings:
     pull : float >= 0
         Listwise: weight of the squared distance of the trained matrices from their start.
     share : float in (0, 1]
-        Likelihood: share of the labelled subsets to train on, those with the highest scores (:func:`best`).
-    normalisation : "pool" or "candidates"
-        Likelihood: a subset's probability is among all subsets of the pool, or among those of its query's candidates.
+        Likelihood: share of the labelled subsets to train on, those with the highest scores.
     alpha, beta : float >= 0
         Likelihood: weights of the penalties on V and on B.
     ridge : float >= 0
@@ -114,7 +88,6 @@ class FitSettings:
     sharpness: float = 0.6
     pull: float = 1e-3
     share: float = 0.1
-    normalisation: str = "pool"
     alpha: float = 0.01
     beta: float = 0.01
     ridge: float = 1e-5
@@ -127,18 +100,8 @@ class FitSettings:
     device: Any = "cpu"
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            name, value = field.name, getattr(self, field.name)
-            if value is None and field.default is None:
-                continue
-            if name in _NAMES:
-                check_one_of(value, name, _NAMES[name])
-            # Numbers of numpy are converted to Python's, because JSON cannot store them.
-            elif name in _LEAST:
-                object.__setattr__(self, name, check_integer(value, name, _LEAST[name]))
-            elif name in _RANGES:
-                object.__setattr__(self, name, check_number(value, name, *_RANGES[name]))
-        object.__setattr__(self, "learn_relevance", check_bool(self.learn_relevance, "learn_relevance"))
+        check_fields(self)
+        check_one_of(self.kernel, "kernel", ("linear", "rows"))
         if self.fetch_k < self.k:
             raise InvalidParameterError(
                 f"{argument_name('fetch_k')} must be at least {argument_name('k')} = {self.k}, got {self.fetch_k}"
@@ -148,25 +111,3 @@ class FitSettings:
     def listwise(self) -> bool:
         """Whether the objective is the listwise one."""
         return self.objective == "listwise"
-
-    @property
-    def adam_rate(self) -> float:
-        """The learning rate, or the objective's default."""
-        return self.learning_rate or (0.001 if self.listwise else 0.01)
-
-    def identity(self) -> dict[str, Any]:
-        """The values that all runs of one fit have in common, for its checkpoint; plain values (JSON)."""
-        other = _OF_LIKELIHOOD if self.listwise else _OF_LISTWISE
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _FREE | other}
-        return {**values, "learning_rate": self.adam_rate}
-
-
-def describe_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """The settings that differ between a file and a run, as text for a message; "" if none does."""
-    names = [name for name in {**now, **then} if then.get(name) != now.get(name)]
-    if "objective" in names:
-        # Each objective has settings of its own.
-        names = ["objective"]
-    return "; ".join(
-        f"{argument_name(name)} = {quoted(then.get(name))} then, {quoted(now.get(name))} now" for name in names
-    )

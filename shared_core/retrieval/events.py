@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import SHADOW_LOG_VERSION
-from .._validation import id_of_text, quoted
-from ..candidates import as_unit_rows, as_unit_vector
+from .._validation import id_of_text
+from ..candidates.cosines import SetCosines, measure_set
 from ..errors import EmbeddingFallbackWarning, warn
-from ..texts.texts import NameCounts
 from .flow import Flow
-from .inputs import name_and_parameters, read_numbers
+from .inputs import name_and_parameters
 from .pool import VECTOR_SEARCH, ItemSelection, Pool
-from .request import Request
+from .request import Request, read_numbers
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -30,8 +29,6 @@ LOGGER, SHADOW_LOGGER = logging.getLogger("setselect"), logging.getLogger("setse
 LOGGER.addHandler(logging.NullHandler())
 # The keys for which ``warn_of_fallback`` has warned.
 FALLBACKS: set[Hashable] = set()
-# The figures of both sets in a line of the log of ``shadow``.
-_COSINES = "relevance", "redundancy", "sum_cosine"
 
 
 def timed(request: Request, selected: ItemSelection, started: float, vector_source: Callable[[], str]) -> ItemSelection:
@@ -60,27 +57,18 @@ def timed(request: Request, selected: ItemSelection, started: float, vector_sour
 
 
 def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
-    """What the adapters' events say about a selection, in the order of the picks.
+    """What the adapters' events say about a selection, in the order of the picks; the page on recipes names the keys.
 
-    ``referred_by`` holds for each pick the id of the earlier pick, or ``shown`` item, that leads to it, and ``reasons``
-    why it is there. ``followed`` holds what was searched for: the kind, the name (for a neighbour the id of the pick
-    that it stands next to), the ids that it found, and those that were selected. ``with_name``, ``named``, ``linked``,
-    ``cited`` and ``next_to`` count the candidates that have a name or to which another one leads, without copies. With
-    ``shadow`` all is about what the selection would have returned; ``returned`` holds the ids of what the call did
-    return. ``joined`` holds the ids of the parts of each document. With ``extra_retrievers``, ``candidates_by`` counts
-    what each search found, ``found_by`` names the searches that found each pick, and ``extra_retrievers`` says what
-    each found, what only extra retrievers found (``added``), what was selected, what the filter left out, its error
-    and its time.
+    With ``shadow`` all is about what the selection would have returned, and ``returned`` holds the ids of what the call
+    did return.
     """
     ids, selection = selected.pool.ids, selected.selection
-    counts = selected.name_counts
     picked = {*selection.indices.tolist()}
     shadow = {"shadow": True, "returned": [*selected.returned_ids], "error": selected.error}
     return {
         "selector": repr(request.selector),
         "fetch_k": selected.pool.fetch_k,
         "candidates": len(ids),
-        **(dict.fromkeys(NameCounts._fields) if counts is None else counts._asdict()),
         "queries": [*selected.queries],
         "ids": selected.ids,
         "serves": selected.serving,
@@ -137,26 +125,10 @@ def _describe_searches(selected: ItemSelection) -> dict[str, Any]:
     }
 
 
-def warn_if_all_are_selected(request: Request, owner: Settings, candidates: int, remedy: str) -> None:
-    """Warn, once for each ``owner``, if there is nothing to select from."""
-    if 0 < candidates <= request.all_of and is_first(owner, "_warned"):
-        every = f"{owner.size_name}={request.k}"
-        warn(f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}")
-
-
-def warn_of_empty_store(owner: Settings, vector_source: str) -> None:
-    """Warn, once for each ``owner``, that a search without a filter found nothing."""
-    if is_first(owner, "_warned_of_nothing"):
-        warn(
-            f"the search found no documents ({vector_source}): the store is empty. Add documents, or check that the "
-            "store is over the collection that was filled"
-        )
-
-
 def warn_of_unused_perspective(request: Request) -> None:
     """For callers that do not search: warn if a perspective has no effect, because relevance is given."""
     settings = request.settings
-    if settings.perspective is not None and settings.has_relevance and not settings.corpus:
+    if settings.perspective is not None and request.has_relevance and not settings.corpus:
         warn(
             "perspective has no effect here: it projects the query, and the given relevance takes the place of "
             "the cosine with the query. corpus=True projects the candidates too"
@@ -164,72 +136,18 @@ def warn_of_unused_perspective(request: Request) -> None:
 
 
 def warn_of_ignored_scores(request: Request, owner: Settings, selected: ItemSelection, name: str) -> None:
-    """Warn, once for each ``owner``, if the candidates came with scores under ``name`` that no search gives."""
-    if request.settings.relevance is not None or selected.pool.scores is None or selected.cosines is None:
+    """Warn, once for each ``owner``, if the candidates came with scores under ``name`` that order them otherwise."""
+    # With sub-questions the scores are of one of them, or of a fusion, which the selection replaces.
+    if request.settings.relevance is not None or selected.cosines is None or len(selected.queries) > 1:
         return
-    scores = np.array(selected.pool.scores, np.float64)
-    known = np.isfinite(scores)
-    scores, cosines = scores[known], selected.cosines[known]
-    if "_checked_scores" in owner.__dict__ or not _orders_otherwise(scores, cosines):
-        return
-    # The vectors are looked at once for each owner.
-    is_first(owner, "_checked_scores")
-    if selected.question is not None and not _are_of_search(
-        scores, np.asarray(selected.pool.vectors)[known], selected.question
-    ):
+    scores = np.array(selected.pool.scores or [], np.float64)
+    known = np.flatnonzero(np.isfinite(scores))
+    if _orders_otherwise(scores[known], selected.cosines[known]) and is_first(owner, "_warned_of_scores"):
         warn(
             f"the {name} of the candidates is ignored: it orders them otherwise than their cosine with the query, "
             f"which is the relevance here. If a reranker gave it, relevance={name!r} selects by it. If a fusion of "
             "searches did, the cosine selects better: relevance='cosine' keeps it without this warning"
         )
-
-
-def log_failure(retriever: str) -> None:
-    """Write the exception that an extra retriever raised to the log."""
-    LOGGER.warning("the extra retriever %s failed; the set is selected without it", retriever, exc_info=True)
-
-
-def log_failed_look_up(kind: str) -> None:
-    """Write the exception of a store that failed to look up what the picks refer to to the log."""
-    LOGGER.warning(
-        "follow: the look-up of a %s by metadata failed; the set is selected without it", kind, exc_info=True
-    )
-
-
-def warn_of_failure(owner: Settings, retriever: str, error: str) -> None:
-    """Warn, once for each ``owner`` and retriever, that an extra retriever failed."""
-    if is_first(owner, f"_failed_{retriever}"):
-        warn(
-            f"extra_retrievers: {retriever} failed ({error}), so the set is selected without what it would have found. "
-            "Later failures are in the log 'setselect' and in the event only"
-        )
-
-
-def warn_of_unknown_filter(owner: Settings, number: int, retrievers: Sequence[str]) -> None:
-    """Warn, once for each ``owner``, that it is not known whether the filter lets some documents in."""
-    if is_first(owner, "_warned_of_filter"):
-        warn(
-            f"extra_retrievers: {number} documents that {' or '.join(retrievers)} found are left out, because the "
-            "search has a filter or another argument of the store, and it is not known whether it lets them in: they "
-            "have no ids, or the store cannot be asked. Documents that the vector search finds too are candidates"
-        )
-
-
-def warn_of_embedding(owner: Settings, number: int, nameless: int, model: str) -> None:
-    """Warn, once for each ``owner``, that texts of extra retrievers are embedded; ``nameless`` of them have no id."""
-    if not is_first(owner, "_warned_of_embedding"):
-        return
-    if nameless == number:
-        why, remedy = "they have no id to look vectors up by", "Give them the ids that they have in the store"
-    else:
-        why = "the store has no vectors for them"
-        why += f", and {nameless} of them have no id to look vectors up by" if nameless else ""
-        remedy = "Search the documents that are in the store, with the ids that they have there"
-    warn(
-        f"extra_retrievers: each query embeds the texts of further documents ({number} this time) with {model}: {why}. "
-        f"{remedy}, or use a cache of embeddings",
-        EmbeddingFallbackWarning,
-    )
 
 
 def warn_of_fallback(key: Hashable, number: int, model: str, why: str) -> None:
@@ -240,36 +158,12 @@ def warn_of_fallback(key: Hashable, number: int, model: str, why: str) -> None:
         warn(f"{again}: {why}", EmbeddingFallbackWarning)
 
 
-def warn_of_foreign_examples(
-    owner: object, candidates: Iterable[Hashable], own: Container[Hashable] | None, store: object
-) -> None:
-    """Warn, once for each ``owner``, if the store found examples that the owner did not add.
-
-    ``own`` holds the texts or ids of those that it added; None if that is not known.
-    """
-    foreign = [] if own is None else [name for name in candidates if name not in own]
-    if foreign and is_first(owner, "_warned_of_examples"):
-        warn(
-            f"{type(store).__name__} found {len(foreign)} examples that this selector did not add, such as "
-            f"{quoted(foreign[0])}: another selector or an earlier run put them into the same collection. Give each "
-            "selector a collection of its own. In LangChain, from_examples passes collection_name= on to the store"
-        )
-
-
 def is_first(owner: object, flag: str) -> bool:
     """Whether ``flag`` was not set for this owner before; it is set then."""
     # Pydantic compares private attributes. The flag is not one, so equal objects stay equal after a warning.
     first = flag not in owner.__dict__
     owner.__dict__[flag] = True
     return first
-
-
-def _are_of_search(scores: NDArray[np.float64], vectors: NDArray[Any], query: NDArray[np.float64]) -> bool:
-    """Whether scores order the candidates as a search by product or distance does."""
-    rows = vectors.astype(np.float64)
-    products, squares = rows @ query, np.vecdot(rows, rows)
-    scale = math.sqrt(query @ query * squares.mean())
-    return not all(_orders_otherwise(scores, values / scale) for values in (products, products - squares / 2))
 
 
 def _orders_otherwise(scores: NDArray[np.float64], cosines: NDArray[Any]) -> bool:
@@ -322,17 +216,20 @@ def _compare(
     request: Request, selected: ItemSelection, returned: Sequence[Any], ids: Sequence[Hashable]
 ) -> dict[str, Any]:
     """What a line of the log says about both sets. Of ``returned`` the first ``k`` are compared with the selection."""
-    settings, pool, selection = request.settings, selected.pool, selected.selection
-    names, texts = _names(pool, pool.items, pool.ids), list(map(pool.body, pool.items))
+    settings, pool = request.settings, selected.pool
+    names = _names(pool, pool.items, pool.ids)
     places = {name: row for row, name in reversed([*enumerate(names)])}
-    picked = selection.indices.tolist()
+    picked = selected.selection.indices.tolist()
     before = _names(pool, returned, ids)
-    cosines = {
-        "returned": _cosines(selected, [places.get(name) for name in before[: request.k]]),
-        "selected": _cosines(selected, picked),
-    }
-    first: dict[str, str] = {}
-    repeated = {name: first.setdefault(text, name) for name, text in zip(names, texts, strict=True) if text}
+    rows_of_sets = {"returned": [places.get(name) for name in before[: request.k]], "selected": picked}
+    cosines = {}
+    for name, rows in rows_of_sets.items():
+        known = [row for row in rows if row is not None]
+        # What is no candidate has no vector.
+        cosines[name] = dict.fromkeys(SetCosines._fields)
+        if selected.question is not None and len(known) == len(rows):
+            figures = measure_set(selected.question, [pool.vectors[row] for row in known])
+            cosines[name] = {key: _as_figure(value) for key, value in figures._asdict().items()}
     line = {
         "queries": [*selected.queries[1:]],
         "returned": before,
@@ -340,10 +237,7 @@ def _compare(
         "k": request.k,
         "fetch_k": None if pool.fetch_k is None else request.fetch_k - len(request.shown),
         "candidates": len(pool.items),
-        **{key: {name: figures[key] for name, figures in cosines.items()} for key in _COSINES},
-        "gains": list(map(_as_figure, selection.gains.tolist())),
-        "referred_by": [None if row is None else names[row] for row in selected.referring],
-        "copies": {name: one for name, one in repeated.items() if name != one} if settings.drop_duplicates else {},
+        **{key: {name: of_set[key] for name, of_set in cosines.items()} for key in SetCosines._fields},
         "milliseconds": _as_figure(selected.milliseconds),
         "selector": repr(request.selector),
         "settings": _plain(request),
@@ -360,27 +254,6 @@ def _compare(
 def _names(pool: Pool, items: Sequence[Any], ids: Sequence[Hashable]) -> list[str]:
     """The ids as text; a hash of the text for an item without one."""
     return [id_of_text(pool.body(item)) if name is None else str(name) for item, name in zip(items, ids, strict=True)]
-
-
-def _cosines(selected: ItemSelection, rows: Sequence[int | None]) -> dict[str, float | None]:
-    """The relevance, redundancy and cos(sum, q) of the candidates in these rows, as a comparison defines them.
-
-    None for a row means an item that is no candidate, and so has no vector. Then all figures are None. An empty set has
-    0 of everything, and a single item repeats nothing.
-    """
-    known = [row for row in rows if row is not None]
-    if selected.question is None or len(known) < len(rows):
-        return dict.fromkeys(_COSINES)
-    if not known:
-        return dict.fromkeys(_COSINES, 0.0)
-    unit = as_unit_rows(np.array([selected.pool.vectors[row] for row in known], np.float64))
-    query = as_unit_vector(selected.question, unit.shape, unit.dtype)
-    total = unit.sum(axis=0)
-    length, pairs = float(np.linalg.norm(total)), len(unit) * (len(unit) - 1)
-    relevance = float((unit @ query).mean())
-    redundancy = (length**2 - float(np.vdot(unit, unit))) / pairs if pairs else 0.0
-    sum_cosine = float(total @ query) / length if length > 1e-9 else 0.0
-    return dict(zip(_COSINES, map(_as_figure, (relevance, redundancy, sum_cosine)), strict=True))
 
 
 def _plain(request: Request) -> dict[str, Any]:

@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from .._validation import check_integer as check_integer
 from .._validation import quoted
-from ..errors import InvalidParameterError
-from ..selection.route import share_fetch_k
+from ..errors import EmbeddingFallbackWarning, InvalidParameterError, warn
 from ..signals.progress import progress_bar
 from ..texts.word_index import WordIndex
 from ..texts.words import Weigh
-from .events import log_failure, warn_of_embedding, warn_of_failure, warn_of_unknown_filter
+from .events import LOGGER, is_first
 from .flow import Flow, together
 from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Pool, drop_ambiguous, unite
 from .question import EmbeddedQuery
@@ -30,14 +29,10 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-# The methods of a retriever of either framework.
-_RETRIEVES = "invoke", "retrieve"
 # From so many texts on, splitting them takes seconds, and a progress bar shows it.
 SHOWN_FROM = 20_000
 # The most documents that are read out of a store. Splitting more takes minutes, and holding them gigabytes.
 MOST = 1_000_000
-# What a class by words says of arguments that other classes have for their words.
-WORD_RULE = "WordRetriever has its own rule of what a word is, the one by which setselect selects"
 # The searches that ``share_search`` made, by the id of the store.
 _SHARED: dict[int, WordSearch[Any]] = {}
 _SHARING = Lock()
@@ -77,47 +72,20 @@ class Extras(NamedTuple):
     score: Callable[[str, Sequence[str]], Any] | None = None
 
 
-class Answer(NamedTuple):
-    """What a retriever found."""
-
-    name: str
-    items: list[Any]
-    error: str | None
-    milliseconds: float
-
-
-def check_retrievers(
-    retrievers: Sequence[Any],
-    is_retriever: Callable[[Any], bool],
-    size_of: Callable[[Any], int | None],
-    framework: str,
-    extra_k: int,
-) -> list[str]:
-    """Refuse what is no retriever of the framework; a message for each that returns fewer than ``extra_k`` items.
-
-    ``size_of`` gives the most items that a retriever returns, if that is known.
-    """
-    few = []
+def check_retrievers(retrievers: Sequence[Any], kind: type, framework: str) -> None:
+    """Refuse what is no retriever of the framework, whose class is ``kind``."""
     for value in retrievers:
+        if isinstance(value, kind):
+            continue
         if isinstance(value, type):
             fault = f"the class {value.__name__}: make an object of it, and pass that"
-        elif is_retriever(value):
-            size = size_of(value)
-            if size is not None and size < extra_k:
-                few.append(
-                    f"extra_retrievers: {type(value).__name__} returns at most {size} documents, so fewer than "
-                    f"extra_k={extra_k} join the candidates. Set its own number (k, similarity_top_k) to {extra_k}, or "
-                    f"pass extra_k={size}"
-                )
-            continue
         elif callable(getattr(value, "as_retriever", None)):
             fault = f"a {type(value).__name__}, which is no retriever: pass its as_retriever(...)"
-        elif any(callable(getattr(value, name, None)) for name in _RETRIEVES):
+        elif callable(getattr(value, "invoke", None)) or callable(getattr(value, "retrieve", None)):
             fault = f"a {type(value).__name__} of another framework: pass retrievers of {framework}"
         else:
             fault = f"{quoted(value)}: pass retrievers of {framework}, such as a search by words"
         raise InvalidParameterError(f"extra_retrievers holds {fault}")
-    return few
 
 
 def gather_extras(
@@ -156,15 +124,8 @@ def gather_extras(
     return Extras([*named.values()], look_up, model, refresh, *corpus)
 
 
-def ask(
-    owner: Settings, extras: Extras, queries: Sequence[EmbeddedQuery], extra_k: int, least: int | None
-) -> list[Flow[Answer]]:
-    """One flow for each retriever, which asks it for each of the queries; ``extra_k`` is shared out among them."""
-    each = extra_k if len(queries) == 1 else share_fetch_k(extra_k, least, len(queries))
-    return [_ask(owner, retriever, queries, each) for retriever in extras.retrievers]
-
-
-def _ask(owner: Settings, retriever: ExtraRetriever, queries: Sequence[EmbeddedQuery], each: int) -> Flow[Answer]:
+def ask(owner: Settings, retriever: ExtraRetriever, queries: Sequence[EmbeddedQuery], each: int) -> Flow[ExtraSearch]:
+    """What a retriever finds for the queries, ``each`` items for one of them."""
     started = time.perf_counter()
     # A question of which only the embedding is known has no text. If all of its words are removed, its text counts.
     texts = [query.words if query.words.strip() else query.text for query in queries]
@@ -173,10 +134,11 @@ def _ask(owner: Settings, retriever: ExtraRetriever, queries: Sequence[EmbeddedQ
     items = [item for found, _ in answers for item in found[:each]]
     errors = [error for _, error in answers if error is not None] if texts else ["the question has no text"]
     milliseconds = 1000 * (time.perf_counter() - started)
-    return Answer(retriever.name, items, errors[0] if errors else None, milliseconds)
+    return ExtraSearch(retriever.name, items, errors[0] if errors else None, milliseconds)
 
 
 def _ask_once(owner: Settings, retriever: ExtraRetriever, text: str) -> Flow[tuple[Sequence[Any], str | None]]:
+    name = retriever.name
     try:
         return (yield from retriever.retrieve(text)), None
     # Every call would fail: the store holds too many documents for a keyword search, for example.
@@ -184,16 +146,20 @@ def _ask_once(owner: Settings, retriever: ExtraRetriever, text: str) -> Flow[tup
         raise
     # A retriever may raise anything, and the vector search has its candidates nevertheless.
     except Exception as failure:
-        log_failure(retriever.name)
+        LOGGER.warning("the extra retriever %s failed; the set is selected without it", name, exc_info=True)
         error = f"{type(failure).__name__}: {failure}"
-    warn_of_failure(owner, retriever.name, error)
+    if is_first(owner, f"_failed_{name}"):
+        warn(
+            f"extra_retrievers: {name} failed ({error}), so the set is selected without what it would have found. "
+            "Later failures are in the log 'setselect' and in the event only"
+        )
     return [], error
 
 
 def read_answers(
     owner: Settings,
     pool: Pool,
-    answers: Sequence[Answer],
+    answers: Sequence[ExtraSearch],
     extras: Extras,
     read_ids: Callable[[Sequence[Any]], Sequence[Hashable]],
     embed: Callable[[list[str]], Flow[Any]],
@@ -210,40 +176,37 @@ def read_answers(
         found.append(one.found_by(answer.name))
     first = len(pool.items)
     united, _ = unite(pool.found_by(VECTOR_SEARCH), found)
-    new = range(first, len(united.items))
-    searches = united.searches or ()
+    new, searches = range(first, len(united.items)), united.searches or ()
     joined = united.take([row for row in range(first) if len(searches[row]) > 1])
     left_out: list[int] = []
     if new:
         known = yield from extras.look_up(united.items[first:], united.ids[first:])
-        united = united._replace(ids=[*united.ids[:first], *known.ids])
+        united = united._replace(
+            ids=[*united.ids[:first], *known.ids], vectors=[*united.vectors[:first], *known.vectors]
+        )
         left_out = [row for row, admitted in zip(new, known.admitted, strict=True) if not admitted]
         if extras.refresh is not None:
             # The index of words may be older than the store.
-            deleted = [row for row in new if searches[row] == (KEYWORD_SEARCH,) and known.vectors[row - first] is None]
+            deleted = [row for row in new if searches[row] == (KEYWORD_SEARCH,) and united.vectors[row] is None]
             if deleted:
                 extras.refresh()
                 left_out = sorted({*left_out, *deleted})
         unknown = sum(admitted is None for admitted in known.admitted)
-        if unknown:
-            warn_of_unknown_filter(owner, unknown, [answer.name for answer in answers])
+        if unknown and is_first(owner, "_warned_of_filter"):
+            warn(
+                f"extra_retrievers: {unknown} documents that {' or '.join(answer.name for answer in answers)} found "
+                "are left out, because the search has a filter or another argument of the store, and it is not known "
+                "whether it lets them in: they have no ids, or the store cannot be asked. Documents that the vector "
+                "search finds too are candidates"
+            )
         rows = [row for row in new if row not in {*left_out}]
-        vectors = yield from _complete(owner, united, first, rows, known.vectors, extras, embed)
-        more = united.take(rows)._replace(vectors=vectors)
+        more = yield from _complete(owner, united, first, rows, extras, embed)
         joined, _ = unite(joined, [more])
-    names = [
-        united.ids[row] if united.ids[row] is not None else united.text(united.items[row])[:60] for row in left_out
+    names = [united.text(united.items[row])[:60] if united.ids[row] is None else united.ids[row] for row in left_out]
+    pairs = list(zip(names, left_out, strict=True))
+    return joined, [
+        answer._replace(left_out=[name for name, row in pairs if answer.name in searches[row]]) for answer in answers
     ]
-    reports = [
-        ExtraSearch(
-            answer.name,
-            [name for name, row in zip(names, left_out, strict=True) if answer.name in searches[row]],
-            answer.error,
-            answer.milliseconds,
-        )
-        for answer in answers
-    ]
-    return joined, reports
 
 
 def _complete(
@@ -251,26 +214,37 @@ def _complete(
     united: Pool,
     first: int,
     rows: Sequence[int],
-    stored: Sequence[Any],
     extras: Extras,
     embed: Callable[[list[str]], Flow[Any]],
-) -> Flow[list[Any]]:
-    """The vectors of ``rows``: stored ones, those of candidates with the same text, and embeddings of other texts."""
-    missing = [row for row in rows if stored[row - first] is None]
-    vectors: dict[str, Any] = {}
-    texts: list[str] = []
-    if missing:
-        texts = list(map(united.text, united.items))
-        vectors = dict(zip(texts[:first], united.vectors[:first], strict=True))
-        unknown = list(dict.fromkeys(texts[row] for row in missing if texts[row] not in vectors))
-        if unknown:
-            model = extras.model()
-            nameless = sum(united.ids[row] is None for row in missing if texts[row] not in vectors)
-            if model:
-                warn_of_embedding(owner, len(unknown), nameless, model)
-            vectors |= zip(unknown, (yield from embed(unknown)), strict=True)
-    is_missing = {*missing}
-    return [vectors[texts[row]] if row in is_missing else stored[row - first] for row in rows]
+) -> Flow[Pool]:
+    """The items at ``rows`` with their vectors: stored ones, those of candidates with the same text, and new ones.
+
+    The candidates of the vector search are the ``first`` ones.
+    """
+    pool = united.take(rows)
+    missing = [row for row in rows if united.vectors[row] is None]
+    if not missing:
+        return pool
+    texts = list(map(united.text, united.items))
+    vectors = dict(zip(texts[:first], united.vectors[:first], strict=True))
+    unknown = [row for row in missing if texts[row] not in vectors]
+    if unknown:
+        new = list(dict.fromkeys(texts[row] for row in unknown))
+        model, nameless = extras.model(), sum(united.ids[row] is None for row in unknown)
+        if model and is_first(owner, "_warned_of_embedding"):
+            why, remedy = "they have no id to look vectors up by", "Give them the ids that they have in the store"
+            if nameless < len(new):
+                why = "the store has no vectors for them"
+                why += f", and {nameless} of them have no id to look vectors up by" if nameless else ""
+                remedy = "Search the documents that are in the store, with the ids that they have there"
+            warn(
+                f"extra_retrievers: each query embeds the texts of further documents ({len(new)} this time) with "
+                f"{model}: {why}. {remedy}, or use a cache of embeddings",
+                EmbeddingFallbackWarning,
+            )
+        vectors |= zip(new, (yield from embed(new)), strict=True)
+    pairs = zip(rows, pool.vectors, strict=True)
+    return pool._replace(vectors=[vectors[texts[row]] if vector is None else vector for row, vector in pairs])
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,27 @@
-"""The items of a framework among which a set is selected, and the set."""
+"""The items of a framework among which a set is selected, their names for ``shown``, and the set."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import hashlib
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_numeric, quoted
+from .._validation import as_float, as_numeric, as_plain, quoted
 from ..candidates import REFERENCE_KINDS
 from ..errors import InvalidInputError, VectorSourceError, explain_lengths
 from ..selectors.selection import Selection
 from ..texts import Texts
 from ..texts.neighbours import Neighbours
-from ..texts.texts import NameCounts
 
 # The names of our searches among those that found an item.
 VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW = "vector search", "keyword search", "follow"
+# What the names of texts begin with.
+_TEXT = "setselect-text:"
 
 
 class Pool(NamedTuple):
@@ -60,12 +64,14 @@ class Pool(NamedTuple):
         """The pool, of which this search found all items."""
         return self._replace(searches=[(search,)] * len(self.items))
 
-    def with_ids_once(self) -> Pool:
-        """The pool with the first item of each id, and all items without an id."""
-        if len(set(self.ids)) == len(self.ids):
-            return self
-        first: dict[Hashable, int] = {}
-        return self.take([i for i, name in enumerate(self.ids) if name is None or first.setdefault(name, i) == i])
+    def with_each_id_once(self) -> Pool:
+        """The pool with the first item of each id, all items without an id, and their vectors as an array."""
+        pool = self
+        if len(set(self.ids)) < len(self.ids):
+            first: dict[Hashable, int] = {}
+            rows = [i for i, name in enumerate(self.ids) if name is None or first.setdefault(name, i) == i]
+            pool = self.take(rows)
+        return pool._replace(vectors=stack_vectors(pool.vectors, pool.ids))
 
     def check_vectors(self) -> Pool:
         """The pool; a VectorSourceError if there are items, and none of them has a vector."""
@@ -77,10 +83,6 @@ class Pool(NamedTuple):
                 "embedding model"
             )
         return self
-
-    def with_array(self) -> Pool:
-        """The pool with its vectors as an array."""
-        return self._replace(vectors=stack_vectors(self.vectors, self.ids))
 
 
 def stack_vectors(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
@@ -98,6 +100,12 @@ def stack_vectors(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
         raise
 
 
+def read_scores(values: Iterable[Any]) -> list[float | None]:
+    """The scores that items came with; None for a missing one, and for what is no number that a float can hold."""
+    numbers = (as_float(as_plain(value)) for value in values)
+    return [None if math.isnan(number) else number for number in numbers]
+
+
 def drop_ambiguous(ids: Sequence[Hashable], texts: Sequence[str]) -> list[Any]:
     """``ids`` with None for each id that occurs with different texts, such as that of a document split into pieces.
 
@@ -113,8 +121,8 @@ def drop_ambiguous(ids: Sequence[Hashable], texts: Sequence[str]) -> list[Any]:
 def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:
     """``pool`` with the items of other searches that it lacks, and for each of these the rows of what it added.
 
-    Items are the same if they have the same id, or the same text and one of them has no id. Their score is the highest
-    of their scores.
+    An item is the same as one before it that has its id, or if it has none, its text. Their score is the highest of
+    their scores.
     """
     items, ids, vectors, added = [*pool.items], [*pool.ids], [*pool.vectors], []
     scores: list[float | None] = [None] * len(items) if pool.scores is None else [*pool.scores]
@@ -122,35 +130,28 @@ def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:
     reads_texts = any(name is None for one in (pool, *others) for name in one.ids)
     rows: dict[Hashable, int] = {}
 
-    def keys(item: Any, name: Hashable, *, known: bool) -> list[Hashable]:
-        """The keys under which an item that is ``known`` is found, or under which another one is looked up."""
-        by_id: list[Hashable] = [] if name is None else [("id", name)]
-        if not reads_texts:
-            return by_id
-        text = pool.text(item)
-        nameless = ("nameless", text)
-        if name is not None:
-            return [*by_id, ("text", text) if known else nameless]
-        return [nameless, ("text", text)]
+    def note(row: int) -> None:
+        if ids[row] is not None:
+            rows.setdefault(("id", ids[row]), row)
+        if reads_texts:
+            rows.setdefault(("text", pool.text(items[row])), row)
 
-    for row, (item, name) in enumerate(zip(items, ids, strict=True)):
-        for key in keys(item, name, known=True):
-            rows.setdefault(key, row)
+    for row in range(len(items)):
+        note(row)
     for other in others:
         first = len(items)
         others_scores = other.scores or [None] * len(other.items)
         others_searches = other.searches or [()] * len(other.items)
         columns = other.items, other.ids, other.vectors, others_scores, others_searches
         for item, name, vector, score, names in zip(*columns, strict=True):
-            row = next((rows[key] for key in keys(item, name, known=False) if key in rows), len(items))
+            row = rows.get(("text", pool.text(item)) if name is None else ("id", name), len(items))
             if row == len(items):
                 items.append(item)
                 ids.append(name)
                 vectors.append(vector)
                 scores.append(score)
                 searches.append(names)
-                for key in keys(item, name, known=True):
-                    rows.setdefault(key, row)
+                note(row)
             else:
                 scores[row] = max((one for one in (scores[row], score) if one is not None), default=None)
                 searches[row] = tuple(dict.fromkeys(searches[row] + names))
@@ -158,6 +159,35 @@ def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:
     kept = None if pool.scores is None else scores
     found_by = None if pool.searches is None else searches
     return pool._replace(items=items, ids=ids, vectors=vectors, scores=kept, searches=found_by), added
+
+
+def name_of_text(text: str) -> str:
+    """The name by which ``shown`` recognises a text under any id."""
+    return _TEXT + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def is_name_of_text(name: Hashable) -> bool:
+    """Whether ``shown`` compares this name with texts, and not with ids."""
+    return str(name).startswith(_TEXT)
+
+
+def name_items(
+    ids: Iterable[Hashable], texts: Iterable[str], *, by_id: bool, joined: Iterable[Sequence[str] | None] | None = None
+) -> list[str]:
+    """The names by which ``shown`` recognises items: those of their texts, or with ``by_id`` their ids.
+
+    An item without a text has its id, and one without an id that of its text. An item that was ``joined`` has the names
+    of its parts.
+    """
+    names: list[str] = []
+    for item_id, text, parts in zip(ids, texts, repeat(None) if joined is None else joined, strict=False):
+        if parts is not None:
+            names += parts
+        elif text and (item_id is None or not by_id):
+            names.append(name_of_text(text))
+        elif item_id is not None:
+            names.append(str(item_id))
+    return names
 
 
 class Followed(NamedTuple):
@@ -172,15 +202,13 @@ class Followed(NamedTuple):
 
 
 class ExtraSearch(NamedTuple):
-    """The search of an extra retriever; what it found is in ``Pool.searches``.
-
-    ``left_out``: the ids, or the texts, of items that the filter of the search leaves out, or may leave out.
-    """
+    """What an extra retriever found; ``left_out``: the ids, or texts, of items that the filter may leave out."""
 
     name: str
-    left_out: Sequence[Hashable]
+    items: Sequence[Any]
     error: str | None
     milliseconds: float
+    left_out: Sequence[Hashable] = ()
 
 
 class ItemSelection(NamedTuple):
@@ -188,13 +216,11 @@ class ItemSelection(NamedTuple):
 
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     ``cosines``: those of the candidates with the question, where a selector did not get another relevance.
-    ``milliseconds``: the time that the selection took, with the embedding of the query and the search. ``followed``:
-    what was followed, with the rows that it added to the candidates. ``queries``: the texts of the question and its
-    sub-questions, in the order of ``selection.serves``. ``question``: the embedding of the question. ``texts``: what
-    was read of the candidates, None if nothing was. With ``shadow``, ``returned`` holds the items that the call
-    returns, ``returned_ids`` their ids, and ``error`` says why the selection failed, if it did. ``extras``: what
-    happened to each extra retriever. ``neighbours``: those of the candidates, where they are joined. ``explain`` says
-    in words why each item is selected; it is called only if somebody asks.
+    ``milliseconds`` are of the whole call. ``queries``: the texts of the question and its sub-questions, in the order
+    of ``selection.serves``; ``question``: the embedding of the question. ``texts``: what was read of the candidates,
+    None if nothing was. With ``shadow``, ``returned`` holds the items that the call returns, ``returned_ids`` their
+    ids, and ``error`` says why the selection failed, if it did. ``neighbours``: those of the candidates, where they are
+    joined. ``explain`` says in words why each item is selected; it is called only if somebody asks.
     """
 
     items: list[Any]
@@ -224,14 +250,6 @@ class ItemSelection(NamedTuple):
     def ids(self) -> list[Hashable]:
         """Ids of the selected items."""
         return [self.pool.ids[row] for row in self.selection.indices.tolist()]
-
-    @property
-    def name_counts(self) -> NameCounts | None:
-        """The counts of the texts among which the set was selected, so without copies."""
-        if self.texts is None or not self.selection.left_out:
-            return None if self.texts is None else self.texts.name_counts
-        rows = np.delete(np.arange(len(self.pool.items)), self.selection.left_out)
-        return self.texts.take(rows.tolist()).name_counts
 
     @property
     def runs(self) -> list[list[int]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import functools
+import inspect
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..perspective import PAP
 from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
 from ..texts.words import split_words
 from .flow import Flow, Step
-from .inputs import asplit, distinct_queries, is_splitter, split
+from .inputs import Splitter, find_fault, is_splitter
 
 if TYPE_CHECKING:
     from .settings import Call
@@ -37,9 +38,8 @@ class EmbeddedQuery:
 
 
 Vector = NDArray[np.float64]
-# ``embed(queries, text)`` gives the embeddings of the queries, the question first; that of the text, if there is one;
-# and that of the question's own words where the first one has other words (HyDE), else None. They are checked.
-Embed = Callable[[list[str], str | None], Flow[tuple[Sequence[Vector], Vector | None, Vector | None]]]
+# Gives the embeddings of texts as queries, the question first. They are checked.
+Embed = Callable[[list[str]], Flow[Sequence[Vector]]]
 
 
 def embed_question(settings: Call, question: str, embed: Embed, config: Any = None) -> Flow[list[EmbeddedQuery]]:
@@ -47,73 +47,91 @@ def embed_question(settings: Call, question: str, embed: Embed, config: Any = No
 
     A Runnable that splits the question gets the ``config``.
     """
-    texts: list[str] = [question]
-    text: str | None = None
+    texts, text = [question], None
     removed: Collection[str] = ()
-    if settings.queries is not None:
-        texts = yield from _read_queries(settings, question, config)
-    if settings.perspective is not None:
-        text, removed = yield from _read_perspective(settings, question)
-    vectors, of_text, own = yield from embed(texts, text)
-    first = vectors[0]
+    queries, perspective = settings.queries, settings.perspective
+    if is_splitter(queries):
+        # A question of which only the embedding is known has no text to split.
+        queries = (yield from _split(queries, question, config)) if question.strip() else None
+    if queries is not None:
+        texts = distinct_queries(question, queries)  # type: ignore[arg-type]
+    if perspective is not None:
+        parts: QueryParts | None = yield Step(
+            partial(read_perspective, perspective, question), partial(aread_perspective, perspective, question)
+        )
+        text = find_text_to_embed(parts, question, settings.perspective_vector)
+        if text is not None and parts is not None and settings.direction == "remove":
+            removed = {*split_words(parts.perspective or "")}
+    vectors = [*(yield from embed(texts if text is None else [*texts, text]))]
+    first, of_text = vectors[0], None if text is None else vectors.pop()
     if not first.any():
         raise InvalidInputError(
             "the query's embedding is the zero vector, which has no direction: check the model that embedded it"
         )
     pap = None
-    if settings.perspective is not None:
+    if perspective is not None:
         pap = make_pap(
-            settings.perspective,
-            first if own is None else own,
+            perspective,
+            first,
             of_text,
             perspective_vector=settings.perspective_vector,
             corpus=settings.corpus,
             direction=settings.direction,
         )
-    queries = [_as_query(texts[0], first, pap, removed)]
-    for sub_question, vector in zip(texts[1:], vectors[1:], strict=True):
-        name = f"sub-question {quoted(sub_question)}"
+    embedded = []
+    for number, (asked, vector) in enumerate(zip(texts, vectors, strict=True)):
         if len(vector) != len(first):
             raise InvalidInputError(
-                f"the embedding of the {name} has length {len(vector)}, the question's {len(first)}: embed both with "
-                "the same model"
+                f"the embedding of the sub-question {quoted(asked)} has length {len(vector)}, the question's "
+                f"{len(first)}: embed both with the same model"
             )
         # A model of words gives a vector of zeros for words that it does not know.
         if not vector.any():
             continue
+        words = " ".join(word for word in split_words(asked) if word not in removed) if removed else asked
         try:
-            queries.append(_as_query(sub_question, vector, pap, removed))
+            search_vector = (vector if pap is None else pap.project(vector)).tolist()
         except PerspectiveError as error:
-            raise PerspectiveError(f"{name}: {error}") from None
-    return queries
+            if not number:
+                raise
+            raise PerspectiveError(f"sub-question {quoted(asked)}: {error}") from None
+        embedded.append(EmbeddedQuery(vector, pap, search_vector, asked, words))
+    return embedded
 
 
-def _read_queries(settings: Call, question: str, config: Any) -> Flow[list[str]]:
-    """The question and its sub-questions. A question of which only the embedding is known has no text to split."""
-    queries: Any = settings.queries
-    if is_splitter(queries):
-        arguments = queries, question, config
-        queries = None
-        if question.strip():
-            queries = yield Step(functools.partial(split, *arguments), functools.partial(asplit, *arguments))
-    return distinct_queries(question, queries)
+def _split(splitter: Any, question: str, config: Any) -> Flow[Any]:
+    """The sub-questions that a function or Runnable gives. A function that is not async runs in a thread."""
+    name = getattr(splitter, "__name__", None) or getattr(splitter, "name", None) or type(splitter).__name__
+    try:
+        if isinstance(splitter, Splitter):
+            arguments = question, config
+            answer = yield Step(partial(splitter.invoke, *arguments), partial(splitter.ainvoke, *arguments))
+        else:
+            answer = yield Step(partial(splitter, question))
+        if inspect.isawaitable(answer):
+            waiting = answer
+            answer = yield Step(lambda: waiting, lambda: waiting)
+    # A model behind the function may raise anything.
+    except Exception as error:
+        raise InvalidInputError(
+            f"queries={name} failed to split the question: {type(error).__name__}: {error}"
+        ) from error
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise InvalidInputError(
+            f"queries={name} is an async function: call an async method such as ainvoke or aretrieve, or pass a "
+            "function that is not async"
+        )
+    if fault := find_fault(answer):
+        raise InvalidInputError(f"queries={name} returned {quoted(answer)}: {fault}")
+    return answer
 
 
-def _read_perspective(settings: Call, question: str) -> Flow[tuple[str | None, Collection[str]]]:
-    """The text to embed for the projection besides the question, or None; and the words that do not count.
+def distinct_queries(question: str, sub_questions: Sequence[str]) -> list[str]:
+    """The question, and the sub-questions that differ from it and from each other. Blank ones are left out.
 
-    They are the words of a perspective that is removed.
+    >>> distinct_queries("Who?", ["Where?", " ", "Who?", "Where? "])
+    ['Who?', 'Where?']
     """
-    arguments = settings.perspective, question
-    parts: QueryParts | None = yield Step(
-        functools.partial(read_perspective, *arguments), functools.partial(aread_perspective, *arguments)
-    )
-    text = find_text_to_embed(parts, question, settings.perspective_vector)
-    if text is None or parts is None or settings.direction != "remove":
-        return text, ()
-    return text, {*split_words(parts.perspective or "")}
-
-
-def _as_query(text: str, vector: Vector, pap: PAP | None, removed: Collection[str]) -> EmbeddedQuery:
-    words = " ".join(word for word in split_words(text) if word not in removed) if removed else text
-    return EmbeddedQuery(vector, pap, (vector if pap is None else pap.project(vector)).tolist(), text, words)
+    texts = dict.fromkeys(text.strip() for text in sub_questions)
+    return [question, *(text for text in texts if text and text != question.strip())]

@@ -1,28 +1,35 @@
-"""The checked settings of a call, and the selection from the items of a pool."""
+"""The checked settings of a call, what they say of each item, and the selection from the items of a pool."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import is_missing
-from ..candidates import CONSTRAINTS, Candidates
-from ..errors import InvalidInputError, warn
-from ..facts import Facts, describe_item, read_facts
+from .._validation import as_optional, as_plain, as_ranks, check_number, is_missing, quoted
+from ..candidates import CONSTRAINTS, Candidates, as_parts
+from ..errors import BudgetError, InvalidInputError, InvalidParameterError, warn
+from ..facts import Facts, describe_item, item_id, read_facts
+from ..selection.effects import find_without_effect
 from ..selection.reasons import explain
-from ..selection.route import Limits, select_set
-from ..selectors.registry import capabilities_of, make_selector
+from ..selection.route import DEFAULT_K, Limits, default_fetch_k, select_set
+from ..selectors.registry import (
+    DEFAULT_SELECTOR,
+    Selector,
+    capabilities_of,
+    check_capability,
+    make_selector,
+    resolve_selector,
+)
 from ..selectors.selection import Selection
+from ..signals.extraction import check_perspective_vector
 from ..texts import Texts
 from ..texts.words import Weigh
-from .inputs import read_numbers, read_parts, read_ranks, read_some
-from .memory import is_name_of_text, name_of_text
-from .pool import ItemSelection, Pool
+from .pool import ItemSelection, Pool, is_name_of_text, name_of_text
 from .question import EmbeddedQuery
 
 if TYPE_CHECKING:
@@ -41,8 +48,7 @@ class Request:
 
     It checks together the settings that were checked one by one, and makes the selector. A function that is the value
     of a setting gets ``view(item)``. ``refer_by_default``: whether references are read if no setting asks for it.
-    A setting without effect gives a warning, and so does each message of ``advice``, which comes from the class. The
-    messages that were ``told`` before are not repeated.
+    A setting without effect gives a warning; the messages that were ``told`` before are not repeated.
     """
 
     def __init__(
@@ -52,34 +58,52 @@ class Request:
         view: Callable[[Any], Any],
         refer_by_default: bool,
         told: Sequence[str] = (),
-        advice: Sequence[str] = (),
     ) -> None:
         self.settings, self.view = settings, view
-        self.selector = settings.make_selector()
-        self.without_effect = [*settings.find_without_effect(self.selector), *advice]
+        self.is_constrained = any(getattr(settings, name) is not None for name in CONSTRAINTS)
+        self.has_relevance = settings.relevance is not None and settings.relevance != "cosine"
+        self.selector = _make_selector(settings, self.has_relevance)
+        self.capabilities = capabilities_of(self.selector)
+        self.without_effect = list(self._find_without_effect())
         for message in self.without_effect:
             if message not in told:
                 warn(message)
-        self.k, fetch_k = settings.sizes()
+        # None if only the budget ends the selection.
+        self.k = DEFAULT_K if settings.k is None and settings.budget is None else settings.k
+        fetch_k = settings.fetch_k or default_fetch_k(self.k)
+        if self.k is not None and fetch_k < self.k:
+            raise InvalidParameterError(
+                f"fetch_k={fetch_k} candidates are fewer than the {self.k} to select: raise fetch_k"
+            )
         self.shown = frozenset(settings.shown)
         self.fetch_k = fetch_k + len(self.shown)
         self.limits = Limits(
             settings.budget, settings.score_threshold, settings.min_gain, settings.min_k, settings.drop_duplicates
         )
         limits = settings.budget, settings.score_threshold, settings.min_gain
-        limited = settings.is_constrained or any(limit is not None for limit in limits)
+        limited = self.is_constrained or any(limit is not None for limit in limits)
         ordered = settings.order != "selection" or self.selector == make_selector("similarity")
         # Of this many candidates, or fewer, every selector selects all. 0 for plain similarity, whose user asked for
         # the nearest items and not for a selection, and if a constraint is set, or an order other than the default.
         self.all_of = 0 if self.k is None or limited or ordered else self.k
         asked = refer_by_default or any(getattr(settings, name) not in (None, False) for name in OF_REFERENCES)
         asked = asked or getattr(self.selector, "reference_weight", 1) != 1
-        self.capabilities = capabilities_of(self.selector)
         # Examples stand next to each other by accident.
         self.reads_neighbours = refer_by_default and self.capabilities.neighbours
-        self.is_constrained, self.has_relevance = settings.is_constrained, settings.has_relevance
         # Whether the texts are searched for references to other items.
         self.reads_references = asked and self.capabilities.references
+
+    def _find_without_effect(self) -> Iterable[str]:
+        """A message for each setting that has no effect."""
+        settings, fields = self.settings, type(self.settings).model_fields
+        # A retriever may be made with costs and a source, and get the budget or the cap at call time.
+        skipped = {"costs", "source", "drop_duplicates"} | (set() if self.has_relevance else {"relevance"})
+        skipped |= {"neighbours"} if settings.join_neighbours else set()
+        given = [
+            name for name, field in fields.items() if name not in skipped and getattr(settings, name) != field.default
+        ]
+        given += ["drop_duplicates"] if settings.drop_duplicates else []
+        return find_without_effect(self.selector, given, fields)
 
     def with_shown(self, names: Iterable[str]) -> Self:
         """The request with further shown items; nothing is checked again."""
@@ -105,13 +129,11 @@ class Request:
                 f"shown= compares the documents' ids, and no candidate has an id: give {origin} documents with ids, or "
                 "pass register_vector_source(..., id_of=...) if the ids are in the metadata"
             )
-        once = pool.with_ids_once()
-        distinct = once.with_array()
+        distinct = pool.with_each_id_once()
         candidates = searched = self._make_candidates(distinct, queries)
         if queries[0].pap is not None:
             candidates = queries[0].pap.apply(candidates)
-        texts = self.read_texts(distinct, weigh)
-        shown = self._find_shown(distinct)
+        texts, shown = self.read_texts(distinct, weigh), self._find_shown(distinct)
         question = [] if getattr(self.selector, "word_weight", 1) == 0 else [query.words for query in queries]
         selection = select_set(
             candidates,
@@ -123,47 +145,34 @@ class Request:
             shown=shown,
             limits=self.limits,
         )
+
+        def say_why() -> list[str]:
+            cover = self.settings.cover if self.capabilities.words else None
+            return explain(
+                selection,
+                self.selector,
+                question=question,
+                queries=asked,
+                texts=texts,
+                shown=shown,
+                values=None if cover is None else read_some(distinct.items, cover, "cover", self.view),
+            )
+
         # A constraint or repeated items may have left the set short.
-        may_be_cut_short = self.is_constrained or len(once.items) < len(pool.items) or selection.left_out
-        cut_short = bool(may_be_cut_short) and self._is_cut_short(distinct, candidates, selection, shown)
+        may_be_short = self.is_constrained or len(distinct.items) < len(pool.items) or bool(selection.left_out)
         return ItemSelection(
             [distinct.items[row] for row in selection.indices.tolist()],
             selection,
             distinct,
-            cut_short,
+            may_be_short and self._is_cut_short(distinct, candidates, selection, shown),
             # The retriever in front searched without the perspective.
             None if searched.relevance_given else searched.relevance,
             queries=asked,
             question=queries[0].vector,
             texts=texts,
             neighbours=texts.neighbours if texts is not None and self.settings.join_neighbours else None,
-            explain=partial(self._explain, selection, distinct, texts, question, asked, shown),
+            explain=say_why,
         )
-
-    def _explain(
-        self,
-        selection: Selection,
-        pool: Pool,
-        texts: Texts | None,
-        question: Sequence[str],
-        queries: Sequence[str],
-        shown: Sequence[int],
-    ) -> list[str]:
-        """Why each item is selected, in words."""
-        cover = self.settings.cover if self.capabilities.words else None
-        return explain(
-            selection,
-            self.selector,
-            question=question,
-            queries=queries,
-            texts=texts,
-            shown=shown,
-            values=None if cover is None else read_some(pool.items, cover, "cover", self.view),
-        )
-
-    def _is_within_limit(self, pool: Pool) -> bool:
-        """Whether references among the items may be read."""
-        return (pool.fetch_k or 0) <= max(self.fetch_k, MOST_REFERRING)
 
     def _find_shown(self, pool: Pool) -> list[int]:
         """The rows of the items whose ids, or the names of whose texts, are shown."""
@@ -176,23 +185,29 @@ class Request:
         return sorted(rows)
 
     def _make_candidates(self, pool: Pool, queries: Sequence[EmbeddedQuery]) -> Candidates:
-        items, settings, view = pool.items, self.settings, self.view
-        source = None if settings.max_per_source is None else settings.source
+        items, settings, n = pool.items, self.settings, len(pool.items)
         # Copies are left out by ``prefer`` too, and references lead to the version that it says.
         prefers = settings.drop_duplicates or settings.drop_near_duplicates is not None or self.reads_references
-        prefer = settings.prefer if prefers else None
-        cover = settings.cover if self.capabilities.words else None
+        read: dict[str, Any] = {}
+        for name in ("quality", "costs"):
+            if (value := getattr(settings, name)) is not None:
+                read[name] = read_numbers(items, value, name, self.view)
+        if self.has_relevance:
+            read["relevance"] = self._read_relevance(pool)
+        if settings.cover is not None and self.capabilities.words:
+            values = read_some(items, settings.cover, "cover", self.view, required=True)
+            read["cover"] = as_parts(values, n, "cover", lambda row: describe_item(items[row], row))
+        if settings.prefer is not None and prefers:
+            values = read_some(items, settings.prefer, "prefer", self.view, required=True)
+            read["prefer"] = as_ranks(values, n, "prefer", lambda row: describe_item(items[row], row))
+        if settings.source is not None and settings.max_per_source is not None:
+            read["sources"] = read_some(items, settings.source, "source", self.view)
         return Candidates(
             queries[0].vector if len(queries) == 1 else np.array([query.vector for query in queries]),
             pool.vectors,
-            relevance=self._read_relevance(pool) if self.has_relevance else None,
-            quality=None if settings.quality is None else read_numbers(items, settings.quality, "quality", view),
-            cover=None if cover is None else read_parts(items, cover, "cover", view),
             ids=pool.ids,
-            costs=None if settings.costs is None else read_numbers(items, settings.costs, "costs", view),
-            sources=None if source is None else read_some(items, source, "source", view),
-            prefer=None if prefer is None else read_ranks(items, prefer, "prefer", view),
             copy=False,
+            **read,
             **{name: getattr(settings, name) for name in CONSTRAINTS},
         )
 
@@ -223,7 +238,7 @@ class Request:
 
     def read_texts(self, pool: Pool, weigh: Weigh | None = None) -> Texts | None:
         """The texts by which copies are found, with what the selector reads in them."""
-        is_small = self._is_within_limit(pool)
+        is_small = (pool.fetch_k or 0) <= max(self.fetch_k, MOST_REFERRING)
         refers, adjoins = self.reads_references and is_small, self.reads_neighbours and is_small
         reads_facts = refers or adjoins or self.settings.join_neighbours
         bodies = list(map(pool.body, pool.items))
@@ -252,3 +267,94 @@ class Request:
         left = settings.budget - float(candidates.costs[selection.indices].sum())
         # If only the budget forbids the others, it ended the selection.
         return not unpicked.any() or bool((candidates.costs[unpicked] <= left).any())
+
+
+def _make_selector(settings: Call, has_relevance: bool) -> Selector:
+    """The selector with its parameters; raises if settings do not fit together."""
+    if settings.max_per_source is not None and settings.source is None:
+        raise InvalidParameterError("max_per_source needs source=: a metadata key or a function")
+    if settings.budget is not None and settings.costs is None:
+        raise BudgetError("a budget needs costs: a metadata key, or a function such as one that counts tokens")
+    if settings.score_threshold is not None and not has_relevance:
+        check_number(settings.score_threshold, "score_threshold (a cosine)", -1, 1)
+    check_perspective_vector(settings.perspective_vector, settings.perspective)
+    if settings.selector == "similarity_score_threshold":
+        raise InvalidParameterError(
+            "there is no selector 'similarity_score_threshold': use 'similarity' and score_threshold="
+        )
+    parameters = {} if settings.lambda_mult is None else {"lambda_mult": settings.lambda_mult}
+    selector = resolve_selector(DEFAULT_SELECTOR if settings.selector is None else settings.selector, parameters)
+    if has_relevance:
+        check_capability(selector, "relevance")
+    if settings.queries:
+        check_capability(selector, "sub_questions")
+    return selector
+
+
+def read_numbers(items: Sequence[Any], given: Any, what: str, view: Callable[[Any], Any]) -> NDArray[np.float64]:
+    """One finite number per item, float64, shape (n,). Messages use ``what`` for the numbers, and name the item."""
+    numbers = np.empty(len(items))
+    for row, value in enumerate(map(as_plain, read_some(items, given, what, view, required=True))):
+        if value is None:
+            key = f" under {given!r}" if isinstance(given, str) else ""
+            raise InvalidInputError(
+                f"{what}{key} of {describe_item(items[row], row)} is missing: add it, or pass a function as {what}= "
+                "that has a default"
+            )
+        try:
+            numbers[row] = math.nan if isinstance(value, str) else value
+        except (TypeError, ValueError, OverflowError):
+            numbers[row] = math.nan
+        if not np.isfinite(numbers[row]):
+            raise InvalidInputError(
+                f"{what} of {describe_item(items[row], row)} is {quoted(value)}, which is not a finite number"
+            )
+    return numbers
+
+
+def read_some(
+    items: Sequence[Any],
+    given: Any,
+    what: str,
+    view: Callable[[Any], Any] = lambda item: item,
+    *,
+    required: bool = False,
+    tells: bool = True,
+) -> list[Any]:
+    """One value per item; None for one without. ``given``: a metadata key, values by id, or a function of the item.
+
+    It warns if no item has a value in its metadata or in the mapping by id. If a value is ``required``, it raises an
+    error in place of the warning. With ``tells=False`` it does neither.
+    """
+    if isinstance(given, str):
+        values = [item.metadata.get(given) for item in items]
+    elif isinstance(given, Mapping):
+        values = [given.get(item_id(item)) for item in items]
+    else:
+        values = []
+        for row, item in enumerate(items):
+            try:
+                values.append(given(view(item)))
+            except (TypeError, AttributeError) as error:
+                raise InvalidInputError(
+                    f"{what}={getattr(given, '__name__', given)} fails for {describe_item(item, row)}: {error}. The "
+                    f"function gets the whole {type(view(item)).__name__}, not its text"
+                ) from error
+    values = as_optional(values)
+    if tells and isinstance(given, (str, Mapping)) and all(value is None for value in values):
+        if isinstance(given, str):
+            keys = dict.fromkeys(key for item in items for key in item.metadata)
+            message = (
+                f"{what} is read from metadata {given!r}, but none of the {len(items)} candidates has a value under "
+                f"this key; their keys are {', '.join(map(repr, keys)) or 'none'}. Name another key"
+            )
+        else:
+            message = (
+                f"{what} is read from a mapping by id, but it has values for none of the {len(items)} candidates. "
+                "Check the ids, or pass a metadata key"
+            )
+        message += f", or pass a function as {what}="
+        if required:
+            raise InvalidInputError(message)
+        warn(message)
+    return values

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._parsing import is_text
+from .._validation import quoted
 from ..errors import warn
 from ..facts import DOCUMENT_ID
 from ..selection.route import DEFAULT_EXTRA_K, DEFAULT_K, share_fetch_k
 from ..texts import Texts
 from ..texts.titles import HEAD
-from .events import in_shadow, log_failed_look_up, timed, warn_if_all_are_selected, warn_of_empty_store
+from .events import LOGGER, in_shadow, is_first, timed, warn_of_ignored_scores
 from .extra import Extras, ask, read_answers
 from .flow import Flow, Step, together
 from .follow import (
@@ -32,7 +33,17 @@ from .follow import (
     keep_neighbours,
     suits,
 )
-from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Followed, ItemSelection, Pool, unite
+from .pool import (
+    FOLLOW,
+    KEYWORD_SEARCH,
+    VECTOR_SEARCH,
+    ExtraSearch,
+    Followed,
+    ItemSelection,
+    Pool,
+    is_name_of_text,
+    unite,
+)
 from .question import EmbeddedQuery
 from .request import Request
 
@@ -41,6 +52,7 @@ if TYPE_CHECKING:
 
 # The items nearest to a query, and how many.
 Search = Callable[[EmbeddedQuery, int], Flow[Pool]]
+ReadIds = Callable[[Sequence[Any]], Sequence[Hashable]]
 
 
 class Store(NamedTuple):
@@ -49,7 +61,7 @@ class Store(NamedTuple):
     search: Search
     # What the user had before, of k items: the answer in shadow.
     before: Callable[[int], Flow[Sequence[Any]]]
-    read_ids: Callable[[Sequence[Any]], Sequence[Hashable]]
+    read_ids: ReadIds
     # The vectors of names (n, d).
     embed: Callable[[list[str]], Flow[Any]]
     # The items with some ids, without those that the store does not have.
@@ -83,16 +95,16 @@ def select_among(
     owner: Settings,
     question: str,
     retrieved: Sequence[Any],
-    read_ids: Callable[[Sequence[Any]], Sequence[Hashable]],
+    read_ids: ReadIds,
     embedding: Flow[list[EmbeddedQuery]],
     reading: Flow[Pool],
-    tell: Callable[[ItemSelection], None],
+    score: str,
     remedy: str,
     vector_source: Callable[[], str],
 ) -> Flow[ItemSelection]:
     """The set among items that were ``retrieved`` before; ``reading`` gives the items with their ids and vectors.
 
-    ``tell`` warns of what the selection does not use.
+    ``score`` is the name of the scores in the pool, and ``remedy`` says how more items are retrieved.
     """
 
     def select() -> Flow[ItemSelection]:
@@ -100,17 +112,28 @@ def select_among(
         queries = yield from embedding
         if not retrieved:
             return ItemSelection.nothing()
-        warn_if_all_are_selected(request, owner, len(retrieved), remedy)
+        _warn_if_all_are_selected(request, owner, len(retrieved), remedy)
         pool = (yield from reading).check_vectors()
         selected: ItemSelection = yield Step(partial(request.select, pool, queries))
-        tell(selected)
+        warn_of_ignored_scores(request, owner, selected, score)
         return timed(request, selected, started, vector_source)
 
-    def before() -> Flow[Sequence[Any]]:
-        yield from ()
-        return retrieved
+    if not request.settings.shadow:
+        return select()
+    return in_shadow(request, question, give(retrieved), read_ids, select())
 
-    return in_shadow(request, question, before(), read_ids, select()) if request.settings.shadow else select()
+
+def give(value: Any) -> Flow[Any]:
+    """A flow without a step that gives the value."""
+    yield from ()
+    return value
+
+
+def _warn_if_all_are_selected(request: Request, owner: Settings, candidates: int, remedy: str) -> None:
+    """Warn, once for each ``owner``, if there is nothing to select from."""
+    if 0 < candidates <= request.all_of and is_first(owner, "_warned"):
+        every = f"{owner.size_name}={request.k}"
+        warn(f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}")
 
 
 def _search_and_select(
@@ -120,7 +143,7 @@ def _search_and_select(
     queries = yield from embedding
     extras = store.extras
     if len(queries) == 1 and extras is None:
-        warn_if_all_are_selected(request, owner, request.fetch_k - len(request.shown), "Raise fetch_k")
+        _warn_if_all_are_selected(request, owner, request.fetch_k - len(request.shown), "Raise fetch_k")
     fetch_k: int | None = request.fetch_k
     least = None if request.k is None else request.k + len(request.shown)
     joined: Pool | None = None
@@ -139,9 +162,26 @@ def _search_and_select(
     if request.settings.follow and (request.reads_references or request.reads_neighbours):
         selected = yield from _follow(request, selected, queries, store)
     selected = selected._replace(extras=reports)
-    if not selected.pool.items and not store.filtered:
-        warn_of_empty_store(owner, store.vector_source())
+    yield from _warn_of_unknown_ids(request, owner, selected.pool, store)
+    if not selected.pool.items and not store.filtered and is_first(owner, "_warned_of_nothing"):
+        warn(
+            f"the search found no documents ({store.vector_source()}): the store is empty. Add documents, or check "
+            "that the store is over the collection that was filled"
+        )
     return timed(request, selected, started, store.vector_source)
+
+
+def _warn_of_unknown_ids(request: Request, owner: Settings, pool: Pool, store: Store) -> Flow[None]:
+    """Warn, once for each ``owner``, if the store lacks an id of ``shown``. The names of texts are no ids."""
+    unknown = [str(name) for name in request.settings.shown if name not in pool.ids and not is_name_of_text(name)]
+    probe = next((str(name) for name in pool.ids if name is not None), None)
+    if not unknown or probe is None or store.widest is None or store.filtered or not is_first(owner, "_checked_shown"):
+        return
+    known = [str(name) for name in (yield from store.fetch([*unknown, probe])).ids]
+    missing = [name for name in unknown if name not in known]
+    # Not every store looks up documents by their ids.
+    if missing and probe in known:
+        warn(f"shown holds {quoted(missing[0])}, and the store has no document with this id: was it deleted?")
 
 
 def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: int, least: int | None) -> Flow[Pool]:
@@ -152,9 +192,8 @@ def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: i
     if len(queries) == 1:
         return (yield from search(queries[0], fetch_k)).check_vectors()
     each = share_fetch_k(fetch_k, least, len(queries))
-    first, *others = yield from together([search(query, each) for query in queries])
-    united, _ = unite(first, others)
-    pools = first, *others
+    pools = yield from together([search(query, each) for query in queries])
+    united, _ = unite(pools[0], pools[1:])
     return united._replace(
         fetch_k=fetch_k,
         exhausted=all(pool.exhausted for pool in pools),
@@ -172,7 +211,8 @@ def search_beside(
     least: int | None,
 ) -> Flow[tuple[Pool, Pool, list[ExtraSearch]]]:
     """What the vector search finds; what the extra retrievers find; and what happened to each of them."""
-    asking: list[Flow[Any]] = [*ask(owner, extras, queries, extra_k, least)]
+    each = extra_k if len(queries) == 1 else share_fetch_k(extra_k, least, len(queries))
+    asking: list[Flow[Any]] = [ask(owner, retriever, queries, each) for retriever in extras.retrievers]
     pool, *answers = yield from together([search_together(queries, store.search, fetch_k, least), *asking])
     joined, reports = yield from read_answers(owner, pool, answers, extras, store.read_ids, store.embed)
     return pool, joined, reports
@@ -194,18 +234,21 @@ def search_to_compare(
     of an item.
     """
     queries = [EmbeddedQuery(vector, None, vector.tolist(), text) for vector, text in zip(vectors, texts, strict=True)]
+    by_words = weigh = bm25 = None
     if store.extras is None:
-        pool, by_words, weigh = (yield from search_together(queries, store.search, fetch_k, least)), None, None
+        pool = yield from search_together(queries, store.search, fetch_k, least)
         candidates = len(pool.items)
     else:
         beside = search_beside(owner, queries, store, store.extras, fetch_k, DEFAULT_EXTRA_K, least)
-        found, joined, _ = yield from beside
-        candidates, weigh = len(found.items), store.extras.weigh
-        pool, _ = unite(found.found_by(VECTOR_SEARCH), [joined])
+        pool, joined, _ = yield from beside
+        candidates, weigh = len(pool.items), store.extras.weigh
+        pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
         by_words = [row for row, names in enumerate(pool.searches or ()) if KEYWORD_SEARCH in names]
-    pool = pool.with_array()
+        if store.extras.score:
+            bm25 = store.extras.score(texts[0], list(map(pool.text, pool.items)))
+    pool = pool.with_each_id_once()
     items, facts = pool.items, request.read_facts(pool)
-    embedded, bodies = list(map(pool.text, items)), list(map(pool.body, items))
+    bodies = list(map(pool.body, items))
     names = (None if name is None else str(name) for name in pool.ids)
     rows = [
         (name, text, title, metadata)
@@ -213,12 +256,12 @@ def search_to_compare(
     ]
     return rows, {
         "vectors": pool.vectors,
-        "texts": embedded,
+        "texts": list(map(pool.text, items)),
         "bodies": bodies,
         "facts": facts,
         "candidates": candidates,
         "by_words": by_words,
-        "bm25": None if store.extras is None or not store.extras.score else store.extras.score(texts[0], embedded),
+        "bm25": bm25,
         "weigh": weigh,
     }
 
@@ -228,9 +271,10 @@ def search_near(
 ) -> Flow[tuple[list[str], Any, list[Any], Callable[[], Texts]]]:
     """For a diagnosis: the texts nearest to a vector, their vectors and sources, and how references are read."""
     pool = yield from store.search(EmbeddedQuery(vector, None, vector.tolist()), number)
+    pool = pool.with_each_id_once()
     sources = list(map(source_of, pool.items))
     read_texts = lambda: request.read_texts(pool) or Texts([])  # noqa: E731
-    return list(map(pool.body, pool.items)), pool.with_array().vectors, sources, read_texts
+    return list(map(pool.body, pool.items)), pool.vectors, sources, read_texts
 
 
 def _wider(selected: ItemSelection, widest: int | None) -> int | None:
@@ -262,19 +306,24 @@ def _follow(
     ``FOLLOWED`` searches, whatever the texts say.
     """
     links, names = find_unknown(selected)
-    look_ups = find_cited(request, selected) + find_beside(request, selected)
-    look_ups = [one for one in look_ups if one.ids or store.find is not None][: FOLLOWED - len(links)]
-    if any(one.kind == "citation" for one in look_ups):
+    cited = find_cited(request, selected) if store.find is not None else []
+    look_ups = cited + [one for one in find_beside(request, selected) if one.ids or store.find is not None]
+    look_ups = look_ups[: FOLLOWED - len(links)]
+    cited = cited[: len(look_ups)]
+    if cited:
         # Texts that cite by number are full of capitalised terms, and what these bring takes the place of the cited.
         names = []
     if not links and not names and not look_ups:
         return selected
     linked, *looked_up = yield from together(
-        [store.fetch(links) if links else _find_nothing(), *(_look_up(store, queries[0], one) for one in look_ups)]
+        [
+            store.fetch(links) if links else give(ItemSelection.nothing().pool),
+            *(_look_up(store, queries[0], one) for one in look_ups),
+        ]
     )
-    cited = sum(one.kind == "citation" for one in look_ups)
-    if looked_up[cited:]:
-        looked_up[cited:] = keep_neighbours(request, selected, looked_up[cited:])
+    beside = looked_up[len(cited) :]
+    if beside:
+        looked_up[len(cited) :] = keep_neighbours(request, selected, beside)
     ids = list(map(str, linked.ids))
     # An address is no name, nor is a long text. A model may fail on what UTF-8 cannot hold.
     new = [link for link in links if link not in ids and "://" not in link and len(link) <= HEAD and is_text(link)]
@@ -301,11 +350,6 @@ def _follow(
     return selected._replace(followed=followed)
 
 
-def _find_nothing() -> Flow[Pool]:
-    yield from ()
-    return ItemSelection.nothing().pool
-
-
 def _look_up(store: Store, query: EmbeddedQuery, look_up: LookUp) -> Flow[Pool]:
     """What the ids or the metadata lead to. If the store fails, it is nothing, and the log says why."""
     if look_up.ids:
@@ -315,11 +359,11 @@ def _look_up(store: Store, query: EmbeddedQuery, look_up: LookUp) -> Flow[Pool]:
         pool = yield from store.find(query, look_up.where, CITED_K if look_up.kind == "citation" else BESIDE_K)
     # Many stores raise errors of their own for nested filters, and for keys or types of values that they do not know.
     except Exception:
-        log_failed_look_up(look_up.kind)
-        return (yield from _find_nothing())
+        message = "follow: the look-up of a %s by metadata failed; the set is selected without it"
+        LOGGER.warning(message, look_up.kind, exc_info=True)
+        return ItemSelection.nothing().pool
     # A store may make a query of a value that it does not escape, and return other items too.
-    rows = [row for row, item in enumerate(pool.items) if suits(look_up.where, partial(_read_value, item))]
-    return pool.take(rows)
+    return pool.take([row for row, item in enumerate(pool.items) if suits(look_up.where, partial(_read_value, item))])
 
 
 def _read_value(item: Any, key: str) -> Any:

@@ -11,25 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, ValidationError
 
-from .._validation import as_identifiers, check_number, quoted
-from ..candidates import CONSTRAINTS
-from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSelectError
+from .._validation import as_identifiers, quoted
+from ..errors import InvalidParameterError, PerspectiveError, SetSelectError
 from ..perspective import PAP
 from ..scaling import Scale
-from ..selection.effects import find_without_effect
-from ..selection.route import DEFAULT_EXTRA_K, DEFAULT_K, default_fetch_k
+from ..selection.route import DEFAULT_EXTRA_K
 from ..selectors.ending import DEFAULT_MIN_K
-from ..selectors.registry import DEFAULT_SELECTOR, Selector, SelectorName, check_capability, resolve_selector
-from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
-from .inputs import ItemName, ItemNumber, ItemOrdered, Queries, check_queries, refuse_unknown, where_to_pass_parameters
+from ..selectors.registry import Selector, SelectorName
+from ..signals.extraction import PerspectiveExtractor, QueryParts
+from .inputs import Queries, check_queries, refuse_unknown, where_to_pass_parameters
 
 Perspective = (
     str | Sequence[float] | NDArray[Any] | Callable[[str], str | QueryParts | None] | PerspectiveExtractor | None
 )
 Positive = Annotated[int, Field(ge=1, lt=2**63)]
-Weight = Annotated[float, Field(ge=0, le=1)]
-Order = Literal["selection", "relevance", "nearest_last", "long_context"]
-Cosine = Annotated[float, Field(ge=-1, le=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 def as_shown(ids: Iterable[Hashable] | None) -> tuple[str, ...]:
@@ -61,23 +57,18 @@ def _check_perspective(value: Any) -> Any:
 
 # Pydantic would copy a large mapping, and would warn when it writes an iterable.
 AsItIs = PlainSerializer(lambda value: value)
-_Unchecked = PlainValidator(lambda value: value)
-_ItemValue = PlainValidator(_check_item_value)
-Number = Annotated[ItemNumber | None, _ItemValue, AsItIs]
-Name = Annotated[ItemName | None, _ItemValue, AsItIs]
-Values = Annotated[str | Mapping[Any, Any] | Callable[[Any], Any] | None, _ItemValue, AsItIs]
-Rank = Annotated[ItemOrdered | None, _ItemValue, AsItIs]
-Ids = Annotated[Iterable[Hashable], PlainValidator(as_shown), AsItIs]
+# A metadata key, values by the items' ids, or a function of the item.
+Values = Annotated[str | Mapping[Any, Any] | Callable[[Any], Any] | None, PlainValidator(_check_item_value), AsItIs]
 
 
 class Settings(BaseModel):
     """The settings that all classes of both adapters have, under the same names.
 
-    A *document* is a LangChain document, a LlamaIndex node, or an example of an example selector. Where a setting takes
-    a function, the function gets the document.
+    A *document* is a LangChain document, a LlamaIndex node, or an example of an example selector. *Values of the
+    documents* are a metadata key, a function that gets the document, or a mapping by id.
     """
 
-    selector: Annotated[SelectorName | str | Selector | None, _Unchecked, AsItIs] = None
+    selector: Annotated[SelectorName | str | Selector | None, PlainValidator(lambda value: value), AsItIs] = None
     """A selector's name, ``"coverage"`` by default, or an object with its parameters: ``Coverage(word_weight=0)``,
     ``VRSD(refine=True)``, ``NDPP(kernel="kernel.safetensors")``, or one of your own.
 
@@ -87,34 +78,34 @@ class Settings(BaseModel):
     ``reference_weight`` than 1, and examples have no neighbours."""
 
     cover: Values = None
-    """For ``"coverage"``: what the set has to cover besides the words. A metadata key (``"label"``), a function, or
-    values by id. A value that is covered counts once, so a relevant document of another label, collection or product
-    gets its place. A document covers its value, or each value of a list. Without a value it covers nothing."""
+    """For ``"coverage"``: what the set has to cover besides the words, as values of the documents. A value that is
+    covered counts once, so a relevant document of another label, collection or product gets its place. A document
+    covers its value, or each value of a list. Without a value it covers nothing."""
 
-    title: Name = None
-    """The name under which other documents mention a document: a metadata key, a function, or names by id. By default
-    the metadata ``"title"``, or what loaders and splitters write in place of it: ``"Title"``, ``"document_title"``,
-    ``"Header 1"``, the first heading of ``"header_path"``, or a file name that reads like a title (``"file_name"``,
-    ``"filename"``, or a path or URL in ``"source"``). What a site puts around its titles and the number of a heading do
-    not count. The name of a document without a title, or with one that says nothing ("untitled"), is its heading, or
-    the name with which its text begins (see :func:`read_name`). Documents with the same title count as parts of one
-    document, and never refer to each other."""
+    title: Values = None
+    """The name under which other documents mention a document. By default the metadata ``"title"``, or what loaders and
+    splitters write in place of it: ``"Title"``, ``"document_title"``, ``"Header 1"``, the first heading of
+    ``"header_path"``, or a file name that reads like a title (``"file_name"``, ``"filename"``, or a path or URL in
+    ``"source"``). What a site puts around its titles and the number of a heading do not count. The name of a document
+    without a title, or with one that says nothing ("untitled"), is its heading, or the name with which its text begins
+    (see :func:`read_name`). Documents with the same title count as parts of one document, and never refer to each
+    other."""
 
     identifier: Values = None
-    """The number or code under which other documents cite a document, or a list of several: a metadata key, a function,
-    or values by id. By default the metadata ``"section"``, ``"clause"``, ``"article"``, ``"rule"``, ``"number"``,
-    ``"key"``, ``"code"`` or ``"symbol"``, and the path of its file. A document without one is called by the number or
-    code with which its text begins ("4.5.1 A person must", "§ 12", "E1042:"), or by what its code defines. A number
-    ("Rule 4.5.1") means a document of the same ``source``, unless another one is named beside it."""
+    """The number or code under which other documents cite a document, or a list of several. By default the metadata
+    ``"section"``, ``"clause"``, ``"article"``, ``"rule"``, ``"number"``, ``"key"``, ``"code"`` or ``"symbol"``, and the
+    path of its file. A document without one is called by the number or code with which its text begins ("4.5.1 A
+    person must", "§ 12", "E1042:"), or by what its code defines. A number ("Rule 4.5.1") means a document of the same
+    ``source``, unless another one is named beside it."""
 
     links: Values = None
-    """Which other documents a document links to: a metadata key, a function, or values by id. A value is an id, a
-    title, or the URL that another document has as ``"source"`` or ``"url"``, or a list of them. A link may also be a
-    dictionary with ``"node_id"``, ``"url"`` or ``"target"``, or an object with a ``node_id``. A string may hold several
-    links: a JSON list, or with commas between them. A document with links refers to the documents that they lead to,
-    and to no others. If the value is None or missing, its text is searched for names."""
+    """Which other documents a document links to. A value is an id, a title, or the URL that another document has as
+    ``"source"`` or ``"url"``, or a list of them. A link may also be a dictionary with ``"node_id"``, ``"url"`` or
+    ``"target"``, or an object with a ``node_id``. A string may hold several links: a JSON list, or with commas between
+    them. A document with links refers to the documents that they lead to, and to no others. If the value is None or
+    missing, its text is searched for names."""
 
-    lambda_mult: Weight | None = None
+    lambda_mult: Share | None = None
     """For ``"mmr"``, in [0, 1]: the weight of relevance against novelty, 0.5 by default."""
 
     queries: Annotated[Queries, PlainValidator(check_queries), AsItIs] = None
@@ -122,27 +113,26 @@ class Settings(BaseModel):
     Runnable that gets the question and returns such a list. An async function needs an async call. Sub-questions that
     are equal to the question or to each other count once; without any, the set is for the question alone.
 
-    Each sub-question is embedded as a query. The classes that search look for each of them, side by side in async code
-    and one after another in sync code. The relevance of a document is its highest cosine with any of these queries,
-    and the words of all of them count. With a given ``relevance`` they remain what ``"coverage"`` has to cover.
-    ``"vrsd"`` takes one question only."""
+    Each sub-question is embedded as a query. The classes that search look for each of them, side by side in async code.
+    The relevance of a document is its highest cosine with any of these queries, and the words of all of them count.
+    With a given ``relevance`` they remain what ``"coverage"`` has to cover. ``"vrsd"`` takes one question only."""
 
-    relevance: Number = None
-    """What a document is worth for the query, higher is better: ``"cosine"`` (default), a metadata key
-    (``"relevance_score"`` holds the score of LangChain's rerankers), a function, or numbers by id. In LlamaIndex
-    ``"score"`` is the score that each node came with. ``"vrsd"`` takes the cosine only."""
+    relevance: Values = None
+    """What a document is worth for the query, higher is better: ``"cosine"`` (default), or values of the documents
+    (``"relevance_score"`` holds the score of LangChain's rerankers). In LlamaIndex ``"score"`` is the score that each
+    node came with. ``"vrsd"`` takes the cosine only."""
 
     relevance_scale: Scale | None = "minmax"
     """How a given relevance is scaled for the selector: ``"minmax"``, ``"rank"``, ``"sigmoid"``, ``"zscore"`` or None;
     see :func:`rescale`. Results and events hold the relevance as it was given."""
 
-    quality: Number = None
-    """For ``"mmr"``: how good a document is by itself. A metadata key, a function, or numbers by id."""
+    quality: Values = None
+    """For ``"mmr"``: how good a document is by itself, as values of the documents."""
 
     score_threshold: float | None = None
     """The lowest relevance that a document may have: a cosine, or what ``relevance`` gives, before it is scaled."""
 
-    shown: Ids = ()
+    shown: Annotated[Iterable[Hashable], PlainValidator(as_shown), AsItIs] = ()
     """Ids of documents that the reader has seen already. Those that the search finds count as picked, and are not
     returned."""
 
@@ -150,11 +140,10 @@ class Settings(BaseModel):
     """The sum of ``costs`` that the set must not exceed. Without a number of documents only the budget ends the
     selection."""
 
-    costs: Number = None
-    """What a document takes from the ``budget`` (its tokens, for example): a metadata key, a function, or numbers by
-    id."""
+    costs: Values = None
+    """What a document takes from the ``budget`` (its tokens, for example), as values of the documents."""
 
-    min_gain: Annotated[float, Field(ge=0, le=1)] | None = None
+    min_gain: Share | None = None
     """In [0, 1]: after ``min_k`` documents, the set ends before the first one whose gain is below this share of the
     first gain. ``k`` is then the most that is selected. For ``"coverage"``, whose gains are logarithms, it is a share
     of what the most relevant candidate is worth by itself; see :func:`select`. None (default) selects ``k``."""
@@ -166,25 +155,25 @@ class Settings(BaseModel):
     max_per_source: Positive | None = None
     """The most documents of one ``source``, ``shown`` ones included."""
 
-    source: Name = None
-    """Where a document comes from, for ``max_per_source`` and for citations by number: a metadata key, a function, or
-    names by id. By default LangChain's ``"source"``, and in LlamaIndex the document that contains the node. For
-    ``max_per_source``, a document without a source is a source of its own."""
+    source: Values = None
+    """Where a document comes from, for ``max_per_source`` and for citations by number. By default LangChain's
+    ``"source"``, and in LlamaIndex the document that contains the node. For ``max_per_source``, a document without a
+    source is a source of its own."""
 
     drop_duplicates: bool = True
     """Documents with the same text count once: the one that ``prefer`` says, else the one with the highest
     ``relevance`` if that is given, else the first that the store returns."""
 
-    drop_near_duplicates: Cosine | None = None
+    drop_near_duplicates: Annotated[float, Field(ge=-1, le=1)] | None = None
     """No two documents have a cosine above this value, in [-1, 1]."""
 
-    prefer: Rank = None
+    prefer: Values = None
     """Which of several copies stays: among candidates with the same text, or with a cosine above
-    ``drop_near_duplicates``, the one with the highest value. A metadata key, a function, or values by id. A value is a
-    number, or a date: an ISO string (``"2026-01-31"``) or a datetime. No value is the lowest. A copy that
+    ``drop_near_duplicates``, the one with the highest value. A value is a number, a version (``"1.10.0"``), or a
+    date: a datetime, or a string as ISO (``"2026-01-31"``), mail or PDF write it. No value is the lowest. A copy that
     costs more than the whole ``budget`` is not preferred."""
 
-    order: Order = "selection"
+    order: Literal["selection", "relevance", "nearest_last", "long_context"] = "selection"
     """The order of the result: as selected, the most relevant first (``"relevance"``), the most relevant last
     (``"nearest_last"``), or the most relevant at both ends (``"long_context"``)."""
 
@@ -209,11 +198,11 @@ class Settings(BaseModel):
     """Add ``selection_score`` (the gain), ``relevance_score`` and ``selection_reason`` to the metadata of copies of the
     documents. The reason says in words why the document was selected: its relevance, the words of the question and the
     values of ``cover`` that no earlier pick has, and the document that leads to it. A percentage is the share of the
-    document's worth. Where they exist, ``selection_referred_by`` is the name of the document that leads to this one and
-    brought it a bonus, ``selection_serves`` is the query that it serves best (``queries``), and ``selection_found_by``
-    holds the names of the searches that found it (``extra_retrievers``). A key that is there already keeps its value;
-    where it is ``relevance_score``, the relevance that counted here is ``selection_relevance``. Events hold the scores
-    in any case."""
+    document's worth. Where they exist, ``selection_referred_by`` is the name of the document that leads to this one,
+    ``selection_serves`` the query that it serves best (``queries``), and ``selection_found_by`` the names of the
+    searches that found it (``extra_retrievers``). A key that is there already keeps its value; where it is
+    ``relevance_score``, the relevance that counted here is ``selection_relevance``. Events hold the scores in any
+    case."""
 
     shadow: bool = False
     """Return what was there before the selection, and only record what the selection would have returned. A retriever
@@ -283,43 +272,20 @@ class Fetching(BaseModel):
     fetch_k / q candidates, and at least as many as are selected and ``shown``."""
 
     follow: bool = False
-    """For ``"coverage"``: search for what the selected documents lead to and no candidate is, add what is found to the
-    candidates, and select again:
-
-    - names that stand in their texts, by their vectors;
-    - with ``links``, the documents that they lead to, by id. Links without a document of this id are searched as names,
-      except for URLs;
-    - numbers and codes that their texts cite ("Rule 4.5.1"), by metadata: the ``source`` of the document, and the key
-      of ``identifier`` under which the candidates have such numbers, written as the most similar one. Files and symbols
-      of code are not searched, nor numbers if a function or a mapping is the ``identifier``;
-    - the neighbours of the first ten selected documents, by id where ``neighbours`` or LlamaIndex's nodes say it, else
-      by the metadata that give a document its place.
-
-    A search by metadata goes through the store's filter, together with the filter of the search. It is known for the
-    stores in memory, FAISS, Chroma, Qdrant, Pinecone, PGVector and LangChain's older LanceDB store, and in LlamaIndex
-    for all stores but FAISS. With another store, or if the two filters cannot be combined, nothing is found; an error
-    of the store goes to the log ``"setselect"``. In LlamaIndex, a value with a quotation mark or a backslash is only
-    searched in stores that pass it on as it is. If the search has a filter or another argument of the store, nothing is
-    looked up by id, because that would ignore the filter.
-
-    It costs one more batch of embeddings, for the names, and at most 20 searches, which async code runs at the same
-    time. A search returns at most two documents for a name, four for a citation and six for neighbours. Where no vector
-    reader is registered for the store, each search for a name also embeds the texts that it finds. What is found is not
-    followed in turn. With a perspective, the vectors of names are not projected."""
+    """For ``"coverage"``: search once for what the selected documents lead to and no candidate is (names, links,
+    numbers and codes, neighbours), add what is found to the candidates, and select again. It costs one more batch of
+    embeddings and at most 20 searches; the page on references says what is looked up, and in which stores. Where no
+    vector reader is registered for the store, each search for a name also embeds the texts that it finds. An error of
+    the store goes to the log ``"setselect"``."""
 
     extra_retrievers: Annotated[Any, PlainValidator(_as_retrievers), AsItIs] = ()
     """Retrievers of the framework, a list or a single one, such as a search by words (BM25) or over a second store. The
     first ``extra_k`` documents of each join the candidates of the vector search, and one set is selected from all.
 
-    They get the text of the question, without the words of a ``perspective`` that is removed, and run at the same time
-    as the vector search in async code, and after it in sync code. Documents are the same if they have the same id, or
-    if one of them has none, the same text. Vectors come from the store by id. Texts for which it has none are embedded
-    in one call, with one warning. A document that the store does not have is returned as it came.
-
-    With ``queries`` each retriever gets each sub-question too, and ``extra_k`` is shared out as ``fetch_k`` is. If a
-    wider search follows, the retrievers are not asked again. If one fails, the set is selected without it: there is one
-    warning, each error is in the log, and the event names it. With a filter of the store, a document that the vector
-    search did not find joins only if it is known that the filter lets it in; see the page on keyword search."""
+    They get the text of the question, without the words of a ``perspective`` that is removed, and each of the
+    ``queries``, for which ``extra_k`` is shared out as ``fetch_k`` is. They run at the same time as the vector search
+    in async code, and after it in sync code. If a wider search follows, they are not asked again. The page on keyword
+    search says when documents are the same, where their vectors come from, and what happens to filters and errors."""
 
     keyword_search: bool = False
     """Search the documents of the store by words (BM25) too. The ``extra_k`` best ones join the candidates, as those of
@@ -342,10 +308,10 @@ class Joining(BaseModel):
     """The settings of the classes that return documents: which of them stand next to each other, and what for."""
 
     neighbours: Values = None
-    """Which documents stand next to each other, for :class:`Coverage` and ``join_neighbours``: a metadata key, a
-    function, or values by id. A value is the number of the document among the parts of its ``source``, or a pair with
-    the ids of the previous and the next document. By default it is what splitters and loaders write: a node's previous
-    and next node in LlamaIndex, else ``"chunk_index"``, ``"chunk"``, ``"seq_num"`` or ``"start_index"``."""
+    """Which documents stand next to each other, for :class:`Coverage` and ``join_neighbours``, as values of the
+    documents. A value is the number of the document among the parts of its ``source``, or a pair with the ids of the
+    previous and the next document. By default it is what splitters and loaders write: a node's previous and next node
+    in LlamaIndex, else ``"chunk_index"``, ``"chunk"``, ``"seq_num"`` or ``"start_index"``."""
 
     join_neighbours: bool = False
     """Return neighbours that are selected together as one document: their texts in reading order, with what two of them
@@ -359,70 +325,6 @@ class Call(Settings, Fetching, Joining):
     """All settings of one call; :class:`Request` uses them."""
 
     k: Positive | None = None
-
-    @property
-    def is_constrained(self) -> bool:
-        """Whether one of the ``CONSTRAINTS`` is set."""
-        return any(getattr(self, name) is not None for name in CONSTRAINTS)
-
-    @property
-    def has_relevance(self) -> bool:
-        """Whether something else than the cosine is the relevance."""
-        return self.relevance is not None and self.relevance != "cosine"
-
-    def sizes(self) -> tuple[int | None, int]:
-        """``k`` and ``fetch_k``, or their defaults. ``k`` is None if only the budget ends the selection."""
-        k = DEFAULT_K if self.k is None and self.budget is None else self.k
-        fetch_k = self.fetch_k or default_fetch_k(k)
-        if k is not None and fetch_k < k:
-            raise InvalidParameterError(f"fetch_k={fetch_k} candidates are fewer than the {k} to select: raise fetch_k")
-        return k, fetch_k
-
-    def make_selector(self) -> Selector:
-        """The selector with its parameters; raises if settings do not fit together."""
-        if self.max_per_source is not None and self.source is None:
-            raise InvalidParameterError("max_per_source needs source=: a metadata key or a function")
-        if self.budget is not None and self.costs is None:
-            raise BudgetError("a budget needs costs: a metadata key, or a function such as one that counts tokens")
-        if self.score_threshold is not None and not self.has_relevance:
-            check_number(self.score_threshold, "score_threshold (a cosine)", -1, 1)
-        check_perspective_vector(self.perspective_vector, self.perspective)
-        parameters = {} if self.lambda_mult is None else {"lambda_mult": self.lambda_mult}
-        if self.selector == "similarity_score_threshold":
-            raise InvalidParameterError(
-                "there is no selector 'similarity_score_threshold': use 'similarity' and score_threshold="
-            )
-        selector = resolve_selector(DEFAULT_SELECTOR if self.selector is None else self.selector, parameters)
-        if self.has_relevance:
-            check_capability(selector, "relevance")
-        if self.queries:
-            check_capability(selector, "sub_questions")
-        return selector
-
-    def find_without_effect(self, selector: Selector) -> list[str]:
-        """A message for each setting that has no effect."""
-        # A retriever may be made with costs and a source, and get the budget or the cap at call time.
-        skipped = {"costs", "source", "drop_duplicates"} | (set() if self.has_relevance else {"relevance"})
-        skipped |= {"neighbours"} if self.join_neighbours else set()
-        fields = type(self).model_fields
-        given = [name for name, field in fields.items() if name not in skipped and getattr(self, name) != field.default]
-        given += ["drop_duplicates"] if self.drop_duplicates else []
-        return [*find_without_effect(selector, given, fields)]
-
-
-def list_contents(kwargs: Mapping[str, Any]) -> list[Any]:
-    """Each argument, and what its list, set, or dict of further arguments holds; a caller may change it in place.
-
-    A mapping by id is one argument, because each call reads it anew.
-    """
-    contents: list[Any] = []
-    for name, value in kwargs.items():
-        contents += name, value
-        if isinstance(value, (list, set)):
-            contents += value
-        elif name.endswith("_kwargs") and isinstance(value, Mapping):
-            contents += list_contents(value)
-    return contents
 
 
 def _as_parameter_error(error: ValidationError, size_name: str, say_place: Callable[[Any], str]) -> Exception:

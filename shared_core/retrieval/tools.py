@@ -1,12 +1,16 @@
-"""The set of tools for a request of an agent: what is read of a tool, its vector, and the selection among all tools."""
+"""What agents need: the set of tools for a request, and what the calls of a retriever tool have returned."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from datetime import date, datetime
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -14,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_identifiers, quoted
+from .._validation import as_identifiers, as_plain, as_text, is_missing, quoted
 from ..candidates import as_unit_rows, as_unit_vector
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..selection.route import DEFAULT_EXTRA_K
@@ -25,6 +29,7 @@ from .inputs import refuse_unknown, where_to_pass_parameters
 from .pool import ItemSelection, Pool, stack_vectors
 from .question import EmbeddedQuery, Vector, embed_question
 from .request import Request
+from .search import give
 from .settings import Call, Settings
 
 DEFAULT_MAX_TOOLS = 10
@@ -41,6 +46,11 @@ FEWEST_WORDS, MOST_EARLIER = 6, 2
 # Of what was said besides the request, so many clauses are read. One counts if its nearest tool is at least this share
 # as near as that of the clause of the request whose nearest tool is the farthest: the measure of "near" is the model's.
 MOST_FURTHER, LEAST_SHARE = 8, 0.7
+# What a retriever tool says in place of texts.
+NOTHING_NEW = "Nothing new was found for this query."
+EMPTY_QUERY = "The query is empty: say in words what to look for."
+# A step of an agent is forgotten after so many later ones; its calls have long returned.
+_STEPS = 1_000
 # Settings that say nothing of a set of tools, and why.
 _REMEDIES = MappingProxyType(
     {
@@ -108,11 +118,12 @@ class EmbeddingModel(NamedTuple):
 class Turn(NamedTuple):
     """What an agent is asked, and the names of the tools that it has called since.
 
-    ``asked`` holds the request, and what was said besides it.
+    ``asked`` holds the request, and what was said besides it. ``system`` is the text of the system message.
     """
 
     asked: Sequence[str]
     called: Collection[str] = ()
+    system: str = ""
 
 
 class ToolSelection(NamedTuple):
@@ -127,7 +138,7 @@ class _Memory:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._entries: dict[str, tuple[Vector, Text]] = {}
+        self._entries: OrderedDict[str, tuple[Vector, Text]] = OrderedDict()
         self._lock = threading.Lock()
 
     def look_up(self, texts: Sequence[str], embed: Callable[[list[str]], Flow[Any]]) -> Flow[list[tuple[Vector, Text]]]:
@@ -139,20 +150,20 @@ class _Memory:
             known |= {text: (vector, Text(text)) for text, vector in zip(new, vectors, strict=True)}
         with self._lock:
             for text, entry in known.items():
-                self._entries.pop(text, None)
                 self._entries[text] = entry
-            for text in [*self._entries][: max(len(self._entries) - max(self._most, len(known)), 0)]:
-                del self._entries[text]
+                self._entries.move_to_end(text)
+            while len(self._entries) > max(self._most, len(known)):
+                self._entries.popitem(last=False)
         return [known[text] for text in texts]
 
 
-# The memories of each embedding model, for texts and for questions, by the id of the model.
+# The memories of each embedding model, for texts and for questions, by the id of the model. They live as long as it.
 _MEMORIES: dict[int, tuple[_Memory, _Memory]] = {}
 _REMEMBERING = threading.Lock()
 
 
 def _memories_of(model: Any) -> tuple[_Memory, _Memory]:
-    """The memories that all who select with this model share. They live as long as the model does."""
+    """The memories that all who select with this model share."""
     with _REMEMBERING:
         if id(model) not in _MEMORIES:
             _MEMORIES[id(model)] = _Memory(MOST_TEXTS), _Memory(MOST_QUESTIONS)
@@ -196,7 +207,10 @@ class ToolSelector:
         self._texts, self._questions = _memories_of(model.model)
 
     def select(self, given: Sequence[Any], turn: Turn, config: Any = None) -> Flow[ToolSelection]:
-        """The tools for a turn of the agent. Those that it has called stay, as do ``always`` and the provider's own."""
+        """The tools for a turn of the agent.
+
+        Those that it has called stay, as do ``always``, those that the system message names, and the provider's own.
+        """
         asked = [text for text in map(_shorten, turn.asked) if text]
         read = [self.kind.read(original) for original in given]
         tools = {tool.id: tool for tool in read if tool is not None}
@@ -210,7 +224,7 @@ class ToolSelector:
         elif self.request.settings.shadow:
             reason = "shadow"
             selected = yield from in_shadow(
-                self.request, asked[0], _nothing_before(every), _read_names, self._select(every, asked, config)
+                self.request, asked[0], give(every), _read_names, self._select(every, asked, config)
             )
         else:
             try:
@@ -219,8 +233,14 @@ class ToolSelector:
             except Exception as failure:
                 error = f"{type(failure).__name__}: {failure}"
                 selected, reason = selected._replace(error=error), "the selection failed"
-                self._tell_of_failure(error)
-        kept = {*tools} if reason else {*selected.ids, *self.always, *turn.called}
+                LOGGER.warning("the selection of tools failed; the agent gets all tools", exc_info=True)
+                if is_first(self, "_warned_of_failure"):
+                    warn(
+                        f"the selection of tools failed ({error}), so the agent gets all tools. Later failures are in "
+                        "the log 'setselect' and in the event only"
+                    )
+        named = tools.keys() & {*re.findall(r"[\w-]+", turn.system)}
+        kept = {*tools} if reason else {*selected.ids, *self.always, *turn.called, *named}
         returned = [
             original
             for original, tool in zip(given, read, strict=True)
@@ -245,13 +265,9 @@ class ToolSelector:
         selected: ItemSelection = yield Step(partial(self.request.select, pool, queries))
         return timed(self.request, selected, started, lambda: self.model.source)
 
-    def _embed_questions(
-        self, queries: list[str], text: str | None
-    ) -> Flow[tuple[list[Vector], Vector | None, Vector | None]]:
-        texts = queries if text is None else [*queries, text]
+    def _embed_questions(self, texts: list[str]) -> Flow[list[Vector]]:
         entries = yield from self._questions.look_up(texts, self.model.embed_questions)
-        vectors = [np.asarray(vector, np.float64) for vector, _ in entries]
-        return vectors[: len(queries)], None if text is None else vectors[-1], None
+        return [np.asarray(vector, np.float64) for vector, _ in entries]
 
     def _find_sub_questions(self, asked: Sequence[str], tools: NDArray[Any]) -> Flow[tuple[str, ...]]:
         """The clauses of the request, and those of the other texts that are near to a tool."""
@@ -291,14 +307,6 @@ class ToolSelector:
         missing = [name for name in self.always if name not in tools]
         if missing and is_first(self, "_warned_of_missing"):
             warn(f"always names {quoted(missing[0])}, and no tool has this name; the tools are {quoted([*tools])}")
-
-    def _tell_of_failure(self, error: str) -> None:
-        LOGGER.warning("the selection of tools failed; the agent gets all tools", exc_info=True)
-        if is_first(self, "_warned_of_failure"):
-            warn(
-                f"the selection of tools failed ({error}), so the agent gets all tools. Later failures are in the log "
-                "'setselect' and in the event only"
-            )
 
     def _describe(
         self,
@@ -365,14 +373,65 @@ def _shorten(text: str) -> str:
     return text if len(text) <= MOST_CHARACTERS else f"{text[:half]}\n{text[-half:]}"
 
 
-def _nothing_before(tools: list[Tool]) -> Flow[list[Tool]]:
-    yield from ()
-    return tools
-
-
 def _read_names(tools: Sequence[Tool]) -> list[str]:
     return [tool.id for tool in tools]
 
 
 def _read_text(tool: Tool) -> str:
     return tool.text
+
+
+def as_storable(value: Any) -> Any:
+    """A value of metadata as one that every checkpointer can store: others become text, and missing ones None."""
+    value = as_plain(value)
+    if isinstance(value, Mapping):
+        return {str(key): as_storable(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [as_storable(inner) for inner in value]
+    if isinstance(value, str):
+        return str(value)
+    if is_missing(value):
+        return None
+    is_plain = type(value) in (bool, float, date, datetime) or (type(value) is int and abs(value) < 2**63)
+    return value if is_plain else as_text(value)
+
+
+class ParallelCalls:
+    """Calls that may run at the same time, such as those of one message. They search one after another.
+
+    ``names`` holds what each call returned, by the id of the call. A call that runs again replaces its names.
+    """
+
+    def __init__(self) -> None:
+        self.names: dict[Hashable, list[str]] = {}
+        # The message of the model that made the calls, where they are not known by it.
+        self.message: Any = None
+        self.alone = threading.Lock()
+        # A lock of asyncio belongs to one event loop.
+        self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = weakref.WeakKeyDictionary()
+
+    @property
+    def alone_async(self) -> asyncio.Lock:
+        """The lock that a call holds while it runs in async code; ``alone`` is the one of sync code."""
+        return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+
+    def names_of_others(self, call: Hashable) -> list[str]:
+        """What the other calls returned."""
+        return [name for other, names in self.names.items() if other != call for name in names]
+
+
+class RecentSteps:
+    """The calls of each recent step of the agents that use a tool, by a key of the step."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: OrderedDict[Hashable, ParallelCalls] = OrderedDict()
+
+    def calls_of(self, step: Hashable) -> ParallelCalls:
+        """The calls of this step: the same object for each of them."""
+        with self._lock:
+            calls = self._calls.setdefault(step, ParallelCalls())
+            self._calls.move_to_end(step)
+            if len(self._calls) > _STEPS:
+                self._calls.popitem(last=False)
+            return calls

@@ -1,9 +1,9 @@
-"""The greedy loops of the selectors for numba: one function per algorithm, with a batch axis in front.
+"""The greedy loops of the selectors for numba: one function per algorithm, for one query.
 
 ``vrsd`` repeats the numpy loop of its selector. ``mmr``, ``coverage``, and ``ndpp`` with a symmetric kernel, make the
 same picks, but they compute a score only where the score may be the highest. The picks are identical to those of numpy
-except for ties within rounding error. A single query is a batch of one. Constraints other than k are left to numpy.
-Only ``compiled_loops`` of ``_greedy.py`` imports this module, because it needs numba.
+except for ties within rounding error. Each loop returns the number of its picks. Constraints other than k are left to
+numpy. Only ``compiled_loops`` of ``greedy.py`` imports this module, because it needs numba.
 
 All compiled functions are in one file. numba keeps compiled code on disk, and renews it only if the file of the called
 function has changed.
@@ -25,6 +25,7 @@ MAX_TIE = 64.0
 # The tie tolerance of a sum in float64: TIE_EPS of candidates.py times the unit in the last place.
 ROUNDING = 16 * 2.0**-52
 
+Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
@@ -93,201 +94,182 @@ def product_exact(z: FloatArray, a: FloatArray, b: FloatArray) -> Any:
 
 @_compile()
 def vrsd(
-    rows: FloatArray, relevance: Matrix, queries: Matrix, sums: Matrix, closed: NDArray[np.bool_], tie: float,
-    picks: Indices, cosines: Matrix,
-) -> None:  # fmt: skip
-    """VRSD for each query of a batch, into ``picks`` and ``cosines``.
+    rows: FloatArray, relevance: Vector, squares: Vector, q: Vector, s: Vector, closed: NDArray[np.bool_], tie: float,
+    picks: Indices, cosines: Vector,
+) -> int:  # fmt: skip
+    """VRSD, into ``picks`` and ``cosines``.
 
-    ``step`` numbers the picks, and v the candidates. ``sums`` holds the sum of each query's shown candidates,
-    and is changed. The batch axis of ``rows`` has length b, or length 1 if all queries share the candidates.
+    ``step`` numbers the picks, and v the candidates. ``squares`` has the squared length of each row.
+    ``s`` holds the sum of the shown candidates, and it and ``closed`` are changed.
     """
-    b, k = picks.shape
-    n, d = rows.shape[1:]
+    n, d = rows.shape
     dots, in_dtype = np.empty(n, rows.dtype), np.empty(d, rows.dtype)
-    squares, t_squared, scores = np.empty(n), np.empty(n), np.empty(n)
-    for query in range(b):
-        own = query if len(rows) > 1 else 0
-        s = sums[query]
+    t_squared, scores = np.empty(n), np.empty(n)
+    for step in range(len(picks)):
+        square, along = dot(s, s), dot(s, q)
+        dots[:] = 0
+        if square > 0:
+            in_dtype[:] = s
+            dot_each(rows, in_dtype, dots)
+        best = -1
         for v in range(n):
-            # Rows have length 1 or 0, and a zero row has relevance 0.
-            squares[v] = 1.0 if relevance[query, v] != 0 else dot(rows[own, v], rows[own, v])
-        for step in range(k):
-            square, along = dot(s, s), dot(s, queries[query])
-            dots[:] = 0
-            if square > 0:
-                in_dtype[:] = s
-                dot_each(rows[own], in_dtype, dots)
-            best = -1
-            for v in range(n):
-                t_squared[v] = square + 2.0 * dots[v] + squares[v]
-                if closed[query, v]:
-                    scores[v] = -np.inf
-                elif t_squared[v] <= tie * (1.0 + square):
-                    scores[v] = 0.0
-                else:
-                    scores[v] = (along + relevance[query, v]) / np.sqrt(t_squared[v])
-                if best < 0 or scores[v] > scores[best]:
-                    best = v
-            least = scores[best] - tie * min(max(square / max(t_squared[best], tie), 1.0), MAX_TIE)
-            p = 0
-            while p < best and scores[p] < least:
-                p += 1
-            picks[query, step], cosines[query, step], closed[query, p] = p, scores[p], True
-            for c in range(d):
-                s[c] += rows[own, p, c]
+            t_squared[v] = square + 2.0 * dots[v] + squares[v]
+            if closed[v]:
+                scores[v] = -np.inf
+            elif t_squared[v] <= tie * (1.0 + square):
+                scores[v] = 0.0
+            else:
+                scores[v] = (along + relevance[v]) / np.sqrt(t_squared[v])
+            if best < 0 or scores[v] > scores[best]:
+                best = v
+        least = scores[best] - tie * min(max(square / max(t_squared[best], tie), 1.0), MAX_TIE)
+        p = 0
+        while p < best and scores[p] < least:
+            p += 1
+        picks[step], cosines[step], closed[p] = p, scores[p], True
+        for c in range(d):
+            s[c] += rows[p, c]
+    return len(picks)
 
 
 @_compile()
 def mmr(
-    rows: FloatArray, weighted: Matrix, m: Matrix, novelty: float, ties: Matrix, picks: Indices, gains: Matrix,
-    start: int,
-) -> None:  # fmt: skip
-    """MMR for each query of a batch: the picks from number ``start`` on, into ``picks`` and ``gains``.
+    rows: FloatArray, weighted: Vector, m: Vector, novelty: float, tie: float, picks: Indices, gains: Vector,
+) -> int:  # fmt: skip
+    """MMR after its first pick, into ``picks`` and ``gains``.
 
-    ``step`` and j number the picks, and v the candidates. ``m`` holds each candidate's highest cosine with a
-    shown candidate. ``weighted`` is λ_d·v, or -inf for a closed candidate, and ``novelty`` is 1 − λ_d. ``m`` and
-    ``weighted`` are changed.
+    ``step`` and j number the picks, and v the candidates. ``m`` holds each candidate's highest cosine with the
+    first pick or a shown candidate. ``weighted`` is λ_d·v, or -inf for a closed candidate, and ``novelty`` is 1 − λ_d.
+    Both arrays are changed.
     """
     # A score w can only fall, because m can only rise. So the last computed score of a candidate is an upper bound, and
-    # a candidate whose bound is below the best score is skipped. m[query, v] counts the first seen[v] picks.
-    b, k = picks.shape
-    n = rows.shape[1]
-    w, seen, dots = np.empty(n), np.empty(n, np.int64), np.empty(n, rows.dtype)
-    for query in range(b):
-        own = query if len(rows) > 1 else 0
-        for j in range(start):
-            dot_each(rows[own], rows[own, picks[query, j]], dots)
-            for v in range(n):
-                m[query, v] = max(m[query, v], dots[v])
+    # a candidate whose bound is below the best score is skipped. m[v] counts the first seen[v] picks.
+    n = len(rows)
+    w, seen = np.empty(n), np.zeros(n, np.int64)
+    for v in range(n):
+        w[v] = weighted[v] - novelty * m[v]
+    for step in range(len(picks)):
+        # The candidate of the highest bound comes first: few other bounds are above its score.
+        first = 0
         for v in range(n):
-            w[v] = weighted[query, v] - novelty * m[query, v]
-        seen[:] = start
-        for step in range(start, k):
-            # The candidate of the highest bound comes first: few other bounds are above its score.
-            first = 0
-            for v in range(n):
-                if w[v] > w[first]:
-                    first = v
-            top = -np.inf
-            for at in range(-1, n):
-                v = first if at < 0 else at
-                if w[v] >= top - ties[query] and weighted[query, v] > -np.inf:
-                    for j in range(seen[v], step):
-                        m[query, v] = max(m[query, v], dot(rows[own, v], rows[own, picks[query, j]]))
-                    seen[v] = step
-                    w[v] = weighted[query, v] - novelty * m[query, v]
-                    top = max(top, w[v])
-            # ``first`` stays the pick if another thread changes the rows meanwhile: the index must be valid.
-            i = first
-            for v in range(n):
-                if seen[v] == step and w[v] >= top - ties[query]:
-                    i = v
-                    break
-            picks[query, step], gains[query, step] = i, w[i]
-            weighted[query, i] = w[i] = -np.inf
+            if w[v] > w[first]:
+                first = v
+        top = -np.inf
+        for at in range(-1, n):
+            v = first if at < 0 else at
+            if w[v] >= top - tie and weighted[v] > -np.inf:
+                for j in range(seen[v], step):
+                    m[v] = max(m[v], dot(rows[v], rows[picks[j]]))
+                seen[v] = step
+                w[v] = weighted[v] - novelty * m[v]
+                top = max(top, w[v])
+        # ``first`` stays the pick if another thread changes the rows meanwhile: the index must be valid.
+        i = first
+        for v in range(n):
+            if seen[v] == step and w[v] >= top - tie:
+                i = v
+                break
+        picks[step], gains[step] = i, w[i]
+        weighted[i] = w[i] = -np.inf
+    return len(picks)
 
 
 @_compile()
 def ndpp(
-    Z: FloatArray, C: Matrix, alpha: float, log_r2: Matrix, noise: Matrix, diagonal: Matrix, largest: Matrix,
+    Z: FloatArray, C: Matrix, alpha: float, log_r2: Vector, noise: Vector, diagonal: Vector, largest: Vector,
     left: Matrix, right: Matrix, shown: int, bound: float, tie: float, tolerance: float, picks: Indices,
-    gains: Matrix, counts: Indices,
-) -> None:  # fmt: skip
-    """NDPP for each query of a batch, into ``picks``, ``gains`` and ``counts``, the number of picks.
+    gains: Vector,
+) -> int:  # fmt: skip
+    """NDPP, into ``picks`` and ``gains``. Fewer than k picks: the rank is used up; -1: a determinant overflows.
 
     ``step`` numbers the picks, s and t the steps of the LU, v the candidates. ``left`` and ``right`` hold the first
     ``shown`` steps and room for k more. ``diagonal`` and ``largest`` are d and ``scale`` after these steps; if there
-    are none, d is not known, and at most ``bound``. ``log_r2`` is -inf for a closed candidate. A count is below k if
-    the rank is used up, and -1 if a determinant overflows.
+    are none, d is not known, and at most ``bound``. ``log_r2`` is -inf for a closed candidate.
     """
     # d[v] is known after the first seen[v] steps. With a symmetric kernel d only falls, so it is an upper bound of its
     # later values. The other steps are subtracted only where r² d is above ``least``, because elsewhere the gain cannot
     # be within the tie tolerance of the best. With a skew part d may rise, so each step is subtracted from all d at
     # once. w[v] is the logarithm of the gain.
-    b, k = picks.shape
-    n, width = Z.shape[1:]
+    n, width = Z.shape
     K = width - len(C)
     symmetric = len(C) == 0
     d, scale, w, seen, widest = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64), 0.0
     r2, skew_part = np.empty(n), np.empty(len(C))
-    for query in range(b):
-        own, noise_of = query if len(Z) > 1 else 0, noise[query]
-        highest = log_r2[query].max()
+    highest = log_r2.max()
+    for v in range(n):
+        d[v], scale[v], seen[v], w[v] = bound, 1.0, -1, -np.inf
+        if shown:
+            d[v], scale[v], seen[v] = diagonal[v], largest[v], shown
+        # r² is divided by the highest, and cannot overflow. Where it underflows, a larger number is a bound too.
+        r2[v] = max(np.exp(log_r2[v] - highest), 1e-300) if log_r2[v] > -np.inf else 0.0
+        # The largest tie tolerance that a candidate can have.
+        widest = max(widest, tie + ROUNDING / tolerance + noise[v])
+    for step in range(len(picks)):
+        t = shown + step
+        # The candidate of the highest bound comes first: few other bounds are above its gain.
+        first, best, top, least = 0, -1, -np.inf, 0.0
         for v in range(n):
-            d[v], scale[v], seen[v], w[v] = bound, 1.0, -1, -np.inf
-            if shown:
-                d[v], scale[v], seen[v] = diagonal[v], largest[v], shown
-            # r² is divided by the highest, and cannot overflow. Where it underflows, a larger number is a bound too.
-            r2[v] = max(np.exp(log_r2[query, v] - highest), 1e-300) if log_r2[query, v] > -np.inf else 0.0
-            # The largest tie tolerance that a candidate can have.
-            widest = max(widest, tie + ROUNDING / tolerance + noise_of[v])
-        counts[query] = k
-        for step in range(k):
-            t = shown + step
-            # The candidate of the highest bound comes first: few other bounds are above its gain.
-            first, best, top, least = 0, -1, -np.inf, 0.0
-            for v in range(n):
-                if r2[v] * d[v] > r2[first] * d[first]:
-                    first = v
-            for at in range(-1, n):
-                v = first if at < 0 else at
-                if r2[v] * d[v] > least:
-                    z = Z[own, v]
-                    if seen[v] < 0:
-                        d[v] = scale[v] = dot_exact(z[:K], z[:K]) + alpha
-                        seen[v] = 0
-                    if symmetric:
-                        for s in range(seen[v], t):
-                            d[v] -= dot_exact(z, left[s]) ** 2
-                    seen[v] = t
-                    if not np.isfinite(d[v]):
-                        counts[query] = -1
-                    w[v] = -np.inf
-                    if r2[v] * d[v] > least and d[v] > tolerance * scale[v]:
-                        w[v] = log_r2[query, v] + np.log(d[v])
-                        if w[v] > top:
-                            best, top, least = v, w[v], np.exp(w[v] - highest - widest)
-            if best < 0 or counts[query] < 0:
-                counts[query] = min(counts[query], step)
-                break
-            lowest = top - tie - ROUNDING * scale[best] / d[best] - noise_of[best]
-            i = 0
-            while i < best and not (seen[i] == t and w[i] >= lowest):
-                i += 1
-            picks[query, step], gains[query, step] = i, np.exp(w[i])
-            if step == k - 1:
-                break
-            r2[i] = 0.0
-            z, root = Z[own, i], np.sqrt(d[i])
-            dot_each(C, z[K:], skew_part)
-            for c in range(width):
-                left[t, c] = z[c] if c < K else skew_part[c - K]
-                if not symmetric:
-                    right[t, c] = left[t, c] if c < K else -left[t, c]
-            for s in range(t):
-                lower = dot_exact(z, left[s])
-                upper = lower if symmetric else dot_exact(z, right[s])
-                for c in range(width):
-                    left[t, c] -= upper * left[s, c]
-                    if not symmetric:
-                        right[t, c] -= lower * right[s, c]
-            for c in range(width):
-                left[t, c] /= root
-                if not symmetric:
-                    right[t, c] /= root
+            if r2[v] * d[v] > r2[first] * d[first]:
+                first = v
+        for at in range(-1, n):
+            v = first if at < 0 else at
+            if r2[v] * d[v] > least:
+                z = Z[v]
+                if seen[v] < 0:
+                    d[v] = scale[v] = dot_exact(z[:K], z[:K]) + alpha
+                    seen[v] = 0
+                if symmetric:
+                    for s in range(seen[v], t):
+                        d[v] -= dot_exact(z, left[s]) ** 2
+                seen[v] = t
+                if not np.isfinite(d[v]):
+                    return -1
+                w[v] = -np.inf
+                if r2[v] * d[v] > least and d[v] > tolerance * scale[v]:
+                    w[v] = log_r2[v] + np.log(d[v])
+                    if w[v] > top:
+                        best, top, least = v, w[v], np.exp(w[v] - highest - widest)
+        if best < 0:
+            return step
+        lowest = top - tie - ROUNDING * scale[best] / d[best] - noise[best]
+        i = 0
+        while i < best and not (seen[i] == t and w[i] >= lowest):
+            i += 1
+        picks[step], gains[step] = i, np.exp(w[i])
+        if step == len(picks) - 1:
+            break
+        r2[i] = 0.0
+        z, root = Z[i], np.sqrt(d[i])
+        dot_each(C, z[K:], skew_part)
+        for c in range(width):
+            left[t, c] = z[c] if c < K else skew_part[c - K]
             if not symmetric:
-                for v in range(n):
-                    product = product_exact(Z[own, v], left[t], right[t])
-                    d[v] -= product
-                    scale[v] = max(scale[v], abs(product))
-                    if not np.isfinite(d[v]):
-                        counts[query] = -1
+                right[t, c] = left[t, c] if c < K else -left[t, c]
+        for s in range(t):
+            lower = dot_exact(z, left[s])
+            upper = lower if symmetric else dot_exact(z, right[s])
+            for c in range(width):
+                left[t, c] -= upper * left[s, c]
+                if not symmetric:
+                    right[t, c] -= lower * right[s, c]
+        for c in range(width):
+            left[t, c] /= root
+            if not symmetric:
+                right[t, c] /= root
+        if not symmetric:
+            for v in range(n):
+                product = product_exact(Z[v], left[t], right[t])
+                d[v] -= product
+                scale[v] = max(scale[v], abs(product))
+                if not np.isfinite(d[v]):
+                    return -1
+    return len(picks)
 
 
 @_compile()
 def update_bonus(
-    i: int, r: FloatArray, kinds: NDArray[np.int8], documents: NDArray[np.int64], omega: Matrix, g: Matrix,
-    fresh: NDArray[np.bool_], of_kind: Matrix, bonus: Matrix, bound: Matrix,
+    i: int, r: FloatArray, kinds: NDArray[np.int8], documents: NDArray[np.int64], omega: Vector, g: Vector,
+    fresh: NDArray[np.bool_], of_kind: Matrix, bonus: Vector, bound: Vector,
 ) -> None:  # fmt: skip
     """Raise the bonus and the bound of what ``i`` refers to. What belongs together with it gets none of that kind."""
     for v in range(documents.shape[1]):
@@ -306,80 +288,74 @@ def update_bonus(
 
 @_compile()
 def coverage(
-    rows: FloatArray, relevance: Matrix, noises: Matrix, alpha: float, a: Matrix, w: Matrix,
-    covered_before: Matrix, r: FloatArray, kinds: NDArray[np.int8], documents: NDArray[np.int64], omega: Matrix,
-    g: Matrix, shown: Indices, steps: int, ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
-) -> None:  # fmt: skip
-    """Coverage for each query of a batch, into ``picks`` and ``gains``.
+    rows: FloatArray, relevance: Vector, noise: float, alpha: float, a: Matrix, w: Vector, covered_before: Vector,
+    r: FloatArray, kinds: NDArray[np.int8], documents: NDArray[np.int64], omega: Vector, g: Vector, shown: Indices,
+    steps: int, ratios: Vector, left: Matrix, tie: float, picks: Indices, gains: Vector,
+) -> int:  # fmt: skip
+    """Coverage, into ``picks`` and ``gains``.
 
     ``step`` numbers the picks, s and t the steps of the LU, j the parts, v the candidates. ``left`` holds the first
-    ``steps`` steps, those of the ``shown`` candidates, and room for k more; ``ratios`` is d after these steps. All
-    queries of a batch have the same parts and references (``r``, ``kinds`` and ``documents``), which are empty if there
-    are none.
+    ``steps`` steps, those of the ``shown`` candidates, and room for k more; ``ratios`` is d after these steps. The
+    references (``r``, ``kinds`` and ``documents``) are empty if there are none.
     """
     # Without its bonus, the gain of a candidate only falls as the set grows. So the last computed gain, plus what the
     # bonus has risen by since, is an upper bound, and a candidate whose bound is below the best gain is skipped. d[v]
     # is known after the first seen[v] steps.
-    k = picks.shape[1]
-    n, width = rows.shape[1:]
-    m = len(w)
-    d, bound, seen, covered = np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(m)
-    bonus, of_kind, fresh = np.empty(n), np.empty((len(omega), n)), np.empty((len(omega), n), np.bool_)
-    for query in range(len(picks)):
-        own = query if len(rows) > 1 else 0
-        worth, noise = relevance[query], noises[query]
-        # The largest tie tolerance that a candidate can have.
-        widest = tie + ROUNDING * (1.0 + alpha) / alpha + noise
-        covered[:] = covered_before
+    n, width = rows.shape
+    m, covered = len(w), covered_before.copy()
+    d, bound, seen = np.empty(n), np.empty(n), np.empty(n, np.int64)
+    bonus, of_kind, fresh = np.zeros(n), np.zeros((len(omega), n)), np.ones((len(omega), n), np.bool_)
+    # The largest tie tolerance that a candidate can have.
+    widest = tie + ROUNDING * (1.0 + alpha) / alpha + noise
+    for v in range(n):
+        # The squared length of a row is 1 or 0, with a rounding error below 1e-5.
+        seen[v], bound[v] = -1, relevance[v] + np.log(1.0 + 1e-5 + alpha) + w.sum()
+        if len(shown):
+            seen[v], d[v] = steps, ratios[v]
+    for i in shown:
+        update_bonus(i, r, kinds, documents, omega, g, fresh, of_kind, bonus, bound)
+    for i in shown:
+        bound[i] = -np.inf
+    for step in range(len(picks)):
+        t = steps + step
+        # The candidate of the highest bound comes first: few other bounds are above its gain.
+        first = 0
         for v in range(n):
-            # The squared length of a row is 1 or 0, with a rounding error below 1e-5.
-            seen[v], bound[v] = -1, worth[v] + np.log(1.0 + 1e-5 + alpha) + w.sum()
-            if len(shown):
-                seen[v], d[v] = steps, ratios[v]
-        fresh[:], of_kind[:], bonus[:] = True, 0.0, 0.0
-        for i in shown:
-            update_bonus(i, r, kinds, documents, omega, g, fresh, of_kind, bonus, bound)
-        for i in shown:
-            bound[i] = -np.inf
-        for step in range(k):
-            t = steps + step
-            # The candidate of the highest bound comes first: few other bounds are above its gain.
-            first = 0
-            for v in range(n):
-                if bound[v] > bound[first]:
-                    first = v
-            best, top = first, -np.inf
-            for at in range(-1, n):
-                v = first if at < 0 else at
-                if bound[v] > -np.inf and bound[v] >= top - widest and not (at >= 0 and v == first):
-                    row = rows[own, v]
-                    if seen[v] < 0:
-                        d[v], seen[v] = dot_exact(row, row) + alpha, 0
-                    for s in range(seen[v], t):
-                        d[v] -= dot_exact(row, left[s]) ** 2
-                    seen[v] = t
-                    bound[v] = worth[v] + np.log(d[v]) + bonus[v]
-                    for j in range(m):
-                        bound[v] += w[j] * max(a[v, j] - covered[j], 0.0)
-                    if bound[v] > top:
-                        best, top = v, bound[v]
-            lowest = top - tie - ROUNDING * (1.0 + alpha) / d[best] - noise
-            i = 0
-            while i < best and not (seen[i] == t and bound[i] >= lowest):
-                i += 1
-            picks[query, step], gains[query, step] = i, bound[i]
-            bound[i] = -np.inf
-            if step == k - 1:
-                break
-            update_bonus(i, r, kinds, documents, omega, g, fresh, of_kind, bonus, bound)
-            for j in range(m):
-                covered[j] = max(covered[j], a[i, j])
-            row, root = rows[own, i], np.sqrt(d[i])
+            if bound[v] > bound[first]:
+                first = v
+        best, top = first, -np.inf
+        for at in range(-1, n):
+            v = first if at < 0 else at
+            if bound[v] > -np.inf and bound[v] >= top - widest and not (at >= 0 and v == first):
+                row = rows[v]
+                if seen[v] < 0:
+                    d[v], seen[v] = dot_exact(row, row) + alpha, 0
+                for s in range(seen[v], t):
+                    d[v] -= dot_exact(row, left[s]) ** 2
+                seen[v] = t
+                bound[v] = relevance[v] + np.log(d[v]) + bonus[v]
+                for j in range(m):
+                    bound[v] += w[j] * max(a[v, j] - covered[j], 0.0)
+                if bound[v] > top:
+                    best, top = v, bound[v]
+        lowest = top - tie - ROUNDING * (1.0 + alpha) / d[best] - noise
+        i = 0
+        while i < best and not (seen[i] == t and bound[i] >= lowest):
+            i += 1
+        picks[step], gains[step] = i, bound[i]
+        bound[i] = -np.inf
+        if step == len(picks) - 1:
+            break
+        update_bonus(i, r, kinds, documents, omega, g, fresh, of_kind, bonus, bound)
+        for j in range(m):
+            covered[j] = max(covered[j], a[i, j])
+        row, root = rows[i], np.sqrt(d[i])
+        for c in range(width):
+            left[t, c] = row[c]
+        for s in range(t):
+            lower = dot_exact(row, left[s])
             for c in range(width):
-                left[t, c] = row[c]
-            for s in range(t):
-                lower = dot_exact(row, left[s])
-                for c in range(width):
-                    left[t, c] -= lower * left[s, c]
-            for c in range(width):
-                left[t, c] /= root
+                left[t, c] -= lower * left[s, c]
+        for c in range(width):
+            left[t, c] /= root
+    return len(picks)

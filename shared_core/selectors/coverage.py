@@ -11,21 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FloatArray, check_number, read_only
+from .._validation import FloatArray, check_fields, check_number, read_only
 from ..candidates import (
     REFERENCE_KINDS,
-    TIE_TOLERANCE,
-    CandidateBlock,
     Candidates,
     References,
     cosines_with_queries,
     count_repeats,
     standardise,
 )
-from ._greedy import GreedyState, lowest_of_best, run_compiled
+from .greedy import GreedyState, lowest_of_best, run_compiled
 from .ndpp import FLOAT64_TIE, IncrementalLU, factors_of_unit_rows, log_relevance, standard_relevance
 from .registry import Capabilities, register_selector
-from .selection import Selection, Selections, make_selection, make_selections
+from .selection import Selection, make_selection
 
 Matrix = NDArray[np.float64]
 
@@ -46,8 +44,6 @@ GATE, HALF_OPEN = 3.0, -1.0
 # A candidate covers a query by 1/e if its cosine is this many standard deviations below the highest one. It was chosen
 # on the development half of the questions of benchmarks/several_queries.py.
 SERVED = 0.5
-# With a weight above this, rounding errors of the words would be larger than the differences of the other terms.
-MOST_WEIGHT = 1e6
 # With a ridge below this, rounding errors in float32 would decide between candidates.
 LEAST_RIDGE = 1e-4
 _NONE, _NO_ROWS = read_only(np.empty(0)), read_only(np.empty(0, np.int64))
@@ -59,13 +55,13 @@ _NO_BONUS: _Bonus = _NO_REFERENCES, _NO_KINDS, _NO_DOCUMENTS, read_only(np.zeros
 
 
 class _Terms(NamedTuple):
-    """The terms of the objective and the bonus, in the letters of :class:`Coverage`; for one query, or a block of b.
+    """The terms of the objective and the bonus, in the letters of :class:`Coverage`.
 
     The columns of a are what the question names exactly, the words, the questions if there are several, and ``cover``.
     """
 
-    log_weight: Matrix  # (ρ − max ρ) / T: (n,), or (b, n)
-    noise: Matrix  # the tie tolerance beside that of the determinant: (1,), or (b, 1)
+    log_weight: Matrix  # (ρ − max ρ) / T: (n,)
+    noise: float  # the tie tolerance beside that of the determinant
     a: Matrix  # (n, m)
     w: Matrix  # (m,): w β
     covered: Matrix  # (m,): how well the shown candidates cover each part
@@ -152,17 +148,13 @@ class Coverage:
     def capabilities(self) -> Capabilities:
         """It uses no quality, no references with ``reference_weight=0``, and no neighbours with the other weight 0."""
         refers, continues = self.reference_weight > 0, self.neighbour_weight > 0
-        return Capabilities(quality=False, words=True, references=refers, neighbours=continues, log_gains=True)
+        return Capabilities(
+            quality=False, words=True, references=refers, neighbours=continues, log_gains=True, constraints=True
+        )
 
     def __post_init__(self) -> None:
-        for name, *bounds in (
-            ("word_weight", 0.0, MOST_WEIGHT),
-            ("cover_weight", 0.0, MOST_WEIGHT),
-            ("reference_weight", 0.0, MOST_WEIGHT),
-            ("neighbour_weight", 0.0, MOST_WEIGHT),
-            ("ridge", LEAST_RIDGE),
-        ):
-            object.__setattr__(self, name, check_number(getattr(self, name), name, *bounds))
+        check_fields(self)
+        check_number(self.ridge, "ridge", LEAST_RIDGE)
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
@@ -172,29 +164,14 @@ class Coverage:
         terms = self._terms(candidates, state.shown)
         factors = factors_of_unit_rows(candidates.vectors, self.ridge)
         lu = IncrementalLU(factors, state.shown, state.target) if state.shown else None
-        found = None if state.constraints else self._run_compiled(candidates, terms, state.target, lu)
-        if found is not None:
-            state.picks, gains = found[0][0].tolist(), found[1][0].tolist()
-        else:
+        gains = None if state.constraints else self._run_compiled(candidates, state, lu, terms)
+        if gains is None:
             gains = self._greedy(candidates, state, lu or IncrementalLU(factors, [], state.target), terms)
         # The loops leave out the constant 1 / (1 + α) of the determinant.
         gains = np.subtract(gains, math.log1p(self.ridge)).tolist()
         referred_by, bonus = _find_referring(terms, state.picks) if terms.omega.any() else (None, 0.0)
         shares = _find_shares(terms, state.picks, bonus)
         return make_selection(candidates, state.picks, gains, referred_by=referred_by, shares=shares)
-
-    def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
-        """The selections of a block of queries without words; None if each query needs :meth:`select`."""
-        n = block.relevance.shape[1]
-        if not 1 <= k <= n:
-            return None
-        log_weight, noise = log_relevance(*standard_relevance(block), TEMPERATURE)
-        terms = _Terms(log_weight, noise, np.zeros((n, 0)), _NONE, _NONE, *_NO_BONUS, _NO_ROWS)
-        found = self._run_compiled(block, terms, k)
-        if found is None:
-            return None
-        gains = found[1] - math.log1p(self.ridge)
-        return make_selections(block, found[0], gains, gains.sum(axis=1))
 
     def _terms(self, candidates: Candidates, shown: list[int]) -> _Terms:
         z, noise = standard_relevance(candidates)
@@ -237,9 +214,9 @@ class Coverage:
             bonus = *_weigh_references(references, self.reference_weight, self.neighbour_weight), g
             # The slope of g is at most a quarter of GATE.
             per_gate = GATE / 4 * per_sigma.item() * bonus[3].max()
-        noise = noise * (1 + of_values + per_gate) + FLOAT64_TIE * (w.sum() + bonus[3].max())
+        tie = noise.item() * (1 + of_values + per_gate) + FLOAT64_TIE * (w.sum() + bonus[3].max())
         covered = a[shown].max(axis=0, initial=0.0)
-        return _Terms(log_weight, noise, a, w, covered, *bonus, np.array(shown, np.int64))
+        return _Terms(log_weight, float(tie), a, w, covered, *bonus, np.array(shown, np.int64))
 
     def _greedy(self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, terms: _Terms) -> list[float]:
         """The greedy method; returns the gain of each pick."""
@@ -256,30 +233,31 @@ class Coverage:
             new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
             marginal = log_weight + lu.log_ratios() + new + bonus
             best = int(marginal.argmax())
-            i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + terms.noise.item())
+            i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + terms.noise)
+            gains.append(float(marginal[i]))
             lu.add(i)
-            gains.append(float(log_weight[i] + math.log(lu.d[i]) + new[i] + bonus[i]))
             covered = np.maximum(covered, a[i])
             if refers:
                 bonus = _update_bonus(i, terms, fresh, of_kind)
             state.take(i, log_weight)
-            if state.more():
-                lu.subtract()
         return gains
 
     def _run_compiled(
-        self, candidates: Candidates | CandidateBlock, terms: _Terms, k: int, lu: IncrementalLU | None = None
-    ) -> tuple[NDArray[np.int64], Matrix] | None:
-        """Picks (b, k) and gains (b, k) of the compiled loop; None if numba cannot be used."""
-        log_weight, noise = np.atleast_2d(terms.log_weight, terms.noise)
-        rows = candidates.vectors
-        picks, gains = np.empty((len(log_weight), k), np.int64), np.empty((len(log_weight), k))
-        steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[-1]))) if lu is None else (lu.t, lu.d, lu.left)
-        ran = run_compiled(
-            "coverage", rows if rows.ndim == 3 else rows[None], log_weight, noise[:, 0], self.ridge,
-            *map(_fixed, terms[2:]), steps, _fixed(ratios), left, TIE_TOLERANCE[rows.dtype], picks, gains,
+        self, candidates: Candidates, state: GreedyState, lu: IncrementalLU | None, terms: _Terms
+    ) -> list[float] | None:
+        """The same method, compiled: the gain of each pick; None without numba."""
+        rows, k = candidates.vectors, state.target
+        picks, gains = np.empty(k, np.int64), np.empty(k)
+        steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[1]))) if lu is None else (lu.t, lu.d, lu.left)
+        count = run_compiled(
+            "coverage", rows, terms.log_weight, terms.noise, self.ridge, *map(_fixed, terms[2:]), steps, _fixed(ratios),
+            left, state.tie, picks, gains,
         )  # fmt: skip
-        return (picks, gains) if ran else None
+        if count is None:
+            return None
+        state.picks += picks.tolist()
+        made: list[float] = gains.tolist()
+        return made
 
 
 def _fixed(term: Any) -> Any:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FloatArray, check_number
-from ..candidates import TIE_EPS, TIE_TOLERANCE, CandidateBlock, Candidates
-from ._greedy import GreedyState, lowest_of_best, run_compiled
+from .._validation import check_fields
+from ..candidates import TIE_EPS, TIE_TOLERANCE, Candidates
+from .greedy import GreedyState, lowest_of_best, run_compiled
 from .registry import Capabilities, register_selector
-from .selection import Selection, Selections, make_selection, make_selections
+from .selection import Selection, make_selection
 
 # The initial m_i: below any cosine, and finite. With -inf the score of a closed candidate would be -inf + inf = NaN.
 NOTHING_PICKED = -4.0
@@ -58,11 +59,10 @@ class MMR:
     lambda_mult: float = 0.5
     lambda_b: float = 0.95
 
-    capabilities: ClassVar[Capabilities] = Capabilities()
+    capabilities: ClassVar[Capabilities] = Capabilities(constraints=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lambda_mult", check_number(self.lambda_mult, "lambda_mult", 0, 1))
-        object.__setattr__(self, "lambda_b", check_number(self.lambda_b, "lambda_b", 0, 1))
+        check_fields(self)
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
@@ -70,73 +70,39 @@ class MMR:
         """Select greedily; ``shown`` candidates count as picked first."""
         state = GreedyState(candidates, k, budget, shown)
         v, v_tie, tie = self._v(candidates)
-        gains: list[float] = []
+        rows, gains = candidates.vectors, list[float]()
         if not state.shown:
             # With nothing picked or shown the pick is argmax v, whatever λ_d is.
             scores = state.close(v.copy())
             i = lowest_of_best(scores, v_tie)
             gains.append(float(self.lambda_mult * v[i]))
             state.take(i, scores)
-        further = None if state.constraints else self._greedy_compiled(state, candidates.vectors, v, tie)
-        if further is None:
-            further = self._greedy(state, candidates.vectors, v, tie)
-        return make_selection(candidates, state.picks, gains + further)
-
-    def _greedy(self, state: GreedyState, rows: FloatArray, v: Vector, tie: float) -> list[float]:
-        """Algorithm 1 after its first pick; returns the gain of each further pick."""
         m = np.full(len(v), NOTHING_PICKED)
         for j in state.shown + state.picks:
             np.maximum(m, rows.dot(rows[j]), out=m)
-        gains = []
+        if not state.constraints:
+            left = state.target - len(state.picks)
+            picks, of_picks = np.empty(left, np.int64), np.empty(left)
+            weighted = state.close(self.lambda_mult * v)
+            if run_compiled("mmr", rows, weighted, m, 1 - self.lambda_mult, tie, picks, of_picks) is not None:
+                state.picks += picks.tolist()
+                gains += of_picks.tolist()
         while state.more():
             w = state.close(self.lambda_mult * v - (1 - self.lambda_mult) * m)
             i = lowest_of_best(w, tie)
             gains.append(float(w[i]))
             state.take(i, w)
-            if state.more():
-                np.maximum(m, rows.dot(rows[i]), out=m)
-        return gains
+            np.maximum(m, rows.dot(rows[i]), out=m)
+        return make_selection(candidates, state.picks, gains)
 
-    def _greedy_compiled(self, state: GreedyState, rows: FloatArray, v: Vector, tie: float) -> list[float] | None:
-        """The same loop, compiled; None if numba cannot be used."""
-        m = np.full(len(v), NOTHING_PICKED)
-        for j in state.shown:
-            np.maximum(m, rows.dot(rows[j]), out=m)
-        weighted, start = state.close(self.lambda_mult * v), len(state.picks)
-        picks, gains = np.empty((1, state.target), np.int64), np.empty((1, state.target))
-        picks[0, :start] = state.picks
-        novelty = 1 - self.lambda_mult
-        if not run_compiled("mmr", rows[None], weighted[None], m[None], novelty, np.array([tie]), picks, gains, start):
-            return None
-        state.picks[:] = picks[0].tolist()
-        found: list[float] = gains[0, start:].tolist()
-        return found
-
-    def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
-        """The selections of a block of queries; None if each query needs :meth:`select`."""
-        b, n = block.relevance.shape
-        if not 1 <= k <= n:
-            return None
-        v, v_tie, tie = self._v(block)
-        v_tie, tie = np.broadcast_to(v_tie, (b,)), np.broadcast_to(tie, (b,)).copy()
-        weighted, m = self.lambda_mult * v, np.full(v.shape, NOTHING_PICKED)
-        picks, gains = np.empty((b, k), np.int64), np.empty((b, k))
-        # The first pick is argmax v, as in select.
-        picks[:, 0] = (v >= v.max(axis=1, keepdims=True) - v_tie[:, None]).argmax(axis=1)
-        first = np.arange(b), picks[:, 0]
-        gains[:, 0] = weighted[first]
-        weighted[first] = -np.inf
-        ran = run_compiled("mmr", block.vectors, weighted, m, 1 - self.lambda_mult, tie, picks, gains, 1)
-        return make_selections(block, picks, gains, gains.sum(axis=1)) if ran else None
-
-    def _v(self, candidates: Candidates | CandidateBlock) -> tuple[Vector, Any, Any]:
-        """v_i, and the tie tolerances of v_i and of w_i, which may have shape (b,) for a block."""
+    def _v(self, candidates: Candidates) -> tuple[Vector, float, float]:
+        """v_i, and the tie tolerances of v_i and of w_i."""
         v, tie = candidates.relevance.astype(np.float64), TIE_TOLERANCE[candidates.vectors.dtype]
         if candidates.quality is not None:
             v = self.lambda_b * v + (1 - self.lambda_b) * candidates.quality
         elif not candidates.relevance_given:
             return v, tie, tie
-        rounding = TIE_EPS * np.finfo(np.float64).eps * np.abs(v).max(axis=-1)
+        rounding = TIE_EPS * sys.float_info.epsilon * float(np.abs(v).max())
         if candidates.relevance_given:
             # v_i contains no dot product. w_i contains the dot product m_i, with the weight 1 − λ_d.
             return v, rounding, rounding + (1 - self.lambda_mult) * tie

@@ -6,19 +6,19 @@ import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FloatArray, as_finite, as_float64, check_number, check_one_of, quoted, read_only
-from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_queries, standardise
+from .._validation import FloatArray, as_finite, as_float64, check_ranges, quoted, read_only
+from ..candidates import TIE_TOLERANCE, Candidates, cosines_with_queries, standardise
 from ..errors import InvalidParameterError, KernelError, warn
-from ._greedy import GreedyState, lowest_of_best, run_compiled
+from .greedy import GreedyState, lowest_of_best, run_compiled
 from .kernels import Kernel, LowRankKernel, as_kernel
 from .kernels.base import log_exponential
 from .registry import Capabilities, register_selector
-from .selection import Selection, Selections, make_selection, make_selections
+from .selection import Selection, make_selection
 from .top_k import take_by_relevance
 
 Matrix = NDArray[np.float64]
@@ -106,18 +106,16 @@ class NDPP:
     temperature: float | Literal["auto"] | None = "auto"
     ridge: float | None = None
 
-    capabilities: ClassVar[Capabilities] = Capabilities(quality=False)
+    capabilities: ClassVar[Capabilities] = Capabilities(quality=False, constraints=True)
 
     def __post_init__(self) -> None:
-        if self.relevance_mapping is not None:
-            check_one_of(self.relevance_mapping, "relevance_mapping", ("linear", "exponential"))
+        checked = check_ranges({"relevance_mapping": self.relevance_mapping, "ridge": self.ridge})
+        object.__setattr__(self, "ridge", checked["ridge"])
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
         if self.kernel is not None and not isinstance(self.kernel, Kernel):
             raise InvalidParameterError(
                 f"kernel must be a LowRankKernel, a LinearKernel, the path of one, or None, got {quoted(self.kernel)}"
             )
-        if self.ridge is not None:
-            object.__setattr__(self, "ridge", check_number(self.ridge, "ridge", 0))
         T = "auto" if self.temperature is None else self.temperature
         if isinstance(T, str) and T == "auto":
             object.__setattr__(self, "temperature", T)
@@ -145,63 +143,31 @@ class NDPP:
         state.close(log_r2)  # -inf for a closed candidate
         factors = self._factors(candidates)
         lu = IncrementalLU(factors, state.shown, state.target) if state.shown else None
-        found = None
-        if not state.constraints:
-            found = _run_compiled(factors, log_r2[None], noise[None], state.tie, state.target, lu)
-        if found is None:
+        gains = None if state.constraints else _run_compiled(state, factors, lu, log_r2, noise)
+        if gains is None:
             gains = _greedy(state, lu or IncrementalLU(factors, [], state.target), log_r2, noise)
-        else:
-            count = int(found[2][0])
-            state.picks += found[0][0, :count].tolist()
-            gains = found[1][0, :count].tolist()
         filled_from = len(state.picks) if state.more() else None
         if filled_from is not None:
             take_by_relevance(state, candidates)
         gains += [0.0] * (len(state.picks) - len(gains))
         return make_selection(candidates, state.picks, gains, product=True, filled_from=filled_from)
 
-    @np.errstate(over="ignore", invalid="ignore")
-    def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
-        """The selections of a block of queries; None if each query needs :meth:`select`."""
-        if self.kernel is not None or not 1 <= k <= block.relevance.shape[1]:
-            return None
-        log_r2, noise = self._log_r2(block)
-        cosine_tie = TIE_TOLERANCE[block.vectors.dtype]
-        found = _run_compiled(factors_of_unit_rows(block.vectors, self._alpha()), log_r2, noise, cosine_tie, k)
-        if found is None:
-            return None
-        picks, gains, counts = found
-        # Given numbers have no rounding error of a dot product, as in take_by_relevance.
-        tie = 0.0 if block.relevance_given else cosine_tie
-        for query in np.flatnonzero(counts < k):
-            scores = block.relevance[query].astype(np.float64)
-            scores[picks[query, : counts[query]]] = -np.inf
-            for step in range(counts[query], k):
-                picks[query, step], gains[query, step] = lowest_of_best(scores, tie), 0.0
-                scores[picks[query, step]] = -np.inf
-        return make_selections(block, picks, gains, gains.prod(axis=1), np.where(counts < k, counts, -1))
-
-    def _alpha(self) -> float:
-        if self.ridge is not None:
-            return self.ridge
-        return DEFAULT_RIDGE if self.kernel is None else 0.0
-
-    def _factors(self, candidates: Candidates) -> _Factors:
+    def _factors(self, candidates: Candidates) -> Factors:
         """The factors of the kernel, or of E Eᵀ if there is none."""
         if self.kernel is None:
-            return factors_of_unit_rows(candidates.vectors, self._alpha())
+            return factors_of_unit_rows(candidates.vectors, DEFAULT_RIDGE if self.ridge is None else self.ridge)
         # __post_init__ has loaded a file.
         V, B, C = cast(Kernel, self.kernel).factors(candidates)
-        Z = np.concatenate([V, B], axis=1, dtype=np.float64) if B.shape[1] else V.astype(np.float64, copy=False)
+        Z = np.ascontiguousarray(np.concatenate([V, B], axis=1, dtype=np.float64))
         # The rows of a LowRankKernel are float64 whatever the candidates' vectors are.
         tolerance = RANK_TOLERANCE[Z.dtype if isinstance(self.kernel, LowRankKernel) else candidates.dtype]
         # For each combination of dtypes, layouts and read-only flags numba would compile its loop again.
-        Z, C = read_only(np.ascontiguousarray(Z)[:]), read_only(np.ascontiguousarray(C)[:])
-        return _Factors(Z, C, self._alpha(), tolerance, FLOAT64_TIE, unit=False)
+        Z, C = read_only(Z), read_only(np.ascontiguousarray(C, np.float64)[:])
+        return Factors(Z, C, self.ridge or 0.0, tolerance, np.inf)
 
-    def _log_r2(self, candidates: Candidates | CandidateBlock) -> tuple[Matrix, Matrix]:
+    def _log_r2(self, candidates: Candidates) -> tuple[Matrix, Matrix]:
         """log r² and its tie tolerance. r itself would underflow where relevance or the temperature is low."""
-        exact, given = np.zeros(candidates.relevance.shape), candidates.relevance_given
+        exact, given = np.zeros(len(candidates)), candidates.relevance_given
         # log_relevance is not part of the Kernel protocol: a kernel with factors alone is valid.
         of_kernel = getattr(self.kernel, "log_relevance", None)
         if of_kernel is not None and self.relevance_mapping is None and not given:
@@ -216,7 +182,10 @@ class NDPP:
                 return 2 * log_r, exact
         is_linear, temperature = self.relevance_mapping == "linear", self.temperature
         if not is_linear and not isinstance(temperature, float):
-            log_r2, noise = log_relevance(*standard_relevance(candidates), temperature_of(candidates))
+            several = len(candidates.questions) > 1 and not given
+            log_r2, noise = log_relevance(
+                *standard_relevance(candidates), SEVERAL_TEMPERATURE if several else AUTO_TEMPERATURE
+            )
             return log_r2, exact + noise
         # With sub-questions the highest cosine counts.
         relevance = candidates.relevance.astype(np.float64) if given else cosines_with_queries(candidates).max(axis=0)
@@ -228,8 +197,8 @@ class NDPP:
         return 2 * np.log(r), np.where(known, 0.0, 2 * FLOAT64_TIE / r)
 
 
-def standard_relevance(candidates: Candidates | CandidateBlock) -> tuple[Matrix, Matrix]:
-    """The relevance in standard deviations, shape (n,), or (b, n) for a block; and 1 / σ, or 0 if it was given.
+def standard_relevance(candidates: Candidates) -> tuple[Matrix, Matrix]:
+    """The relevance in standard deviations, shape (n,); and 1 / σ, or 0 if it was given.
 
     Of several questions the highest value counts. So a sub-question whose cosines are all low counts as much as others.
     """
@@ -237,45 +206,33 @@ def standard_relevance(candidates: Candidates | CandidateBlock) -> tuple[Matrix,
         z, per_sigma = standardise(candidates.relevance.astype(np.float64), None)
         return z, 0.0 * per_sigma
     z, per_sigma = standardise(cosines_with_queries(candidates), candidates.vectors.dtype)
-    return (z[0], per_sigma[0]) if len(z) == 1 else (z.max(axis=0), per_sigma.max(axis=0))
-
-
-def temperature_of(candidates: Candidates | CandidateBlock) -> float:
-    """The temperature ``"auto"`` in the units of :func:`standard_relevance`."""
-    several = isinstance(candidates, Candidates) and len(candidates.questions) > 1 and not candidates.relevance_given
-    return SEVERAL_TEMPERATURE if several else AUTO_TEMPERATURE
+    return z.max(axis=0), per_sigma.max(axis=0)
 
 
 def log_relevance(z: Matrix, per_sigma: Matrix, temperature: float) -> tuple[Matrix, Matrix]:
     """log r² for a relevance in standard deviations, the highest is 0; and its tie tolerance."""
     # A cosine has an absolute rounding error, which σ and the temperature divide.
-    noise = 2 * FLOAT64_TIE * per_sigma / temperature
-    return (z - np.maximum.reduce(z, axis=-1, keepdims=True)) / temperature, noise
+    return (z - z.max()) / temperature, 2 * FLOAT64_TIE * per_sigma / temperature
 
 
-def factors_of_unit_rows(rows: FloatArray, alpha: float) -> _Factors:
-    """The factors of E Eᵀ + αI."""
-    tolerance = RANK_TOLERANCE[rows.dtype]
-    if alpha == 0:
-        # Sums in float32 would leave ratios above the tolerance after the rank is used up.
-        rows = read_only(np.ascontiguousarray(rows, np.float64)[:])
-    return _Factors(rows, _NO_SKEW_PART, alpha, tolerance, TIE_TOLERANCE[rows.dtype], unit=True)
+class Factors(NamedTuple):
+    """Z = (V, B), shape (n, K + K'), and C (K', K') of a kernel, and the ridge α.
 
-
-class _Factors(NamedTuple):
-    """Z = (V, B), shape (n, K + K'), and C (K', K') of a kernel; Z (b, n, d) for a block of queries; the ridge α.
-
-    A determinant ratio below ``tolerance`` times the numbers it was computed from is rounding error, and ratios that
-    differ by less than ``rounding`` times these numbers are equal. ``unit``: Z holds vectors of length 1 or 0, in their
-    own dtype, and C is empty.
+    A determinant ratio below ``tolerance`` times the numbers it was computed from is rounding error. No ratio is above
+    ``bound``.
     """
 
     Z: FloatArray
     C: Matrix
     alpha: float
     tolerance: float
-    rounding: float
-    unit: bool
+    bound: float
+
+
+def factors_of_unit_rows(rows: FloatArray, alpha: float) -> Factors:
+    """The factors of E Eᵀ + αI."""
+    # The squared length of a unit row is 1 or 0, with a rounding error below 1e-5.
+    return Factors(rows, _NO_SKEW_PART, alpha, RANK_TOLERANCE[rows.dtype], 1 + 1e-5 + alpha)
 
 
 def _greedy(state: GreedyState, lu: IncrementalLU, log_r2: Matrix, noise: Matrix) -> list[float]:
@@ -290,37 +247,31 @@ def _greedy(state: GreedyState, lu: IncrementalLU, log_r2: Matrix, noise: Matrix
         if not math.isfinite(lu.d[best]):
             raise KernelError(_OVERFLOW)
         i = lowest_of_best(log_gains, state.tie + lu.log_noise(best) + float(noise[best]))
-        if not lu.add(i):
-            continue
-        gains.append(float(np.exp(log_r2[i] + math.log(lu.d[i]))))
+        gains.append(float(np.exp(log_gains[i])))
+        lu.add(i)
         state.take(i, log_r2)
-        if state.more():
-            lu.subtract()
     return gains
 
 
 def _run_compiled(
-    factors: _Factors, log_r2: Matrix, noise: Matrix, tie: float, k: int, lu: IncrementalLU | None = None
-) -> tuple[NDArray[np.int64], Matrix, NDArray[np.int64]] | None:
-    """Picks (b, k), gains (b, k) and numbers of picks (b,) of the compiled loop; None if numba cannot be used.
-
-    ``lu`` holds the steps of the shown candidates.
-    """
-    b, Z = len(log_r2), factors.Z if factors.Z.ndim == 3 else factors.Z[None]
-    picks, gains, counts = np.empty((b, k), np.int64), np.empty((b, k)), np.empty(b, np.int64)
+    state: GreedyState, factors: Factors, lu: IncrementalLU | None, log_r2: Matrix, noise: Matrix
+) -> list[float] | None:
+    """The same method, compiled: the gain of each pick; None without numba. ``lu`` has the steps of what was shown."""
+    k, width = state.target, factors.Z.shape[1]
+    picks, gains = np.empty(k, np.int64), np.empty(k)
     if lu is None:
-        start = _UNKNOWN, _UNKNOWN, np.empty((k, Z.shape[2])), np.empty((k, Z.shape[2])), 0
+        start: tuple[Any, ...] = _UNKNOWN, _UNKNOWN, np.empty((k, width)), np.empty((k, width)), 0
     else:
         start = lu.d, lu.scale, lu.left, lu.right, lu.t
-    # The squared length of a unit row is 1 or 0, with a rounding error below 1e-5.
-    bound = 1 + 1e-5 + factors.alpha if factors.unit else np.inf
-    ran = run_compiled(
-        "ndpp", Z, factors.C, factors.alpha, log_r2, noise, *start, bound, tie, factors.tolerance,
-        picks, gains, counts,
-    )  # fmt: skip
-    if ran and -1 in counts.tolist():
+    Z, C, alpha, tolerance, bound = factors
+    count = run_compiled("ndpp", Z, C, alpha, log_r2, noise, *start, bound, state.tie, tolerance, picks, gains)
+    if count is None:
+        return None
+    if count < 0:
         raise KernelError(_OVERFLOW)
-    return (picks, gains, counts) if ran else None
+    state.picks += picks[:count].tolist()
+    made: list[float] = gains[:count].tolist()
+    return made
 
 
 class IncrementalLU:
@@ -333,15 +284,17 @@ class IncrementalLU:
     Without B the two are equal. The caller multiplies each ratio by r_i², which is the effect of R.
     """
 
-    def __init__(self, factors: _Factors, shown: list[int], k: int) -> None:
-        self.Z, self.C, self.alpha, self.tolerance, self.rounding, _ = factors
+    def __init__(self, factors: Factors, shown: list[int], k: int) -> None:
+        # Sums in float32 would leave ratios above the tolerance after the rank is used up.
+        self.Z, self.C = factors.Z.astype(np.float64), factors.C
+        self.alpha, self.tolerance = factors.alpha, factors.tolerance
         width = self.Z.shape[1]
         self.K = width - len(self.C)
-        self.symmetric, self.single = len(self.C) == 0, self.Z.dtype == np.float32
+        self.symmetric = len(self.C) == 0
         # d_i starts as the diagonal of L. The skew part B C Bᵀ adds 0 to it. The ridge is on the diagonal alone, so the
         # LU meets it here and in the block of the shown candidates.
-        V = self.Z if self.symmetric else self.Z[:, : self.K]
-        self.d: Matrix = np.vecdot(V, V).astype(np.float64) + self.alpha
+        V = self.Z[:, : self.K]
+        self.d: Matrix = np.vecdot(V, V) + self.alpha
         # The largest number that d_i was computed from.
         self.scale = self.d.copy()
         self.left = np.empty((len(shown) + k, width))
@@ -349,48 +302,31 @@ class IncrementalLU:
         self.t = 0
         if shown:
             self._condition_on(shown)
-        # A ratio of at most this is rounding error.
-        self.least = self.tolerance * self.scale
 
     def log_ratios(self) -> Matrix:
         """log d; -inf where d is rounding error, because the rank is used up."""
-        logs: Matrix = np.log(self.d * (self.d > self.least))
+        logs: Matrix = np.log(self.d * (self.d > self.tolerance * self.scale))
         return logs
 
     def log_noise(self, i: int) -> float:
         """The tie tolerance for the logarithm of the ratio of ``i``."""
-        return self.rounding * float(self.scale[i] / self.d[i])
+        return FLOAT64_TIE * float(self.scale[i] / self.d[i])
 
-    def add(self, i: int) -> bool:
-        """Add ``i`` to S. False if its ratio is rounding error; then S stays as it is."""
-        t, z = self.t, self.Z[i].astype(np.float64)
-        upper = self.right[:t].dot(z)
-        if self.single:
-            # d was summed in float32, and an error of a pivot spreads to all candidates.
-            self.d[i] = z.dot(z) + self.alpha - upper.dot(upper)
-            if self.d[i] <= self.least[i]:
-                return False
-        if t == len(self.left) - 1:
-            # This is the last step, so no later step needs left and right of its pick.
-            return True
+    def add(self, i: int) -> None:
+        """Add ``i`` to S: one step of the LU, whose share is subtracted from each d."""
+        t, z = self.t, self.Z[i]
         left, right = self._sides(z)
         root = math.sqrt(self.d[i])
-        self.left[t] = (left - upper.dot(self.left[:t])) / root
+        self.left[t] = (left - self.right[:t].dot(z).dot(self.left[:t])) / root
         if not self.symmetric:
             self.right[t] = (right - self.left[:t].dot(z).dot(self.right[:t])) / root
         self.t += 1
-        return True
-
-    def subtract(self) -> None:
-        """Subtract the share of the last step from each d_i."""
-        left, right = self.left[self.t - 1], self.right[self.t - 1]
-        lower = self.Z.dot(left.astype(np.float32)).astype(np.float64) if self.single else self.Z.dot(left)
-        product = lower * (lower if self.symmetric else self.Z.dot(right))
+        lower = self.Z.dot(self.left[t])
+        product = lower * (lower if self.symmetric else self.Z.dot(self.right[t]))
         self.d -= product
         # With a symmetric kernel d only falls, so the first d is the largest number.
         if not self.symmetric:
             np.maximum(self.scale, np.abs(product), out=self.scale)
-            np.multiply(self.tolerance, self.scale, out=self.least)
 
     def _sides(self, z: Matrix) -> tuple[Matrix, Matrix]:
         """left(z) and right(z) of one row of Z, or of several."""
@@ -402,7 +338,7 @@ class IncrementalLU:
     def _condition_on(self, shown: list[int]) -> None:
         # One solve for all shown candidates, because a single pivot of a skew part may be 0 although the whole block is
         # regular. Pseudo-inverses, because the block is singular if the reader has seen the same text twice.
-        Z = self.Z.astype(np.float64, copy=False)
+        Z = self.Z
         left, right = self._sides(Z[shown])
         block = right.dot(Z[shown].T) + self.alpha * np.eye(len(shown))
         _check_finite(block)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import ReadOnlyArrays, quoted, read_only
-from ..candidates import REFERENCE_KINDS, CandidateBlock, Candidates, cosines_with_queries, standardise
+from ..candidates import REFERENCE_KINDS, Candidates, cosines_with_queries, standardise
 from ..errors import InvalidInputError
 
 # The repr of a selection shows at most this many picks.
@@ -254,9 +254,9 @@ class Selections(ReadOnlyArrays):
     referred_by : int64, reference_kinds : int8, shape (Q, k), or None
         As in :class:`Selection`.
     serves : int64, shape (Q, k), or None
-        As in :class:`Selection`, with 0 for a question without sub-questions. None if no array of several was given.
+        As in :class:`Selection`, with 0 for a question without sub-questions. None if no question has any.
     shares : float64, shape (Q, k, 3), or None
-        As in :class:`Selection`. None also if there are no words, references, parts and sub-questions.
+        As in :class:`Selection`.
 
     Examples
     --------
@@ -300,15 +300,14 @@ class Selections(ReadOnlyArrays):
         )
 
 
-def make_selections(
-    block: CandidateBlock,
-    picks: NDArray[np.int64],
-    gains: NDArray[np.float64],
-    objective: NDArray[np.float64],
-    filled_from: NDArray[np.int64] | None = None,
-) -> Selections:
-    """Read-only :class:`Selections` of picks (b, k) and gains (b, k) for each query of a block."""
-    relevance = np.take_along_axis(block.relevance, picks, axis=1).astype(np.float64)
-    filled = np.full(len(picks), -1) if filled_from is None else filled_from
-    columns: tuple[NDArray[Any], ...] = (picks, gains, relevance, objective, filled)
-    return Selections(*map(read_only, columns))
+def join_selections(selections: Sequence[Selection]) -> Selections:
+    """The selections of one or more queries, which all have k picks."""
+    names = [field.name for field in dataclasses.fields(Selections)]
+    columns: dict[str, Any] = {name: [getattr(one, name) for one in selections] for name in names}
+    columns["filled_from"] = [-1 if place is None else place for place in columns["filled_from"]]
+    # A question without sub-questions serves itself.
+    several = any(serves is not None for serves in columns["serves"])
+    alone = np.zeros(len(selections[0]), np.int64) if several else None
+    columns["serves"] = [alone if serves is None else serves for serves in columns["serves"]]
+    arrays: Any = {name: None if column[0] is None else read_only(np.array(column)) for name, column in columns.items()}
+    return Selections(**arrays)

@@ -11,11 +11,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FloatArray, check_bool
-from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates
-from ._greedy import GreedyState, lowest_of_best, run_compiled
+from .._validation import FloatArray, check_range
+from ..candidates import TIE_TOLERANCE, Candidates
+from .greedy import GreedyState, lowest_of_best, run_compiled
 from .registry import Capabilities, check_usable, register_selector
-from .selection import Selection, Selections, make_selection, make_selections
+from .selection import Selection, make_selection
 
 MIN_IMPROVEMENT = 1e-9
 # A short s + v has a cosine with a large rounding error. The tie tolerance grows with that error, up to this factor.
@@ -56,10 +56,12 @@ class VRSD:
 
     refine: bool = False
 
-    capabilities: ClassVar[Capabilities] = Capabilities(relevance=False, quality=False, sub_questions=False)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        relevance=False, quality=False, sub_questions=False, constraints=True
+    )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "refine", check_bool(self.refine, "refine"))
+        object.__setattr__(self, "refine", check_range("refine", self.refine))
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
@@ -69,9 +71,7 @@ class VRSD:
         check_usable(self, candidates)
         s = _Sum(candidates, state.shown)
         before = s.cosine()
-        cosines = None if state.constraints else _greedy_compiled(s, state)
-        if cosines is None:
-            cosines = _greedy(s, state)
+        cosines = _greedy(s, state)
         if self.refine and _refine(s, state):
             s = _Sum(candidates, state.shown)
             cosines = []
@@ -80,22 +80,6 @@ class VRSD:
                 cosines.append(s.cosine())
         gains = [after - before for before, after in itertools.pairwise([before, *cosines])]
         return make_selection(candidates, state.picks, gains)
-
-    def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
-        """The selections of a block of queries; None if each query needs :meth:`select`."""
-        b, n = block.relevance.shape
-        if self.refine or block.relevance_given or not 1 <= k <= n:
-            return None
-        picks, cosines = np.empty((b, k), np.int64), np.empty((b, k))
-        closed, s = np.zeros((b, n), np.bool_), np.zeros(block.queries.shape)
-        ran = run_compiled(
-            "vrsd", block.vectors, block.relevance.astype(np.float64), block.queries.astype(np.float64), s, closed,
-            TIE_TOLERANCE[block.vectors.dtype], picks, cosines,
-        )  # fmt: skip
-        if not ran:
-            return None
-        gains = np.diff(cosines, axis=1, prepend=0.0)
-        return make_selections(block, picks, gains, gains.sum(axis=1))
 
 
 class _Sum:
@@ -108,17 +92,9 @@ class _Sum:
         self.relevance = candidates.relevance.astype(np.float64)  # v·q
         self.tie = TIE_TOLERANCE[candidates.dtype]
         self.s = np.zeros(len(self.q))
-        self._squares: Vector | None = None
+        self.squares = np.vecdot(self.rows, self.rows).astype(np.float64)  # ‖v‖²: 1, or 0 for a zero row
         for i in shown:
             self.add(i)
-
-    @property
-    def squares(self) -> Vector:
-        """‖v‖² for each candidate v: 1, or 0 for a zero row. The compiled loop does not need them."""
-        # functools.cached_property of Python 3.11 holds a lock, which a forked child may inherit locked.
-        if self._squares is None:
-            self._squares = np.vecdot(self.rows, self.rows).astype(np.float64)
-        return self._squares
 
     def add(self, i: int) -> None:
         """Add candidate ``i``."""
@@ -166,7 +142,7 @@ def _greedy(s: _Sum, state: GreedyState) -> list[float]:
 
     The first pick is the paper's d_0: while s = 0, cos(s + v, q) is the cosine of v and q.
     """
-    cosines = []
+    cosines = [] if state.constraints else _run_compiled(s, state)
     while state.more():
         scores, t_squared = s.cosine_with_each()  # cos(t, q) and ‖t‖² of t = s + v, for each v
         state.close(scores)  # -inf for each v that is not in R
@@ -177,18 +153,15 @@ def _greedy(s: _Sum, state: GreedyState) -> list[float]:
     return cosines
 
 
-def _greedy_compiled(s: _Sum, state: GreedyState) -> list[float] | None:
-    """The same loop, compiled; None if numba cannot be used."""
-    picks, cosines = np.empty((1, state.target), np.int64), np.empty((1, state.target))
-    closed = np.zeros((1, len(s.rows)), np.bool_)
-    if state.shown:
-        closed[0, state.shown] = True
-    sums = s.s[None].copy()
-    if not run_compiled("vrsd", s.rows[None], s.relevance[None], s.q[None], sums, closed, s.tie, picks, cosines):
-        return None
-    s.s = sums[0]
-    state.picks += picks[0].tolist()
-    found: list[float] = cosines[0].tolist()
+def _run_compiled(s: _Sum, state: GreedyState) -> list[float]:
+    """The same loop, compiled: all picks; none without numba."""
+    picks, cosines = np.empty(state.target, np.int64), np.empty(state.target)
+    closed = np.zeros(len(s.rows), np.bool_)
+    closed[state.shown] = True
+    if run_compiled("vrsd", s.rows, s.relevance, s.squares, s.q, s.s, closed, s.tie, picks, cosines) is None:
+        return []
+    state.picks += picks.tolist()
+    found: list[float] = cosines.tolist()
     return found
 
 

@@ -1,4 +1,4 @@
-"""Language models that give answers their log-probability: a local one, or one behind an endpoint."""
+"""Language models that give answers their log-probability: loaded with transformers, or served by an endpoint."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import contextlib
 import itertools
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,12 @@ from ..errors import InvalidInputError, InvalidParameterError
 # A forward pass has room for this many tokens for each text of the batch size. A token of an answer counts four times,
 # because it takes logits over the vocabulary.
 _TOKENS_PER_TEXT, _ANSWER_WEIGHT = 256, 4
+# A rough figure for English text, for the size of requests.
+_CHARACTERS_PER_TOKEN = 4
+# The error messages of OpenAI and vLLM, newer vLLM, llama.cpp, SGLang and TGI for a prompt that is too long.
+_TOO_LONG = re.compile(
+    r"context.?(length|size|window)|maximum (model )?length|too long|tokens.{0,80}must be <=", re.IGNORECASE | re.DOTALL
+)
 
 
 class Item(NamedTuple):
@@ -32,7 +39,7 @@ class Scored(NamedTuple):
     """What a model says about one answer of ``tokens`` tokens; ``mean`` is their mean log-probability, at most 0.
 
     ``cut`` says whether the context was cut at the front, ``greedy`` whether greedy decoding would write this answer
-    (None for an endpoint).
+    (None for a served model).
     """
 
     mean: float
@@ -41,22 +48,12 @@ class Scored(NamedTuple):
     greedy: bool | None = None
 
 
-class AnswerModel(Protocol):
-    """A model that scores answers: a :class:`TransformersModel`, an :class:`EndpointModel`, or any object of this form.
+class PromptTooLong(Exception):
+    """An endpoint refused a request for the length of a prompt; ``place`` is that of its first item."""
 
-    :class:`LogPerplexityQuality` and :class:`LanguageModelFeedback` take it.
-    """
-
-    name: str
-    """Identifies the model in files; "" if it has no name."""
-    limit: int | None
-    """The most tokens of context and answer together. Scores with different limits are not comparable."""
-    precision: str
-    """The number format of the weights, such as "bfloat16", or "" if it is unknown. A ``resume`` file keeps scores of
-    different precisions apart."""
-
-    def score_batches(self, items: Sequence[Item], batch_size: int) -> Iterator[list[tuple[int, Scored]]]:
-        """The result of each item with its place in ``items``, batch by batch, in any order."""
+    def __init__(self, place: int, message: str) -> None:
+        super().__init__(message)
+        self.place = place
 
 
 class _Text(NamedTuple):
@@ -67,15 +64,15 @@ class _Text(NamedTuple):
     cut: bool
 
 
-class TransformersModel:
-    """A causal language model of Hugging Face ``transformers``, local or loaded by name (extra ``train``).
+class LanguageModel:
+    """A causal language model that scores answers: loaded with ``transformers``, or served by an endpoint.
 
     Parameters
     ----------
     model : str, path or loaded causal language model
         A model given by name or folder is loaded in bfloat16 if the processor computes in it (a GPU, or a CPU with
         avx512_bf16 or AMX), else in float32. A loaded model stays as it is: to choose the precision or quantisation,
-        load the model yourself.
+        load the model yourself. With ``base_url`` the model's name at the endpoint.
     tokenizer : str, path or loaded tokenizer, optional
         By default the tokenizer of the same name as the model.
     device : str or torch.device, optional
@@ -83,16 +80,51 @@ class TransformersModel:
     max_length : int >= 2, optional
         The most tokens of a text with its answer; by default the limit of model and tokenizer. A start-of-text token is
         kept when a text is cut at the front.
+    base_url : str, optional
+        Up to and including ``/v1``: a server with an OpenAI-compatible ``/v1/completions`` that echoes
+        log-probabilities, such as vLLM. Chat models and llama.cpp's server do not. None of ``tokenizer``, ``device``
+        and ``max_length`` has an effect there.
+    api_key : str, optional
+        Sent to the server as given. Without it no key is sent, not even that of the environment variable
+        OPENAI_API_KEY.
+    timeout, max_retries
+        Seconds for a request, and how often the ``openai`` client retries after a temporary failure.
 
     Examples
     --------
     >>> from transformers import ByT5Tokenizer, GPT2Config, GPT2LMHeadModel
     >>> config = GPT2Config(vocab_size=384, n_embd=8, n_layer=1, n_head=1, bos_token_id=1, eos_token_id=1)
-    >>> TransformersModel(GPT2LMHeadModel(config), ByT5Tokenizer(), max_length=50).precision
+    >>> LanguageModel(GPT2LMHeadModel(config), ByT5Tokenizer(), max_length=50).precision
     'float32'
+    >>> LanguageModel("google/gemma-3-1b-pt", base_url="http://127.0.0.1:8000/v1").name
+    'google/gemma-3-1b-pt'
     """
 
-    def __init__(self, model: Any, tokenizer: Any = None, *, device: Any = None, max_length: int | None = None) -> None:
+    limit: int | None = None
+    """The most tokens of context and answer together; None if it is not known."""
+    precision = ""
+    """The number format of the weights, such as "bfloat16"; "" if it is not known."""
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any = None,
+        *,
+        device: Any = None,
+        max_length: int | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        max_retries: int = 2,
+    ) -> None:
+        self.base_url = base_url
+        if base_url is not None:
+            self._openai = import_library("openai", "openai")
+            # Without a key the client would send OPENAI_API_KEY of the environment to any server at base_url.
+            key = "none" if api_key is None else api_key
+            self._client = self._openai.OpenAI(base_url=base_url, api_key=key, timeout=timeout, max_retries=max_retries)
+            self.name, self._where = str(model), f"model {model!r} at {base_url}"
+            return
         torch = import_library("torch", "train")
         if isinstance(model, (str, os.PathLike)):
             tokenizer = model if tokenizer is None else tokenizer
@@ -110,15 +142,25 @@ class TransformersModel:
         self.precision = str(model.dtype).removeprefix("torch.")
 
     def count_tokens(self, items: Sequence[Item]) -> list[int]:
-        """How many tokens each item takes, up to the last one of the answer."""
+        """How many tokens each item takes, up to the last one of the answer; for a served model a quarter of its text.
+
+        Without a tokenizer four characters count as a token.
+        """
+        if self.base_url is not None:
+            return [math.ceil(_length(item) / _CHARACTERS_PER_TOKEN) for item in items]
         return [len(ids) for ids, _, _ in self._encode(items)]
 
     def score_batches(self, items: Sequence[Item], batch_size: int) -> Iterator[list[tuple[int, Scored]]]:
-        """The result of each item with its place in ``items``, one forward pass after the other.
+        """The result of each item with its place in ``items``, one forward pass or request after the other.
 
-        The longest texts come first, so that a lack of memory shows in the first pass.
+        The longest texts come first, so that a lack of memory shows in the first pass. An endpoint that refuses a
+        request for its length raises a :class:`PromptTooLong`.
         """
-        if not items:
+        if self.base_url is not None:
+            order = sorted(range(len(items)), key=lambda place: -_length(items[place]))
+            for start in range(0, len(order), batch_size):
+                batch = order[start : start + batch_size]
+                yield list(zip(batch, self._request(batch, [items[place] for place in batch]), strict=True))
             return
         texts = [self._fit(item, *tokens) for item, tokens in zip(items, self._encode(items), strict=True)]
         for batch in _split(texts, batch_size * _TOKENS_PER_TEXT):
@@ -126,6 +168,8 @@ class TransformersModel:
             for place, scored in zip(batch, scores, strict=True):
                 _check_finite(scored.mean, items[place])
             yield list(zip(batch, scores, strict=True))
+
+    # --- loaded with transformers ---------------------------------------------------------------------
 
     def _read(self, texts: Sequence[_Text]) -> list[Scored]:
         """The results of one forward pass, padded on the right."""
@@ -148,8 +192,14 @@ class TransformersModel:
         # gets only the tokens at these places.
         layer = self._model.get_output_embeddings()
         hook = contextlib.nullcontext() if layer is None else layer.register_forward_pre_hook(pick)
-        with self._inference_mode(), hook:
-            logits = self._model(input_ids=inputs, attention_mask=mask, use_cache=False).logits
+        training = self._model.training
+        # Dropout would make scores random.
+        self._model.eval()
+        try:
+            with torch.inference_mode(), hook:
+                logits = self._model(input_ids=inputs, attention_mask=mask, use_cache=False).logits
+        finally:
+            self._model.train(training)
         logits = logits[0] if picked else logits[rows, columns]
         return [self._judge(text, part) for text, part in zip(texts, logits.split(counts), strict=True)]
 
@@ -162,20 +212,10 @@ class TransformersModel:
             greedy = bool((logs.argmax(-1) == answer).all())
         return Scored(float(mean), text.cut, len(answer), greedy)
 
-    @contextlib.contextmanager
-    def _inference_mode(self) -> Iterator[None]:
-        trained = [part for part in self._model.modules() if part.training]
-        # Dropout would make scores random. Each part of the caller's model gets its own mode back.
-        self._model.eval()
-        try:
-            with self._torch.inference_mode():
-                yield
-        finally:
-            for part in trained:
-                part.training = True
-
     def _encode(self, items: Sequence[Item]) -> list[tuple[list[int], int, int]]:
         """For each item: tokens up to the answer's last, the place of its first, and how many special ones lead."""
+        if not items:
+            return []
         tokenizer = self._tokenizer
         fast = bool(getattr(tokenizer, "is_fast", False))
         full = tokenizer(
@@ -205,7 +245,7 @@ class TransformersModel:
     def _fit(self, item: Item, ids: list[int], first: int, lead: int) -> _Text:
         """The text, cut at the front of the context if it is longer than the limit."""
         if first == 0:
-            raise InvalidInputError(_describe_missing_context(item))
+            raise _missing_context(item)
         excess = 0 if self.limit is None else len(ids) - self.limit
         if excess <= 0:
             return _Text(ids, first, False)
@@ -217,49 +257,9 @@ class TransformersModel:
             )
         return _Text(ids[:lead] + ids[lead + excess :], first - excess, True)
 
+    # --- served by an endpoint ------------------------------------------------------------------------
 
-class EndpointModel:
-    """A model behind an OpenAI-compatible ``/v1/completions`` that echoes log-probabilities (extra ``openai``).
-
-    vLLM has such an endpoint. Chat models and llama.cpp's server do not.
-
-    Parameters
-    ----------
-    base_url : str
-        Up to and including ``/v1``.
-    name : str
-        The model's name at the endpoint.
-    api_key : str, optional
-        Sent as given. Without it no key is sent, not even the one in the environment variable OPENAI_API_KEY.
-    timeout, max_retries
-        Seconds for a request, and how often the ``openai`` client retries after a temporary failure.
-
-    Examples
-    --------
-    >>> EndpointModel("http://127.0.0.1:8000/v1", "google/gemma-3-1b-pt").name
-    'google/gemma-3-1b-pt'
-    """
-
-    limit: int | None = None
-    precision = ""
-
-    def __init__(
-        self, base_url: str, name: str, *, api_key: str | None = None, timeout: float = 60.0, max_retries: int = 2
-    ) -> None:
-        self._openai = import_library("openai", "openai")
-        # Without a key the client would send OPENAI_API_KEY of the environment to any server at base_url.
-        key = "none" if api_key is None else api_key
-        self._client = self._openai.OpenAI(base_url=base_url, api_key=key, timeout=timeout, max_retries=max_retries)
-        self.refusals: type[Exception] = self._openai.APIStatusError
-        self.name, self.base_url = name, base_url
-        self._where = f"model {name!r} at {base_url}"
-
-    def score_batches(self, items: Sequence[Item], batch_size: int) -> Iterator[list[tuple[int, Scored]]]:
-        """The result of each item with its place in ``items``, one request after the other, the longest texts first."""
-        for batch in split_by_length(items, batch_size):
-            yield list(zip(batch, self.score([items[place] for place in batch]), strict=True))
-
-    def score(self, items: Sequence[Item]) -> list[Scored]:
+    def _request(self, places: Sequence[int], items: Sequence[Item]) -> list[Scored]:
         """One result for each item, in the same order, from one request."""
         try:
             answer = self._client.completions.create(
@@ -267,11 +267,15 @@ class EndpointModel:
                 prompt=[item.context + item.answer for item in items],
                 echo=True,
                 logprobs=1,
-                # Some servers refuse max_tokens=0. _read ignores the token that they add.
+                # Some servers refuse max_tokens=0. _read_reply ignores the token that they add.
                 max_tokens=1,
                 temperature=0,
             )
         except self._openai.OpenAIError as error:
+            # Servers differ in status code and message.
+            status, code = getattr(error, "status_code", None), getattr(error, "code", None)
+            if status in (400, 413, 422) and (code == "context_length_exceeded" or _TOO_LONG.search(str(error))):
+                raise PromptTooLong(places[0], str(error)) from error
             error.add_note(f"setselect: while {self._where} scored items {', '.join(str(i.row) for i in items)}")
             raise
         # The client does not check what a server sends.
@@ -279,20 +283,20 @@ class EndpointModel:
             replies = sorted(answer.choices, key=lambda reply: reply.index)
             if len(replies) != len(items):
                 raise InvalidParameterError(f"{self._where} sent {len(replies)} choices for {len(items)} prompts")
-            return [self._read(item, reply) for item, reply in zip(items, replies, strict=True)]
+            return [self._read_reply(item, reply) for item, reply in zip(items, replies, strict=True)]
         except (AttributeError, TypeError, IndexError) as error:
             raise InvalidParameterError(
                 f"{self._where} sent no completions, but {quoted(answer)}: check the URL"
             ) from error
 
-    def _read(self, item: Item, reply: Any) -> Scored:
+    def _read_reply(self, item: Item, reply: Any) -> Scored:
         """The score of one answer, from the server's log-probabilities of the echoed prompt."""
         names = ("tokens", "text_offset", "token_logprobs")
         tokens, starts, logs = (getattr(reply.logprobs, name, None) for name in names)
         if not (tokens and starts and logs and len(tokens) == len(starts) == len(logs)):
             raise InvalidParameterError(
                 f"{self._where} sent no logprobs with tokens, text_offset and token_logprobs: use a server that "
-                "implements /v1/completions in full, such as vLLM (chat-only servers do not), or use a local model"
+                "implements /v1/completions in full, such as vLLM (chat-only servers do not), or a loaded model"
             )
         prompt = item.context + item.answer
         # A start-of-text token is not part of the prompt, but some servers count its characters.
@@ -304,19 +308,16 @@ class EndpointModel:
             raise InvalidParameterError(
                 f"{self._where} does not echo the prompt of item {item.row}, or its text_offset does not fit it: the "
                 f"prompt has {len(prompt)} characters, its tokens end at {ends[count - 1] - origin}. Use a server with "
-                "echo (vLLM; not llama.cpp's), or a local model"
+                "echo (vLLM; not llama.cpp's), or a loaded model"
             )
         places = [place for place in range(count) if starts[place] >= begin or ends[place] > begin]
         if places[0] == 0 or logs[places[0]] is None:
-            raise InvalidInputError(_describe_missing_context(item))
-        mean = _check_finite(float(np.mean([logs[place] for place in places])), item)
-        return Scored(mean, False, len(places))
+            raise _missing_context(item)
+        return Scored(_check_finite(float(np.mean([logs[place] for place in places])), item), False, len(places))
 
 
-def split_by_length(items: Sequence[Item], batch_size: int) -> list[list[int]]:
-    """The places of the items in batches, the longest texts first."""
-    order = sorted(range(len(items)), key=lambda place: -len(items[place].context) - len(items[place].answer))
-    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+def _length(item: Item) -> int:
+    return len(item.context) + len(item.answer)
 
 
 def _split(texts: Sequence[_Text], room: int) -> list[list[int]]:
@@ -362,8 +363,8 @@ def _read_limit(model: Any, tokenizer: Any) -> int | None:
     return min((length for length in known if isinstance(length, int) and 1 < length < 10**9), default=None)
 
 
-def _describe_missing_context(item: Item) -> str:
-    return (
+def _missing_context(item: Item) -> InvalidInputError:
+    return InvalidInputError(
         f"the first token of the answer of item {item.row} has nothing before it, so the model gives it no "
         "probability: put some text before {answer} in the template"
     )

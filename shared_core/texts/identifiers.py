@@ -527,18 +527,17 @@ class Citations:
     def _read_series(self, text: Text, series: Series) -> Iterator[Identifier]:
         """The citations of numbers of a known kind, and of those that need none."""
         numbers, family = series.numbers, find_family(series, self._families, self._around)
-        letters = _letters_of(numbers[0][0])
-        if letters and _is_code(numbers[0][0]):
+        if _is_code(numbers[0][0]):
             family = None
         elif family is None and series.word.isupper() and (word := fold(series.word)) in self._letters:
             # "SYSC 4.1.1R"
-            letters, numbers = word, tuple(((word + path[0], *path[1:]), is_last) for path, is_last in numbers)
+            numbers = tuple(((word + path[0], *path[1:]), is_last) for path, is_last in numbers)
         document, before = None, None
         for number, is_last in numbers:
             path = _as_path(family or NUMBER, number)
             for one in (*(self._list_between(before, path) if before and is_last else ()), path):
                 levels = count_levels(one)
-                is_known = letters in self._letters or one[levels - 1] in self._last.get(one[: levels - 1], ())
+                is_known = _letters_of(one) in self._letters or one[levels - 1] in self._last.get(one[: levels - 1], ())
                 if (is_known and _is_telling(one)) if family is None else (family != kinds.PARAGRAPH or levels > 1):
                     if document is None:
                         document = find_document(text.plain, series, family or NUMBER)

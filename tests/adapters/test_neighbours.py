@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import json
 import pickle
 import re
 from typing import Any
@@ -22,10 +20,9 @@ from llama_index.core.schema import MetadataMode, NodeRelationship
 import langchain_setselect
 import llamaindex_setselect
 from langchain_setselect import SetSelectRetriever, register_vector_source
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from llamaindex_setselect import SetSelectIndexRetriever
 from setselect import InvalidParameterError, SetSelectWarning
 from tests.adapters.bindings import (
-    EXAMPLES,
     RERANKERS,
     RETRIEVERS,
     Row,
@@ -100,16 +97,6 @@ async def test_neighbours_are_one_text_and_count_as_their_parts(subject: Subject
 
 
 @OVER_READERS
-@pytest.mark.parametrize("selector", ["similarity", "coverage", "mmr", "vrsd", "ndpp"])
-def test_parts_are_what_is_selected_without_joining(subject: Subject, selector: str) -> None:
-    rows, told = story(), list[Any]()
-    for joins in (False, True):
-        subject.run(make(subject, rows, selector=selector, join_neighbours=joins), rows, told)
-    assert told[0]["ids"] == told[1]["ids"]
-    assert sorted(name for run in told[1]["joined"] for name in run) == sorted(told[0]["ids"])
-
-
-@OVER_READERS
 def test_scores_are_those_of_the_parts(subject: Subject) -> None:
     rows, told = story(), list[Any]()
     found = subject.run(make(subject, rows, scores=True, selector="coverage"), rows, told)
@@ -122,13 +109,6 @@ def test_scores_are_those_of_the_parts(subject: Subject) -> None:
 
 
 @OVER_READERS
-def test_the_budget_is_of_the_parts(subject: Subject) -> None:
-    rows = [row._replace(metadata={"tokens": 5, **row.metadata}) for row in story()]
-    more = {"budget": 15, "costs": "tokens", "k": None}
-    assert list(map(body, subject.run(make(subject, rows, **more), rows))) == [JOINED, "passage 1"]
-
-
-@OVER_READERS
 def test_shown_takes_the_names_of_the_parts(subject: Subject) -> None:
     rows = story()
     first = subject.run(make(subject, rows), rows)
@@ -136,21 +116,6 @@ def test_shown_takes_the_names_of_the_parts(subject: Subject) -> None:
     assert len(shown) == 2
     again = subject.run(make(subject, rows, shown=shown), rows)
     assert list(map(body, again)) == ["passage 1", "passage 3", "passage 4", "passage 5"]
-
-
-@OVER_READERS
-def test_the_order_is_by_the_most_relevant_part(subject: Subject) -> None:
-    rows = story()
-    found = subject.run(make(subject, rows, order="nearest_last"), rows)
-    assert list(map(body, found)) == ["passage 3", "passage 1", JOINED]
-
-
-@OVER_READERS
-def test_in_shadow_nothing_is_joined(subject: Subject) -> None:
-    rows = story()
-    found = subject.run(make(subject, rows, shadow=True), rows)
-    assert {"selection_joined"}.isdisjoint(key for one in found for key in metadata(one))
-    assert len(found) == (4 if subject.searches else 10)
 
 
 @OVER_READERS
@@ -168,26 +133,10 @@ def test_the_setting_says_who_is_next(subject: Subject) -> None:
 
 
 @OVER_READERS
-def test_copies_and_pickles_join_too(subject: Subject) -> None:
-    rows = story()
-    made = make(subject, rows, neighbours=None)
-    wanted = list(map(body, subject.run(made, rows)))
-    assert list(map(body, subject.run(copy.copy(made), rows))) == wanted
-    found = subject.run(made, rows)
-    assert list(map(body, pickle.loads(pickle.dumps(found)))) == wanted
-
-
-@OVER_READERS
 @pytest.mark.parametrize("wrong", [{"join_neighbours": "sometimes"}, {"neighbours": 3}], ids=str)
 def test_wrong_values_are_refused_by_name(subject: Subject, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
         subject.make(subject.corpus(), **{"join_neighbours": True, **wrong})
-
-
-@over(EXAMPLES)
-def test_examples_are_not_joined(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match="join_neighbours"):
-        subject.make(subject.corpus(), join_neighbours=True)
 
 
 # Real splitters, from the text to the answer
@@ -242,14 +191,6 @@ def test_windows_of_sentences_are_replaced_after_joining() -> None:
     joined = SetSelectIndexRetriever(index, top_n=2, fetch_k=3, node_ids=ids, join_neighbours=True).retrieve("harbour")
     (found,) = MetadataReplacementPostProcessor("window").postprocess_nodes(joined)
     assert [found.node.get_content(MetadataMode.NONE).count(f"0.{s} ") for s in range(5)] == [1, 1, 1, 1, 0]
-
-
-def test_a_postprocessor_that_joins_is_written_and_read() -> None:
-    post = SetSelectPostprocessor(top_n=3, join_neighbours=True, neighbours={"a": 1}, embed_model=CountingEmbedding())
-    again = SetSelectPostprocessor.from_dict(json.loads(json.dumps(post.to_dict())))
-    assert (again.join_neighbours, again.neighbours) == (True, {"a": 1})
-    with pytest.raises(InvalidParameterError, match="neighbours"):
-        SetSelectPostprocessor(join_neighbours=True, neighbours=len).to_dict()
 
 
 @pytest.mark.parametrize("with_ids", [True, False])

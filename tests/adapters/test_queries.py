@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from setselect import (
     InvalidInputError,
     InvalidParameterError,
     PerspectiveError,
-    SetSelectWarning,
     make_selector,
     match_words,
 )
@@ -142,19 +140,6 @@ async def test_async_code_selects_the_same_and_embeds_each_text_once(subject: Su
         assert subject.model(store).counts() == (3, 0, 3)
 
 
-@over(SUBJECTS)
-async def test_a_split_that_is_cancelled_stays_cancelled(subject: Subject) -> None:
-    async def waits(question: str) -> list[str]:
-        await asyncio.sleep(60)
-        return PARTS
-
-    rows = story()
-    made = subject.make(subject.open(rows, subject.kinds[0]), k=3, queries=waits)
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(subject.arun(made, rows), 0.05)
-    assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-
-
 # The search
 
 
@@ -167,45 +152,7 @@ def test_fetch_k_is_shared_out(subject: Subject, k: int, fetch_k: int, each: int
     assert sorted(picked) == sorted(core(rows, found, k))
 
 
-@over(RETRIEVERS)
-@pytest.mark.parametrize("kind", [0, 1])
-async def test_a_set_that_repeated_texts_cut_short_is_filled_by_wider_searches(subject: Subject, kind: int) -> None:
-    rows = [row._replace(text=row.text if 10 <= i < 18 else "the same") for i, row in enumerate(story())]
-    store, told = subject.open(rows, subject.kinds[kind]), list[Any]()
-    made = subject.make(store, k=9, fetch_k=27, queries=PARTS)
-    picked = numbers(subject.run(made, told=told))
-    assert len(picked) == 9
-    assert (told[0]["fetch_k"], told[0]["candidates"]) == (108, 30)
-    assert numbers(await subject.arun(made)) == picked
-
-
-@over(RETRIEVERS)
-async def test_names_are_followed_from_what_sub_questions_found(subject: Subject) -> None:
-    rows = story()
-    far = unit(embed("Ann Lee"))
-    text = "this passage has more words than anybody wants to read, before it says that Ann Lee made it."
-    rows[FIRST] = rows[FIRST]._replace(text=text)
-    rows.append(Row("doc-30", "she comes from there.", {"number": 30, "tokens": 5}, far - 0.5 * unit(embed(QUERY))))
-    made = subject.make(subject.open(rows, subject.kinds[0]), k=5, fetch_k=15, queries=PARTS, follow=True)
-    told: list[Any] = []
-    picked = numbers(subject.run(made, told=told))
-    assert {FIRST, SECOND, 30} < {*picked}
-    assert [one["name"] for one in told[0]["followed"]] == ["Ann Lee"]
-    assert numbers(await subject.arun(made)) == picked
-
-
 # Together with other settings
-
-
-@OVER_READERS
-def test_limits_keep_their_meaning(subject: Subject) -> None:
-    rows = story()
-    highest = (vectors(rows) @ unit([embed(text) for text in QUERIES]).T).max(axis=1)
-    assert {*run(subject, queries=PARTS, k=20, score_threshold=0.5)} == {*np.flatnonzero(highest >= 0.5).tolist()}
-    shown = run(subject, queries=PARTS, shown=["doc-28"])
-    assert {FIRST, SECOND} & {*shown} == {SECOND}
-    assert len(run(subject, queries=PARTS, k=9, budget=20, costs="tokens")) == 4
-    assert run(subject, queries=PARTS, order="nearest_last")[-1] in (FIRST, SECOND)
 
 
 @OVER_READERS
@@ -221,31 +168,10 @@ def test_sub_questions_are_projected_and_words_of_the_perspective_do_not_count(s
         run(subject, queries=PARTS, perspective=PARTS[0])
 
 
-@OVER_READERS
-def test_a_given_relevance_takes_the_place_of_the_cosine(subject: Subject) -> None:
-    rows, worth = story(), np.linspace(0, 1, COUNT)
-    picked = run(subject, rows, queries=PARTS, relevance=lambda item: worth[metadata(item)["number"]], **every(subject))
-    assert picked == core(rows, range(COUNT), 3, relevance=worth)
-
-
 @over(RERANKERS)
-def test_scores_of_a_reranker_are_warned_of_and_those_of_a_fusion_are_not(subject: Subject) -> None:
-    cosines = vectors(story()) @ np.array([embed(text) for text in QUERIES]).T
-    # Of a search for the question, and of a fusion that keeps the highest score. Any warning would be an error.
-    for scores in (cosines[:, 0], cosines.max(axis=1)):
-        run(subject, [row._replace(score=float(scores[i])) for i, row in enumerate(story())], queries=PARTS)
-    reranked = [row._replace(score=i * 7 % COUNT) for i, row in enumerate(story())]
-    # In LlamaIndex a fusion of ranks leaves its scores where a reranker does.
-    is_fusion = subject is RERANKERS[1]
-    with nullcontext() if is_fusion else pytest.warns(SetSelectWarning, match="ignored"):
-        run(subject, reranked, queries=PARTS)
-
-
-@over(SUBJECTS)
-def test_vrsd_takes_one_question(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match=r"VRSD.*queries.*'coverage'"):
-        subject.make(subject.corpus(), selector="vrsd", queries=PARTS)
-    subject.make(subject.corpus(), selector="vrsd", queries=[])
+def test_scores_of_a_fusion_are_not_warned_of(subject: Subject) -> None:
+    # Any warning would be an error.
+    run(subject, [row._replace(score=i * 7 % COUNT) for i, row in enumerate(story())], queries=PARTS)
 
 
 # What is reported
@@ -312,24 +238,3 @@ def test_what_is_no_list_of_texts_is_refused(subject: Subject, answer: Any, word
 def test_an_async_function_needs_an_async_call(subject: Subject) -> None:
     with pytest.raises(InvalidInputError, match=r"queries=asplits .*async"):
         run(subject, queries=asplits)
-
-
-@OVER_SEARCHES
-async def test_if_one_embedding_fails_the_others_are_cancelled(
-    subject: Subject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, ended = subject.open(story(), subject.kinds[0]), list[str]()
-
-    async def embed_slowly(self: Any, text: str) -> Any:
-        if text == PARTS[0]:
-            raise ConnectionError("no model")
-        try:
-            await asyncio.sleep(60)
-        finally:
-            ended.append(text)
-
-    name = "aembed_query" if subject.size == "k" else "_aget_query_embedding"
-    monkeypatch.setattr(type(subject.model(store)), name, embed_slowly)
-    with pytest.raises(ConnectionError, match="no model"):
-        await asyncio.wait_for(subject.arun(subject.make(store, queries=PARTS)), timeout=5)
-    assert sorted(ended) == sorted({QUERY, PARTS[1]})

@@ -200,21 +200,34 @@ def test_a_search_that_was_widened_far_reads_no_references(
 ) -> None:
     # Six topics, of which the nearest seven rows have fewer, and the nearest 28 all.
     monkeypatch.setattr(request, "MOST_REFERRING", most)
+    referring = count_references(monkeypatch)
     made, told = subject.make(subject.corpus(), **{**CAP, "fetch_k": fetch_k}), list[Any]()
     assert len(subject.run(made, told=told)) == 6
     assert told[0]["candidates"] == 28
-    assert (told[0]["with_name"] is not None) == reads
+    assert referring[-1] == reads
 
 
-def test_a_cap_that_cannot_be_met_takes_no_memory_for_references() -> None:
+def count_references(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether the references among the texts of each search are read."""
+    made, texts = list[bool](), request.Texts
+
+    def make(*columns: Any, refer: bool, **more: Any) -> Any:
+        made.append(refer)
+        return texts(*columns, refer=refer, **more)
+
+    monkeypatch.setattr(request, "Texts", make)
+    return made
+
+
+def test_a_cap_that_cannot_be_met_takes_no_memory_for_references(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Counting(WordEmbeddings())
     vectors = np.random.default_rng(0).normal(size=(20_001, DIMENSION))
     texts = [f"Ann Lee {i} knew Ann Lee {i + 1}." for i in range(len(vectors))]
     store.rows = [Row(f"doc-{i}", text, {"topic": i % 2}, vectors[i]) for i, text in enumerate(texts)]
-    store.sizes = []
+    store.sizes, referring = [], count_references(monkeypatch)
     retriever, told = SetSelectRetriever(vectorstore=store, k=3, max_per_source=1, source="topic"), list[Any]()
     with pytest.warns(SetSelectWarning, match=r"2 of 20000 "):
         assert len(RETRIEVERS[0].run(retriever, told=told)) == 2
     assert store.sizes == [50, 200, 800, 3_200, 12_800, 20_000]
     # The strengths of the references among 20,000 documents would take 1.6 GB.
-    assert told[0]["with_name"] is None
+    assert referring == [True] * 4 + [False] * 2

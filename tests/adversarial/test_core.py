@@ -168,12 +168,12 @@ def test_each_selection_of_a_batch_is_that_of_the_reference(pair: Pair, cases: C
             largest = 1e4 if scale is not None or pair not in REGISTERED["ndpp"] else 1.0
             given = [draw_relevance(case, rng, largest=largest).astype(np.float64) for _ in range(count)]
             more |= {"relevance": np.stack(given), "relevance_scale": scale}
-        blocks = _cut(queries, rng) if rng.integers(2) and not more.keys() & {"quality", "words"} else queries
-        rest = {"workers": int(rng.integers(1, 4)), "block_size": int(rng.integers(1, 8)), **more}
+        in_turn = bool(rng.integers(2))
+        rest = {"workers": int(rng.integers(1, 4)), **more}
         for way in available_loops():
             with use_loops(way):
-                asked = iter(blocks) if isinstance(blocks, list) else blocks
-                found = [s for part in select_stream(asked, vectors, case.k, pair.selector, **rest) for s in part]  # type: ignore[attr-defined]
+                asked = iter(queries) if in_turn else queries
+                found = list(select_stream(asked, vectors, case.k, pair.selector, **rest))
             assert len(found) == count
             for selection, query, rows, worth in zip(found, queries, own, given, strict=True):
                 conditions = dict(without)
@@ -184,12 +184,6 @@ def test_each_selection_of_a_batch_is_that_of_the_reference(pair: Pair, cases: C
                     selection = replace(selection, relevance=scaled)
                 expected = pair.expected(query, rows, case.k, **conditions)
                 pair.assert_agrees(selection, expected, query, rows, case.k, f"{way}, {case}")
-
-
-def _cut(array: NDArray[Any], rng: Rng) -> list[NDArray[Any]]:
-    """The array in blocks of random length."""
-    cuts = np.flatnonzero(rng.random(len(array) - 1) < 0.3) + 1
-    return np.split(array, cuts)
 
 
 # --- kernels --------------------------------------------------------------------------------------

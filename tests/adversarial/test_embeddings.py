@@ -16,7 +16,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 
 from langchain_setselect import register_vector_source
 from llamaindex_setselect import vectors
-from llamaindex_setselect.stores.reader import VectorReader
+from llamaindex_setselect.stores import VectorReader
 from shared_core import InvalidInputError, PerspectiveError, VectorSourceError
 from tests.adapters.bindings import (
     EXAMPLES,
@@ -210,8 +210,7 @@ async def test_tensors_as_stored_vectors(subject: Subject, form: str, monkeypatc
         return dict(zip(ids, as_tensors([store.inner.store[name]["vector"] for name in ids]), strict=True))
 
     def fetch_nodes(store: Any, ids: Any, index: Any) -> Any:
-        stored = as_tensors([store.data.embedding_dict[name] for name in ids])
-        return stored if form == "tensor" else dict(zip(ids, stored, strict=True))
+        return dict(zip(ids, as_tensors([store.data.embedding_dict[name] for name in ids]), strict=True))
 
     register_vector_source(Tensors, search, fetch=fetch)
     monkeypatch.setattr(vectors, "_READERS", {SimpleVectorStore: VectorReader(fetch_nodes)})

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,32 +12,29 @@ import numpy as np
 import pytest
 
 from shared_core import LinearKernel, LowRankKernel, SetSelectError
-from shared_core._files import Journal
 from shared_core.cli._vectors import read_rows
-from shared_core.evaluation.corpus import read_documents, read_queries
-from shared_core.evaluation.qrels import read_qrels
+from shared_core.evaluation.corpus import read_documents, read_qrels, read_queries
 from shared_core.evaluation.shadow_log import compare_log
-from shared_core.learning.labels.label_file import LabelFile
+from shared_core.learning.labels import LabelFile, LabelledSubset
 from shared_core.signals.embedding_models import CachedEmbedding
-from shared_core.signals.perplexity import _read_scores as read_scores
 from tests.adversarial.conftest import Cases, change_values, damage, run_program
 from tests.embedding import embed
 from tests.shared_core.evaluation.test_shadow_log import call
 
 JSON_LINES = b"""\
 {"id": "a", "text": "The river carries water.", "subtopics": ["river", "water"]}
-{"id": "b", "text": "Bread is baked from flour.", "gold": ["a", "b"], "root": "bread"}
+{"id": "b", "text": "Bread is baked from flour.", "gold": ["a", "b"]}
 {"id": "c", "question": "A violin has strings?", "answers": ["strings"], "subtopics": {"x": ["a"], "y": []}}
 
 {"id": 4, "text": "\\u00c4 caf\\u00e9", "question": "Q?", "answer": "4", "gold": [4]}
 """
 TABLE = b"""\
-id,text,subtopics,gold,answers,root
-a,The river carries water.,river;water,a;b,water,r
+id,text,subtopics,gold,answers
+a,The river carries water.,river;water,a;b,water
 b,"Bread, baked
-from ""flour"".","[""bread"", ""x;y""]",b,,r
+from ""flour"".","[""bread"", ""x;y""]",b,
 
-,No id.,,,,
+,No id.,,,
 """
 TEXTS = "The river carries water.\n\n  Bread is baked.  \r\nÄ café 😀\n".encode()
 ORIGINALS = {"jsonl": JSON_LINES, "csv": TABLE, "tsv": TABLE.replace(b",", b"\t"), "txt": TEXTS}
@@ -50,7 +45,7 @@ JUDGEMENTS = {
 _DOCUMENT = '{"id": "%s", "text": "It holds %s.", "title": "%s", "subtopics": ["x"], "source": "s", "cost": 3}\n'
 _QUERY = (
     '{"id": "%s", "text": "What holds %s?", "gold": ["%s"], "answers": ["holds"], "subtopics": {"x": ["a", "b"]}, '
-    '"scores": {"a": 0.5, "b": 0.1, "c": 2, "d": 1}, "root": "r"}\n'
+    '"scores": {"a": 0.5, "b": 0.1, "c": 2, "d": 1}}\n'
 )
 COMPARED = {
     name: "".join(line % (id, id, id) for id in "abcd").encode()
@@ -116,24 +111,6 @@ def test_truncated_kernels_and_caches(cases: Cases, tmp_path: Path) -> None:
             check_message(error, cached.path)
 
 
-def test_compare_of_damaged_files(cases: Cases, tmp_path: Path) -> None:
-    fixed = ["compare", "--k", 1, "--fetch-k", 2, "--out", tmp_path / "r.html"]
-    for _, rng in cases(share=0.01, at_most=500):
-        files: list[object] = []
-        for name, option in (("documents", "vectors"), ("queries", "query-vectors")):
-            suffix = str(rng.choice(list(ORIGINALS)))
-            path, rows = tmp_path / f"{name}.{suffix}", tmp_path / f"{name}.npy"
-            path.write_bytes(damage(ORIGINALS[suffix], rng))
-            np.save(rows, rng.normal(size=(3, 8)))
-            files += [f"--{name}", path, f"--{option}", rows]
-        code, _, told = run_program(*fixed, *files)
-        while known := re.search(r"(\S+\.npy): .*\((\d+), d\)", told):
-            np.save(known[1], rng.normal(size=(int(known[2]), 8)))
-            code, _, told = run_program(*fixed, *files)
-        assert code in (0, 2), told
-        assert (code == 2) == told.splitlines()[-1].startswith("error: "), told
-
-
 @pytest.mark.parametrize("read", [read_documents, read_queries])
 def test_corpora_with_other_values(read: Callable[[Path], list[Any]], cases: Cases, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
@@ -160,17 +137,6 @@ def test_compare_of_corpora_with_other_values(cases: Cases, tmp_path: Path) -> N
         assert code in (0, 2), told
         assert (code == 2) == ("error: " in told), told
         assert code != 0 or out.exists()
-
-
-def test_judgements_with_other_values(cases: Cases, tmp_path: Path) -> None:
-    path = tmp_path / "qrels.jsonl"
-    line = b'{"query-id": "b", "corpus-id": "a", "score": 1}\n'
-    for _, rng in cases(share=0.3, at_most=20_000):
-        path.write_bytes(change_values(line * 3, rng))
-        try:
-            read_qrels(path)
-        except SetSelectError as error:
-            check_message(error, path)
 
 
 def test_logs_with_other_values(cases: Cases, tmp_path: Path) -> None:
@@ -208,67 +174,38 @@ def test_headers_of_arrays(cases: Cases, tmp_path: Path) -> None:
         assert rows.shape[0] == 3
 
 
-@pytest.mark.parametrize("kind", ["labels", "scores"])
-def test_journals_with_other_values(kind: str, cases: Cases, tmp_path: Path) -> None:
-    path = tmp_path / f"{kind}.jsonl"
+def test_labels_with_other_values(cases: Cases, tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
     settings = {"k": 2, "subsets": 1, "seed": 0}
-    if kind == "labels":
-        labels = LabelFile(path, settings, 9)
-        labels.journal.begin()
-        for row in range(3):
-            labels.append(row, [((row + 1, row + 2), 0.5)])
-    else:
-        journal = Journal(path, '{"key": "', "a score")
-        journal.append({"key": key, "log_probability": -0.5} for key in "abc")
+    labels = LabelFile(path, settings, 9)
+    labels.begin()
+    for row in range(3):
+        labels.append([LabelledSubset(row, (row + 1, row + 2), 0.5)])
     content = path.read_bytes()
     for number, rng in cases(share=0.5, at_most=20_000):
         path.write_bytes((damage if number % 4 == 3 else change_values)(content, rng))
         try:
-            if kind == "labels":
-                known: Any = LabelFile(path, settings, 9).known
-                assert all(type(row) is int for scored in known.values() for subset, _ in scored for row in subset)
-            else:
-                known = read_scores(Journal(path, '{"key": "', "a score"))
-                assert not np.isnan(list(known.values())).any()
+            known = LabelFile(path, settings, 9).known
+            assert all(isinstance(row, int) for made in known.values() for entry in made for row in entry.subset)
         except SetSelectError as error:
             check_message(error, path)
 
 
 def test_settings_of_a_batch_with_other_values(cases: Cases, tmp_path: Path) -> None:
-    folder = pytest.importorskip("shared_core.batch.dataset._output_folder").OutputFolder(tmp_path)
-    settings = {"version": 3, "selector": {"MMR": {"lambda_mult": 0.5}}, "files": ["a", "b"], "k": 4, "parts": None}
-    folder.open(settings)
+    open_folder = pytest.importorskip("shared_core.batch.tables")._open_folder
+    settings = {"selector": "MMR(lambda_mult=0.5)", "files": ["a", "b"], "k": 4, "texts": None}
+    open_folder(tmp_path, settings)
     path = tmp_path / "_settings.json"
     content = json.dumps(json.loads(path.read_bytes())).encode()
     for number, rng in cases(share=0.5, at_most=20_000):
         changed = (damage if number % 4 == 3 else change_values)(content, rng)
         path.write_bytes(changed)
         try:
-            folder.open(settings)
+            open_folder(tmp_path, settings)
         except SetSelectError as error:
             check_message(error, tmp_path)
         else:
             assert json.loads(changed) == settings
-
-
-def test_checkpoints_with_other_values(cases: Cases, tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    checkpoint = importlib.import_module("shared_core.learning.checkpoint")
-    path = tmp_path / "fit"
-    settings, state = {"seed": 3, "name": "a"}, {"epochs": [[0, None, 0.1]]}
-    checkpoint.write_checkpoint(path, {"now.V": torch.ones((2, 3)), "step": torch.tensor(5.0)}, settings, state)
-    content = path.read_bytes()
-    size = int.from_bytes(content[:8], "little")
-    for number, rng in cases(share=0.5, at_most=20_000):
-        head = change_values(content[8 : 8 + size], rng)
-        changed = len(head).to_bytes(8, "little") + head + content[8 + size :]
-        path.write_bytes(damage(content, rng) if number % 3 == 2 else changed)
-        try:
-            found = checkpoint.read_checkpoint(path, settings)
-        except SetSelectError as error:
-            check_message(error, path)
-        else:
-            assert found[1] == state
 
 
 def test_a_damaged_pool_is_read_or_named(cases: Cases, tmp_path: Path) -> None:

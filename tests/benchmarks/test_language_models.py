@@ -1,9 +1,8 @@
-"""The language models of the papers' tables: scores and answers, from a local model and from an endpoint."""
+"""The language models of the papers' tables: scores and answers."""
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,12 @@ import pytest
 import torch
 
 from benchmarks.papers import _language_models, ragsys
-from tests.shared_core.signals.completions_server import Completions, oracle, serving
+from tests.shared_core.signals.completions_server import oracle
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread", "in_float32")
 
 
-def test_totals_and_answers_are_those_of_the_model_from_both_back_ends(
-    tiny_model: Path, loaded: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+def test_totals_and_answers_are_those_of_the_model(tiny_model: Path, loaded: tuple[Any, Any]) -> None:
     model, tokenizer = loaded
     prompts = ["Q: Why?\nA:", ragsys.few_shot([("Who?", "I")], "What is tea good for?"), "Q: Why?\nA:"]
     answers = [" So", " It depends on the tea", " It is so"]
@@ -37,21 +33,6 @@ def test_totals_and_answers_are_those_of_the_model_from_both_back_ends(
         more = ids[0, len(tokenizer(prompt)["input_ids"]) :]
         written.append(_language_models.first_line(tokenizer.decode(more, skip_special_tokens=True).split("\n")[0]))
     assert local.complete(prompts, 5) == written
-
-    completions = Completions(model, tokenizer)
-    with serving(completions) as url:
-        remote = _language_models.at_endpoint(url, "tiny", None)
-        # The server adds no start token; the tokenizer would put one in front.
-        tokenizer.backend_tokenizer.post_processor = None
-        completions.tokenizer = tokenizer
-        bare = [oracle(model, tokenizer, *pair)[0] for pair in zip(prompts, answers, strict=True)]
-        np.testing.assert_allclose(remote.totals(prompts, answers), bare, atol=1e-4)
-        completions.echoes = completions.has_logprobs = False
-        completions.requests.clear()
-        assert len(remote.complete(prompts, 5)) == 3
-    asked = list(itertools.chain.from_iterable(request["prompt"] for request in completions.requests))
-    assert sorted(asked) == sorted(set(prompts))
-    assert all((request["max_tokens"], request["stop"]) == (5, ["\n"]) for request in completions.requests)
 
 
 def test_kept_answers_are_not_asked_again_and_an_unfinished_line_is(tiny_model: Path, tmp_path: Path) -> None:

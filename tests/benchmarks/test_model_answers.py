@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from benchmarks import answers
-from benchmarks.answers import MEASURES, NEEDED, NOTHING, ROWS, Asked, context, f1, prompt_item
+from benchmarks.answers import MEASURES, NEEDED, NOTHING, ROWS, Asked, context, prompt_item
 from benchmarks.learned.judge import Judge
 from benchmarks.papers._language_models import LanguageModel
 from benchmarks.regimes_methods import DEFAULT, SIMILARITY
@@ -22,17 +21,13 @@ TEXTS = [("Rush", "Rush is a band from Toronto."), ("Neil Peart", "He played the
 def asked(answer: str, needed: int) -> Asked:
     """The default and the bound have ``needed`` texts, the other methods the second one only."""
     texts = dict.fromkeys(ROWS, TEXTS[1:]) | {NOTHING: [], DEFAULT: TEXTS[:needed], NEEDED: TEXTS[:needed]}
-    found = {row: float(len(some) == needed) for row, some in texts.items()}
-    return Asked(f"Who is {answer}?", answer, texts, found, dict.fromkeys(ROWS, np.nan) if answer == "yes" else found)
+    return Asked(f"Who is {answer}?", answer, texts, {row: float(len(some) == needed) for row, some in texts.items()})
 
 
 class Reader:
     """Writes the first word of the prompt's last text; a prompt is the more probable the more words it has."""
 
     name, limit, precision = "", None, ""
-
-    def count_tokens(self, items: list[Item]) -> list[int]:
-        return [len((item.context + item.answer).split()) + 2 for item in items]
 
     def score_batches(self, items: list[Item], _: int) -> Iterator[list[tuple[int, Scored]]]:
         for place, item in enumerate(items):
@@ -54,9 +49,6 @@ def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> LanguageModel:
 
 def test_answers_are_compared_as_squad_does() -> None:
     assert answers.normalised("The  Beatles, a band!") == ["beatles", "band"]
-    assert f1("the Beatles", "Beatles") == 1
-    assert f1("Neil Peart of Rush", "Neil Ellwood Peart") == pytest.approx(2 * 2 / (4 + 3))
-    assert f1("yes it is", "yes") == f1("", "Rush") == 0
 
 
 def test_a_prompt_has_the_best_text_next_to_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,11 +66,5 @@ def test_every_row_is_asked_and_judged(model: LanguageModel, tmp_path: Path) -> 
     assert figures[SIMILARITY][:, exact].tolist() == [0, 0]
     # More texts make a longer prompt, which this model finds more probable.
     assert figures[DEFAULT][0, log] > figures[SIMILARITY][0, log] > figures[NOTHING][0, log]
-    found = answers.groups({"films": some}, {"films": figures})
-    assert list(found) == ["both sets", "films", "films, other answers", "films, yes or no"]
-    row = f"| films, other answers: {DEFAULT} | 1 | 100.0 | 100.0 | 100.0 | 100.0 |"
-    assert row in answers.figure_table(found)
-    assert f"| films, yes or no: {DEFAULT} | 1 | 100.0 |  | 0.0 |" in answers.figure_table(found)
-    assert f"- Not told apart: {DEFAULT} minus similarity, exact match" in answers.verdict(found)
-    last = answers.text_table({"films": some}).splitlines()[-1]
-    assert last.startswith("| films: answer in a text | 1 | 0.0 | 0.0 | 0.0 | 100.0 | +100.0 (")
+    assert f"| films: {DEFAULT} | 2 | 100.0 | 50.0 |" in answers.figure_table({"films": figures})
+    assert f"- Not told apart: {DEFAULT} minus similarity, exact match" in answers.verdict(figures)

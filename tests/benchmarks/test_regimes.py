@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import regimes, regimes_drawing, regimes_methods, regimes_tasks
-from benchmarks.common import RESULTS
+from benchmarks import regimes, regimes_methods
 from benchmarks.regimes import Cell
 from benchmarks.regimes_methods import METHODS, Search
 from benchmarks.regimes_tasks import Regime, complete, share, without_copies
@@ -46,8 +45,7 @@ def test_the_objective_of_the_search_is_that_of_the_selectors() -> None:
 def cell(regime: str, vectors: str, **worth: list[float]) -> Cell:
     """Two questions, k = 5."""
     values = {method: np.array(worth.get(method.split()[0], [0.5] * 2)) for method in METHODS}
-    unknown = {method: np.full(2, np.nan) for method in METHODS}
-    return Cell(regime, vectors, ["a", "b"], {5: values}, {5: unknown})
+    return Cell(regime, vectors, ["a", "b"], {5: values})
 
 
 def test_summary_by_hand() -> None:
@@ -87,10 +85,3 @@ def test_a_text_that_is_there_twice_is_one_candidate() -> None:
     everything, pool = without_copies(regime).cases
     assert (everything.rows(4).tolist(), pool.rows(4).tolist()) == ([0, 1, 3], [2, 3])
     assert [everything.worth([0]), everything.worth([1]), pool.worth([2])] == [2 / 3, 1 / 3, 2 / 3]
-
-
-@pytest.mark.parametrize("name", ["regimes.svg", "regimes-dark.svg"])
-def test_the_drawing_shows_the_figures_of_the_page(name: str) -> None:
-    added = regimes_drawing.points((RESULTS / "regimes.md").read_text(encoding="utf-8"))
-    assert set(regimes_tasks.KINDS) < set(added)
-    assert regimes_drawing.in_words(added) in (RESULTS / name).read_text(encoding="utf-8")

@@ -86,10 +86,10 @@ def huggingface() -> None:
 def openai() -> None:
     import openai
 
-    from setselect import EndpointModel, LogPerplexityQuality
+    from setselect import LanguageModel, LogPerplexityQuality
 
     # Nothing listens at this port, so the client reports that.
-    quality = LogPerplexityQuality(EndpointModel("http://127.0.0.1:9/v1", "a model", max_retries=0))
+    quality = LogPerplexityQuality(LanguageModel("a model", base_url="http://127.0.0.1:9/v1", max_retries=0))
     try:
         quality.score(["a question"], ["an answer"])
     except openai.APIConnectionError:

@@ -14,7 +14,6 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source
 from setselect import (
     EmbeddingFallbackWarning,
-    InvalidInputError,
     InvalidParameterError,
     SetSelectWarning,
     VectorSourceError,
@@ -22,7 +21,7 @@ from setselect import (
 from shared_core.retrieval import events
 from tests.adapters.bindings import QUERY, expected, nearest, numbers
 from tests.embedding import corpus
-from tests.langchain_setselect.conftest import WordEmbeddings, faiss, in_memory
+from tests.langchain_setselect.conftest import WordEmbeddings, faiss
 
 # Thirty rows of the corpus, out of order, as another retriever might return them.
 ROWS = [(i * 7) % 60 for i in range(30)]
@@ -52,13 +51,6 @@ def test_vectors_come_from_the_store_by_id(
     assert (embeddings.documents, embeddings.queries) == (0, 1)
 
 
-async def test_documents_may_come_from_an_iterator(store: VectorStore, documents: list[Document]) -> None:
-    made = SetSelectCompressor(vectorstore=store, k=6)
-    assert numbers(made.compress_documents(iter(documents), QUERY)) == expected(ROWS, 6)  # type: ignore[arg-type]
-    assert numbers(await made.acompress_documents((d for d in documents), QUERY)) == expected(ROWS, 6)  # type: ignore[arg-type]
-    assert made.compress_documents(iter(()), QUERY) == []  # type: ignore[arg-type]
-
-
 def test_documents_that_the_store_does_not_know_are_embedded(
     store: VectorStore, documents: list[Document], embeddings: WordEmbeddings
 ) -> None:
@@ -81,25 +73,6 @@ def test_documents_that_a_reranker_returned_without_ids_are_known_by_their_text(
     assert embeddings.documents == 30
 
 
-def test_there_is_one_warning_per_class_of_store(documents: list[Document], embeddings: WordEmbeddings) -> None:
-    class Other(InMemoryVectorStore):
-        pass
-
-    makes: list[dict[str, Any]] = [
-        {"embeddings": embeddings},
-        {"vectorstore": InMemoryVectorStore(embeddings)},
-        {"vectorstore": Other(embeddings)},
-    ]
-    for settings, word in zip(makes, ("vectorstore=", "InMemoryVectorStore", "Other"), strict=True):
-        with pytest.warns(EmbeddingFallbackWarning, match=rf"30 .*{word}") as told:
-            assert compressed(documents, **settings) == expected(ROWS)
-        # The warning names the line that calls compress_documents.
-        assert [warning.filename for warning in told] == [__file__]
-    # A second warning would be an error here.
-    for settings in makes:
-        compressed(documents, **settings)
-
-
 def test_a_store_without_embeddings_needs_the_argument(embeddings: WordEmbeddings, documents: list[Document]) -> None:
     store: Any = faiss(embeddings)
     store.embedding_function = embeddings.embed_query
@@ -109,18 +82,6 @@ def test_a_store_without_embeddings_needs_the_argument(embeddings: WordEmbedding
     with pytest.raises(VectorSourceError, match="embeddings="):
         SetSelectRetriever(vectorstore=store).invoke(QUERY)
     assert numbers(SetSelectRetriever(vectorstore=store, embeddings=embeddings).invoke(QUERY)) == expected(nearest())
-
-
-def test_vectors_of_two_models_are_recognised_by_their_length(
-    documents: list[Document], embeddings: WordEmbeddings
-) -> None:
-    class Longer(WordEmbeddings):
-        def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            return [[*vector, 1.0] for vector in super().embed_documents(texts)]
-
-    strangers = [*documents, Document("a stranger", id="stranger")]
-    with pytest.warns(EmbeddingFallbackWarning), pytest.raises(InvalidInputError, match=r"'stranger'.*49.*48"):
-        compressed(strangers, vectorstore=in_memory(embeddings), embeddings=Longer())
 
 
 async def test_the_reader_of_an_own_store_gets_each_id_once_and_is_awaited(

@@ -20,8 +20,8 @@ from langgraph.prebuilt import ToolNode
 from pydantic import BaseModel
 
 from langchain_setselect import SetSelectRetriever, create_setselect_tool
-from setselect import EmbeddingFallbackWarning, InvalidParameterError
-from shared_core.retrieval.memory import NOTHING_NEW
+from setselect import InvalidParameterError
+from shared_core.retrieval.tools import NOTHING_NEW
 from tests.langchain_setselect.agents import ScriptedModel, asked, documents, results, texts
 from tests.langchain_setselect.conftest import IDS, TEXTS, WordEmbeddings, in_memory
 
@@ -98,8 +98,6 @@ async def test_runs_at_the_same_time_do_not_mix(store: VectorStore) -> None:
     "settings",
     [
         {"queries": ["red bread", "loud engine"]},
-        {"budget": 30, "costs": "tokens", "k": None},
-        {"follow": True},
         {"selector": "mmr", "order": "long_context", "scores": True},
         {"drop_duplicates": False},
         {"shown": IDS[:10]},
@@ -123,20 +121,6 @@ def test_copies_and_documents_without_ids(ids: bool) -> None:
     state = make_agent(tool, [[QUERY]] * 3 + [[QUERY] * 5]).invoke(asked())
     assert sorted(texts(state)) == sorted(TEXTS[:30])
     assert sorted(len(message.artifact) for message in results(state)) == [2, *[4] * 7]
-
-
-def test_documents_without_ids(monkeypatch: pytest.MonkeyPatch) -> None:
-    class WithoutIds(InMemoryVectorStore):
-        """A store without a vector reader, whose documents come without ids."""
-
-        def similarity_search_by_vector(self, *arguments: Any, **more: Any) -> list[Document]:
-            return [Document(found.page_content) for found in super().similarity_search_by_vector(*arguments, **more)]
-
-    monkeypatch.setattr("langchain_setselect.vectors.find_reader", lambda store_class: None)
-    agent = make_agent(make_tool(WithoutIds.from_texts(TEXTS, WordEmbeddings())))
-    with pytest.warns(EmbeddingFallbackWarning):
-        found = texts(agent.invoke(asked()))
-    assert len({*found}) == len(found) == 24
 
 
 # Nothing new
@@ -217,7 +201,6 @@ def test_it_takes_the_place_of_the_tool_of_langchain(store: VectorStore) -> None
         "description": "Finds passages.",
         "document_prompt": PromptTemplate.from_template("{number}: {page_content}"),
         "document_separator": "\n",
-        "response_format": "content_and_artifact",
     }
     ours, theirs = create_setselect_tool(retriever, **arguments), create_retriever_tool(retriever, **arguments)
     assert ours.tool_call_schema.model_json_schema() == theirs.tool_call_schema.model_json_schema()
@@ -250,37 +233,7 @@ def test_the_model_is_told_of_a_wrong_query_and_may_go_on(store: VectorStore, qu
     assert len(right.artifact) == 4
 
 
-def test_a_message_of_parts_is_no_obstacle(store: VectorStore) -> None:
-    parts: Any = [{"type": "text", "text": "hello"}, {"type": "image_url", "image_url": {"url": "data:image/png,"}}]
-    found = texts(make_agent(make_tool(store)).invoke({"messages": [HumanMessage(parts)]}))
-    assert len({*found}) == len(found) == 24
-
-
-def test_a_wrong_retriever_or_format_is_refused(store: VectorStore) -> None:
+def test_a_wrong_retriever_is_refused(store: VectorStore) -> None:
     wrong: Any = store.as_retriever()
     with pytest.raises(InvalidParameterError, match=r"SetSelectRetriever.*VectorStoreRetriever"):
         create_setselect_tool(wrong, "passages", "Finds passages.")
-    content: Any = "content"
-    with pytest.raises(InvalidParameterError, match=r"'content_and_artifact'.*'content'"):
-        create_setselect_tool(
-            SetSelectRetriever(vectorstore=store), "passages", "Finds passages.", response_format=content
-        )
-
-
-async def test_the_error_of_a_model_reaches_the_caller_of_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Failing(WordEmbeddings):
-        def embed_query(self, text: str) -> list[float]:
-            if text == "fail":
-                raise ConnectionError("no answer")
-            return super().embed_query(text)
-
-    tool = make_tool(in_memory(Failing()))
-    agent = make_agent(tool, [[QUERY, "fail", QUERY]], checkpointer=InMemorySaver())
-    with pytest.raises(ConnectionError, match="no answer"):
-        agent.invoke(asked(), THREAD)
-    with pytest.raises(ConnectionError, match="no answer"):
-        await agent.ainvoke(asked(), {"configurable": {"thread_id": "async"}})
-    # The thread resumes after the step that failed: the calls that were done do not run again.
-    monkeypatch.setattr(Failing, "embed_query", WordEmbeddings.embed_query)
-    found = texts(agent.invoke(None, THREAD))
-    assert len({*found}) == len(found) == 12

@@ -11,7 +11,6 @@ from langchain_core.stores import InMemoryByteStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source, vectors
-from langchain_setselect.stores.reader import VectorReader
 from langchain_setselect.vectors import find_reader
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
 from shared_core.retrieval import events
@@ -161,12 +160,6 @@ def test_a_document_deleted_between_search_and_fetch_is_left_out_and_named(embed
     assert len(documents) == 9
 
 
-def test_the_same_id_twice_is_one_candidate(embeddings: WordEmbeddings) -> None:
-    register_vector_source(Wrapped, lambda *a, **k: tuple(2 * part for part in search(*a)))  # type: ignore[arg-type]
-    documents = SetSelectRetriever(vectorstore=Wrapped(in_memory(embeddings)), k=20).invoke(QUERY)
-    assert len({d.id for d in documents}) == len(documents) == 20
-
-
 def test_ids_may_be_integers_in_the_metadata_and_shown_needs_ids(embeddings: WordEmbeddings) -> None:
     def numbered(*arguments: Any, **kwargs: Any) -> Any:
         found, rows = search(*arguments)
@@ -182,37 +175,23 @@ def test_ids_may_be_integers_in_the_metadata_and_shown_needs_ids(embeddings: Wor
     assert not set(first) & set(then)
 
 
-def test_a_search_is_not_widened_beyond_the_stores_limit(embeddings: WordEmbeddings) -> None:
-    asked: list[int] = []
-
-    def limited(store: Any, query: list[float], fetch_k: int) -> Any:
-        asked.append(fetch_k)
-        return search(store, query, fetch_k)
-
-    vectors._READERS[Wrapped] = VectorReader(limited, widest=30)
-    store = Wrapped(in_memory(embeddings))
-    with pytest.warns(SetSelectWarning, match="30"):
-        found = SetSelectRetriever(vectorstore=store, k=7, fetch_k=20, max_per_source=1, source="topic").invoke(QUERY)
-    assert asked == [20, 30]
-    assert len(found) <= 6
-
-
-class TestFaiss:
-    def test_a_document_missing_from_the_docstore_is_left_out_and_named(self, embeddings: WordEmbeddings) -> None:
-        store: Any = faiss(embeddings)
-        first = SetSelectRetriever(vectorstore=store).invoke(QUERY)[0]
-        store.docstore.delete([first.id])
-        with pytest.warns(SetSelectWarning, match=rf"{first.id}"):
-            documents = SetSelectRetriever(vectorstore=store).invoke(QUERY)
+def test_a_document_missing_from_the_docstore_of_faiss_is_left_out(embeddings: WordEmbeddings) -> None:
+    store: Any = faiss(embeddings)
+    first = SetSelectRetriever(vectorstore=store).invoke(QUERY)[0]
+    store.docstore.delete([first.id])
+    for more in ({}, {"filter": lambda metadata: True}):
+        documents = SetSelectRetriever(vectorstore=store).invoke(QUERY, **more)
         assert first.id not in [d.id for d in documents]
+        assert len(documents) == 4
 
-    def test_a_document_that_reuses_a_label_is_found(self, embeddings: WordEmbeddings) -> None:
-        store: Any = faiss(embeddings)
-        known = [store.docstore.search(f"doc-{i}") for i in range(5)]
-        compressor = SetSelectCompressor(vectorstore=store, k=2)
-        compressor.compress_documents(known, QUERY)
-        store.delete(["doc-59"])
-        store.add_texts(["a newcomer"], ids=["new"])
-        embeddings.documents = 0
-        compressor.compress_documents([*known, store.docstore.search("new")], QUERY)
-        assert embeddings.documents == 0
+
+def test_a_document_that_reuses_a_label_of_faiss_is_found(embeddings: WordEmbeddings) -> None:
+    store: Any = faiss(embeddings)
+    known = [store.docstore.search(f"doc-{i}") for i in range(5)]
+    compressor = SetSelectCompressor(vectorstore=store, k=2)
+    compressor.compress_documents(known, QUERY)
+    store.delete(["doc-59"])
+    store.add_texts(["a newcomer"], ids=["new"])
+    embeddings.documents = 0
+    compressor.compress_documents([*known, store.docstore.search("new")], QUERY)
+    assert embeddings.documents == 0

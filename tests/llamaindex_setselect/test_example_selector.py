@@ -7,14 +7,13 @@ import copy
 from typing import Any
 
 import pytest
-from llama_index.core import PromptTemplate, VectorStoreIndex
-from llama_index.core.llms import MockLLM
+from llama_index.core import PromptTemplate
 from llama_index.core.prompts import ChatPromptTemplate, RichPromptTemplate
-from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters, SimpleVectorStore
+from llama_index.core.vector_stores import SimpleVectorStore
 
 from llamaindex_setselect import SetSelectExampleSelector
 from setselect import InvalidInputError, InvalidParameterError, SetSelectWarning
-from tests.adapters.bindings import QUERY, ROWS, expected, nearest, numbers
+from tests.adapters.bindings import QUERY, ROWS, expected, nearest
 from tests.llamaindex_setselect.nodes_and_indexes import STORES, CountingEmbedding, make_index, make_store
 
 TEMPLATE = "Q: {question}\nA: {answer}"
@@ -62,12 +61,6 @@ def test_no_examples_yet(model: CountingEmbedding) -> None:
     assert selector.select_examples(QUERY) == EXAMPLES[:1]
 
 
-def test_filters(model: CountingEmbedding) -> None:
-    filters = MetadataFilters(filters=[MetadataFilter(key="number", value=30, operator=FilterOperator.GTE)])
-    found = make(model, filters=filters).select_examples(QUERY)
-    assert numbers(found) == expected(nearest(among=range(30, 60)), 5)
-
-
 # In prompts
 
 
@@ -107,17 +100,6 @@ def test_separator_input_variable_and_braces(model: CountingEmbedding) -> None:
     assert (selector.separator, selector.input_keys) == ("; ", ["question"])
 
 
-async def test_in_a_query_engine(index: VectorStoreIndex, model: CountingEmbedding) -> None:
-    selector = make(model, selector="mmr", quality="quality")
-    text = "{examples}\n\n{context_str}\n\nQ: {query_str}\nA:"
-    prompt = PromptTemplate(text, function_mappings={"examples": selector})
-    engine = index.as_query_engine(llm=MockLLM())
-    engine.update_prompts({"response_synthesizer:text_qa_template": prompt})
-    # MockLLM returns its prompt.
-    assert str(engine.query(QUERY)).startswith(written(selector))
-    assert str(await engine.aquery(QUERY)).startswith(written(selector))
-
-
 # What is refused
 
 
@@ -127,8 +109,6 @@ def test_calls_that_lack_a_key_or_a_query(model: CountingEmbedding) -> None:
         selector(question="q", other="o")
     with pytest.raises(InvalidInputError, match="price"):
         make(model, template="{price}")(query_str=QUERY)
-    with pytest.raises(InvalidInputError, match="name"):
-        make(model, template="{}")(query_str=QUERY)
     with pytest.raises(InvalidInputError, match="query"):
         selector.select_examples("")
     assert selector(query_str="") == "", "LlamaIndex formats prompts with empty variables"
@@ -145,12 +125,6 @@ def test_settings_that_need_another(model: CountingEmbedding) -> None:
         over_an_index.add_examples([{"question": "q"}])
     over_an_index.input_keys = ["subject"]
     over_an_index.add_examples([{"subject": "new", "stars": 5}])
-    # The examples are in the store of the index.
-    unlike = {"template": "{subject}", "vector_store": SimpleVectorStore()}
-    with pytest.raises(InvalidParameterError, match="from_examples"):
-        SetSelectExampleSelector(make_index("simple", model), **unlike)
-    with pytest.raises(InvalidParameterError, match="from_examples"):
-        make(model).vector_store = SimpleVectorStore()
 
 
 @pytest.mark.parametrize("missing", ["input_keys", "template"])

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from shared_core import Candidates, InvalidInputError, InvalidParameterError, Parts
-from shared_core.candidates import CandidateBlock, References, as_parts, as_unit_rows, standardise
+from shared_core.candidates import References, as_parts, as_unit_rows, standardise
 from tests import oracles
 from tests.shared_core.cases import gaussian, random_cases
 
@@ -233,10 +233,8 @@ def test_lengths_at_the_ends_of_the_range_give_finite_unit_rows(dtype: Any) -> N
             vectors = np.vstack([[row] * 4, np.ones((1, 48))]).astype(dtype)
             expected = oracles.unit_rows(vectors)
             candidates = Candidates(row, vectors)
-            block = CandidateBlock.validate(row[None], as_unit_rows(vectors[None]))
-            for rows, relevance in ((candidates.vectors, candidates.relevance), (block.vectors[0], block.relevance[0])):
-                np.testing.assert_allclose(rows, expected, rtol=0, atol=1e-6)
-                np.testing.assert_allclose(relevance, expected @ expected[0], rtol=0, atol=1e-6)
+            np.testing.assert_allclose(candidates.vectors, expected, rtol=0, atol=1e-6)
+            np.testing.assert_allclose(candidates.relevance, expected @ expected[0], rtol=0, atol=1e-6)
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -277,7 +275,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     *(({name: 5}, f"{name} must") for name in (*COLUMNS, "relevance")),
     ({"relevance": "cosine"}, "relevance .*'cosine'"),
     ({"costs": spoiled(-1)}, "costs: row 7 .*-1.0"),
-    ({"ids": [[i] for i in range(11)]}, "ids: row 0 .* hashed"),
+    ({"ids": [[i] for i in range(11)]}, "ids .* hashed"),
     ({"max_per_source": 1}, "needs sources"),
     *(
         ({"references": np.ones(shape)}, r"^references .*\(11, 11\)")
@@ -320,52 +318,6 @@ def test_an_argument_that_cannot_become_an_array_is_named(unusable: Any) -> None
     for name in ("vectors", "query", "relevance", "quality", "costs"):
         with pytest.raises(InvalidInputError, match=f"^{name} .*{words}"):
             Candidates(**{**good, name: unusable})
-
-
-# --- blocks of queries ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int16])
-@pytest.mark.parametrize("shared", [True, False], ids=["shared candidates", "own candidates"])
-def test_a_block_holds_what_candidates_of_each_query_hold(shared: bool, dtype: Any) -> None:
-    rng = np.random.default_rng(5)
-    queries, relevance = 10 * rng.normal(size=(4, 7)), rng.normal(size=(4, 9))
-    vectors = (100 * rng.normal(size=(1 if shared else 4, 9, 7))).astype(dtype)
-    vectors[0, 3] = 0
-    quality = rng.normal(size=(len(vectors), 9))
-    block = CandidateBlock.validate(queries, as_unit_rows(vectors), quality)
-    atol = 1e-12 if block.vectors.dtype == np.float64 else 1e-6
-    for i, query in enumerate(queries):
-        own = 0 if shared else i
-        one = Candidates(query, vectors[own])
-        assert block.vectors.dtype == block.queries.dtype == block.relevance.dtype == one.dtype
-        np.testing.assert_allclose(block.vectors[own], one.vectors, rtol=0, atol=atol)
-        np.testing.assert_allclose(block.queries[i], one.query, rtol=0, atol=atol)
-        np.testing.assert_allclose(block.relevance[i], one.relevance, rtol=0, atol=atol)
-    assert np.array_equal(block.quality, quality)
-    given = CandidateBlock.validate(queries, as_unit_rows(vectors), relevance=relevance)
-    assert (block.relevance_given, given.relevance_given) == (False, True)
-    assert np.array_equal(given.relevance, relevance)
-
-
-ONES = np.ones((2, 3, 4))
-
-
-@pytest.mark.parametrize(
-    ("queries", "vectors", "more"),
-    [
-        (np.zeros((2, 4)), ONES, {}),
-        (np.full((2, 4), np.nan), ONES, {}),
-        (np.ones((2, 5)), ONES, {}),
-        (np.ones((3, 4)), ONES, {}),
-        *((np.ones((2, 4)), ONES, {"quality": q}) for q in (np.ones((2, 4)), np.full((2, 3), np.inf))),
-        (np.ones((2, 4)), ONES[:1], {"quality": np.ones((2, 3))}),
-        *((np.ones((2, 4)), ONES, {"relevance": r}) for r in (np.ones((1, 3)), np.ones(3), np.full((2, 3), np.nan))),
-    ],
-)
-def test_a_block_with_an_error_is_refused(queries: Any, vectors: Any, more: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInputError):
-        CandidateBlock.validate(queries, as_unit_rows(vectors), **more)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNode
 from shared_core import InvalidInputError
 from shared_core._validation import quoted
 from shared_core.facts import read_facts
-from shared_core.retrieval.inputs import read_some
+from shared_core.retrieval.request import read_some
 from shared_core.texts import Texts
 
 UUID_ID = UUID("123e4567-e89b-12d3-a456-426614174000")

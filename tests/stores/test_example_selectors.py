@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from llama_index.core.vector_stores import SimpleVectorStore
 
 import langchain_setselect
 import llamaindex_setselect
-from setselect import InvalidParameterError, SetSelectWarning
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 from tests.stores.harness import needs
@@ -26,7 +22,6 @@ pytestmark = [
 ]
 # The topics are words of the embedding model of the tests.
 ADDITION = [{"question": f"river {word}", "answer": str(i)} for i, word in enumerate(["bread", "engine", "violin"])]
-OTHERS = [{"question": f"harbour {word}", "answer": str(i)} for i, word in enumerate(["hotel", "school", "mountain"])]
 ASKED = {"question": "river bread"}
 
 
@@ -146,67 +141,3 @@ async def test_llamaindexs_examples_come_back_without_the_stores_own_keys(open_s
     assert by_question(made.select_examples("river bread")) == ADDITION
     if open_store is not _qdrant_nodes:  # Its sync client in memory has no async counterpart.
         assert by_question(await made.aselect_examples("river bread")) == ADDITION
-
-
-@pytest.mark.parametrize("open_store", LANGCHAIN)
-def test_two_langchain_selectors_on_one_collection_warn(open_store: Open, tmp_path: Path) -> None:
-    first = langchain_selector(open_store, tmp_path, ADDITION)
-    first.select_examples(ASKED)  # A warning would be an error here.
-    second = langchain_selector(open_store, tmp_path, OTHERS)
-    cls = type(first.vectorstore)
-    # The others make a collection for each selector. langchain-lancedb goes on reading the table as it was
-    # when it was opened, and LanceDB of langchain-community replaces the table.
-    warned = {"Chroma": (True, True), "langchain_lancedb": (False, True), "langchain_community": (True, False)}
-    kind = cls.__name__ if cls.__name__ in ("Chroma", "FAISS") else cls.__module__.partition(".")[0]
-    for made, warns in zip((first, second), warned.get(kind, (False, False)), strict=True):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            made.select_examples(ASKED)
-            made.select_examples(ASKED)
-        told = [str(warning.message) for warning in caught if "collection" in str(warning.message)]
-        assert len(told) == warns, "once for each selector"
-        assert all(cls.__name__ in message for message in told)
-    # What is added with the selector is its own.
-    alone = langchain_selector(open_store, tmp_path / "alone", ADDITION)
-    alone.add_examples(OTHERS)
-    alone.select_examples(ASKED)
-
-
-@pytest.mark.parametrize("open_store", LLAMAINDEX)
-def test_two_llamaindex_selectors_on_one_store_warn(open_store: Any, tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    first = llamaindex_selector(store, ADDITION)
-    first.add_examples(OTHERS[:1])
-    first.select_examples("river bread")
-    second = llamaindex_selector(store, OTHERS)
-    if open_store is _simple:  # An index over it searches its own nodes only.
-        assert by_question(second.select_examples("river bread")) == by_question(OTHERS)
-        return
-    for made, foreign in ((first, 3), (second, 4)):
-        with pytest.warns(SetSelectWarning, match=rf"{type(store).__name__}.*\b{foreign}\b"):
-            made.select_examples("river bread")
-
-
-# Examples with different keys: the examples, further settings, and what comes back in the order of their questions.
-HINTED = [
-    {"question": "bread", "answer": "1"},
-    {"question": "engine", "answer": "2", "hint": "h"},
-    {"question": "violin", "answer": "3", "source": "s"},
-]
-
-
-class Packed(Embeddings):
-    """Packed bits of a random vector for each text, as sentence-transformers gives with precision="ubinary"."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [self.embed_query(text) for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        numbers = np.random.default_rng(list(text.encode())).normal(size=512)
-        packed: list[float] = np.packbits(numbers > 0).astype(float).tolist()
-        return packed
-
-
-def test_a_key_that_no_example_has(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameterError, match="hnt"):
-        langchain_selector(LANGCHAIN[0].values[0], tmp_path, HINTED, example_keys=["hnt"])  # type: ignore[arg-type]

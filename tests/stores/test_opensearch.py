@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from langchain_setselect.stores.opensearch import READER
+from langchain_setselect.stores.clients import OPENSEARCH as READER
 from shared_core.errors import VectorSourceError
 from tests.stores.cases import opensearch as cases
 from tests.stores.harness import (
@@ -63,14 +63,6 @@ class TestLangChain:
         with pytest.raises(VectorSourceError, match="'passages', field 'vector_field'"):
             READER.search(store, QUERY, 5)
         assert READER.fetch(store, [ROWS[0].id]) == {}
-
-    def test_one_request_by_id_in_any_order_without_what_is_not_there(self, server: ElasticReplay, store: Any) -> None:
-        del server.indices["passages"].documents[ROWS[1].id]["vector_field"]
-        asked = [ROWS[5].id, ROWS[1].id, "gone", ROWS[0].id]
-        found = READER.fetch(store, asked)
-        assert set(found) == {ROWS[0].id, ROWS[5].id}
-        assert all(np.array_equal(vector, np.float32(BY_ID[name].vector)) for name, vector in found.items())
-        assert server.searches == [{"query": {"ids": {"values": asked}}, "size": 4, "_source": ["vector_field"]}]
 
 
 class _Serverless:

@@ -15,7 +15,6 @@ from typer.testing import CliRunner, Result
 from shared_core.cli import _terminal, main
 from shared_core.cli import compare as compare_command
 from shared_core.cli._program import app
-from shared_core.evaluation import compare as compare_module
 from shared_core.signals.embedding_models import SentenceModel
 from tests.embedding import corpus as passages
 from tests.shared_core.cli.word_model import load_words
@@ -140,24 +139,13 @@ def test_sizes_and_changes_are_shown_and_a_narrow_terminal_cuts_no_figure(
     assert [line.split()[1:] for line in table if line.split()[:1] == ["similarity"]] == [["0.500", "0.500"]]
 
 
-def test_repeated_texts_count_once_unless_they_are_kept(corpus: Path, words: list[str]) -> None:
-    write(corpus / "docs.jsonl", [*DOCUMENTS, {**DOCUMENTS[0], "id": "copy"}])
-    write(corpus / "queries.jsonl", [{"text": DOCUMENTS[0]["text"], "gold": ["copy", "loaf"]}])
-    ids = []
-    for arguments in ([], ["--keep-duplicates"]):
-        result = on(corpus, "--out", corpus / "report.json", *arguments)
-        assert "1 of 5 candidates repeat" in result.stdout
-        ids.append(picked_by_similarity(read(corpus / "report.json")["queries"][0]))
-    assert ids == [{"copy", "loaf"}, {"bread", "copy"}]
-
-
 def test_settings_of_ones_own_and_the_scores_of_a_reranker_are_compared(corpus: Path, words: list[str]) -> None:
     write(corpus / "docs.jsonl", [{**record, "source": str(i // 2)} for i, record in enumerate(DOCUMENTS)])
     scores = {record["id"]: len(record["text"]) for record in DOCUMENTS}
-    write(corpus / "queries.jsonl", [{**query, "rank": scores} for query in QUERIES])
+    write(corpus / "queries.jsonl", [{**query, "scores": scores} for query in QUERIES])
     lines = ["mmr lambda_mult=0.5", "coverage max_per_source=1", "similarity budget=50"]
     options = [part for line in lines for part in ("--setting", line)]
-    result = on(corpus, *options, "--scores-key", "rank", "--out", corpus / "report.json")
+    result = on(corpus, *options, "--out", corpus / "report.json")
     assert result.exit_code == 0, result.output
     written = read(corpus / "report.json")
     labels = [setting["label"] for setting in written["settings"]]
@@ -173,27 +161,6 @@ def test_settings_of_ones_own_and_the_scores_of_a_reranker_are_compared(corpus: 
     assert any("The mean number of texts is similarity budget=50 1.0." in note for note in written["notes"])
 
 
-@pytest.mark.parametrize(("finished", "code"), [(1, 1), (0, 2)])
-def test_ctrl_c_keeps_the_finished_queries(
-    corpus: Path, words: list[str], monkeypatch: pytest.MonkeyPatch, finished: int, code: int
-) -> None:
-    real = compare_module.judge
-
-    def judge(query: Any, *arguments: Any, **options: Any) -> Any:
-        if int(query.id) > finished:
-            raise KeyboardInterrupt
-        return real(query, *arguments, **options)
-
-    monkeypatch.setattr(compare_module, "judge", judge)
-    result = on(corpus, "--out", corpus / "report.json")
-    assert result.exit_code == code
-    if finished:
-        assert "1 query of 2, interrupted" in result.stdout
-        assert read(corpus / "report.json")["partial"] is True
-    else:
-        assert "finished embeddings are kept" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "words_of_the_error"),
     [
@@ -205,7 +172,6 @@ def test_ctrl_c_keeps_the_finished_queries(
         (["--decide-by", "best"], "--decide-by"),
         (["--setting", "coverage max_per_sorce=2"], "did you mean 'max_per_source'"),
         (["--setting", "mmr relevance=scores"], "no query has any"),
-        (["--scores-key", "rank"], "no line has the key 'rank'"),
         # Options are checked before files are read.
         (["--documents", "absent.jsonl", "--decide-by", "best"], "--decide-by"),
     ],
@@ -272,7 +238,11 @@ def test_a_beir_folder_and_trec_subtopics_are_compared(tmp_path: Path, words: li
     trec = tmp_path / "topics.qrels"
     trec.write_text("q0 x d0 1\nq0 y d1 1\n", encoding="utf-8")
     found = {}
-    for name, arguments in {"beir": [], "dev": ["--split", "dev"], "trec": ["--qrels", trec]}.items():
+    for name, arguments in {
+        "beir": [],
+        "dev": ["--qrels", folder / "qrels" / "dev.tsv"],
+        "trec": ["--qrels", trec],
+    }.items():
         result = run(folder, *arguments, "--cache", tmp_path / "cache", "--out", tmp_path / "report.json")
         assert result.exit_code == 0, result.output
         found[name] = read(tmp_path / "report.json")
@@ -286,11 +256,8 @@ def test_a_beir_folder_and_trec_subtopics_are_compared(tmp_path: Path, words: li
 @pytest.mark.parametrize(
     ("arguments", "words_of_the_error"),
     [
-        (["--split", "train"], "dev, test"),
-        (["--split", "dev", "--qrels", "nuggets"], "--split"),
         (["--documents", "docs.jsonl"], "leave out --documents"),
         (["--demo"], "--demo"),
-        (["--gold-key", "relevant"], "--gold-key"),
         (["--qrels", "nuggets"], "nuggets:2: the score"),
         (["--qrels", "absent"], "absent cannot be read"),
         (["--qrels", "others"], "none of the query ids of others"),

@@ -1,4 +1,4 @@
-"""The vectors of ``setselect compare``: files in place of a model, LangChain's embeddings, and keys of other shapes."""
+"""The vectors of ``setselect compare``: files in place of a model, and LangChain's embeddings."""
 
 import json
 from pathlib import Path
@@ -74,14 +74,6 @@ def test_queries_without_a_judgement_are_left_out_and_their_rows_with_them(corpu
     assert nearest(result) == ["d"]
 
 
-def test_columns_of_parquet_can_have_other_names(corpus: Path) -> None:
-    write_parquet("docs.parquet", list("abcd"), ROWS.tolist(), "key", "embedding")
-    write_parquet("queries.parquet", ["q1", "q2"], QUERY_ROWS.tolist(), "key", "embedding")
-    files = ("--vectors", "docs.parquet", "--query-vectors", "queries.parquet", "--out", "report.json")
-    assert "(--id-column); there is key, embedding" in run(*files).stderr
-    assert nearest(run(*files, "--id-column", "key", "--vector-column", "embedding")) == ["b", "d"]
-
-
 def test_queries_may_be_embedded_where_the_documents_have_vectors(
     corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,12 +98,12 @@ def test_queries_may_be_embedded_where_the_documents_have_vectors(
     [
         (["docs.npy"], "--vectors needs --query-vectors too"),
         (["docs.npy", "queries.npy", "--model", "x"], "leave out --model"),
-        (["docs.csv", "queries.npy"], "--vectors: docs.csv is no .npy or .parquet file"),
+        (["docs.csv", "queries.npy"], "docs.csv"),
         (["text.npy", "queries.npy"], "text.npy is not a .npy file"),
         (["queries.npy", "queries.npy"], "queries.npy: vectors must have shape (4, d)"),
         (["nan.npy", "queries.npy"], "nan.npy: row 2, counted from 0 (id 'c'), holds NaN or inf"),
         (["docs.npy", "zero.npy"], "query 'Second?'"),
-        (["queries.parquet", "queries.npy"], "queries.parquet has no vector for 4 of 4 ids"),
+        (["queries.parquet", "queries.npy"], "queries.parquet has no vector of id 'a'"),
     ],
 )
 def test_vectors_that_do_not_fit_are_an_error_of_one_line(corpus: Path, arguments: list[str], message: str) -> None:
@@ -137,34 +129,6 @@ def test_an_embedding_of_langchain_is_named_without_its_folder(corpus: Path, mon
     assert result.exit_code == 0, result.output
     assert json.loads(Path("report.json").read_text(encoding="utf-8"))["corpus"]["model"] == "huggingface:model"
     assert "private" not in Path("report.json").read_text(encoding="utf-8")
-
-
-def test_an_embedding_that_cannot_be_loaded_is_one_line(corpus: Path) -> None:
-    result = run("--embedding", "all-MiniLM-L6-v2")
-    assert (result.exit_code, result.stderr.count("\n"), "provider:model" in result.stderr) == (2, 1, True)
-    result = run("--embedding", "openai:x", "--model", "x")
-    assert (result.exit_code, "leave out one" in result.stderr) == (2, True)
-
-
-# --- keys -------------------------------------------------------------------------------------------------------------
-
-
-def test_files_of_another_shape_are_read_by_their_own_keys(corpus: Path) -> None:
-    write("docs.jsonl", [{"key": d["id"], "page": {"n": 1}, "body": d["text"]} for d in DOCUMENTS])
-    write("queries.jsonl", [{"nr": q["id"], "ask": q["text"], "relevant": q["gold"]} for q in QUERIES])
-    keys = ["--text-key", "body", "--id-key", "key", "--query-key", "ask", "--query-id-key", "nr", "--gold-key"]
-    files = ("--vectors", "docs.parquet", "--query-vectors", "queries.parquet", "--out", "report.json")
-    result = run(*files, *keys, "relevant")
-    assert nearest(result) == ["b", "d"]
-    assert "recall@2" in result.stdout
-    for wrong, words in (
-        ([*keys, "golds"], "'golds'"),
-        (["--text-key", "content"], "docs.jsonl:1: there is no 'content'"),
-    ):
-        result = run(*files, *wrong)
-        assert (result.exit_code, words in result.stderr) == (2, True)
-    Path("qrels").write_text("q2 0 d 1\n", encoding="utf-8")
-    assert nearest(run(*files, "--qrels", "qrels", *keys[:-1])) == ["d"]
 
 
 # --- progress ---------------------------------------------------------------------------------------------------------

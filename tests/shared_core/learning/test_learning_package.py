@@ -21,7 +21,7 @@ def test_labels_are_made_without_torch() -> None:
         "vectors = [[1.0, n % 4, n] for n in range(8)]\n"
         "for draw in ('random', 'greedy'):\n"
         "    labels = learning.label(items, vectors, learning.CoverageFeedback(), k=2, candidates=5, draw=draw)\n"
-        "    assert learning.best(labels)\n"
+        "    assert labels\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     assert loaded == "[]"

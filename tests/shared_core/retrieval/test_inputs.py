@@ -12,10 +12,12 @@ from langchain_core.documents import Document
 from llama_index.core.schema import TextNode
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.inputs import join_examples, join_values, read_numbers, read_some
+from shared_core.retrieval.inputs import join_examples, join_values
+from shared_core.retrieval.request import read_numbers, read_some
 from shared_core.retrieval.result import sort_items
-from shared_core.retrieval.settings import Order
+from shared_core.retrieval.settings import Settings
 
+itself = lambda item: item  # noqa: E731
 DOCUMENTS: list[Any] = [Document("x", id="a", metadata={"good": 1}), Document("y", id="b", metadata={"good": 2.5})]
 NODES = [TextNode(text="x", id_="a", metadata={"good": 1}), TextNode(text="y", id_="b", metadata={"good": 2.5})]
 
@@ -28,30 +30,30 @@ NODES = [TextNode(text="x", id_="a", metadata={"good": 1}), TextNode(text="y", i
 )
 def test_every_source_gives_the_same(items: list[Any], source: Any) -> None:
     before = copy.deepcopy(items)
-    assert read_numbers(items, source, "quality").tolist() == [1.0, 2.5]
+    assert read_numbers(items, source, "quality", itself).tolist() == [1.0, 2.5]
     assert items == before
 
 
 @pytest.mark.parametrize("items", [DOCUMENTS, NODES], ids=["documents", "nodes"])
 def test_an_id_that_the_mapping_lacks_is_named(items: list[Any]) -> None:
     with pytest.raises(InvalidInputError, match=r"quality of item 1 \(id 'b'\) is missing"):
-        read_numbers(items, {"a": 1.0}, "quality")
+        read_numbers(items, {"a": 1.0}, "quality", itself)
 
 
 def test_a_mapping_needs_ids() -> None:
     with pytest.raises(InvalidInputError, match=r"quality .*mapping by id.* ids"):
-        read_numbers([Document("x")], {"a": 1.0}, "quality")
+        read_numbers([Document("x")], {"a": 1.0}, "quality", itself)
 
 
 @pytest.mark.parametrize("value", [np.nan, "7", None])
 def test_a_value_that_is_no_number_is_named(value: Any) -> None:
     with pytest.raises(InvalidInputError, match=rf"costs of item 1 \(id 'b'\) is ('{value}', which is not|missing)"):
-        read_numbers([SimpleNamespace(id="a"), SimpleNamespace(id="b")], {"a": 1, "b": value}, "costs")
+        read_numbers([SimpleNamespace(id="a"), SimpleNamespace(id="b")], {"a": 1, "b": value}, "costs", itself)
 
 
 def test_a_key_that_the_metadata_lacks_is_named() -> None:
     with pytest.raises(InvalidInputError, match=r"'best'.*'good'"):
-        read_numbers(DOCUMENTS, "best", "quality")
+        read_numbers(DOCUMENTS, "best", "quality", itself)
 
 
 def test_names_are_read_like_numbers() -> None:
@@ -72,7 +74,7 @@ def test_orders() -> None:
     relevance = [0.2, 0.9, 0.5, 0.9]
     assert sort_items("abcd", relevance, "relevance") == list("bdca")
     assert sort_items("abcd", relevance, "nearest_last") == list("acbd")
-    for order in get_args(Order):
+    for order in get_args(Settings.model_fields["order"].annotation):
         assert sort_items([], [], order) == []
 
 

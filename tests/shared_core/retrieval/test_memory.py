@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from shared_core.retrieval import memory
-from shared_core.retrieval.memory import ParallelCalls, RecentSteps, is_name_of_text, name_items, name_of_text
+from shared_core.retrieval import tools
+from shared_core.retrieval.pool import is_name_of_text, name_items, name_of_text
+from shared_core.retrieval.tools import ParallelCalls, RecentSteps
 
 
 @pytest.mark.parametrize("text", ["B", "", "é", "\ud800", "\0", "1" * 1_000_000])
@@ -33,7 +34,7 @@ def test_a_call_that_runs_again_replaces_its_names() -> None:
 
 
 def test_the_calls_of_a_step_are_one_object_until_many_later_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_STEPS", 2)
+    monkeypatch.setattr(tools, "_STEPS", 2)
     steps = RecentSteps()
     first = steps.calls_of("first")
     assert steps.calls_of("second") is not first

@@ -24,11 +24,10 @@ from shared_core import (
     VRSD,
     BudgetError,
     InvalidParameterError,
-    LowRankKernel,
     Selector,
     SetSelectError,
+    TopK,
 )
-from shared_core.candidates import CandidateBlock, as_unit_rows
 from shared_core.errors import NothingLeftError
 from shared_core.selectors import registry
 from tests import oracles
@@ -56,17 +55,11 @@ quick = settings(deadline=None, derandomize=True, max_examples=20)
 # For tests that compare with the reference: they run both loops themselves and compute the reference once.
 each_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
 
-# A block of queries holds no words and no other parts.
-BLOCK_PAIRS = [p for p in GREEDY_PAIRS if hasattr(p.selector, "select_block") and not p.with_parts]
-
 
 def _make_fixture(pairs: Sequence[Pair]) -> Any:
     """A fixture that runs every test of a pair, with the compiled loops too if its selector has one."""
     params = [
-        (p, way)
-        for p in pairs
-        for way in ("numpy", "compiled")
-        if way == "numpy" or hasattr(p.selector, "select_block")
+        (p, way) for p in pairs for way in ("numpy", "compiled") if way == "numpy" or not isinstance(p.selector, TopK)
     ]
 
     def run(request: pytest.FixtureRequest) -> Iterator[Pair]:
@@ -121,52 +114,6 @@ def test_agrees_with_the_reference_where_scores_tie(pair: Pair, data: Grid, draw
         quarters = st.lists(st.integers(-4, 4).map(lambda x: x / 4), min_size=len(vectors), max_size=len(vectors))
         relevance = drawn.draw(quarters)
         pair.check(query, vectors, k, (data, relevance), relevance=relevance)
-
-
-@pytest.mark.parametrize(
-    ("pair", "given_relevance"),
-    [
-        pytest.param(pair, relevance, id=f"{pair.name} with {'given relevance' if relevance else 'cosine'}")
-        for pair in BLOCK_PAIRS
-        for relevance in ((False, True) if pair.takes_relevance else (False,))
-    ],
-)
-@pytest.mark.parametrize("shared", [True, False], ids=["shared candidates", "own candidates"])
-def test_blocks_of_queries_agree_with_the_reference(pair: Pair, shared: bool, given_relevance: bool) -> None:
-    if "compiled" not in available_loops():
-        pytest.skip("needs numba")
-    for case in random_cases(32, 24, n_max=40):
-        queries = np.stack([case.query, -case.query, 3 * case.query])
-        own = np.stack([case.vectors, np.roll(case.vectors, 1, axis=0), -case.vectors[::-1]])
-        vectors = own[:1] if shared else own
-        qualities = [np.roll(case.quality, j) for j in range(len(vectors))]
-        relevances = [draw_relevance(case) for _ in queries] if given_relevance else None
-        quality = qualities if pair.with_quality else None
-        block = CandidateBlock.validate(queries, as_unit_rows(vectors), quality, relevances)
-        before = block.vectors.copy(), block.relevance.copy()
-        with use_loops("compiled"):
-            many = pair.selector.select_block(block, case.k)
-        assert many.indices.shape == many.gains.shape == (3, case.k)
-        assert np.array_equal(block.vectors, before[0])
-        assert np.array_equal(block.relevance, before[1])
-        for j, query in enumerate(queries):
-            rows = vectors[0 if shared else j]
-            more = {"quality": qualities[0 if shared else j]} if pair.with_quality else {}
-            more |= {} if relevances is None else {"relevance": relevances[j]}
-            expected = pair.expected(query, rows, case.k, **more)
-            oracles.assert_agrees(many[j], expected, f"{pair.name}, {case}, query {j}")
-
-
-@pytest.mark.parametrize("pair", BLOCK_PAIRS, ids=names)
-def test_blocks_are_refused_where_only_single_selections_can_be_made(pair: Pair) -> None:
-    query, vectors = gaussian(33, 5, 4)
-    block = CandidateBlock.validate(query[None], as_unit_rows(vectors[None]))
-    assert pair.selector.select_block(block, 0) is None
-    assert pair.selector.select_block(block, 6) is None
-    assert VRSD(refine=True).select_block(block, 2) is None
-    assert NDPP(LowRankKernel(np.eye(5))).select_block(block, 2) is None
-    with use_loops("numpy"):
-        assert pair.selector.select_block(block, 2) is None
 
 
 # --- several queries ------------------------------------------------------------------------------

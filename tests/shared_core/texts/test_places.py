@@ -26,7 +26,7 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from setselect import InvalidInputError, SetSelectWarning
 from shared_core.facts import item_id, read_facts
-from shared_core.retrieval.inputs import read_some
+from shared_core.retrieval.request import read_some
 from shared_core.texts.neighbours import Neighbours, find_neighbours
 
 TEXTS = [

@@ -1,1 +1,0 @@
-"""Feedback: how well a subset of examples helps, by coverage or by a language model."""

@@ -1,1 +1,0 @@
-"""Subsets of examples with the feedback that they got."""

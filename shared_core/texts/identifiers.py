@@ -540,7 +540,7 @@ class Citations:
                 is_known = _letters_of(one) in self._letters or one[levels - 1] in self._last.get(one[: levels - 1], ())
                 if (is_known and _is_telling(one)) if family is None else (family != kinds.PARAGRAPH or levels > 1):
                     if document is None:
-                        document = find_document(text.plain, series, family or NUMBER)
+                        document = self._find_document(text.plain, series, family or NUMBER)
                     is_code = family is None and _is_code(one)
                     yield Identifier(CODE, one) if is_code else Identifier(family or NUMBER, one, document)
             before = path
@@ -587,19 +587,26 @@ class Citations:
             found = exact.get(path, [])
         return [row for row, _ in found]
 
-    def _find_documents(self, citation: Identifier, row: int) -> list[Hashable]:
-        """The sources with the words of the named document in them or in a title of their texts, or that of this row.
+    def _find_document(self, text: str, series: Series, family: str) -> str:
+        """The name of a document that stands beside a series.
 
-        A kind that only another document has means that one.
+        One that no text has counts only behind "of", but for "45 CFR 164.312", and "§ 3 BGB" in texts of one document.
         """
-        family, _, name = citation
+        name = find_document(text, series, family)
+        behind = text[series.end : series.end + _BACK].lstrip(" ,\xa0").startswith(name)
+        is_known = bool(self._find_named(name)) or not (behind or name == series.word)
+        return name if is_known or (family != NUMBER and len({*self._sources}) > 1) else ""
+
+    def _find_named(self, name: str) -> list[Hashable]:
+        """The sources that have the words of a name in them, or in a title of their texts."""
         words = {word for word in split_words(name) if word not in _NO_NAMES} if name else set()
-        if named := list(dict.fromkeys(source for source, own in self._words if words and words <= own)):
-            return named
-        # "45 CFR 164.312", or "§ 3 BGB" where all texts are of one document.
-        if name and not (name.isupper() and (family == NUMBER or len({*self._sources}) == 1)):
-            return []
-        of_kind = self._sources_of.get(family, {}) if family not in _NO_KINDS else {}
+        return list(dict.fromkeys(source for source, own in self._words if words <= own)) if words else []
+
+    def _find_documents(self, citation: Identifier, row: int) -> list[Hashable]:
+        """The sources that have the name beside a citation; else the only one that has its kind, or that of this row."""
+        if citation.document:
+            return self._find_named(citation.document)
+        of_kind = self._sources_of.get(citation.family, {}) if citation.family not in _NO_KINDS else {}
         return [*of_kind] if len(of_kind) == 1 else [self._sources[row]]
 
 

@@ -10,7 +10,6 @@ import re
 import reprlib
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from datetime import UTC, date, datetime, time
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, TypeVar
@@ -131,10 +130,10 @@ def check_ranges(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_fields(instance: Any) -> None:
     """Check the fields of a dataclass that are in ``RANGES``, and keep their values as Python's."""
-    for field in fields(instance):
+    for name, field in instance.__dataclass_fields__.items():
         # None is a value where it is the default.
-        if field.name in RANGES and (getattr(instance, field.name) is not None or field.default is not None):
-            object.__setattr__(instance, field.name, check_range(field.name, getattr(instance, field.name)))
+        if name in RANGES and ((value := getattr(instance, name)) is not None or field.default is not None):
+            object.__setattr__(instance, name, check_range(name, value))
 
 
 def check_range(name: str, value: Any) -> Any:

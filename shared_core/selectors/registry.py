@@ -215,7 +215,7 @@ def selector_parameters(name: str) -> tuple[str, ...]:
     >>> selector_parameters("mmr")
     ('lambda_mult', 'lambda_b')
     """
-    return tuple(field.name for field in dataclasses.fields(selector_class(name)) if field.init)
+    return _read_parameters(selector_class(name))
 
 
 def make_selector(name: str, **parameters: Any) -> Selector:
@@ -245,6 +245,11 @@ def make_selector(name: str, **parameters: Any) -> Selector:
         raise InvalidParameterError(f"selector {quoted(name)} has no parameter {quoted(unknown[0])}{remedy}")
     selector: Selector = _REGISTRY[name](**parameters)
     return selector
+
+
+@functools.cache
+def _read_parameters(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind) if field.init)
 
 
 @functools.cache

@@ -113,12 +113,6 @@ class Selector(Protocol):
     """An object that selects a set: one of the five selectors here, or your own (see :func:`register_selector`).
 
     Its attribute ``capabilities``, if it has one, says what it can use: see :class:`Capabilities`.
-
-    Examples
-    --------
-    >>> from setselect import MMR, Selector
-    >>> isinstance(MMR(), Selector)
-    True
     """
 
     def select(
@@ -204,14 +198,6 @@ def selector_class(name: str) -> Any:
 def selector_parameters(name: str) -> tuple[str, ...]:
     """The parameters of the selector of this name.
 
-    Raises
-    ------
-    InvalidParameterError
-        The name is unknown.
-
-    Examples
-    --------
-    >>> from setselect import selector_parameters
     >>> selector_parameters("mmr")
     ('lambda_mult', 'lambda_b')
     """
@@ -219,16 +205,8 @@ def selector_parameters(name: str) -> tuple[str, ...]:
 
 
 def make_selector(name: str, **parameters: Any) -> Selector:
-    """The selector of this name with these parameters.
+    """The selector of this name with these parameters; the error of an unknown one lists what is allowed.
 
-    Raises
-    ------
-    InvalidParameterError
-        The name or a parameter is unknown (the message lists what is allowed), or a value is out of range.
-
-    Examples
-    --------
-    >>> from setselect import make_selector
     >>> make_selector("mmr", lambda_mult=0.5)
     MMR(lambda_mult=0.5, lambda_b=0.95)
     """

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.instrumentation.events.rerank import ReRankStartEvent
@@ -15,10 +13,10 @@ from llama_index.core.schema import BaseComponent, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
-from shared_core import InvalidInputError, InvalidParameterError, make_selector
+from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.events import warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_items, name_and_parameters, refuse_swapped, refuse_unknown
+from shared_core.retrieval.inputs import check_items, refuse_swapped, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
@@ -164,35 +162,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
             lambda: self.vector_source,
         )
 
-    @override
-    def to_dict(self, **kwargs: Any) -> dict[str, Any]:
-        """The settings as plain values; it refuses kernels, functions and extractors.
-
-        ``index``, ``vector_store`` and ``embed_model`` live in this process only, so :meth:`from_dict` takes them.
-        """
-        data = super().to_dict(**kwargs)
-        for name in data:
-            # pydantic makes a dict of a selector.
-            value = self.selector if name == "selector" else data[name]
-            try:
-                data[name] = json.loads(json.dumps(value, default=_as_plain))
-            except (TypeError, ValueError):
-                raise InvalidParameterError(
-                    f"to_dict cannot write {name}={value!r}: use a metadata key, a text or a vector, call "
-                    "register_selector for a selector of your own, or leave it out and pass it to from_dict"
-                ) from None
-        return data
-
-    @classmethod
-    @override
-    def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
-        """The postprocessor with the settings that :meth:`to_dict` has written; ``kwargs`` override them."""
-        data = {**data, **kwargs}
-        if isinstance(data.get("selector"), dict):
-            [(name, parameters)] = data["selector"].items()
-            data["selector"] = make_selector(name, **parameters)
-        return super().from_dict(data)
-
     def __getstate__(self) -> dict[Any, Any]:
         # BaseComponent.__getstate__ would remove what cannot be pickled (a quality function) from this object too.
         state = super(BaseComponent, self).__getstate__()
@@ -205,13 +174,3 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         for runtime in (self.index, self.vector_store, self.embed_model, self.perspective, self.queries):
             memo.setdefault(id(runtime), runtime)
         return super().__deepcopy__(memo)
-
-
-def _as_plain(value: Any) -> Any:
-    """What stands for a number of numpy, and for a selector: its registered name with its parameters."""
-    if isinstance(value, np.generic):
-        return value.item()
-    name, parameters = name_and_parameters(value)
-    if name is None:
-        raise TypeError
-    return {name: parameters}

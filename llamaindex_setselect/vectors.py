@@ -218,10 +218,6 @@ class NodeVectors:
         if model.embeddings_cache is not None:
             return
         kind = None if self.store is None else type(self.store)
-        if kind is None:
-            why = "there is no store to read vectors from: pass index= or vector_store="
-        elif self.reader is not None:
-            why = f"{kind.__name__} does not know these nodes: pass the store that holds them"
-        else:
-            why = f"no vector reader is registered: call register_vector_source({kind.__name__}, ...)"
+        why = "there is no store" if kind is None else f"no vectors of them can be read from {kind.__name__}"
+        why += ": pass index= with the store that holds them, or call register_vector_source"
         warn_of_fallback(("LlamaIndex", kind), number, type(model).__name__, why)

@@ -3,10 +3,9 @@
 from shared_core.evaluation import measures
 from shared_core.evaluation.advice import lines_to_paste
 from shared_core.evaluation.compare import compare, diagnose_documents
-from shared_core.evaluation.corpus import read_documents, read_queries
+from shared_core.evaluation.corpus import beir_files, read_documents, read_judged, read_queries
 from shared_core.evaluation.demo import demo_corpus
 from shared_core.evaluation.diagnosis import Diagnosis
-from shared_core.evaluation.qrels import beir_files, read_judged
 from shared_core.evaluation.report import write_report
 from shared_core.evaluation.results import Comparison
 from shared_core.evaluation.settings import named

@@ -13,7 +13,6 @@ from ..evaluation.advice import lines_to_paste
 from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.results import Comparison, Measure, clip, counted
 from ..evaluation.tables import Table, tabulate_differences, tabulate_means, tabulate_replacements, tabulate_sizes
-from ..selectors.registry import DEFAULT_SELECTOR
 
 
 def show_comparison(show: Console, comparison: Comparison) -> None:
@@ -30,11 +29,10 @@ def show_comparison(show: Console, comparison: Comparison) -> None:
     if deciding is not None and len(comparison.settings) > 1:
         _print(show, f"\n{deciding.name} against similarity:")
         _print_table(show, comparison, tabulate_differences(comparison, deciding))
-    if deciding is not None and len(comparison.sizes) > 1 and (0, deciding.key) in comparison.sizes[0].values:
-        default = [i for i, setting in enumerate(comparison.settings) if setting.label == DEFAULT_SELECTOR]
-        settings = list(dict.fromkeys([0, advice.best_other or 0, *default]))
-        _print(show, f"\n{deciding.name.partition('@')[0]} by the number of texts:")
-        _print_table(show, comparison, tabulate_sizes(comparison, deciding.key, settings), lines=False)
+    sizes = tabulate_sizes(comparison)
+    if deciding is not None and sizes is not None:
+        _print(show, f"\n{sizes[0]} by the number of texts:")
+        _print_table(show, comparison, sizes[1], lines=False)
     if deciding is None and len(comparison.settings) > 1:
         _print(show, f"\nTexts of similarity that a setting replaces, of {facts.k}:")
         _print_table(show, comparison, tabulate_replacements(comparison), lines=False)

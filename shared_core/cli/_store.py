@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from importlib import import_module
-from operator import attrgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._validation import quoted
@@ -14,6 +11,7 @@ from ..errors import InvalidParameterError
 from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.results import Comparison
 from ..retrieval.inputs import find_registered
+from ._terminal import import_attribute
 
 _NEEDED = "a vector store of LangChain, a VectorStoreIndex of LlamaIndex, or a function that returns one"
 # The adapter's functions for a store or an index, by the full name of its class. As in _vectors.py, import-linter
@@ -35,28 +33,10 @@ class Store(NamedTuple):
 
 
 def load_store(given: str) -> Store:
-    """The store that ``module:attribute`` names. Modules in the current folder are found, as application servers do."""
-    name, _, attribute = given.partition(":")
-    if not name or not attribute:
-        raise InvalidParameterError(
-            f"--store must be module:attribute, got {quoted(given)}: in my_app.py assign {_NEEDED} to store, and write "
-            "--store my_app:store"
-        )
-    sys.path.insert(0, str(Path.cwd()))
-    # A module and a function of the user's may raise anything.
-    try:
-        module = import_module(name)
-    except Exception as error:
-        raise InvalidParameterError(
-            f"--store: module {quoted(name)} cannot be imported in {Path.cwd()}: {type(error).__name__}: {error}"
-        ) from error
-    try:
-        value = attrgetter(attribute)(module)
-    except AttributeError:
-        raise InvalidParameterError(
-            f"--store: module {quoted(name)} has no {quoted(attribute)}: assign {_NEEDED} to it"
-        ) from None
+    """The store or index that ``module:attribute`` names, or that the function of this name returns."""
+    value = import_attribute("--store", given, _NEEDED)
     adapter = find_registered(_ADAPTERS, type(value))
+    # A function of the user's may raise anything.
     if adapter is None and callable(value):
         try:
             value = value()

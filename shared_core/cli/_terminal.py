@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -11,6 +15,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.text import Text
 
+from .._validation import quoted
+from ..errors import InvalidParameterError
 from ..signals.embedding_models import SentenceModel, Track, load_model
 
 # 70 is EX_SOFTWARE of sysexits.h.
@@ -65,3 +71,21 @@ def load_model_visibly(say: Console, name: str) -> SentenceModel:
     """Load an embedding model, and say so if there is a terminal."""
     with say.status(Text(f"Loading {name} ...")) if say.is_terminal else nullcontext():
         return load_model(name)
+
+
+def import_attribute(option: str, given: str, what: str) -> Any:
+    """What ``module:attribute`` names. Modules in the current folder are found, as application servers do."""
+    name, _, attribute = given.partition(":")
+    if not name or not attribute:
+        raise InvalidParameterError(
+            f"{option} must be module:attribute, such as my_app:{option.removeprefix('--')}, which names {what}, got "
+            f"{quoted(given)}"
+        )
+    sys.path.insert(0, str(Path.cwd()))
+    # A module of the user's may raise anything.
+    try:
+        return attrgetter(attribute)(import_module(name))
+    except Exception as error:
+        raise InvalidParameterError(
+            f"{option}: {given} cannot be imported in {Path.cwd()}: {type(error).__name__}: {error}"
+        ) from error

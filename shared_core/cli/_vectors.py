@@ -4,31 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from rich.console import Console
 
 from .._parsing import open_npy
 from .._validation import as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from ..signals.embedding_models import DEFAULT_MODEL, EmbeddingModel
-from ._terminal import load_model_visibly
+from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
+from ._terminal import load_model_visibly, show_progress
 
 
 @dataclass(frozen=True)
-class VectorOptions:
+class VectorSource:
     """What the options of ``compare`` say about vectors: files of them, and the model that embeds what has no file."""
 
+    say: Console
     documents: Path | None = None
     queries: Path | None = None
-    id_column: str = "id"
-    vector_column: str = "vector"
     model: str | None = None
     embedding: str | None = None
+    cache: Path | None = None
     # Whether there are queries to embed.
     asks: bool = True
 
@@ -69,34 +70,46 @@ class VectorOptions:
             names.append(self.model or DEFAULT_MODEL)
         return ", ".join(names)
 
-    def load(self, say: Console) -> EmbeddingModel:
-        """The model."""
+    @cached_property
+    def loaded(self) -> EmbeddingModel:
+        """The model. It loads at the first embedding, after all checks."""
         if self.embedding is None:
-            return load_model_visibly(say, self.model or DEFAULT_MODEL)
+            return load_model_visibly(self.say, self.model or DEFAULT_MODEL)
         # The one place where the core reaches a framework: through the adapter, whose name import-linter cannot see.
         adapter = import_module("langchain_setselect.compare")
         model: EmbeddingModel = adapter.load_embedding(self.embedding)
         return model
 
-    def read(
-        self, path: Path | None, ids: list[str], rows: Sequence[int] | None = None, lines: int | None = None
-    ) -> NDArray[Any] | None:
-        """The vectors of the texts with these ids, at these ``rows`` of all ``lines``; None without a file."""
-        if path is None:
-            return None
-        if path.suffix.lower() != ".npy":
-            from ..batch.dataset import read_vectors_by_id
+    def embed_documents(self, texts: list[str]) -> ArrayLike:
+        """Vectors of documents, which are kept in the cache."""
+        return self._embed(self.loaded.embed_documents, "document", "Embedding documents", texts)
 
-            return read_vectors_by_id(path, ids, id_column=self.id_column, vector_column=self.vector_column)
-        places = range(len(ids)) if rows is None else rows
-        vectors = read_rows(path, places, lines or len(ids), "the texts")
-        bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-        if len(bad):
-            raise InvalidInputError(
-                f"{path}: row {places[bad[0]]}, counted from 0 (id {quoted(ids[bad[0]])}), holds NaN or inf: embed "
-                "that text again"
-            )
-        return vectors
+    def embed_queries(self, texts: list[str]) -> ArrayLike:
+        """Vectors of queries, which are kept in the cache."""
+        return self._embed(self.loaded.embed_queries, "query", "Embedding queries", texts)
+
+    def _embed(self, make: Any, kind: str, description: str, texts: list[str]) -> ArrayLike:
+        name, track = f"{self.loaded.fingerprint} {kind}", show_progress(self.say)
+        return CachedEmbedding(make, name, self.cache, track=track, description=description)(texts)
+
+
+def read_vectors(
+    path: Path, ids: list[str], rows: Sequence[int] | None = None, lines: int | None = None
+) -> NDArray[Any]:
+    """The vectors of the texts with these ids; in a .npy file they are at these ``rows`` of all ``lines``."""
+    if path.suffix.lower() != ".npy":
+        from ..batch.dataset import read_vectors_by_id
+
+        return read_vectors_by_id(path, ids)
+    places = range(len(ids)) if rows is None else rows
+    vectors = read_rows(path, places, lines or len(ids), "the texts")
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(bad):
+        raise InvalidInputError(
+            f"{path}: row {places[bad[0]]}, counted from 0 (id {quoted(ids[bad[0]])}), holds NaN or inf: embed that "
+            "text again"
+        )
+    return vectors
 
 
 def read_rows(path: Path | str, rows: Sequence[int], lines: int, what: str) -> NDArray[Any]:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import operator
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -34,6 +31,7 @@ from ._terminal import (
     COULD_NOT_RUN,
     FINE,
     WITH_PROBLEMS,
+    import_attribute,
     load_model_visibly,
     message_console,
     result_console,
@@ -215,7 +213,7 @@ def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **setti
     if name is None or name in SYMBOLS:
         return CoverageFeedback(symbols=SYMBOLS[name or "coverage"])
     if ":" in name and not Path(name).exists():
-        return CoverageFeedback(symbols=import_function(name))
+        return CoverageFeedback(symbols=import_attribute("--feedback", name, "a function"))
     try:
         return LanguageModelFeedback(LanguageModel(name), **settings)
     except (InvalidParameterError, ImportError):
@@ -228,42 +226,26 @@ def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **setti
         ) from error
 
 
-def import_function(name: str) -> Symbols:
-    """The function that ``module:function`` names; modules in the current folder are found too."""
-    module, _, attribute = name.partition(":")
-    sys.path.insert(0, os.getcwd())
-    try:
-        with _own_code(name):
-            function: Symbols = operator.attrgetter(attribute)(importlib.import_module(module))
-    finally:
-        sys.path.pop(0)
-    return function
-
-
 def find_queries(items: Sequence[Mapping[str, str]], feedback: Feedback, name: str | None) -> list[int]:
     """Rows of the items that can be queries: all, or with coverage those whose answers have symbols."""
     if not isinstance(feedback, CoverageFeedback):
         return list(range(len(items)))
     rows = []
     for row, item in enumerate(items):
-        with _own_code(f"{name} failed for the answer {quoted(item['answer'])}"):
+        # A function of the user's may raise anything.
+        try:
             if frozenset(feedback.symbols(item["answer"])):
                 rows.append(row)
+        except Exception as error:
+            raise InvalidParameterError(
+                f"--feedback {name} failed for the answer {quoted(item['answer'])}: {type(error).__name__}: {error}"
+            ) from error
     if not rows:
         raise InvalidInputError(
             "this feedback finds no symbols in any answer, so coverage cannot be measured: use --feedback words for "
             "prose, --feedback module:function with a function of your own, or a model"
         )
     return rows
-
-
-@contextlib.contextmanager
-def _own_code(what: str) -> Iterator[None]:
-    """What the user's own module or function raises becomes a message of the command."""
-    try:
-        yield
-    except Exception as error:
-        raise InvalidParameterError(f"--feedback {what}: {type(error).__name__}: {error}") from error
 
 
 def ask_consent(say: Console, yes: bool, estimate: str) -> None:

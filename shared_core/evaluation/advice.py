@@ -12,17 +12,16 @@ from .._argument_names import argument_name
 from .._libraries import import_library
 from .._validation import quoted
 from ..errors import InvalidParameterError
-from ..selection.route import DEFAULT_EXTRA_K
 from ..selectors.registry import DEFAULT_SELECTOR
 from .judging import JudgedQuery, Matrix
 from .measures import bootstrap_interval, paired_test
-from .results import Difference, Estimate, Fewer, Recommendation, Replacement, Setting, counted, number, percent
+from .results import Difference, Estimate, Recommendation, Replacement, Setting, counted, number, percent
 from .search import HYBRID_SEARCH, SUM_OF_SCORES
 from .settings import OF_ADAPTERS, Settings, as_adapted
 from .summary import MeasureValues, gold_in_reach
 
 # The measures that can decide by default. Those that use the most specific knowledge of what is right come first.
-DECIDING = ("subtopic_recall", "answers", "p_recall", "point_recall", "recall")
+DECIDING = ("subtopic_recall", "answers", "point_recall", "recall")
 # The measures that decide only on request.
 ON_REQUEST = ("alpha_ndcg", "ndcg", "success", "precision", "topic_precision")
 # The measures of what is found. Only these can be compared between different numbers of picks.
@@ -46,12 +45,12 @@ SENTENCES = {
     "all zero": "No row can be called the best: {measure} is 0 for all. None picked what the queries ask for.",
     "best": "{label} is best: its {measure} is {mean} over {over}. It is {lead} above {rival}, more than chance ({p}).",
     "too few": "Too few to tell: {label} has the highest {measure}, {mean} over {over}. It is {lead} above {rival}, "
-    "which may be chance ({p}). A difference of this size needs about {needed:,} {what}.",
+    "which may be chance ({p}). A difference of this size needs about {needed:,} queries.",
     "equal": "No row is better than similarity: {rival} has the same {measure}, {mean} over {over}.",
     "alone": "{label} has a {measure} of {mean} over {over}; there is no other row.",
-    "worse": "Against similarity it makes {better} of the {what} better and {worse} worse, by {loss} on average. "
+    "worse": "Against similarity it makes {better} of the queries better and {worse} worse, by {loss} on average. "
     "{worst_query} loses most: {worst_loss}.",
-    "none worse": "Against similarity it makes {better} of the {what} better, and none worse.",
+    "none worse": "Against similarity it makes {better} of the queries better, and none worse.",
     "simpler": "{simple} has {simple_mean}. The difference may be chance ({simple_p}), and it is simpler.",
     "selected": "Of what setselect selects, {simple} is the best: it has {simple_mean} (the difference: {simple_p}).",
     "fewer": "{texts} of {of} find at least as much as {than} texts of similarity: {ours} against {theirs}.",
@@ -92,14 +91,14 @@ def recommend(
     that are not worse than the best beyond chance, the first in the list is named too: it is the simplest.
 
     The measure ``decide_by`` decides, or by default the first of ``DECIDING`` that has at least half as many queries as
-    any other of them. ``values`` and ``differences`` are those of :class:`Comparison`, ``of_sizes`` has the measures
-    for each number of picks, and ``texts`` those of the queries by their ids. ``parts`` are the numbers of texts that
-    the queries need, ``repeats`` tells how many gold documents nearly repeat another one, and ``missing`` what the
-    files lack for a deciding measure.
+    any other. ``of_sizes`` has the measures for each number of picks, and ``texts`` those of the queries. ``parts`` are
+    the numbers of texts that the queries need, ``repeats`` tells how many gold documents nearly repeat another one, and
+    ``missing`` what the files lack for a deciding measure.
     """
     by_key = {column.measure.key: column for column in columns}
     check_deciding(decide_by, by_key)
-    key = decide_by or _default_measure({key: by_key[key].values.shape[1] for key in DECIDING if key in by_key})
+    counts = {key: len(by_key[key].queries) for key in DECIDING if key in by_key}
+    key = decide_by or next((key for key, n in counts.items() if 2 * n >= max(counts.values())), None)
     if key is None:
         said = SENTENCES["nothing known"].format(missing=missing or SENTENCES["missing"])
         return Recommendation(None, None, None, (said,), None, None)
@@ -117,12 +116,11 @@ def recommend(
     else:
         simple = next((row for row in range(1, best) if p < CHANCE <= to_best[row]), None)
     needed = None if rival is None or p < CHANCE else count_needed(gaps, len(others))
-    lead, what = differences[best, key], "root queries" if measure.needs == "perspectives" else "queries"
+    lead = differences[best, key]
     interval = bootstrap_interval(gaps)
     facts: dict[str, object] = {
         "measure": measure.name,
-        "over": f"{len(names):,} {what if len(names) != 1 else what.replace('queries', 'query')}",
-        "what": what,
+        "over": counted(len(names), "query", "queries"),
         "label": settings[best].label,
         "mean": _with_interval(values[best, key]),
         "rival": None if rival is None else settings[rival].label,
@@ -145,9 +143,9 @@ def recommend(
     by_size = {k: one.values for k, of_size in of_sizes.items() for one in of_size if one.measure.key == key}
     fewer = _find_fewer(settings, best, by_size) if key in COUNTED and by_size else None
     if fewer is not None:
-        facts |= {"texts": counted(fewer.k, "text"), "than": fewer.than, "of": settings[fewer.setting].label}
-        facts["ours"] = number(by_size[fewer.k][fewer.setting].mean())
-        facts["theirs"] = number(by_size[fewer.than][0].mean())
+        row, k, than = fewer
+        facts |= {"texts": counted(k, "text"), "than": than, "of": settings[row].label}
+        facts |= {"ours": number(by_size[k][row].mean()), "theirs": number(by_size[than][0].mean())}
         cases.append("fewer")
     several = sum(number > 1 for number in parts)
     if several < _FEW * len(parts):
@@ -171,7 +169,6 @@ def recommend(
         None if second is None or single else to_best[second],
         None if not best or single else to_similarity[best],
         needed,
-        fewer,
     )
 
 
@@ -215,18 +212,11 @@ def check_deciding(key: str | None, allowed: Collection[str] = (*DECIDING, *ON_R
         raise InvalidParameterError(f"{argument_name('decide_by')} must be one of {among}, got {quoted(key)}")
 
 
-def _default_measure(queries: Mapping[str, int]) -> str | None:
-    """The first measure with at least half as many queries as any other."""
-    # p-recall counts root queries, which are fewer than their queries, so it is not compared.
-    most = max((n for key, n in queries.items() if key != "p_recall"), default=0)
-    return next((key for key, n in queries.items() if key == "p_recall" or 2 * n >= most), None)
+def _find_fewer(settings: Sequence[Setting], best: int, by_size: Mapping[int, Matrix]) -> tuple[int, int, int] | None:
+    """A row, its fewest picks that find as much as similarity with the most that were tried, and those of similarity.
 
-
-def _find_fewer(settings: Sequence[Setting], best: int, by_size: Mapping[int, Matrix]) -> Fewer | None:
-    """The fewest picks that find as much as plain similarity with the largest number of picks that was tried.
-
-    They are those of the best row, or of the default if that is similarity. ``by_size`` maps each number to the values
-    of the deciding measure, (rows, N). Too few queries say nothing.
+    The row is the best, or the default if that is similarity. ``by_size`` maps each number of picks to the values of
+    the deciding measure, (rows, N). Too few queries say nothing.
     """
     default = next((i for i, one in enumerate(settings) if one.label == DEFAULT_SELECTOR), None)
     setting = best or default
@@ -235,7 +225,7 @@ def _find_fewer(settings: Sequence[Setting], best: int, by_size: Mapping[int, Ma
     enough = by_size[max(by_size)][0].mean() - _ROUNDING
     than = min(k for k, values in by_size.items() if values[0].mean() >= enough)
     k = min((k for k, values in by_size.items() if values[setting].mean() >= enough), default=than)
-    return Fewer(setting, k, than) if k < than else None
+    return (setting, k, than) if k < than else None
 
 
 def _with_interval(of: Estimate) -> str:
@@ -283,7 +273,7 @@ def list_notes(
     capped = [setting.label for setting, selector in planned if as_adapted(selector).max_per_source is not None]
     if capped and not any(outcome.sourced for outcome in outcomes):
         yield f"No document has a source, so max_per_source has no effect on {', '.join(capped)}."
-    numbers = np.array([[len(picked) for picked in outcome.sizes[k].picks] for outcome in outcomes])
+    numbers = np.array([[len(picked) for picked in outcome.sizes[k].ids] for outcome in outcomes])
     fewer = [
         f"{setting.label} {of_setting.mean():.1f}"
         for setting, of_setting in zip(rows, numbers.T, strict=True)
@@ -326,32 +316,29 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(map(quoted, names[:3])) + (", ..." if len(names) > 3 else "")
 
 
-# The fields of the classes that say where the framework has what a setting needs.
-_FIELDS = {
-    "LangChain": {
-        "relevance": '"relevance_score"',
-        "source": '"source"',
-        "costs": 'lambda document: document.metadata.get("cost", len(document.page_content))',
-    },
-    "LlamaIndex": {
-        "relevance": '"score"',
-        "source": 'lambda node: node.metadata.get("source") or node.ref_doc_id or node.node_id',
-        "costs": 'lambda node: node.metadata.get("cost", len(node.get_content()))',
-    },
-}
-_CALLS = {
+# For each framework: the class that searches and the one behind a reranker, plain similarity, and the fields that say
+# where it has what a setting needs.
+_FRAMEWORKS = {
     "LangChain": (
         "retriever = SetSelectRetriever(vectorstore=store, k={k}, fetch_k={n}",
         "compressor = SetSelectCompressor(vectorstore=store, k={k}",
+        'retriever = store.as_retriever(search_kwargs={{"k": {k}}})',
+        {
+            "relevance": '"relevance_score"',
+            "source": '"source"',
+            "costs": 'lambda document: document.metadata.get("cost", len(document.page_content))',
+        },
     ),
     "LlamaIndex": (
         "retriever = SetSelectIndexRetriever(index, top_n={k}, fetch_k={n}",
         "postprocessor = SetSelectPostprocessor(index=index, top_n={k}",
+        "retriever = index.as_retriever(similarity_top_k={k})",
+        {
+            "relevance": '"score"',
+            "source": 'lambda node: node.metadata.get("source") or node.ref_doc_id or node.node_id',
+            "costs": 'lambda node: node.metadata.get("cost", len(node.get_content()))',
+        },
     ),
-}
-_PLAIN = {
-    "LangChain": 'retriever = store.as_retriever(search_kwargs={{"k": {k}}})',
-    "LlamaIndex": "retriever = index.as_retriever(similarity_top_k={k})",
 }
 
 
@@ -366,7 +353,6 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     >>> from shared_core.evaluation.settings import named
     >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["Arrays"])
     from setselect import MMR, select
-    # vectors: those of the 50 nearest candidates
     selection = select(query, vectors, k=5, selector=MMR(lambda_mult=0.8))
     """
     if setting.method in ("rrf", "ranking", "reranker"):
@@ -376,41 +362,30 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     own = [f"{key}={arguments.pop(key)}" for key in [*arguments] if key not in OF_ADAPTERS]
     arguments = {"selector": f"{kind}({', '.join(own)})" if own else f'"{name}"', **arguments}
     by_scores = arguments.pop("relevance", None) == '"scores"'
-    needs = {"relevance": by_scores, "source": "max_per_source" in arguments, "costs": "budget" in arguments}
-    if by_scores:
-        # The searches before a reranker are the reader's.
-        arguments.pop("keyword_search", None)
-    lines = {}
-    for framework, calls in _CALLS.items():
-        if setting.method == "similarity" and not setting.parameters:
-            lines[framework] = _PLAIN[framework].format(k=k)
-            continue
-        more = arguments | ({} if drop_duplicates else {"drop_duplicates": "False"})
-        more |= {key: _FIELDS[framework][key] for key, needed in needs.items() if needed}
-        more |= {"queries": "split"} if setting.sub_questions else {}
-        call = calls[by_scores].format(k=k, n=fetch_k)
-        imports = [f"from {framework.lower()}_setselect import {call.partition('(')[0].partition('= ')[2]}"]
-        imports += [f"from setselect import {kind}"] if own else []
-        comment = [f"# after the reranker, which scores {fetch_k} candidates"] if by_scores else []
-        lines[framework] = "\n".join([*imports, *comment, *_wrap(call, more)])
+    # What the setting needs, as the arguments of select name it.
+    needs = {"relevance": "scores"} if by_scores else {}
+    needs |= {"source": "sources"} if "max_per_source" in arguments else {}
+    needs |= {"costs": "costs"} if "budget" in arguments else {}
+    # The searches before a reranker are the reader's, and so are those before select.
+    by_words = {} if by_scores or "keyword_search" not in arguments else {"keyword_search": "True"}
     arguments.pop("keyword_search", None)
-    threshold = arguments.pop("score_threshold", None)
-    arguments |= (
-        {"question": "questions" if setting.sub_questions else "question", "texts": "texts"}
-        if setting.reads_words
-        else {}
-    )
-    columns = {"relevance": "scores", "source": "sources", "costs": "costs"}
-    arguments |= {"sources" if key == "source" else key: columns[key] for key, needed in needs.items() if needed}
-    words = f" and the {DEFAULT_EXTRA_K} best by words" if setting.keyword_search else ""
-    above = f", of at least {threshold} by {'score' if by_scores else 'cosine'}" if threshold else ""
-    what = "vectors and texts" if setting.reads_words else "vectors"
+    imports = [f"from setselect import {kind}"] if own else []
+    lines = {}
+    for framework, (searches, after, plain, where) in _FRAMEWORKS.items():
+        if setting.method == "similarity" and not setting.parameters:
+            lines[framework] = plain.format(k=k)
+            continue
+        more = {**arguments, **by_words, **({} if drop_duplicates else {"drop_duplicates": "False"})}
+        more |= {key: where[key] for key in needs} | ({"queries": "split"} if setting.sub_questions else {})
+        call = (after if by_scores else searches).format(k=k, n=fetch_k)
+        of_framework = f"from {framework.lower()}_setselect import {call.partition('(')[0].partition('= ')[2]}"
+        lines[framework] = "\n".join([of_framework, *imports, *_wrap(call, more)])
+    arguments.pop("score_threshold", None)
+    arguments |= {"sources" if key == "source" else key: column for key, column in needs.items()}
+    if setting.reads_words:
+        arguments |= {"question": "questions" if setting.sub_questions else "question", "texts": "texts"}
     call = f"selection = select({'queries' if setting.sub_questions else 'query'}, vectors, k={k}"
-    lines["Arrays"] = "\n".join([
-        f"from setselect import {kind + ', ' if own else ''}select",
-        f"# {what}: those of the {fetch_k} nearest candidates{words}{above}",
-        *_wrap(call, arguments),
-    ])  # fmt: skip
+    lines["Arrays"] = "\n".join([f"from setselect import {kind + ', ' if own else ''}select", *_wrap(call, arguments)])
     return lines
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .._argument_names import argument_name
 from .._validation import check_integer, quoted
@@ -24,16 +25,7 @@ from ..texts.word_index import WordIndex
 from .advice import COUNTED, check_deciding, describe_change, list_notes, recommend
 from .corpus import Document, Query, as_document, as_query, convert_all
 from .diagnosis import Diagnosis, SearchByVector, diagnose, search_documents
-from .judging import (
-    JudgedQuery,
-    SearchResult,
-    carriers_of,
-    check_documents,
-    copies_of,
-    found_documents,
-    judge,
-    subtopics_of,
-)
+from .judging import JudgedQuery, SearchResult, carriers_of, copies_of, found_documents, judge, subtopics_of
 from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Replacement, Setting, Size, counted
 from .search import as_vectors, nearest_rows
 from .settings import Settings, as_adapted, sweep, with_merged_lists, with_scores
@@ -83,7 +75,7 @@ def compare(
     Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them. Settings
     with ``keyword_search``, hybrid search and the sum of scores pick from the 25 documents, too, that BM25 finds in the
     whole corpus. Documents and queries are all that is needed. What the queries hold besides their text (gold ids,
-    subtopics, roots, answers: see :class:`Query`) adds measures; without any of it, no row can be called the best.
+    subtopics, answers: see :class:`Query`) adds measures; without any of it, no row can be called the best.
 
     Parameters
     ----------
@@ -92,7 +84,7 @@ def compare(
         other texts mention the document), ``subtopics``, ``source`` and ``cost`` (for settings with
         ``max_per_source`` or ``budget``), or both mixed. The default ids are "1", "2", ...
     queries : iterable of str, mapping or Query
-        Texts, or records with ``text`` and optionally ``id``, ``gold``, ``subtopics``, ``root``, ``answers``, and
+        Texts, or records with ``text`` and optionally ``id``, ``gold``, ``subtopics``, ``answers`` and
         ``sub_questions``. These share ``fetch_k`` with the question, and each setting selects one set for all of them;
         plain similarity and the rankings know the question alone. Two more rows show what merged lists give.
         ``scores`` are those of your own reranker, for two more rows.
@@ -108,8 +100,8 @@ def compare(
         Default: :func:`~shared_core.evaluation.settings.sweep`. The first must be plain similarity, against which the
         others are tested. Put simpler settings first. :func:`~shared_core.evaluation.settings.named` makes the pairs.
     decide_by : str, optional
-        Key of the measure that decides. Default: the first of subtopic recall, answers, p-recall, point recall and
-        recall that at least half as many queries allow as any other of them. Point recall is there if many gold
+        Key of the measure that decides. Default: the first of subtopic recall, answers, point recall and recall that
+        at least half as many queries allow as any other of them. Point recall is there if many gold
         documents nearly repeat another one of their query: they count as one point.
     drop_duplicates : bool
         Whether documents with the same text count as one, as in the retrievers. Their ids then stand for each other.
@@ -143,55 +135,50 @@ def compare(
     >>> found.values[by_label["similarity"], "recall"].mean, found.values[by_label["vrsd"], "recall"].mean
     (0.5, 0.5)
     """
-    need_extra()
-    given_sizes, fetch_k = check_options(k, fetch_k, decide_by)
-    tried = _check_settings(settings)
     corpus = convert_all(documents, as_document, "documents")
-    given = convert_all(queries, as_query, "queries")
-    # compare_candidates makes these two checks too, after the texts are embedded.
-    _with_rows_of_scores(tried, given)
-    check_documents(corpus, [as_adapted(selector) for _, selector in tried])
     known = {document.id: document.subtopics for document in corpus}
-    cleaned, of_ids = without_unknown_ids(given, known)
+    cleaned, of_ids = without_unknown_ids(convert_all(queries, as_query, "queries"), known)
     notes = [*notes, *of_ids]
-    most = max(given_sizes)
+    carriers = carriers_of(corpus)
+    subtopics = {query.id: subtopics_of(query, carriers, known) for query in cleaned}
+    check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
+    sizes, planned = check_options(k, fetch_k)
+    most, reached = max(sizes), min(planned, len(corpus))
     if most > len(corpus):
         raise InvalidParameterError(
             f"{argument_name('k')} = {most}, but there are only {counted(len(corpus), 'document')}"
         )
-    carriers = carriers_of(corpus)
-    subtopics = {query.id: subtopics_of(query, carriers, known) for query in cleaned}
-    check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
-    embed_documents, embed_queries = embed if isinstance(embed, tuple) else (embed, embed)
-    rows = as_vectors(embed_documents, [document.text for document in corpus], "documents")
-    asked = [query.questions for query in cleaned]
-    query_rows = as_vectors(embed_queries, [text for texts in asked for text in texts], "queries")
-    if rows.shape[1] != query_rows.shape[1]:
-        raise InvalidInputError(
-            f"vectors of documents have length {rows.shape[1]}, those of queries {query_rows.shape[1]}: embed both "
-            "with the same model"
-        )
-    copies = copies_of(corpus, (document.text for document in corpus))
-    row_of = {name: row for row, name in enumerate(known)}
-    # The queries share what was asked for, as in the retrievers: each of them may find the whole of a small corpus.
-    planned_fetch_k, fetch_k = fetch_k, min(fetch_k, len(corpus))
-    starts = np.cumsum([len(texts) for texts in asked])[:-1]
-    found = zip(
-        *(np.split(each, starts) for each in (query_rows, nearest_rows(query_rows, rows, fetch_k))), strict=True
-    )
-    searches = dict(zip(subtopics, found, strict=True))
-    word_index = WordIndex([document.text for document in corpus])
     if any(query.sub_questions for query in cleaned):
         notes.append("Hybrid search and the sum of scores rank by the question without its sub-questions.")
+    copies = copies_of(corpus, (document.text for document in corpus))
+    row_of = {name: row for row, name in enumerate(known)}
+
+    @cache
+    def search_all() -> tuple[NDArray[np.floating], dict[str, Any], WordIndex]:
+        """The vectors of the documents; for each query its vectors and the nearest rows; and an index of words."""
+        embed_documents, embed_queries = embed if isinstance(embed, tuple) else (embed, embed)
+        rows = as_vectors(embed_documents, [document.text for document in corpus], "documents")
+        asked = [query.questions for query in cleaned]
+        vectors = as_vectors(embed_queries, [text for texts in asked for text in texts], "queries")
+        if rows.shape[1] != vectors.shape[1]:
+            raise InvalidInputError(
+                f"vectors of documents have length {rows.shape[1]}, those of queries {vectors.shape[1]}: embed both "
+                "with the same model"
+            )
+        starts = np.cumsum([len(texts) for texts in asked])[:-1]
+        found = zip(*(np.split(each, starts) for each in (vectors, nearest_rows(vectors, rows, reached))), strict=True)
+        return rows, dict(zip(subtopics, found, strict=True)), WordIndex([document.text for document in corpus])
 
     def candidates_of(query: Query) -> SearchResult:
+        rows, searches, word_index = search_all()
         vectors, nearest = searches[query.id]
-        each = share_fetch_k(planned_fetch_k, most, len(vectors))
+        # The queries share what was asked for, as in the retrievers: each of them may find the whole of a small corpus.
+        each = share_fetch_k(planned, most, len(vectors))
         near = list(dict.fromkeys(nearest[:, :each].ravel().tolist()))
         # As with the extra retrievers of the adapters, the question and its sub-questions share the number.
         each = DEFAULT_EXTRA_K if len(vectors) == 1 else share_fetch_k(DEFAULT_EXTRA_K, most, len(vectors))
         worded = [word_index.best_rows(text, each)[0].tolist() for text in query.questions]
-        extra = list(dict.fromkeys(row for rows in worded for row in rows))
+        extra = list(dict.fromkeys(row for of_text in worded for row in of_text))
         every = list(dict.fromkeys([*near, *extra]))
         position = {row: i for i, row in enumerate(every)}
         return SearchResult(
@@ -211,8 +198,8 @@ def compare(
         cleaned,
         candidates_of,
         k=k,
-        fetch_k=fetch_k,
-        settings=tried,
+        fetch_k=reached,
+        settings=settings,
         decide_by=decide_by,
         drop_duplicates=drop_duplicates,
         documents=len(corpus),
@@ -295,10 +282,9 @@ def compare_candidates(
     """
     need_extra()
     sizes, fetch_k = check_options(k, fetch_k, decide_by)
-    tried = _check_settings(settings)
     given = convert_all(queries, as_query, "queries")
     check_deciding(decide_by, allowed_measures(given, any(query.subtopics or query.gold for query in given)))
-    tried = _with_rows_of_scores(tried, given)
+    tried = _check_settings(sweep() if settings is None else settings, given)
     sub_questions = sum(len(query.sub_questions) for query in given)
     if sub_questions:
         tried = with_merged_lists(tried, fetch_k)
@@ -307,8 +293,11 @@ def compare_candidates(
     if len(sizes) == 1:
         sizes += tuple(size for size in SIZES if size <= fetch_k and size != k)
 
+    # A corpus is embedded by this call: after all checks, and before the progress bar begins.
+    first = candidates_of(given[0])
+
     def judge_query(query: Query, *, view: bool) -> JudgedQuery | None:
-        candidates = candidates_of(query)
+        candidates = first if query is given[0] else candidates_of(query)
         if not len(candidates.documents):
             return None
         return judge(query, candidates, selectors, sizes, drop_duplicates=drop_duplicates, view=view)
@@ -337,7 +326,7 @@ def compare_candidates(
     if repeats is not None or decide_by == "point_recall":
         outcomes = with_points
     rows = [setting for setting, _ in tried]
-    rows += [Setting("ranking", name, None, "the first of this ranking") for name in outcomes[0].rankings]
+    rows += [Setting("ranking", name, "the first of this ranking") for name in outcomes[0].rankings]
     columns = measure(outcomes, k)
     keys = _OF_ALL_SIZES if decide_by is None else (*_OF_ALL_SIZES, decide_by)
     of_sizes = {size: measure(outcomes, size, keys) for size in sorted(sizes)}
@@ -358,7 +347,7 @@ def compare_candidates(
     replacements = tuple(_count_replaced(outcomes, k, setting) for setting in range(len(rows)))
     if advice.measure is None:
         advice = replace(advice, claims=(*advice.claims, *describe_change(rows, replacements, texts, k)))
-    changes = _find_changes(columns, advice, {one.query.id for one in outcomes if one.query.root is not None})
+    changes = _find_changes(columns, advice)
     named = {change.query for change in changes} | {to.worst_query for to in differences.values()}
     named |= {query for replacement in replacements for query, _ in replacement.most}
     views = [outcome.view for outcome in outcomes if outcome.view is not None]
@@ -367,7 +356,7 @@ def compare_candidates(
     with suppress(KeyboardInterrupt):
         again = [judge_query(query, view=True) for query in given if query.id in hidden]
         views += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
-    lengths = {size: np.mean([one.sizes[size].characters for one in outcomes], axis=0).tolist() for size in of_sizes}
+    lengths = {size: np.mean([one.sizes[size].values["characters"] for one in outcomes], axis=0) for size in of_sizes}
     versions = {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
     counts = documents, len(outcomes), len(given)
     reach = gold_in_reach(outcomes)
@@ -381,7 +370,7 @@ def compare_candidates(
         advice,
         tuple(views),
         changes,
-        tuple(Size(size, estimate(of_size), tuple(lengths[size])) for size, of_size in of_sizes.items()),
+        tuple(Size(size, estimate(of_size), tuple(lengths[size].tolist())) for size, of_size in of_sizes.items()),
         partial,
         (
             *notes,
@@ -435,16 +424,13 @@ class SearchedStore:
         return diagnose(self.nearest, length, fetch_k=self.fetch_k, widest=self.widest or self.fetch_k, **options)
 
 
-def _find_changes(
-    columns: Sequence[MeasureValues], advice: Recommendation, with_root: Collection[str]
-) -> tuple[QueryChange, ...]:
+def _find_changes(columns: Sequence[MeasureValues], advice: Recommendation) -> tuple[QueryChange, ...]:
     """The queries that the best row, or the runner-up if that is similarity, makes worse and better by most."""
     setting = advice.best_other
     if setting is None or advice.measure is None:
         return ()
-    [(_, values, names)] = [column for column in columns if column.measure.key == advice.measure_of_changes]
-    counts = np.array([advice.measure != "p_recall" or name in with_root for name in names])
-    gaps = np.where(counts, values[setting] - values[0], 0.0).round(9)
+    [(_, values, names)] = [column for column in columns if column.measure.key == advice.measure]
+    gaps = (values[setting] - values[0]).round(9)
     worse = [i for i in np.argsort(gaps, kind="stable").tolist() if gaps[i] < 0]
     better = [i for i in np.argsort(-gaps, kind="stable").tolist() if gaps[i] > 0]
     return tuple(
@@ -455,7 +441,7 @@ def _find_changes(
 
 def _count_replaced(outcomes: Sequence[JudgedQuery], k: int, setting: int) -> Replacement:
     """How the setting changes the ``k`` texts of plain similarity, which is the first setting."""
-    sets = [(outcome.query.id, outcome.sizes[k].picks) for outcome in outcomes]
+    sets = [(outcome.query.id, outcome.sizes[k].ids) for outcome in outcomes]
     numbers = [(query, len({*picks[0]} - {*picks[setting]})) for query, picks in sets]
     changed = np.mean([{*picks[0]} != {*picks[setting]} for _, picks in sets])
     most = sorted((one for one in numbers if one[1]), key=lambda one: -one[1])[:CHANGES]
@@ -491,35 +477,28 @@ def check_options(
     return sizes, fetch_k
 
 
-def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]:
-    tried = sweep() if settings is None else list(settings)
+def _check_settings(tried: Settings, queries: Sequence[Query]) -> list[tuple[Setting, Selector]]:
+    """The settings, with those for the scores of the queries, which all have or none. Similarity must be the first."""
     for _, selector in tried:
         check_selector(selector)
     if not tried or (tried[0][0].method, tried[0][0].parameters) != ("similarity", ()):
         raise InvalidParameterError("the first entry of settings must be plain similarity: named('similarity')")
-    return tried
+    without = [query.text for query in queries if not query.scores]
+    if 0 < len(without) < len(queries):
+        raise InvalidInputError(
+            f"query {quoted(without[0])} has no scores, but other queries have: score every query, or leave the scores "
+            "out"
+        )
+    by_scores = [setting.label for setting, selector in tried if as_adapted(selector).by_scores]
+    if by_scores and without:
+        raise InvalidInputError(f"the setting {quoted(by_scores[0])} needs scores, and no query has any")
+    return list(tried) if without else with_scores(tried)
 
 
 def _name_of(model: str) -> str:
     """The model's name for the report: of a folder only its name, so that the report does not tell where it is."""
     folder = Path(model).expanduser()
     return folder.absolute().name if folder.is_dir() or folder.is_absolute() else model
-
-
-def _with_rows_of_scores(tried: Settings, queries: Sequence[Query]) -> list[tuple[Setting, Selector]]:
-    """The settings, with those for the scores of the queries; an error if some queries have scores and others not."""
-    without = [query.text for query in queries if not query.scores]
-    if len(without) < len(queries):
-        if without:
-            raise InvalidInputError(
-                f"query {quoted(without[0])} has no scores, but other queries have: score every query, or leave the "
-                "scores out"
-            )
-        return with_scores(tried)
-    for setting, selector in tried:
-        if as_adapted(selector).by_scores:
-            raise InvalidInputError(f"the setting {quoted(setting.label)} needs scores, and no query has any")
-    return list(tried)
 
 
 def _check_searches(first: JudgedQuery, other: JudgedQuery) -> None:

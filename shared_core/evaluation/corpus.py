@@ -1,4 +1,4 @@
-"""Documents and queries, from records in memory and from files."""
+"""Documents, queries and judgements, from records in memory and from files, as benchmarks and people write them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import difflib
 import gzip
 import math
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from .._libraries import import_library
@@ -29,6 +29,10 @@ _DOCUMENT_IDS = ("id", "_id")
 _QUERY_IDS = ("id", "_id", "query_id", "topic_id")
 # Columns of a CSV file whose cells hold several values.
 _SEVERAL = ("gold", "subtopics", "answers", "sub_questions", "scores")
+# A first line whose last column has one of these names is a head.
+_HEADS = ("score", "relevance", "rel", "grade", "judgement", "judgment", "label")
+# The keys of a JSON line, as MTEB and ir_datasets write them.
+_KEYS = (("query-id", "query_id", "qid"), ("corpus-id", "corpus_id", "doc_id", "docid"), _HEADS)
 _BLANK = b" \t\r\n\v\f\xef\xbb\xbf"  # white space, and a byte order mark
 
 
@@ -57,9 +61,8 @@ class Document:
     @property
     def facts(self) -> Facts:
         """What is known of the text besides its words."""
-        source = None if is_missing(self.source) else self.source
-        place = None if self.place is None or source is None else Place(source, "", self.place)
-        return Facts(self.id, (self.title,), self.identifiers, source, place=place)
+        place = None if self.place is None or self.source is None else Place(self.source, "", self.place)
+        return Facts(self.id, (self.title,), self.identifiers, self.source, place=place)
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,6 @@ class Query:
     subtopics : mapping
         Labels of what the query asks for, each with the ids of the documents that cover it. Without ids, the documents
         that carry the label cover it.
-    root : str or None
-        What the query is about without its perspective: queries of one root count as one (PIR paper, p-recall).
     answers : tuple of str
         Strings that the picked texts should contain.
     sub_questions : tuple of str
@@ -89,7 +90,6 @@ class Query:
     text: str
     gold: tuple[str, ...] = ()
     subtopics: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    root: str | None = None
     answers: tuple[str, ...] = ()
     sub_questions: tuple[str, ...] = ()
     scores: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
@@ -100,12 +100,22 @@ class Query:
         return self.text, *self.sub_questions
 
 
+class JudgedCorpus(NamedTuple):
+    """Documents, judged queries, notes on those left out, and the row of each query among the ``lines`` of its file."""
+
+    documents: list[Document]
+    queries: list[Query]
+    notes: Sequence[str] = ()
+    rows: list[int] | None = None
+    lines: int | None = None
+
+
 _Item = TypeVar("_Item", Document, Query)
-# Reads a line, a row or a file: the record of it.
-_Read = Callable[[], Any]
+# A record, before it: its place for messages, and its default id.
+_Records = Iterator[tuple[str, str, Any]]
 
 
-def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str | None = None) -> list[Document]:
+def read_documents(path: Path | str) -> list[Document]:
     """Read documents from a file or folder. A bad line is an error that names it; nothing is left out.
 
     ========================= =======================================================================================
@@ -123,25 +133,13 @@ def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str
 
     A file may be packed with gzip: ``.jsonl.gz``. A value that is null, NaN or blank counts as missing.
 
-    Parameters
-    ----------
-    path : path
-        The file of the documents.
-    text_key, id_key : str, optional
-        The keys or columns of a file of another shape: of the text, and of the id.
-
-    Returns
-    -------
-    list of Document
-        In the order of the file, one for each line that is not blank.
-
     Raises
     ------
     InvalidInputError
         The path does not exist, cannot be read, or holds no document; or a line has no text, cannot be parsed, or
         repeats the id of an earlier line.
     InvalidParameterError
-        The suffix is none of those above, or a key is given for a folder or file of plain texts.
+        The suffix is none of those above.
 
     Examples
     --------
@@ -151,41 +149,18 @@ def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str
     >>> [document.id for document in read_documents(path)]
     ['a']
     """
-    return _read_items(Path(path), as_document, "document", {"text": text_key, "id": id_key})
+    return _collect(_read_records(Path(path)), as_document, f"{path} holds no document")
 
 
-def read_queries(
-    path: Path | str,
-    *,
-    query_key: str | None = None,
-    query_id_key: str | None = None,
-    gold_key: str | None = None,
-    scores_key: str | None = None,
-) -> list[Query]:
+def read_queries(path: Path | str) -> list[Query]:
     """Read queries from a file of one of the kinds of :func:`read_documents`. A bad line is an error that names it.
 
     The text is under ``text``, ``query`` or ``question``, the id under ``id``, ``_id``, ``query_id`` or ``topic_id``
     (by default the line's number). Each of the following is optional and allows more measures: ``gold`` (ids of the
-    right documents), ``subtopics`` (labels that the documents carry, or an object from labels to ids), ``root`` (what
-    the query is about without its perspective), ``answers`` (strings that the picked texts should contain).
-    ``sub_questions`` are searched for too. ``scores`` are those of your own reranker: an object from ids of
-    documents to numbers. Other keys are ignored, but a key that is nearly one of these (``golden``) is an error.
-
-    Parameters
-    ----------
-    path : path
-        The file of the queries.
-    query_key, query_id_key, gold_key, scores_key : str, optional
-        The keys or columns of a file of another shape: of the text, the id, the gold ids and the scores. The last two
-        may be missing on some lines, not on all.
-
-    Raises
-    ------
-    InvalidInputError
-        The path does not exist, cannot be read, or holds no query; a line is bad; or no line has ``gold_key`` or
-        ``scores_key``.
-    InvalidParameterError
-        The suffix is none of those that can be read, the path is a folder, or a key is given for a file of plain texts.
+    right documents), ``subtopics`` (labels that the documents carry, or an object from labels to ids), ``answers``
+    (strings that the picked texts should contain). ``sub_questions`` are searched for too. ``scores`` are those of your
+    own reranker: an object from ids of documents to numbers. Other keys are ignored, but a key that is nearly one of
+    these (``golden``) is an error. Errors are those of :func:`read_documents`; a folder is one too.
 
     Examples
     --------
@@ -195,42 +170,146 @@ def read_queries(
     >>> read_queries(path)[0].gold
     ('a', 'b')
     """
-    path = Path(path)
-    if path.is_dir():
+    if Path(path).is_dir():
         raise InvalidParameterError(f"{path} is a folder: queries are read from a .jsonl, .csv or .txt file")
-    keys = {"text": query_key, "id": query_id_key, "gold": gold_key, "scores": scores_key}
-    return _read_items(path, as_query, "query", keys)
+    return _collect(_read_records(Path(path)), as_query, f"{path} holds no query")
+
+
+def beir_files(folder: Path | str, qrels: Path | str | None = None) -> tuple[Path, Path, Path]:
+    """The documents, queries and judgements of a BEIR folder: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv``.
+
+    The judgements may also be ``.jsonl`` (MTEB) or ``.csv``, each file may be packed (``.gz``), and a single file in
+    ``qrels/`` may have any name. ``qrels`` is a file in place of it.
+    """
+    files = []
+    for name in ("corpus.jsonl", "queries.jsonl"):
+        paths = [path for path in (Path(folder, f"{name}.gz"), Path(folder, name)) if path.is_file()]
+        if not paths:
+            raise InvalidInputError(f"{folder} is not a BEIR folder: it holds no {name}")
+        files.append(paths[0])
+    if qrels is None:
+        splits = {unpacked(path).stem: path for path in sorted(Path(folder, "qrels").glob("[!.]*.[jnct]*"))}
+        qrels = splits.get("test") or (next(iter(splits.values())) if len(splits) == 1 else None)
+        if qrels is None:
+            raise InvalidInputError(
+                f"{folder}/qrels holds {', '.join(splits) or 'nothing'}, and no test: name the file of the judgements"
+            )
+    return files[0], files[1], Path(qrels)
+
+
+def read_judged(documents: Path | str, queries: Path | str, qrels: Path | str) -> JudgedCorpus:
+    """Documents, queries and the judgements of these queries, from files; :func:`beir_files` finds those of a folder.
+
+    ``gold`` and ``subtopics`` of the queries come from the judgements alone. Queries without a relevant document are
+    left out, and a note counts them.
+    """
+    # The smallest file comes first: a mistake in it is found before millions of documents are read.
+    relevant, name = read_qrels(qrels), Path(qrels).name
+    asked = read_queries(queries)
+    unknown = relevant.keys() - {query.id for query in asked}
+    if len(unknown) == len(relevant):
+        raise InvalidInputError(
+            f"none of the query ids of {name} is the id of a query: it has {quoted(next(iter(relevant)))}, and the "
+            f"first query has the id {quoted(asked[0].id)}"
+        )
+    rows = [row for row, query in enumerate(asked) if relevant.get(query.id)]
+    if not rows:
+        raise InvalidInputError(f"{name} names no relevant document for any query: no score is above 0")
+    judged = []
+    for query in (asked[row] for row in rows):
+        topics = {label: tuple(ids) for label, ids in relevant[query.id].items()}
+        gold = tuple(dict.fromkeys(name for ids in topics.values() for name in ids))
+        judged.append(replace(query, gold=gold, subtopics={} if "" in topics else topics))
+    notes = []
+    if unknown:
+        example = quoted(min(unknown))
+        notes.append(f"No query has {len(unknown)} of the {len(relevant)} query ids of {name}, such as {example}.")
+    if left := len(asked) - len(judged):
+        notes.append(f"Left out: {left} of {len(asked)} queries, without a relevant document in {name}.")
+    return JudgedCorpus(read_documents(documents), judged, notes, rows, len(asked))
+
+
+def read_qrels(path: Path | str) -> dict[str, dict[str, list[str]]]:
+    """For each query its subtopics, each with the ids of the relevant documents; "" if the file has no subtopics.
+
+    A line has three columns (query, document, score; BEIR) or four (query, subtopic, document, score; TREC), separated
+    by tabs or spaces, in a ``.csv`` file by commas; in a ``.jsonl`` file it is an object (MTEB). A head is skipped. A
+    document is relevant if its score is above 0. A second of four columns with nothing but 0 or Q0 has no subtopics.
+    """
+    suffix = unpacked(Path(path)).suffix.lower()
+    relevant: dict[str, dict[str, list[str]]] = {}
+
+    def add(line: str) -> None:
+        if suffix in JSON_SUFFIXES:
+            query, document, judged = (value_of(parse_object(line), keys) for keys in _KEYS)
+            cells = [as_name(query, "the query"), as_name(document, "the document"), str(judged)]
+        else:
+            # BEIR writes its files with the csv module: an id that holds a quotation mark is in quotation marks.
+            [cells] = csv.reader([line.strip()], delimiter="," if suffix == ".csv" else "\t")
+            # TREC files separate their columns by any white space.
+            cells = [cell.strip() for cell in cells] if len(cells) in (3, 4) else line.split()
+        if len(cells) not in (3, 4) or not all(cells):
+            raise InvalidInputError(
+                f"{len(cells)} columns, expected 3 (query, document, score) or 4 (query, subtopic, document, score), "
+                "and none empty"
+            )
+        if not relevant and cells[-1].lower() in _HEADS:
+            return
+        score = as_float(cells[-1])
+        if not math.isfinite(score):
+            raise InvalidInputError(f"the score, in the last column, must be a number, got {quoted(cells[-1])}")
+        topics = relevant.setdefault(cells[0], {})
+        ids = topics.setdefault(cells[1] if len(cells) == 4 else "0", []) if score > 0 else [cells[-2]]
+        if cells[-2] not in ids:
+            ids.append(cells[-2])
+
+    for _ in parse_lines(Path(path), add):
+        pass
+    if not relevant:
+        raise InvalidInputError(f"{path} holds no judgement")
+    if {topic for topics in relevant.values() for topic in topics} <= {"0", "Q0"}:
+        all_of = {query: [name for ids in topics.values() for name in ids] for query, topics in relevant.items()}
+        return {query: {"": ids} if ids else {} for query, ids in all_of.items()}
+    return relevant
 
 
 def as_document(record: str | Mapping[str, Any] | Document, default_id: str) -> Document:
     """A document from its text, or from a record (see :func:`read_documents`)."""
     if isinstance(record, Document):
         return record
-    record = _with_title(_as_record(record))
+    record = _as_record(record)
     title, source, cost = (first_value(record, (key,)) for key in ("title", "source", "cost"))
+    title = "" if title is None else _as_text(title, "title")
+    if title and "text" in record and (is_missing(record["text"]) or isinstance(record["text"], str)):
+        # The title stands before the text, as BEIR joins them.
+        text = title if is_missing(record["text"]) else f"{title} {record['text']}".strip()
+        record = {**record, "text": text}
     return Document(
         _read_id(record, _DOCUMENT_IDS, default_id),
         text_of(record, ("text",)),
         read_names(record, "subtopics"),
-        "" if title is None else _as_text(title, "title"),
+        title,
         None if source is None else as_name(source, "source"),
         None if cost is None else as_number(cost, "cost", least=0),
         tuple(find_identifiers(record)),
-        find_place(record),
+        next((place for key in PLACE_KEYS if (place := read_place(record.get(key))) is not None), None),
     )
 
 
-def find_place(record: Mapping[str, Any]) -> int | None:
-    """The number of a text in its source, under one of the usual keys; None if there is none."""
-    return next((place for key in PLACE_KEYS if (place := read_place(record.get(key))) is not None), None)
-
-
 def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
-    """A query from its text, or from a record (see :func:`read_queries`). PIR's key ``root_query`` means ``root``."""
+    """A query from its text, or from a record (see :func:`read_queries`)."""
     if isinstance(record, Query):
         return record
     record = _as_record(record)
-    _check_spelling(record)
+    for key in record:
+        # "answer" is no misspelt "answers": many data sets have a text for people under this key.
+        known = ("gold", "subtopics", "sub_questions", "scores")
+        for near in difflib.get_close_matches(str(key).lower(), known, n=1, cutoff=0.8):
+            if near not in record:
+                raise InvalidInputError(
+                    f"{quoted(key)} is nearly {quoted(near)}, which is missing: rename it, or leave it out if it means "
+                    "something else"
+                )
     subtopics = record.get("subtopics")
     if isinstance(subtopics, Mapping):
         # The rows of an Arrow table have the labels of all rows, with null where a row does not have the label.
@@ -238,13 +317,11 @@ def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
         covered = {_as_text(label, "subtopics"): read_names(subtopics, label) for label in labels}
     else:
         covered = dict.fromkeys(read_names(record, "subtopics"), ())
-    root = first_value(record, ("root", "root_query"))
     return Query(
         _read_id(record, _QUERY_IDS, default_id),
         text_of(record, _TEXT_KEYS),
         read_names(record, "gold"),
         covered,
-        None if root is None else as_name(root, "root"),
         read_names(record, "answers"),
         read_names(record, "sub_questions"),
         _read_scores(record),
@@ -264,11 +341,8 @@ def convert_all(records: Any, convert: Callable[[Any, str], _Item], what: str) -
         records = records.to_dict(orient="records")
     if isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):
         raise InvalidInputError(f"{what} must be a list or a table of records, got a single {type(records).__name__}")
-    places = ((f"{what}, position {i}", str(i + 1), partial(_same, record)) for i, record in enumerate(records))
-    items = _collect(places, convert)
-    if not items:
-        raise InvalidInputError(f"there are no {what}")
-    return items
+    places = ((f"{what}, position {i}", str(i + 1), record) for i, record in enumerate(records))
+    return _collect(places, convert, f"there are no {what}")
 
 
 def text_of(record: Mapping[str, Any], keys: tuple[str, ...]) -> str:
@@ -331,8 +405,54 @@ def unpacked(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
-def read_bytes(path: Path) -> bytes:
-    """The bytes of a file, unpacked if its name ends in .gz; an InvalidInputError names the file."""
+def parse_lines(path: Path, parse: Callable[[str], Any]) -> Iterator[Any]:
+    """What ``parse`` makes of each line that is not blank; an InvalidInputError names the line."""
+    return (parsed for _, _, parsed in _lines(path, parse))
+
+
+@contextmanager
+def _naming(place: str) -> Iterator[None]:
+    """An error of the block names the file and the line."""
+    try:
+        yield
+    except (InvalidInputError, csv.Error) as error:
+        raise InvalidInputError(f"{place}: {error}") from None
+
+
+def _read_records(path: Path) -> _Records:
+    """The records of a file or folder."""
+    suffix = unpacked(path).suffix.lower()
+    if path.is_dir():
+        return _texts_of(path)
+    if suffix in JSON_SUFFIXES:
+        return _lines(path, parse_object)
+    if suffix in (".csv", ".tsv"):
+        return _rows(path, "\t" if suffix == ".tsv" else ",")
+    if suffix == ".parquet":
+        return _parquet_rows(path)
+    if suffix in _TEXT_SUFFIXES:
+        return _lines(path, str.strip)
+    raise InvalidParameterError(
+        f"{path}: expected .jsonl, .csv, .tsv, .parquet, .txt, or a folder of .txt and .md files"
+    )
+
+
+def _collect(records: Iterable[tuple[str, str, Any]], convert: Callable[[Any, str], _Item], none: str) -> list[_Item]:
+    """The items of the records; an error if two have one id, or, with the message ``none``, if there are none."""
+    items: dict[str, _Item] = {}
+    for place, default_id, record in records:
+        with _naming(place):
+            item = convert(record, default_id)
+            if item.id in items:
+                raise InvalidInputError(f"id {quoted(item.id)} occurs a second time")
+        items[item.id] = item
+    if not items:
+        raise InvalidInputError(none)
+    return list(items.values())
+
+
+def _read_bytes(path: Path) -> bytes:
+    """The bytes of a file, unpacked if its name ends in .gz."""
     try:
         data = path.read_bytes()
         return gzip.decompress(data) if unpacked(path) != path else data
@@ -340,121 +460,51 @@ def read_bytes(path: Path) -> bytes:
         raise InvalidInputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def parse_lines(path: Path, parse: Callable[[str], Any]) -> Iterator[Any]:
-    """What ``parse`` makes of each line that is not blank; an InvalidInputError names the line."""
-    for place, _, read in _lines(path, parse):
-        try:
-            yield read()
-        except (InvalidInputError, csv.Error) as error:
-            raise InvalidInputError(f"{place}: {error}") from None
-
-
-def _read_items(
-    path: Path, convert: Callable[[Any, str], _Item], what: str, keys: Mapping[str, str | None]
-) -> list[_Item]:
-    """The items of a file or folder. ``keys`` has the file's own name of a key, if it has one."""
-    own: dict[str, str] = {key: name for key, name in keys.items() if name is not None}
-    suffix = unpacked(path).suffix.lower()
-    if own and (path.is_dir() or suffix in _TEXT_SUFFIXES):
-        raise InvalidParameterError(f"{path} holds plain texts without keys: leave out the key {_listed(own.values())}")
-    known: set[str] = set()
-
-    def rename(record: Any, default_id: str) -> _Item:
-        if own and isinstance(record, Mapping):
-            known.update(record)
-            for key in ("text", "id"):
-                if key in own and is_missing(record.get(own[key])):
-                    raise InvalidInputError(_no_key((own[key],), record))
-            record = {key: value for key, value in record.items() if key not in own} | {
-                key: record[name] for key, name in own.items() if name in record
-            }
-        return convert(record, default_id)
-
-    places: Iterable[tuple[str, str, _Read]]
-    if path.is_dir():
-        places = _texts_of(path)
-    elif suffix in JSON_SUFFIXES:
-        places = _lines(path, parse_object)
-    elif suffix in (".csv", ".tsv"):
-        several = {*_SEVERAL, *(own.get(key, key) for key in _SEVERAL)}
-        places = _rows(path, "\t" if suffix == ".tsv" else ",", several)
-    elif suffix == ".parquet":
-        places = _parquet_rows(path)
-    elif suffix in _TEXT_SUFFIXES:
-        places = _lines(path, str.strip)
-    else:
-        raise InvalidParameterError(
-            f"{path}: expected .jsonl, .csv, .tsv, .parquet, .txt, or a folder of .txt and .md files"
-        )
-    items = _collect(places, rename)
-    if not items:
-        raise InvalidInputError(f"{path} holds no {what}")
-    for name in own.values():
-        if name not in known:
-            raise InvalidInputError(f"{path}: no line has the key {quoted(name)} (keys: {_listed(known)})")
-    return items
-
-
-def _collect(places: Iterable[tuple[str, str, _Read]], convert: Callable[[Any, str], _Item]) -> list[_Item]:
-    """The items of records, each with its place for messages and its default id."""
-    items: dict[str, _Item] = {}
-    for place, default_id, read in places:
-        try:
-            item = convert(read(), default_id)
-            if item.id in items:
-                raise InvalidInputError(f"id {quoted(item.id)} occurs a second time")
-        except InvalidInputError as error:
-            raise InvalidInputError(f"{place}: {error}") from None
-        items[item.id] = item
-    return list(items.values())
-
-
-def _lines(path: Path, parse: Callable[[str], Any]) -> Iterator[tuple[str, str, _Read]]:
-    def read(line: bytes) -> Any:
-        return parse(decode_text(line))
-
-    for number, line in enumerate(read_bytes(path).split(b"\n"), 1):
+def _lines(path: Path, parse: Callable[[str], Any]) -> _Records:
+    for number, line in enumerate(_read_bytes(path).split(b"\n"), 1):
         if line.strip(_BLANK):
-            yield f"{path}:{number}", str(number), partial(read, line)
+            place = f"{path}:{number}"
+            with _naming(place):
+                parsed = parse(decode_text(line))
+            yield place, str(number), parsed
 
 
-def _rows(path: Path, delimiter: str, several: Collection[str]) -> Iterator[tuple[str, str, _Read]]:
+def _rows(path: Path, delimiter: str) -> _Records:
     """The rows of a table, each with the number of its last line."""
     # The csv module's own limit, 131,072 characters, is below the length of a book chapter in one cell.
     csv.field_size_limit(2**31 - 1)
     # Bytes that are not UTF-8 become surrogates, so that the row that has them can be named.
-    text = read_bytes(path).decode("utf-8-sig", errors="surrogateescape")
+    text = _read_bytes(path).decode("utf-8-sig", errors="surrogateescape")
     reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
-
-    def read(cells: list[str]) -> dict[str, Any]:
-        if len(cells) != len(columns):
-            raise InvalidInputError(f"{len(cells)} cells under {len(columns)} columns")
-        if not is_text("".join(cells)):
-            raise InvalidInputError("not UTF-8")
-        return {name: _cell(name, cell, several) for name, cell in zip(columns, cells, strict=True)}
-
+    columns: list[str] | None = None
     number = 0
     try:
-        columns = [name.strip() for name in next(reader, [])]
-        if not is_text("".join(columns)):
-            raise InvalidInputError(f"{path}:1: not UTF-8: save the file as UTF-8")
         for cells in reader:
-            if any(cell.strip() for cell in cells):
+            place = f"{path}:{reader.line_num}"
+            if not is_text("".join(cells)):
+                raise InvalidInputError(f"{place}: not UTF-8")
+            if columns is None:
+                columns = [name.strip() for name in cells]
+            elif any(cell.strip() for cell in cells):
                 number += 1
-                yield f"{path}:{reader.line_num}", str(number), partial(read, cells)
+                with _naming(place):
+                    if len(cells) != len(columns):
+                        raise InvalidInputError(f"{len(cells)} cells under {len(columns)} columns")
+                    row = {name: _read_cell(name, cell) for name, cell in zip(columns, cells, strict=True)}
+                yield place, str(number), row
     except csv.Error as error:
         raise InvalidInputError(f"{path}:{reader.line_num}: not a table: {error}") from None
 
 
-def _cell(name: str, cell: str, several: Collection[str]) -> Any:
-    if name not in several:
+def _read_cell(name: str, cell: str) -> Any:
+    if name not in _SEVERAL:
         return cell if name == "text" else cell.strip()
     if cell.lstrip().startswith(("[", "{")):
         return parse_json(cell)
     return [part.strip() for part in cell.split(";") if part.strip()]
 
 
-def _parquet_rows(path: Path) -> Iterator[tuple[str, str, _Read]]:
+def _parquet_rows(path: Path) -> _Records:
     parquet = import_library("pyarrow.parquet", "batch")
     try:
         rows = parquet.read_table(path).to_pylist()
@@ -462,34 +512,24 @@ def _parquet_rows(path: Path) -> Iterator[tuple[str, str, _Read]]:
     except (ValueError, OSError) as error:
         raise InvalidInputError(f"{path} cannot be read: {quoted(str(error))}") from error
     for number, row in enumerate(rows, 1):
-        yield f"{path}: row {number}", str(number), partial(_same, row)
+        yield f"{path}: row {number}", str(number), row
 
 
-def _texts_of(folder: Path) -> Iterator[tuple[str, str, _Read]]:
-    def read(file: Path) -> str:
-        text = decode_text(file.read_bytes())
-        if not text.strip():
-            raise InvalidInputError("the file is empty")
-        return text
-
+def _texts_of(folder: Path) -> _Records:
     for file in sorted(folder.rglob("*")):
         name = file.relative_to(folder)
         hidden = any(part.startswith(".") for part in name.parts)
         if file.suffix.lower() in _TEXT_SUFFIXES and not hidden and file.is_file():
-            yield str(file), name.as_posix(), partial(read, file)
-
-
-def _same(record: Any) -> Any:
-    return record
+            with _naming(str(file)):
+                text = decode_text(file.read_bytes())
+                if not text.strip():
+                    raise InvalidInputError("the file is empty")
+            yield str(file), name.as_posix(), text
 
 
 def _no_key(keys: tuple[str, ...], record: Mapping[str, Any]) -> str:
-    found = f"[{_listed(record)}]" if record else "nothing"
+    found = f"[{', '.join(map(quoted, record))}]" if record else "nothing"
     return f"there is no {' or '.join(map(quoted, keys))}; found {found}"
-
-
-def _listed(keys: Iterable[str]) -> str:
-    return ", ".join(map(quoted, keys))
 
 
 def _as_record(record: Any) -> Mapping[str, Any]:
@@ -498,29 +538,6 @@ def _as_record(record: Any) -> Mapping[str, Any]:
     if not isinstance(record, Mapping):
         raise InvalidInputError(f"expected a text or an object with a text, got {type(record).__name__}")
     return record
-
-
-def _with_title(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record with its title before its text, joined as BEIR joins them."""
-    title, text = first_value(record, ("title",)), record.get("text")
-    if title is None or "text" not in record or not (is_missing(text) or isinstance(text, str)):
-        return record
-    title = _as_text(title, "title")
-    return {**record, "text": title if is_missing(text) else f"{title} {text}".strip()}
-
-
-def _check_spelling(record: Mapping[str, Any]) -> None:
-    """Refuse a key that is nearly one that counts, if that one is missing; other keys are not read."""
-    # "answer" is no misspelt "answers": many data sets have a text for people under this key.
-    known: Sequence[str] = ("gold", "subtopics", "sub_questions", "scores", "root")
-    for key in record:
-        close = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.8) if isinstance(key, str) else []
-        near = "sub_questions" if key == "queries" else close[0] if close else key
-        if near != key and near not in record:
-            raise InvalidInputError(
-                f"{quoted(key)} is nearly {quoted(near)}, which is missing: rename it, or leave it out if it means "
-                "something else"
-            )
 
 
 def _read_id(record: Mapping[str, Any], keys: tuple[str, ...], default: str) -> str:

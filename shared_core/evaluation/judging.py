@@ -6,34 +6,35 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import id_of_text, is_missing, quoted
+from .._validation import as_rows, id_of_text, is_missing, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import InvalidInputError, SetSelectError
-from ..facts import Facts, find_identifiers
+from ..facts import Facts
 from ..selection.reasons import explain
 from ..selectors.registry import Selector
 from ..selectors.selection import best_question
 from ..texts import Texts
 from ..texts.fold import UNSPACED, normalise
-from ..texts.names import list_names
 from ..texts.word_index import WordIndex
-from ..texts.words import Text, Weigh
-from .corpus import Document, Query, as_number, find_place, first_value, read_names
+from ..texts.words import Text, Weigh, join_questions, list_terms, match_words
+from .corpus import Document, Query, as_number, first_value, read_names
 from .measures import sum_cosine
-from .results import QueryView, counted
+from .results import CandidateView, QueryView, clip, counted
 from .search import rank_with_words
 from .settings import Adapted, as_adapted
-from .view import PickedSet, view_query
 
 Matrix = NDArray[np.float64]
 # What is no part of a word, and tells an answer from another one: "C++", "5 %", "-5".
 _SIGNS = re.compile(r"[+#%$€£¥°±×÷=<>]|(?<!\w)-\d")
+# Characters of the text of a candidate that a view keeps: of those that are gold or picked, and of the others.
+_EXCERPT, _SHORT_EXCERPT = 1200, 120
+# Decimals of cosines in a view: coarse enough that all machines agree.
+_DIGITS = 6
 # Stands for documents of the store that are not candidates and may cover a subtopic. No store has such an id.
 BEYOND = "\0beyond the candidates"
 
@@ -46,21 +47,17 @@ class SearchResult:
     ----------
     vector : array-like, shape (d,), or (q, d) for a query with sub-questions
         The query's vector; those of the sub-questions follow it.
-    documents : sequence of n Document
-        The candidates, the nearest first. Documents that only ``rankings`` hold may follow them.
-    vectors : array-like, shape (n, d)
-        Their embeddings.
+    documents, vectors : sequence of n Document, array-like of shape (n, d)
+        The candidates and their embeddings, the nearest first. Documents that only ``rankings`` hold may follow them.
     subtopics : mapping, optional
         Labels of what the query asks for, each with the ids of all documents that cover it. By default they come from
         the query and the labels of ``documents``, and a subtopic that none of the documents covers counts as missed.
     copies : mapping, optional
         For each document that repeats the text of another: its id, and the id of that other. By default only
         ``documents`` are compared.
-    texts : sequence of n str, optional
-        What was embedded of each document, for the selectors that read words; by default the text of the document.
-    bodies : sequence of n str, optional
-        The texts by which documents are compared, and in which references are found; by default the texts of the
-        documents. An empty one has no copies.
+    texts, bodies : sequence of n str, optional
+        What was embedded of each document, for the selectors that read words; and the texts by which documents are
+        compared, and in which references are found. An empty body has no copies. By default the texts of the documents.
     facts : sequence of n Facts, optional
         What a store says of each document by which texts refer to each other; by default what the documents say. Their
         titles are those of the documents.
@@ -68,15 +65,14 @@ class SearchResult:
         Other searches or rerankers, by name: rows of ``documents``, the best first. Each is a setting of the
         comparison, which picks the first k. Every query needs a ranking of each name.
     candidates : int, optional
-        How many of ``documents``, from the first, are candidates. By default all are. No setting selects from the
-        others, but ``by_words`` and ``rankings`` may hold them.
+        How many of ``documents``, from the first, are candidates; by default all. No setting selects from the others,
+        but ``by_words`` and ``rankings`` may hold them.
     by_words : sequence of int, optional
         Rows of ``documents`` that a search by words found, the best first. Settings with ``keyword_search`` select from
         these too. They are left out by default; an empty sequence says that the search found nothing.
     bm25 : array-like, shape (n,), optional
-        The BM25 score of each document for the question, in the corpus. Hybrid search and the sum of scores rank the
-        candidates, and those ``by_words``, by it and by the cosine. By default the candidates are ranked among
-        themselves.
+        The BM25 score of each document for the question, in the corpus, for hybrid search and the sum of scores; by
+        default that among the candidates.
     weigh : callable, optional
         ``weigh(words)``: the inverse document frequency of each word in the corpus, for settings with
         ``keyword_search``. By default only those among the candidates count.
@@ -103,9 +99,8 @@ class SearchResult:
 def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any]]]) -> list[Document]:
     """Documents from a store: for each one its id (or None), text, title, and metadata.
 
-    The metadata may hold ``subtopics``, ``source``, ``cost``, numbers or codes (``section``, ``key``), and a number in
-    the source (``chunk_index``). The id of a document without one is a hash of its text. A number is added to an id
-    that occurs again.
+    The metadata may hold ``subtopics``, ``source`` and ``cost``. The id of a document without one is a hash of its
+    text. A number is added to an id that occurs again.
 
     >>> found = [("a", "A", "", {"subtopics": ["x"]}), ("a", "A", "", {}), (None, "B", "", {})]
     >>> [document.id for document in found_documents(found)]
@@ -121,34 +116,26 @@ def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any
             labels = read_names(metadata, "subtopics")
         except InvalidInputError as error:
             raise InvalidInputError(f"document {quoted(name)}: {error}") from None
-        documents.append(
-            Document(
-                name if seen[name] == 1 else f"{name} ({seen[name]})",
-                text,
-                labels,
-                title,
-                None if source is None else str(source),
-                cost,
-                tuple(find_identifiers(metadata)),
-                find_place(metadata),
-            )
-        )
+        unique = name if seen[name] == 1 else f"{name} ({seen[name]})"
+        documents.append(Document(unique, text, labels, title, None if source is None else str(source), cost))
     return documents
 
 
-@dataclass(frozen=True, eq=False)
-class JudgedPicks:
-    """What every setting picked for one query, and the measures of it; arrays have one value for each setting.
+class PickedSet(NamedTuple):
+    """The rows that a setting picked. ``explain`` says why each is there; nothing if its cosine is all there is."""
 
-    ``redundancy`` is None for a single pick, ``answers`` without answers. ``characters`` is the length of all texts.
+    picks: list[int]
+    explain: Callable[[], list[str]] = list
+
+
+class JudgedPicks(NamedTuple):
+    """The ids that every setting picked for one query, and measures of them: arrays with a value for each setting.
+
+    There is no ``redundancy`` of a single pick. ``characters`` is the length of all texts.
     """
 
-    picks: list[list[str]]
-    relevance: Matrix
-    sum_cosine: Matrix
-    redundancy: Matrix | None
-    answers: Matrix | None
-    characters: Matrix
+    ids: list[list[str]]
+    values: dict[str, Matrix]
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +185,7 @@ def judge(
         # The first picks of a larger set are not always the smaller set, so each size is selected by itself.
         picks_of = {
             k: [pool.select(setting, k) for setting in settings]
-            + [PickedSet(ranking[:k], [-1] * len(ranking[:k])) for ranking in pool.rankings.values()]
+            + [PickedSet(ranking[:k]) for ranking in pool.rankings.values()]
             for k in sizes
         }
     except SetSelectError as error:
@@ -248,29 +235,31 @@ class _Pool:
                 f"the vector of a query with {counted(len(query.sub_questions), 'sub-question')} must have "
                 f"{len(self.question)} rows, the question first, got shape {np.shape(found.vector)}"
             )
-        check_documents(found.documents, settings)
         bodies = [one.text for one in found.documents] if found.bodies is None else found.bodies
         copies = copies_of(found.documents, bodies) if found.copies is None else found.copies
         counted_once = copies if drop_duplicates else {}
-        by_words = _check_rows(() if found.by_words is None else found.by_words, found, "by_words")
-        costs = None
-        if any(setting.budget is not None for setting in settings):
-            costs = [
-                len(one.text) if one.cost is None or is_missing(one.cost) else float(one.cost)
-                for one in found.documents
-            ]
+        by_words = as_rows(() if found.by_words is None else found.by_words, len(found.documents), "by_words").tolist()
+        has_budget = any(setting.budget is not None for setting in settings)
         everything = Candidates(
             found.vector,
             found.vectors,
             ids=[document.id for document in found.documents],
-            costs=costs,
+            costs=_read_costs(found.documents) if has_budget else None,
             sources=[document.source for document in found.documents],
         )
         # One order for every store, so that ties fall to the same document.
         cosines = everything.with_query(everything.query).relevance
         order = np.argsort(-cosines, kind="stable")
         searched = len(found.documents) if found.candidates is None else found.candidates
-        rankings = _read_rankings(_add_rankings(query, found, searched, by_words, cosines), counted_once, most)
+        among = list(dict.fromkeys([*range(searched), *by_words]))
+        rankings: dict[str, list[int]] = {}
+        for label, ranking in {**found.rankings, **_rank(query, found, among, cosines)}.items():
+            # Of several rows with one text the first counts.
+            first: dict[str, int] = {}
+            for row in as_rows(ranking, len(found.documents), f"the ranking {quoted(label)}").tolist():
+                name = found.documents[row].id
+                first.setdefault(counted_once.get(name, name), row)
+            rankings[label] = list(first.values())[:most]
         # Documents that no setting selects from and no ranking picks are left out.
         others = [*by_words, *(row for rows in rankings.values() for row in rows)]
         order = order[(order < searched) | np.isin(order, others)]
@@ -316,7 +305,6 @@ class _Pool:
         self.pairs = self.unit @ self.unit.T
         np.fill_diagonal(self.pairs, 0)
         self.contained = _find_answers([document.text for document in self.documents], query.answers)
-        self.lengths = np.array([len(document.text) for document in self.documents])
 
     def _among(self, rows: list[int], weigh: Weigh | None = None) -> _Among:
         embedded, bodies = ([column[row] for row in rows] for column in (self.embedded, self.bodies))
@@ -334,35 +322,27 @@ class _Pool:
         selection = setting.select_set(
             candidates, k, question=self.question, texts=texts, drop_copies=self.drop_duplicates
         )
-        picks = [self.first[rows[i]] for i in selection.indices.tolist()]
-        referred_by = [-1] * len(picks) if selection.referred_by is None else selection.referred_by.tolist()
         reasons: Callable[[], list[str]] = list
         if selection.shares is not None:
-            reasons = partial(
-                explain,
-                selection,
-                setting.selector,
-                question=self.question,
-                queries=self.question,
-                texts=texts,
-            )
-        return PickedSet(picks, [-1 if i < 0 else self.first[rows[i]] for i in referred_by], reasons)
+            asked: dict[str, Any] = {"question": self.question, "queries": self.question, "texts": texts}
+            reasons = partial(explain, selection, setting.selector, **asked)
+        return PickedSet([self.first[rows[i]] for i in selection.indices.tolist()], reasons)
 
     def measure(self, k: int, sets: list[list[int]]) -> JudgedPicks:
         """The measures of each set of at most ``k`` picks."""
         # A set without a pick has 0 of everything, and a single pick repeats nothing.
         numbers = np.array([max(len(picks), 1) for picks in sets])
-        redundancy = np.array([self.pairs[np.ix_(picks, picks)].sum() for picks in sets])
-        redundancy /= numbers * np.maximum(numbers - 1, 1)
-        answers = [self.contained[picks].any(axis=0).mean() for picks in sets] if self.query.answers else None
-        return JudgedPicks(
-            [[self.ids[row] for row in picks] for picks in sets],
-            relevance=np.array([self.cosines[picks].sum() for picks in sets]) / numbers,
-            sum_cosine=np.array([sum_cosine(self.unit_query, self.unit[p]) if p else 0.0 for p in sets]),
-            redundancy=redundancy if min(k, len(set(self.first))) > 1 else None,
-            answers=None if answers is None else np.array(answers),
-            characters=np.array([self.lengths[picks].sum() for picks in sets]),
-        )
+        values = {
+            "relevance": np.array([self.cosines[picks].sum() for picks in sets]) / numbers,
+            "sum_cosine": np.array([sum_cosine(self.unit_query, self.unit[p]) if p else 0.0 for p in sets]),
+            "characters": np.array([sum(len(self.documents[row].text) for row in picks) for picks in sets]),
+        }
+        if min(k, len(set(self.first))) > 1:
+            pairs = np.array([self.pairs[np.ix_(picks, picks)].sum() for picks in sets])
+            values["redundancy"] = pairs / (numbers * np.maximum(numbers - 1, 1))
+        if self.query.answers:
+            values["answers"] = np.array([self.contained[picks].any(axis=0).mean() for picks in sets])
+        return JudgedPicks([[self.ids[row] for row in picks] for picks in sets], values)
 
     def view(self, sets: list[PickedSet]) -> QueryView:
         """The view of the query: what each text covers, and which of the questions it serves best."""
@@ -373,55 +353,60 @@ class _Pool:
         served: dict[int, int | None] = dict.fromkeys(self.first[row] for row in nearest)
         if self.query.sub_questions:
             served = dict(zip(served, best_question(self.everything.take(nearest)).tolist(), strict=True))
-        documents = [replace(one, id=name) for one, name in zip(self.documents, self.ids, strict=True)]
-        names = list_names([one.title for one in documents], [one.text for one in documents])
-        titles = [one.title or name for one, (name, *_) in zip(documents, names, strict=True)]
-        return view_query(self.query, documents, titles, self.embedded, parts, served, self.cosines, sets)
+        # The candidates, and what rankings picked besides.
+        picked = {row for one in sets for row in one.picks}
+        shown = sorted({*served, *picked})
+        position = {row: i for i, row in enumerate(shown)}
+
+        def view_row(row: int) -> CandidateView:
+            long = row in picked or self.ids[row] in self.query.gold
+            return CandidateView(
+                self.ids[row],
+                clip(" ".join(self.documents[row].text.split()), _EXCERPT if long else _SHORT_EXCERPT),
+                round(float(self.cosines[row]), _DIGITS),
+                served.get(row),
+                row not in served,
+                tuple(part for part, covering in enumerate(parts.values()) if covering[row]),
+            )
+
+        return QueryView(
+            self.query.id,
+            self.query.text,
+            self.query.gold,
+            tuple(map(view_row, shown)),
+            {setting: tuple(position[row] for row in one.picks) for setting, one in enumerate(sets)},
+            self.query.sub_questions,
+            tuple(parts),
+            tuple(self._rare_words([self.embedded[row] for row in served])),
+            {setting: tuple(said) for setting, one in enumerate(sets) if (said := one.explain())},
+        )
+
+    def _rare_words(self, texts: list[str]) -> list[str]:
+        """The words of the query that at most half of the texts have, the rarest first."""
+        words = list_terms(join_questions(self.question))
+        counts = (match_words(self.question, texts).covered > 0).sum(axis=0)
+        return [words[j] for j in np.argsort(counts, kind="stable").tolist() if 0 < counts[j] <= len(texts) / 2]
 
 
-def _add_rankings(
-    query: Query, found: SearchResult, searched: int, by_words: Sequence[int], cosines: NDArray[np.floating]
-) -> SearchResult:
-    """The search with the rankings of hybrid search and of the sum of scores among all candidates."""
-    rows = list(dict.fromkeys([*range(searched), *by_words]))
+def _rank(
+    query: Query, found: SearchResult, rows: list[int], cosines: NDArray[np.floating]
+) -> dict[str, Sequence[int]]:
+    """The rankings of these rows by hybrid search and by the sum of scores."""
     if found.bm25 is None:
         texts = [document.text for document in found.documents] if found.texts is None else found.texts
         bm25 = WordIndex([texts[row] for row in rows]).score(query.text)
     else:
         bm25 = np.asarray(found.bm25)[rows]
     ranked = rank_with_words(cosines[rows], bm25)
-    added = {label: [rows[place] for place in ranking] for label, ranking in ranked.items()}
-    return replace(found, rankings={**found.rankings, **added})
+    return {label: [rows[place] for place in ranking] for label, ranking in ranked.items()}
 
 
-def _read_rankings(found: SearchResult, copies: Mapping[str, str], k: int) -> dict[str, list[int]]:
-    """The first ``k`` rows of each ranking; of several rows with one text the first."""
-    names = [copies.get(document.id, document.id) for document in found.documents]
-    read = {}
-    for label, ranking in found.rankings.items():
-        first: dict[str, int] = {}
-        for row in _check_rows(ranking, found, f"the ranking {quoted(label)}"):
-            first.setdefault(names[row], row)
-        read[label] = list(first.values())[:k]
-    return read
-
-
-def _check_rows(rows: Iterable[int], found: SearchResult, what: str) -> list[int]:
-    """The rows as integers; an error if there is no document at one of them."""
-    checked = list(map(index, rows))
-    for row in checked:
-        if not 0 <= row < len(found.documents):
-            raise InvalidInputError(f"{what} holds row {row}, but there are {len(found.documents)} documents")
-    return checked
-
-
-def check_documents(documents: Iterable[Document], settings: Collection[Adapted]) -> None:
-    """Raise an error that names the first document with a cost that is none, if a setting has a budget."""
-    costs = any(setting.budget is not None for setting in settings)
-    for document in documents:
-        # The metadata of a store can hold any value under this key.
-        if costs and not is_missing(document.cost):
-            as_number(document.cost, f"cost of document {document.id}", least=0)
+def _read_costs(documents: Iterable[Document]) -> list[float]:
+    """What each document takes from a budget: a store may have any value under this key, or none."""
+    return [
+        len(one.text) if is_missing(one.cost) else as_number(one.cost, f"cost of document {one.id}", least=0)
+        for one in documents
+    ]
 
 
 def _gold_vectors(query: Query, known: dict[str, Matrix], given: Mapping[str, ArrayLike]) -> dict[str, Matrix]:

@@ -14,7 +14,7 @@ from .._validation import quoted
 if TYPE_CHECKING:
     import pandas
 
-Needs = Literal["nothing", "gold", "subtopics", "perspectives", "answers"]
+Needs = Literal["nothing", "gold", "subtopics", "answers"]
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,13 @@ class CorpusFacts:
 class Setting:
     """One selector of the comparison: its method (``"mmr"``), its label (``"mmr lambda_mult=0.5"``) and its repr.
 
-    The label holds the selector's name and parameters as a user types them. ``parameter`` is the value of the swept
-    parameter (lambda_mult, temperature), or None. ``parameters`` are the names and values of all parameters, as Python
-    source.
-    ``reads_words``: whether the selector reads the words of the query and of the texts. ``sub_questions``: whether it
-    selects for the sub-questions too.
+    The label holds the selector's name and parameters as a user types them, and ``parameters`` their names and values
+    as Python source. ``reads_words``: whether the selector reads the words of the query and of the texts.
+    ``sub_questions``: whether it selects for the sub-questions too.
     """
 
     method: str
     label: str
-    parameter: float | None
     selector: str
     parameters: tuple[tuple[str, str], ...] = ()
     reads_words: bool = False
@@ -98,7 +95,7 @@ class Difference:
     ``mean`` is the mean over the queries of the setting's value minus that of similarity, with its bootstrap 95 %
     interval ``low`` to ``high``; for a measure of which less is better, a gain is negative. ``better`` and ``worse``
     are the shares of the queries that gain and lose. ``loss`` is the mean loss of those that lose, and ``worst_loss``
-    the largest, of ``worst_query`` (for p-recall the name of a root); 0, 0 and None if no query loses.
+    the largest, of ``worst_query``; 0, 0 and None if no query loses.
     """
 
     mean: float
@@ -152,17 +149,11 @@ class Recommendation:
         """The best row, or the runner-up if that is similarity: ``Comparison.changes`` are about it."""
         return self.setting or self.runner_up
 
-    @property
-    def measure_of_changes(self) -> str | None:
-        """The key of the measure of ``Comparison.changes``: ``measure``, or success, of which p-recall is the mean."""
-        return "success" if self.measure == "p_recall" else self.measure
-
 
 @dataclass(frozen=True)
 class CandidateView:
     """A candidate of a query: an excerpt of its text, and its cosine with the query.
 
-    ``name`` is its title or the name that its text begins with, by which other texts call it; empty if it has none.
     ``serves`` is the number of the sub-question that it serves best, from 1; 0 is the question. None if there are none.
     ``beyond``: it is not among the nearest; a search by words, or a ranking such as hybrid search, found it. ``parts``
     are positions in ``QueryView.parts``: what it covers of them. The excerpt of a text that is neither gold nor picked
@@ -172,7 +163,6 @@ class CandidateView:
     id: str
     text: str
     cosine: float
-    name: str = ""
     serves: int | None = None
     beyond: bool = False
     parts: tuple[int, ...] = ()
@@ -183,7 +173,6 @@ class QueryView:
     """One query with its candidates, in descending order of their cosine, and the picks of each setting.
 
     ``picks`` maps a position in ``Comparison.settings`` to positions in ``candidates``, in the order of the picks.
-    ``referred_by`` maps it to the position of the earlier pick that leads to each pick and brought it a bonus, or -1.
     ``gold`` holds the ids that are known to be right; they need not be among the candidates. ``parts`` is what the
     query asks for: the labels of its subtopics, else its answers. ``words`` are the words of the query that at most
     half of the candidates have, the rarest first. ``reasons`` maps a setting to a sentence for each of its picks, which
@@ -195,7 +184,6 @@ class QueryView:
     gold: tuple[str, ...]
     candidates: tuple[CandidateView, ...]
     picks: dict[int, tuple[int, ...]]
-    referred_by: dict[int, tuple[int, ...]] = field(default_factory=dict)
     sub_questions: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
@@ -343,9 +331,9 @@ class Comparison:
     def to_frame(self) -> pandas.DataFrame:
         """A pandas DataFrame with one row for each setting and measure.
 
-        Its columns are ``setting`` (the label), ``method``, ``parameter``, ``measure`` (the key), ``mean``, ``low``,
-        ``high``, ``queries``, and those of :class:`Difference`: ``difference``, ``difference_low``,
-        ``difference_high``, ``better``, ``worse``, ``loss``, ``worst_loss``, ``worst_query``.
+        Its columns are ``setting`` (the label), ``method``, ``measure`` (the key), ``mean``, ``low``, ``high``,
+        ``queries``, and those of :class:`Difference`: ``difference``, ``difference_low``, ``difference_high``,
+        ``better``, ``worse``, ``loss``, ``worst_loss``, ``worst_query``.
         ``frame.pivot(index="setting", columns="measure", values="mean")`` has one row for each setting.
         """
         import pandas
@@ -355,10 +343,10 @@ class Comparison:
             setting = self.settings[position]
             to = asdict(self.differences[position, key])
             gaps = {
-                f"difference{end}": to.pop(name) for end, name in (("", "mean"), ("_low", "low"), ("_high", "high"))
+                f"difference{end}": to.pop(name) for name, end in {"mean": "", "low": "_low", "high": "_high"}.items()
             }
-            about = {"setting": setting.label, "method": setting.method, "parameter": setting.parameter}
-            rows.append({**about, "measure": key, **asdict(estimate), **gaps, **to})
+            about = {"setting": setting.label, "method": setting.method, "measure": key}
+            rows.append({**about, **asdict(estimate), **gaps, **to})
         return pandas.DataFrame(rows)
 
     def to_json(self, *, indent: int | None = None) -> str:

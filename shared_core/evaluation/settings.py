@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -98,8 +97,9 @@ def as_adapted(selector: Selector) -> Adapted:
 
 
 _NOT_NAMED = ("selector", "by_scores", "by_question")
-# The settings of the adapters that named() takes besides a selector's own parameters.
+# The settings of the adapters that named() takes besides a selector's own parameters, and those that come after it.
 OF_ADAPTERS = ("relevance", *(field.name for field in fields(Adapted) if field.name not in _NOT_NAMED))
+_AFTER = {"follow", "join_neighbours"}
 
 
 def sweep() -> list[tuple[Setting, Selector]]:
@@ -123,7 +123,7 @@ def sweep() -> list[tuple[Setting, Selector]]:
 
 
 def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
-    """The selector of this name with these parameters, and its setting. A single number counts as a swept parameter.
+    """The selector of this name with these parameters, and its setting.
 
     ``parameters`` are the selector's own, and these settings of the adapters: ``max_per_source``, for documents with a
     ``source``; ``drop_near_duplicates``; ``budget``, for the ``cost`` of documents; ``score_threshold``; ``min_gain``
@@ -133,6 +133,11 @@ def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
     >>> named("coverage", max_per_source=2, drop_near_duplicates=0.9)[0].label
     'coverage max_per_source=2 drop_near_duplicates=0.9'
     """
+    for key in sorted(_AFTER & parameters.keys()):
+        raise InvalidParameterError(
+            f"{key} looks up more texts where a retriever searches, so no row can show it: run the retriever with and "
+            "without it, and compare what both return by setselect.evaluation.measures.recall"
+        )
     adapted = {key: value for key, value in parameters.items() if key in OF_ADAPTERS}
     own = {key: value for key, value in parameters.items() if key not in OF_ADAPTERS}
     for key in own if name in selector_names() else ():
@@ -140,7 +145,8 @@ def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
         if key not in selector_parameters(name) and near in OF_ADAPTERS:
             raise InvalidParameterError(f"there is no setting {quoted(key)}: did you mean {quoted(near)}?")
     selector = make_selector(name, **own)
-    shown = ", ".join([repr(selector), *(f"{key}={_as_source(key, value)}" for key, value in adapted.items())])
+    source = {key: _as_source(key, value) for key, value in parameters.items()}
+    shown = ", ".join([repr(selector), *(f"{key}={source[key]}" for key in adapted)])
     if "min_k" in adapted and "min_gain" not in adapted:
         raise InvalidParameterError("min_k has no effect without min_gain")
     if adapted:
@@ -149,10 +155,7 @@ def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
             raise InvalidParameterError(f"relevance must be 'cosine' or 'scores', got {quoted(relevance)}")
         selector = Adapted(selector, by_scores=relevance == "scores", **adapted)
     label = " ".join([name, *(f"{key}={_as_typed(value)}" for key, value in parameters.items())])
-    numbers = [float(value) for value in parameters.values() if _is_number(value)]
-    swept = numbers[0] if len(numbers) == len(parameters) == 1 else None
-    source = tuple((key, _as_source(key, value)) for key, value in parameters.items())
-    return Setting(name, label, swept, shown, source, capabilities_of(selector).words), selector
+    return Setting(name, label, shown, tuple(source.items()), capabilities_of(selector).words), selector
 
 
 def parse_setting(text: str) -> tuple[Setting, Selector]:
@@ -185,7 +188,7 @@ def with_scores(settings: Settings) -> list[tuple[Setting, Selector]]:
     They come last, because the reranker is a model that reads every candidate.
     """
     similarity = named("similarity", relevance="scores")[1]
-    reranker = Setting("reranker", "reranker", None, "the candidates in the order of their scores"), similarity
+    reranker = Setting("reranker", "reranker", "the candidates in the order of their scores"), similarity
     return distinct([*settings, reranker, named("coverage", relevance="scores")])
 
 
@@ -216,14 +219,14 @@ def with_merged_lists(settings: list[tuple[Setting, Selector]], fetch_k: int) ->
     fusion = RankFusion(fetch_k)
     return [
         (plain, replace(as_adapted(top_k), by_question=True)),
-        (Setting("highest cosine", "highest cosine", None, repr(TopK()), sub_questions=True), TopK()),
+        (Setting("highest cosine", "highest cosine", repr(TopK()), sub_questions=True), TopK()),
         *(
             (replace(setting, sub_questions=True), selector)
             if capabilities_of(selector).sub_questions
             else (setting, replace(as_adapted(selector), by_question=True))
             for setting, selector in others
         ),
-        (Setting("rrf", "RRF over the queries", None, repr(fusion), sub_questions=True), fusion),
+        (Setting("rrf", "RRF over the queries", repr(fusion), sub_questions=True), fusion),
     ]
 
 
@@ -236,7 +239,7 @@ def distinct(settings: Settings) -> list[tuple[Setting, Selector]]:
 
 
 def _as_typed(value: Any) -> str:
-    if _is_number(value):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:g}"
     # The repr of a kernel is too long for a label.
     return str(value) if isinstance(value, str | bool | None) else type(value).__name__
@@ -247,7 +250,3 @@ def _as_source(key: str, value: Any) -> str:
     if isinstance(value, str):
         return json.dumps(value)
     return repr(value) if isinstance(value, int | float | None) else key
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)

@@ -39,7 +39,6 @@ _MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
     ("subtopic recall@{k}", "subtopic_recall", "subtopics", "share of the query's subtopics that the picks cover"),
     ("topic precision@{k}", "topic_precision", "subtopics", "share of the picks that cover a subtopic of the query"),
     ("α-nDCG@{k}", "alpha_ndcg", "subtopics", "covered subtopics, discounted by rank; each repetition counts half"),
-    ("p-recall@{k}", "p_recall", "perspectives", "mean over root queries of the success of their perspectives (PIR)"),
     ("answers", "answers", "answers", "share of the query's answers that occur in the picked texts"),
 )
 _KEYS = tuple(key for _, key, _, _ in _MEASURES)
@@ -67,7 +66,7 @@ _OF_PICKS: dict[str, tuple[Callable[[JudgedQuery], Any], Callable[[list[str], An
 
 
 class MeasureValues(NamedTuple):
-    """A measure and its values, shape (settings, N), for N queries with these ids; for p-recall, for N roots."""
+    """A measure and its values, shape (settings, N), for N queries with these ids."""
 
     measure: Measure
     values: Matrix
@@ -80,7 +79,6 @@ def allowed_measures(queries: Sequence[Query], with_subtopics: bool) -> list[str
         "nothing": True,
         "gold": any(query.gold for query in queries),
         "subtopics": with_subtopics,
-        "perspectives": any(query.gold and query.root is not None for query in queries),
         "answers": any(query.answers for query in queries),
     }
     return [key for _, key, needs, _ in _MEASURES if held[needs]]
@@ -94,35 +92,21 @@ def count_parts(outcomes: Sequence[JudgedQuery]) -> list[int]:
 
 def measure(outcomes: Sequence[JudgedQuery], k: int, keys: Collection[str] = _KEYS) -> list[MeasureValues]:
     """The measures of these keys that at least one query allows, each over those queries; ``k`` is in the names."""
-    # For each key the values of each query, shape (settings,); for p-recall of each root.
-    values: dict[str, Mapping[str, ArrayLike]] = {
-        key: {o.query.id: of_query for o in outcomes if (of_query := getattr(o.sizes[k], key)) is not None}
-        for key in ("relevance", "redundancy", "sum_cosine", "answers")
-    }
-    for key, (held, of_picks) in _OF_PICKS.items():
-        if key in (*keys, "success"):
-            values[key] = {
-                o.query.id: [of_picks(picked, right, k) for picked in o.sizes[k].picks]
-                for o in outcomes
-                if (right := held(o))
-            }
-    with_gold = [judged for judged in outcomes if judged.query.gold]
-    of_root: dict[str, list[Any]] = {}
-    for judged in with_gold:
-        if judged.query.root is not None:
-            of_root.setdefault(judged.query.root, []).append(values["success"][judged.query.id])
-    values["p_recall"] = {root: np.mean(successes, axis=0) for root, successes in of_root.items()}
-    counts = np.array([len(judged.query.gold) for judged in with_gold] or [k])
+    counts = np.array([len(o.query.gold) for o in outcomes if o.query.gold] or [k])
     most = {key: float(np.mean(np.minimum(counts, k) / of)) for key, of in (("precision", k), ("recall", counts))}
-    return [
-        MeasureValues(
-            Measure(name.format(k=k), key, description, key != "redundancy", needs, most.get(key, 1.0)),
-            np.array([*values[key].values()]).T,
-            tuple(values[key]),
-        )
-        for name, key, needs, description in _MEASURES
-        if key in keys and values.get(key)
-    ]
+    columns = []
+    for name, key, needs, description in _MEASURES:
+        values: dict[str, ArrayLike] = {}
+        for outcome in outcomes if key in keys else ():
+            picks = outcome.sizes[k]
+            if key in picks.values:
+                values[outcome.query.id] = picks.values[key]
+            elif key in _OF_PICKS and (right := _OF_PICKS[key][0](outcome)):
+                values[outcome.query.id] = [_OF_PICKS[key][1](picked, right, k) for picked in picks.ids]
+        if values:
+            shown = Measure(name.format(k=k), key, description, key != "redundancy", needs, most.get(key, 1.0))
+            columns.append(MeasureValues(shown, np.array([*values.values()]).T, tuple(values)))
+    return columns
 
 
 def summarise(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..selectors.registry import DEFAULT_SELECTOR
 from .results import Comparison, Difference, Estimate, Measure, Size, counted, number, percent
 
 
@@ -84,18 +85,27 @@ def tabulate_replacements(comparison: Comparison) -> Table:
     return Table([Column(name) for name in names], rows)
 
 
-def tabulate_sizes(comparison: Comparison, key: str, settings: Sequence[int], precision: str | None = None) -> Table:
-    """What each of these settings finds with each number of picks; ``precision`` is the key of a second measure."""
+def tabulate_sizes(comparison: Comparison) -> tuple[str, Table] | None:
+    """What similarity, the best row and the default find with each number of picks; None if only one was tried.
+
+    The measure, whose name comes first, is the one that decides, else relevance.
+    """
+    key, sizes = comparison.recommendation.measure or "relevance", comparison.sizes
+    measure = next((one for one in comparison.measures if one.key == key), None)
+    if measure is None or len(sizes) < 2 or (0, key) not in sizes[0].values:
+        return None
+    default = [i for i, setting in enumerate(comparison.settings) if setting.label == DEFAULT_SELECTOR]
+    # Of texts that cover a subtopic, precision counts those that cover any.
+    precision = "topic_precision" if measure.needs == "subtopics" else "precision"
 
     def cell(size: Size, setting: int) -> Cell:
-        mean = size.values[setting, key]
-        lines = [_interval(mean)]
-        if precision is not None:
-            lines.append(f"precision {number(size.values[setting, precision].mean, 2)}")
-        return Cell(number(mean.mean), (*lines, f"{number(size.characters[setting], 0)} characters"))
+        mean, beside = size.values[setting, key], size.values.get((setting, precision))
+        lines = [] if beside is None else [f"precision {number(beside.mean, 2)}"]
+        return Cell(number(mean.mean), (_interval(mean), *lines, f"{number(size.characters[setting], 0)} characters"))
 
-    rows = {setting: [cell(size, setting) for size in comparison.sizes] for setting in settings}
-    return Table([Column(counted(size.k, "text")) for size in comparison.sizes], rows)
+    settings = dict.fromkeys([0, comparison.recommendation.best_other or 0, *default])
+    rows = {setting: [cell(size, setting) for size in sizes] for setting in settings}
+    return measure.name.partition("@")[0], Table([Column(counted(size.k, "text")) for size in sizes], rows)
 
 
 def _interval(of: Estimate) -> str:

@@ -339,7 +339,7 @@ def test_a_store_whose_texts_are_not_read_is_compared_without_keyword_search(
 def test_a_wrong_option_is_refused_before_a_query_is_embedded(subject: Subject) -> None:
     store = subject.corpus()
     subject.model(store).counts()
-    for options in ({"k": 0}, {"fetch_k": 0}, {"decide_by": "p_recall"}):
+    for options in ({"k": 0}, {"fetch_k": 0}, {"decide_by": "best"}):
         with pytest.raises(InvalidParameterError, match=f"^{next(iter(options))} "):
             compare_over(subject, store, [QUERY], **options)
     assert subject.model(store).counts() == (0, 0, 0)

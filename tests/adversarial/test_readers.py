@@ -15,8 +15,7 @@ import pytest
 from shared_core import LinearKernel, LowRankKernel, SetSelectError
 from shared_core._files import Journal
 from shared_core.cli._vectors import read_rows
-from shared_core.evaluation.corpus import read_documents, read_queries
-from shared_core.evaluation.qrels import read_qrels
+from shared_core.evaluation.corpus import read_documents, read_qrels, read_queries
 from shared_core.evaluation.shadow_log import compare_log
 from shared_core.learning.labels import LabelFile
 from shared_core.signals.embedding_models import CachedEmbedding
@@ -27,18 +26,18 @@ from tests.shared_core.evaluation.test_shadow_log import call
 
 JSON_LINES = b"""\
 {"id": "a", "text": "The river carries water.", "subtopics": ["river", "water"]}
-{"id": "b", "text": "Bread is baked from flour.", "gold": ["a", "b"], "root": "bread"}
+{"id": "b", "text": "Bread is baked from flour.", "gold": ["a", "b"]}
 {"id": "c", "question": "A violin has strings?", "answers": ["strings"], "subtopics": {"x": ["a"], "y": []}}
 
 {"id": 4, "text": "\\u00c4 caf\\u00e9", "question": "Q?", "answer": "4", "gold": [4]}
 """
 TABLE = b"""\
-id,text,subtopics,gold,answers,root
-a,The river carries water.,river;water,a;b,water,r
+id,text,subtopics,gold,answers
+a,The river carries water.,river;water,a;b,water
 b,"Bread, baked
-from ""flour"".","[""bread"", ""x;y""]",b,,r
+from ""flour"".","[""bread"", ""x;y""]",b,
 
-,No id.,,,,
+,No id.,,,
 """
 TEXTS = "The river carries water.\n\n  Bread is baked.  \r\nÄ café 😀\n".encode()
 ORIGINALS = {"jsonl": JSON_LINES, "csv": TABLE, "tsv": TABLE.replace(b",", b"\t"), "txt": TEXTS}
@@ -49,7 +48,7 @@ JUDGEMENTS = {
 _DOCUMENT = '{"id": "%s", "text": "It holds %s.", "title": "%s", "subtopics": ["x"], "source": "s", "cost": 3}\n'
 _QUERY = (
     '{"id": "%s", "text": "What holds %s?", "gold": ["%s"], "answers": ["holds"], "subtopics": {"x": ["a", "b"]}, '
-    '"scores": {"a": 0.5, "b": 0.1, "c": 2, "d": 1}, "root": "r"}\n'
+    '"scores": {"a": 0.5, "b": 0.1, "c": 2, "d": 1}}\n'
 )
 COMPARED = {
     name: "".join(line % (id, id, id) for id in "abcd").encode()

@@ -154,10 +154,10 @@ def test_repeated_texts_count_once_unless_they_are_kept(corpus: Path, words: lis
 def test_settings_of_ones_own_and_the_scores_of_a_reranker_are_compared(corpus: Path, words: list[str]) -> None:
     write(corpus / "docs.jsonl", [{**record, "source": str(i // 2)} for i, record in enumerate(DOCUMENTS)])
     scores = {record["id"]: len(record["text"]) for record in DOCUMENTS}
-    write(corpus / "queries.jsonl", [{**query, "rank": scores} for query in QUERIES])
+    write(corpus / "queries.jsonl", [{**query, "scores": scores} for query in QUERIES])
     lines = ["mmr lambda_mult=0.5", "coverage max_per_source=1", "similarity budget=50"]
     options = [part for line in lines for part in ("--setting", line)]
-    result = on(corpus, *options, "--scores-key", "rank", "--out", corpus / "report.json")
+    result = on(corpus, *options, "--out", corpus / "report.json")
     assert result.exit_code == 0, result.output
     written = read(corpus / "report.json")
     labels = [setting["label"] for setting in written["settings"]]
@@ -205,7 +205,6 @@ def test_ctrl_c_keeps_the_finished_queries(
         (["--decide-by", "best"], "--decide-by"),
         (["--setting", "coverage max_per_sorce=2"], "did you mean 'max_per_source'"),
         (["--setting", "mmr relevance=scores"], "no query has any"),
-        (["--scores-key", "rank"], "no line has the key 'rank'"),
         # Options are checked before files are read.
         (["--documents", "absent.jsonl", "--decide-by", "best"], "--decide-by"),
     ],
@@ -272,7 +271,11 @@ def test_a_beir_folder_and_trec_subtopics_are_compared(tmp_path: Path, words: li
     trec = tmp_path / "topics.qrels"
     trec.write_text("q0 x d0 1\nq0 y d1 1\n", encoding="utf-8")
     found = {}
-    for name, arguments in {"beir": [], "dev": ["--split", "dev"], "trec": ["--qrels", trec]}.items():
+    for name, arguments in {
+        "beir": [],
+        "dev": ["--qrels", folder / "qrels" / "dev.tsv"],
+        "trec": ["--qrels", trec],
+    }.items():
         result = run(folder, *arguments, "--cache", tmp_path / "cache", "--out", tmp_path / "report.json")
         assert result.exit_code == 0, result.output
         found[name] = read(tmp_path / "report.json")
@@ -286,11 +289,8 @@ def test_a_beir_folder_and_trec_subtopics_are_compared(tmp_path: Path, words: li
 @pytest.mark.parametrize(
     ("arguments", "words_of_the_error"),
     [
-        (["--split", "train"], "dev, test"),
-        (["--split", "dev", "--qrels", "nuggets"], "--split"),
         (["--documents", "docs.jsonl"], "leave out --documents"),
         (["--demo"], "--demo"),
-        (["--gold-key", "relevant"], "--gold-key"),
         (["--qrels", "nuggets"], "nuggets:2: the score"),
         (["--qrels", "absent"], "absent cannot be read"),
         (["--qrels", "others"], "none of the query ids of others"),

@@ -65,7 +65,7 @@ def test_a_store_or_index_is_diagnosed_without_questions_and_compared_with_them(
         ("my_app:", ["module:attribute"]),
         ("no_such_module:store", ["no_such_module"]),
         ("broken:store", ["broken", "no_such_package"]),
-        ("of_langchain:index", ["of_langchain", "index", "LangChain"]),
+        ("of_langchain:index", ["of_langchain", "index"]),
         ("wrong:number", ["wrong:number", "3", "LlamaIndex"]),
         ("wrong:fails", ["wrong:fails", "KeyError"]),
         ("wrong:nothing", ["wrong:nothing", "None"]),

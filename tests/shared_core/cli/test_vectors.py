@@ -1,4 +1,4 @@
-"""The vectors of ``setselect compare``: files in place of a model, LangChain's embeddings, and keys of other shapes."""
+"""The vectors of ``setselect compare``: files in place of a model, and LangChain's embeddings."""
 
 import json
 from pathlib import Path
@@ -74,14 +74,6 @@ def test_queries_without_a_judgement_are_left_out_and_their_rows_with_them(corpu
     assert nearest(result) == ["d"]
 
 
-def test_columns_of_parquet_can_have_other_names(corpus: Path) -> None:
-    write_parquet("docs.parquet", list("abcd"), ROWS.tolist(), "key", "embedding")
-    write_parquet("queries.parquet", ["q1", "q2"], QUERY_ROWS.tolist(), "key", "embedding")
-    files = ("--vectors", "docs.parquet", "--query-vectors", "queries.parquet", "--out", "report.json")
-    assert "(--id-column); there is key, embedding" in run(*files).stderr
-    assert nearest(run(*files, "--id-column", "key", "--vector-column", "embedding")) == ["b", "d"]
-
-
 def test_queries_may_be_embedded_where_the_documents_have_vectors(
     corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,27 +136,6 @@ def test_an_embedding_that_cannot_be_loaded_is_one_line(corpus: Path) -> None:
     assert (result.exit_code, result.stderr.count("\n"), "provider:model" in result.stderr) == (2, 1, True)
     result = run("--embedding", "openai:x", "--model", "x")
     assert (result.exit_code, "leave out one" in result.stderr) == (2, True)
-
-
-# --- keys -------------------------------------------------------------------------------------------------------------
-
-
-def test_files_of_another_shape_are_read_by_their_own_keys(corpus: Path) -> None:
-    write("docs.jsonl", [{"key": d["id"], "page": {"n": 1}, "body": d["text"]} for d in DOCUMENTS])
-    write("queries.jsonl", [{"nr": q["id"], "ask": q["text"], "relevant": q["gold"]} for q in QUERIES])
-    keys = ["--text-key", "body", "--id-key", "key", "--query-key", "ask", "--query-id-key", "nr", "--gold-key"]
-    files = ("--vectors", "docs.parquet", "--query-vectors", "queries.parquet", "--out", "report.json")
-    result = run(*files, *keys, "relevant")
-    assert nearest(result) == ["b", "d"]
-    assert "recall@2" in result.stdout
-    for wrong, words in (
-        ([*keys, "golds"], "'golds'"),
-        (["--text-key", "content"], "docs.jsonl:1: there is no 'content'"),
-    ):
-        result = run(*files, *wrong)
-        assert (result.exit_code, words in result.stderr) == (2, True)
-    Path("qrels").write_text("q2 0 d 1\n", encoding="utf-8")
-    assert nearest(run(*files, "--qrels", "qrels", *keys[:-1])) == ["d"]
 
 
 # --- progress ---------------------------------------------------------------------------------------------------------

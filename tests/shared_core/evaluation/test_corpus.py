@@ -122,13 +122,13 @@ def test_texts_from_lines_and_folders(tmp_path: Path) -> None:
 def test_queries_in_every_shape(tmp_path: Path) -> None:
     records: list[dict[str, Any]] = [
         {"query": "A?", "gold": [1, "b"], "answers": ["forty-two"], "sub_questions": ["A1?", "A2?", "A1?"]},
-        {"id": "q", "question": "B?", "subtopics": ["x", "y"], "root": "b"},
-        {"_id": "r", "text": "C?", "subtopics": {"x": [1, "2"], "y": "3"}, "root_query": "c", "gold": ["a", "b"]},
+        {"id": "q", "question": "B?", "subtopics": ["x", "y"]},
+        {"_id": "r", "text": "C?", "subtopics": {"x": [1, "2"], "y": "3"}, "gold": ["a", "b"]},
     ]
     expected = [
         Query("1", "A?", ("1", "b"), answers=("forty-two",), sub_questions=("A1?", "A2?")),
-        Query("q", "B?", subtopics={"x": (), "y": ()}, root="b"),
-        Query("r", "C?", ("a", "b"), {"x": ("1", "2"), "y": ("3",)}, "c"),
+        Query("q", "B?", subtopics={"x": (), "y": ()}),
+        Query("r", "C?", ("a", "b"), {"x": ("1", "2"), "y": ("3",)}),
     ]
     assert convert_all(records, as_query, "queries") == expected
     path = tmp_path / "queries.csv"
@@ -202,32 +202,8 @@ def test_a_folder_holds_documents_but_no_queries(tmp_path: Path) -> None:
         read_queries(tmp_path)
 
 
-# --- keys of other shapes ---------------------------------------------------------------------------------------------
-
-
-def test_documents_of_another_shape_are_read_by_their_own_keys(tmp_path: Path) -> None:
-    lines = [
-        {"doc": 7, "body": "One.", "text": "not this", "id": "nor this"},
-        {"doc": "b", "title": "Two", "body": "and a title."},
-    ]
-    read = read_documents(write(tmp_path / "docs.jsonl", lines), text_key="body", id_key="doc")
-    assert read == [Document("7", "One."), Document("b", "Two and a title.", title="Two")]
-    for bad in ({"doc": "c", "content": "no body"}, {"body": "no doc", "id": "d"}, {"doc": None, "body": "empty"}):
-        with pytest.raises(InvalidInputError, match=r"docs.jsonl:3: there is no '(body|doc)'; found"):
-            read_documents(write(tmp_path / "docs.jsonl", [*lines, bad]), text_key="body", id_key="doc")
-
-
-def test_queries_of_another_shape_are_read_by_their_own_keys(tmp_path: Path) -> None:
-    keys = {"query_key": "q", "query_id_key": "number", "gold_key": "relevant"}
-    lines = [{"q": "One?", "number": 1, "relevant": ["a", 2], "gold": ["not this"]}, {"q": "Two?", "number": 2}]
-    jsonl, table = write(tmp_path / "queries.jsonl", lines), tmp_path / "queries.csv"
-    table.write_text("q,number,relevant\nOne?,1,a;2\nTwo?,2,\n", encoding="utf-8")
-    for path in (jsonl, table):
-        assert read_queries(path, **keys) == [Query("1", "One?", ("a", "2")), Query("2", "Two?")]
-
-
 def test_a_misspelt_key_of_a_query_is_a_problem_and_metadata_is_not() -> None:
-    keys = {"golden": "gold", "Gold": "gold", "subtopic": "subtopics", "score": "scores", "queries": "sub_questions"}
+    keys = {"golden": "gold", "Gold": "gold", "subtopic": "subtopics", "score": "scores"}
     for key, near in keys.items():
         with pytest.raises(InvalidInputError, match=f"'{key}' .* '{near}'"):
             as_query({"text": "?", key: ["a"]}, "1")
@@ -235,26 +211,7 @@ def test_a_misspelt_key_of_a_query_is_a_problem_and_metadata_is_not() -> None:
     assert kept == Query("1", "?", ("a",))
 
 
-def test_a_misspelt_or_missing_gold_is_a_problem_before_anything_is_embedded(tmp_path: Path) -> None:
-    path = write(tmp_path / "queries.jsonl", [{"text": "One?", "golds": ["a"]}, {"text": "Two?", "note": "x"}])
-    with pytest.raises(InvalidInputError, match=f"{path}:1: 'golds' is nearly 'gold'"):
-        read_queries(path)
-    assert read_queries(path, gold_key="golds")[0].gold == ("a",)
-    with pytest.raises(InvalidInputError, match=r"no line has the key 'relevant' \(keys: .*'note'"):
-        read_queries(write(path, [{"text": "Two?", "note": "x"}]), gold_key="relevant")
-
-
-def test_plain_texts_have_no_keys(tmp_path: Path) -> None:
-    (tmp_path / "queries.txt").write_text("One?", encoding="utf-8")
-    with pytest.raises(InvalidParameterError, match="leave out the key 'q'"):
-        read_queries(tmp_path / "queries.txt", query_key="q")
-    with pytest.raises(InvalidParameterError, match="leave out the key 'id'"):
-        read_documents(tmp_path, id_key="id")
-
-
-@pytest.mark.parametrize("scores_key", ["scores", "reranked"])
-def test_sources_costs_and_scores_are_read_from_json_lines_and_tables(tmp_path: Path, scores_key: str) -> None:
-    key = None if scores_key == "scores" else scores_key
+def test_sources_costs_and_scores_are_read_from_json_lines_and_tables(tmp_path: Path) -> None:
     scores = {"a": 0.5, "b": -2}
     lines = write(tmp_path / "d.jsonl", [{"text": "A", "source": 7, "cost": 2}, {"text": "B"}])
     table = lines.with_suffix(".csv")
@@ -262,14 +219,12 @@ def test_sources_costs_and_scores_are_read_from_json_lines_and_tables(tmp_path: 
     for path in (lines, table):
         documents = read_documents(path)
         assert [(document.source, document.cost) for document in documents] == [("7", 2.0), (None, None)]
-    lines = write(tmp_path / "q.jsonl", [{"text": "Q", scores_key: scores}, {"text": "R"}])
+    lines = write(tmp_path / "q.jsonl", [{"text": "Q", "scores": scores}, {"text": "R"}])
     cell = json.dumps(scores).replace('"', '""')
     table = lines.with_suffix(".csv")
-    table.write_text(f'text,{scores_key}\nQ,"{cell}"\nR,\n', encoding="utf-8")
+    table.write_text(f'text,scores\nQ,"{cell}"\nR,\n', encoding="utf-8")
     for path in (lines, table):
-        assert [query.scores for query in read_queries(path, scores_key=key)] == [scores, {}]
-    with pytest.raises(InvalidInputError, match="no line has the key 'rank'"):
-        read_queries(tmp_path / "q.jsonl", scores_key="rank")
+        assert [query.scores for query in read_queries(path)] == [scores, {}]
 
 
 @pytest.mark.parametrize(
@@ -290,9 +245,9 @@ def test_what_no_file_can_hold_is_refused_with_its_key(value: Any) -> None:
     for key in ("id", "title", "source", "subtopics"):
         with pytest.raises(InvalidInputError, match=f"'{key}'"):
             as_document({"text": "A", key: [value] if key == "subtopics" else value}, "1")
-    for key in ("id", "gold", "root", "subtopics", "answers"):
+    for key in ("id", "gold", "subtopics", "answers"):
         with pytest.raises(InvalidInputError, match=f"'{key}'"):
-            as_query({"text": "?", key: value if key in ("id", "root") else [value]}, "1")
+            as_query({"text": "?", key: value if key == "id" else [value]}, "1")
     with pytest.raises(InvalidInputError, match="'subtopics'"):
         as_query({"text": "?", "subtopics": {value: ["a"]}}, "1")
 

@@ -12,7 +12,6 @@ from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import SearchResult, judge
 from shared_core.evaluation.results import Comparison
-from shared_core.evaluation.search import fuse_rankings
 from shared_core.evaluation.settings import named
 from tests import oracles
 from tests.embedding import corpus, embed
@@ -50,12 +49,6 @@ def ranked(question: str, fetch_k: int) -> tuple[list[int], list[int]]:
 
 def row_of(found: Comparison, label: str = "hybrid search") -> int:
     return [setting.label for setting in found.settings].index(label)
-
-
-def test_rank_fusion_by_hand() -> None:
-    # 1/61 + 1/63 is above 1/62 + 1/62; rows of equal sums keep the order of the first ranking.
-    assert list(fuse_rankings([[4, 5, 6], [7, 5, 4]])) == [4, 5, 7, 6]
-    assert list(fuse_rankings([[], [2, 1]])) == [2, 1]
 
 
 def test_hybrid_search_and_the_sum_of_scores_rank_the_candidates_of_keyword_search() -> None:
@@ -102,8 +95,8 @@ def ranking(**rankings: Any) -> SearchResult:
 def test_a_ranking_of_ones_own_is_a_setting() -> None:
     outcome = judge(Query("1", "?"), ranking(mine=[3, 1], other=np.array([2])), [TopK()], [2, 3], view=True)
     assert outcome.rankings == ("mine", "other", "hybrid search", "sum of scores")
-    assert outcome.sizes[2].picks[:3] == [["a", "b"], ["d", "b"], ["c"]]
-    assert outcome.sizes[3].picks[:3] == [["a", "b", "c"], ["d", "b"], ["c"]]
+    assert outcome.sizes[2].ids[:3] == [["a", "b"], ["d", "b"], ["c"]]
+    assert outcome.sizes[3].ids[:3] == [["a", "b", "c"], ["d", "b"], ["c"]]
     assert outcome.candidates == {"a", "b", "c"}
     # d is not a candidate, so nothing else selects it.
     found = compare_candidates(["?"], lambda query: ranking(mine=[3]), k=3)
@@ -116,7 +109,7 @@ def test_a_ranking_of_ones_own_is_a_setting() -> None:
 
 
 def test_rankings_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"query '\?': the ranking 'mine' holds row 4, .* 4 documents"):
+    with pytest.raises(InvalidInputError, match=r"query '\?': the ranking 'mine' must be in 0..3, got 0..4"):
         compare_candidates(["?"], lambda query: ranking(mine=[0, 4]), k=2)
     given = {"1": ranking(mine=[0]), "2": ranking()}
     with pytest.raises(InvalidInputError, match=r"query '\?' has rankings .*'mine'.* and query '!' has"):

@@ -12,7 +12,6 @@ from shared_core.evaluation.corpus import Document
 from shared_core.evaluation.judging import SearchResult
 from shared_core.evaluation.results import Comparison
 from shared_core.evaluation.settings import named
-from shared_core.evaluation.summary import group_near
 from tests.embedding import embed
 from tests.shared_core.evaluation.versions import corpus_in_versions
 
@@ -65,8 +64,3 @@ def test_gold_documents_that_a_store_did_not_find_are_one_point_that_is_missed()
     asked = {"text": "?", "gold": ["a", "b", "y", "z"]}
     compared = compare_candidates([asked], lambda query: found, k=2, decide_by="point_recall")
     assert {compared.values[i, "point_recall"].mean for i in range(len(compared.settings))} == {0.5}
-
-
-def test_no_vectors_form_no_groups() -> None:
-    assert group_near({}, np.zeros(2)) == []
-    assert group_near({"a": [1.0, 0.0], "b": [1.0, 0.0]}, np.zeros(2)) == [["a", "b"]]

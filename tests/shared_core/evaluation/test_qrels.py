@@ -2,9 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from shared_core.errors import InvalidInputError, InvalidParameterError
-from shared_core.evaluation.corpus import Document, Query
-from shared_core.evaluation.qrels import beir_files, read_judged, read_qrels
+from shared_core.errors import InvalidInputError
+from shared_core.evaluation.corpus import Document, Query, beir_files, read_judged, read_qrels
 
 
 @pytest.fixture
@@ -43,16 +42,15 @@ def test_a_beir_folder_gives_titles_with_texts_and_the_queries_of_one_split(fold
         Query("q3", "Question 3?", gold=("d2",), subtopics={}),
     ]
     assert corpus.notes == ["Left out: 2 of 4 queries, without a relevant document in test.tsv."]
-    assert [query.id for query in read_judged(*beir_files(folder, "dev")).queries] == ["q2"]
+    [query] = read_judged(*beir_files(folder, folder / "qrels" / "dev.tsv")).queries
+    assert query.id == "q2"
 
 
 def test_the_split_is_test_or_the_only_one(folder: Path) -> None:
     assert beir_files(folder)[2].name == "test.tsv"
     (folder / "qrels" / "test.tsv").rename(folder / "qrels" / "train.tsv")
-    with pytest.raises(InvalidParameterError, match=r"split = 'test', but .* holds only dev, train"):
+    with pytest.raises(InvalidInputError, match=r"qrels holds dev, train, and no test"):
         beir_files(folder)
-    with pytest.raises(InvalidParameterError, match=r"split = 'train.tsv', but"):
-        beir_files(folder, "train.tsv")
     (folder / "qrels" / "dev.tsv").unlink()
     assert beir_files(folder)[2].name == "train.tsv"
     (folder / "corpus.jsonl").unlink()
@@ -64,18 +62,18 @@ def test_another_file_of_judgements_takes_the_place_of_those_in_the_folder(folde
     trec = write(folder / "nuggets.qrels", "q4 1 d1 1\nq4 2 d1 1\nq4 2 d2 1\n")
     for file in (folder / "qrels").iterdir():
         file.unlink()
-    with pytest.raises(InvalidParameterError, match="holds only nothing"):
+    with pytest.raises(InvalidInputError, match="holds nothing"):
         beir_files(folder)
-    [query] = read_judged(*beir_files(folder, qrels=trec)).queries
+    [query] = read_judged(*beir_files(folder, trec)).queries
     assert query == Query("q4", "Question 4?", gold=("d1", "d2"), subtopics={"1": ("d1",), "2": ("d1", "d2")})
 
 
 def test_judgements_replace_gold_and_subtopics_of_the_queries_and_keep_the_rest(tmp_path: Path) -> None:
     write(tmp_path / "docs.jsonl", '{"id": "a", "text": "A"}')
-    write(tmp_path / "topics.jsonl", '{"topic_id": 7, "query": "?", "gold": ["b"], "subtopics": ["x"], "root": "r"}')
+    write(tmp_path / "topics.jsonl", '{"topic_id": 7, "query": "?", "gold": ["b"], "subtopics": ["x"]}')
     write(tmp_path / "qrels", "7 0 a 1\n")
     [query] = read_judged(tmp_path / "docs.jsonl", tmp_path / "topics.jsonl", tmp_path / "qrels").queries
-    assert query == Query("7", "?", gold=("a",), subtopics={}, root="r")
+    assert query == Query("7", "?", gold=("a",), subtopics={})
 
 
 @pytest.mark.parametrize(
@@ -116,9 +114,7 @@ def test_ids_of_tables_may_hold_spaces_and_quotation_marks(tmp_path: Path) -> No
         ("q 0 a nan\n", ":1: the score"),
         ("q\ta\t1\n\nq\tb\n", ":3: 2 columns"),
         ("q 0 a 1 run 5\n", ":1: 6 columns"),
-        ("q 0 a 1\nq b 1\n", ":2: 3 columns"),
         ("query-id\tcorpus-id\tscore\nq\t\t1\n", ":2: 3 columns, .* none empty"),
-        ("q 1 a 1\nq 2 a 0\nq 1 a 0\n", ":3: document 'a' is judged again"),
         ("q\ta\t1\nq\t\udcff\t1\n", ":2: not UTF-8"),
         ("query-id\tcorpus-id\tscore\n\n", " holds no judgement"),
     ],
@@ -145,18 +141,3 @@ def test_judgements_of_other_queries_are_an_error_and_some_of_them_are_counted(f
     write(files[2], "q2\td2\t0\nq3\td1\t-1\n")
     with pytest.raises(InvalidInputError, match=r"test.tsv names no relevant document"):
         read_judged(*files)
-
-
-def test_a_wrong_judgement_is_found_before_the_documents_are_read(folder: Path) -> None:
-    files = beir_files(folder)
-    files[0].unlink()
-    write(files[2], "q1\td1\tmany\n")
-    with pytest.raises(InvalidInputError, match=r"test.tsv:1: "):
-        read_judged(*files)
-
-
-def test_bad_lines_of_documents_and_queries_are_errors_as_in_other_files(folder: Path) -> None:
-    with (folder / "corpus.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"_id": "d4", "title": "", "text": ""}\n')
-    with pytest.raises(InvalidInputError, match=r"corpus\.jsonl:4: "):
-        read_judged(*beir_files(folder))

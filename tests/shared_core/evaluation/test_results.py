@@ -48,7 +48,7 @@ def test_a_notebook_shows_the_mean_of_each_measure_for_each_setting() -> None:
 def test_a_frame_has_one_row_for_each_setting_and_measure() -> None:
     found = comparison()
     frame = found.to_frame()
-    about, means = ["setting", "method", "parameter", "measure"], ["mean", "low", "high", "queries"]
+    about, means = ["setting", "method", "measure"], ["mean", "low", "high", "queries"]
     gaps = ["difference", "difference_low", "difference_high", "better", "worse", "loss", "worst_loss", "worst_query"]
     assert list(frame.columns) == [*about, *means, *gaps]
     assert len(frame) == len(found.values)

@@ -21,11 +21,13 @@ from shared_core.evaluation.corpus import (
     Query,
     as_document,
     as_query,
+    beir_files,
     convert_all,
     read_documents,
+    read_judged,
+    read_qrels,
     read_queries,
 )
-from shared_core.evaluation.qrels import beir_files, read_judged, read_qrels
 
 NAN = float("nan")
 
@@ -146,7 +148,7 @@ def test_the_rows_of_an_arrow_table_have_no_labels_and_scores_of_other_rows() ->
 def test_a_missing_value_is_none_under_every_key(missing: Any) -> None:
     keys = ("id", "title", "subtopics", "source", "cost")
     assert as_document({"text": "A", **dict.fromkeys(keys, missing)}, "5") == Document("5", "A")
-    keys = ("id", "_id", "gold", "subtopics", "root", "root_query", "answers", "sub_questions", "scores", "text")
+    keys = ("id", "_id", "gold", "subtopics", "answers", "sub_questions", "scores", "text")
     assert as_query({**dict.fromkeys(keys, missing), "question": "?"}, "5") == Query("5", "?")
     assert as_document({"title": "Only a title", "text": missing}, "5").text == "Only a title"
     with pytest.raises(InvalidInputError, match="'text' is empty"):
@@ -262,7 +264,7 @@ def test_the_files_of_a_benchmark_may_be_packed_and_of_each_kind(tmp_path: Path,
     (tmp_path / "qrels").mkdir()
     for name, text in files.items():
         (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
-    found = beir_files(tmp_path, "dev.v1")
+    found = beir_files(tmp_path)
     assert found[2].name == f"dev.v1.{suffix}"
     corpus = read_judged(*found)
     assert (corpus.documents, corpus.queries) == (SEA_AND_LAKE, [Query("1", "?", gold=("a",))])

@@ -59,7 +59,6 @@ def test_the_lines_to_paste_run_and_select_with_the_setting(
 def test_the_lines_of_keyword_search() -> None:
     lines = lines_to_paste(named("coverage", keyword_search=True)[0], k=3, fetch_k=8)
     assert all("keyword_search=True" in lines[framework] for framework in ("LangChain", "LlamaIndex"))
-    assert "8 nearest candidates and the 25 best by words" in lines["Arrays"]
     assert "keyword_search" not in lines["Arrays"]
     # After a reranker, the searches before it are the user's.
     scored = lines_to_paste(named("coverage", keyword_search=True, relevance="scores")[0], k=3, fetch_k=8)
@@ -107,5 +106,5 @@ def test_the_lines_after_a_reranker_select_by_its_scores() -> None:
     assert "b" not in {one.id for one in picked} | {one.node_id for one in selected}
     assert [one.node_id for one in selected] == [["a", "c", "d", "e"][i] for i in spaces[2]["selection"].indices]
     # Nothing is selected from a ranking.
-    for setting in (with_scores([])[0][0], Setting("ranking", "hybrid search", None, "")):
+    for setting in (with_scores([])[0][0], Setting("ranking", "hybrid search", "")):
         assert lines_to_paste(setting, k=2, fetch_k=5) == {}

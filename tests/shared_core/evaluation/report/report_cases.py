@@ -12,7 +12,6 @@ from shared_core.evaluation.results import (
     CorpusFacts,
     Difference,
     Estimate,
-    Fewer,
     Measure,
     QueryChange,
     QueryView,
@@ -67,18 +66,17 @@ _ADVICE = Recommendation(
     ),
     0.214,
     0.0004,
-    None,
-    Fewer(10, 3, 10),
 )
 
 
 def _centre(position: int) -> tuple[float, float]:
     """Relevance and redundancy of a setting, on curves that resemble real ones."""
     setting = SETTINGS[position]
-    if setting.method == "mmr" and setting.parameter is not None:
-        return 0.37 + 0.15 * setting.parameter**0.6, 0.22 + 0.38 * setting.parameter**2
-    if setting.parameter is not None:
-        return 0.50 - 0.10 * setting.parameter, 0.52 - 0.42 * setting.parameter
+    value = float(setting.label.partition("=")[2] or 0) if setting.method == "mmr" or "temp" in setting.label else 0
+    if setting.method == "mmr":
+        return 0.37 + 0.15 * value**0.6, 0.22 + 0.38 * value**2
+    if value:
+        return 0.50 - 0.10 * value, 0.52 - 0.42 * value
     return {0: (0.531, 0.655), 10: (0.497, 0.431), 11: (0.493, 0.418), 12: (0.486, 0.402)}[position]
 
 
@@ -87,22 +85,19 @@ def _query(number: int, candidates: int, rng: random.Random) -> QueryView:
     for rank in range(candidates):
         text = " ".join(rng.choices(_WORDS, k=rng.randint(8, 70)))
         cosine = 0.62 - 0.008 * rank
-        name = f"Page {rank}" if rank else ""
         # The third query asks for two parts. Similarity covers the first one, vrsd covers the second one.
         parts = {1: (0,), 8: (1,)}.get(rank, ()) if number == 3 else ()
         identity = f"docs/page-{number:02}.md#{rank}"
-        views.append(CandidateView(identity, text, cosine, name, parts=parts))
-    picks, referred_by = {}, {}
+        views.append(CandidateView(identity, text, cosine, parts=parts))
+    picks = {}
     for position in range(len(SETTINGS)):
         reach = 5 if position == 0 else 6 + position
         picks[position] = (0, *sorted(rng.sample(range(1, min(reach, candidates)), 4)))
-        if SETTINGS[position].method == "vrsd":
-            referred_by[position] = (-1, 0, picks[position][1], -1, 0)
     gold = (views[0].id, views[4].id, views[7].id, "docs/elsewhere.md#0")
     text = f"How does query {number} {' '.join(rng.choices(_WORDS, k=6))}, and what does it cost?"
     asked = ("price", "speed") if number == 3 else ()
     more = (), asked, _RARE, {11: REASONS}
-    return QueryView(f"q{number}", text, gold, tuple(views), picks, referred_by, *more)
+    return QueryView(f"q{number}", text, gold, tuple(views), picks, *more)
 
 
 def _size(k: int) -> Size:
@@ -191,8 +186,7 @@ def hostile(found: Comparison) -> Comparison:
     change = replace(found.changes[0], query=HOSTILE)
     for query in found.queries[:2]:
         candidates = tuple(
-            replace(view, id=HOSTILE + view.id, text=HOSTILE * 8, name=HOSTILE, serves=1, parts=(0,))
-            for view in query.candidates
+            replace(view, id=HOSTILE + view.id, text=HOSTILE * 8, serves=1, parts=(0,)) for view in query.candidates
         )
         texts = {
             "id": HOSTILE,

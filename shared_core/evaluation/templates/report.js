@@ -29,28 +29,18 @@
   };
   const SHORT = 220;
   const cut = (text, most) => (text.length > most ? `${[...text].slice(0, most).join("").trimEnd()}…` : text);
-  const label = (setting) => data.settings[setting].label;
+  const label = (setting) => data.settings[setting];
   const slots = [...document.querySelectorAll("select.slot")], querySelect = byId("query");
 
-  function grouped(select, groups) {
-    for (const [name, options] of groups) {
-      const group = document.createElement("optgroup");
-      group.label = name;
-      group.append(...options);
-      if (options.length) select.append(group);
-    }
-  }
-
   // The queries that change most come first.
-  const options = (belongs) => data.queries.flatMap((query, i) => (belongs(query.loses) ? [new Option(cut(query.text.replace(/\s+/g, " "), 110), i)] : []));
-  grouped(querySelect, [
-    ["Lose most", options((loses) => loses === true)], ["Gain most", options((loses) => loses === false)], ["Queries", options((loses) => loses === null)],
-  ]);
+  for (const [name, loses] of [["Lose most", true], ["Gain most", false], ["Queries", null]]) {
+    const group = make("optgroup", "", ...data.queries.flatMap((query, i) => (query.loses === loses ? [new Option(cut(query.text.replace(/\s+/g, " "), 110), i)] : [])));
+    group.label = name;
+    if (group.children.length) querySelect.append(group);
+  }
   slots.forEach((select, slot) => {
     if (slot > 0) select.append(new Option("none", ""));
-    const methods = new Map();
-    data.settings.forEach(({ label: name, method }, i) => methods.set(method, [...(methods.get(method) ?? []), new Option(cut(name, 60), i)]));
-    grouped(select, methods);
+    data.settings.forEach((name, i) => select.append(new Option(cut(name, 60), i)));
     select.value = data.start[slot] ?? "";
   });
 

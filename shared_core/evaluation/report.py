@@ -17,27 +17,24 @@ try:
 except ImportError as error:  # pragma: no cover
     raise ImportError('the report needs jinja2: pip install "setselect[eval]"') from error
 
-from ..._files import write_atomically
-from ...selection.route import DEFAULT_EXTRA_K
-from ..advice import lines_to_paste, p_value
-from ..diagnosis import Diagnosis
-from ..results import Comparison, Needs, Setting, clip, counted, number, percent
-from ..search import HYBRID_SEARCH, SUM_OF_SCORES
-from ..tables import signed, tabulate_differences, tabulate_means, tabulate_replacements, tabulate_sizes
-from . import _chart
+from .._files import write_atomically
+from ..selection.route import DEFAULT_EXTRA_K
+from .advice import lines_to_paste, p_value
+from .diagnosis import Diagnosis
+from .results import Comparison, Needs, Setting, clip, counted, number, percent
+from .search import HYBRID_SEARCH, SUM_OF_SCORES
+from .tables import signed, tabulate_differences, tabulate_means, tabulate_replacements, tabulate_sizes
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _TITLES: dict[Needs, str] = {
     "nothing": "From the vectors alone", "gold": "Against gold documents", "subtopics": "Against subtopics",
-    "perspectives": "Against perspectives", "answers": "Against answers",
+    "answers": "Against answers",
 }  # fmt: skip
 # For readers who have not met the methods.
 METHODS = {
     "similarity": "The texts that are nearest to the query.",
     "coverage": "A set of texts that are relevant, cover the words of the query together, and do not repeat each "
     "other. A text that an earlier pick names, links to or cites, or that stands next to it, gets a bonus.",
-    "coverage with keyword search": f"What coverage selects if the {DEFAULT_EXTRA_K} best texts of a search by words "
-    "(BM25) over all documents are candidates too.",
     "ndpp": "A set of texts that are relevant and do not repeat each other.",
     "vrsd": "Texts whose sum points in the direction of the query.",
     "mmr": "Text by text: relevant, and not similar to those before it. A lower lambda_mult weighs repetition more.",
@@ -47,6 +44,7 @@ METHODS = {
     "rrf": "The ranks of a text for the sub-questions, added up.",
     "highest cosine": "The texts that are nearest to the query or to one of its sub-questions.",
 }
+_KEYWORD_SEARCH = f"The {DEFAULT_EXTRA_K} best texts of a search by words (BM25) over all documents are candidates too."
 _BYTES = 1_150_000  # the limit for the data of single queries, so that the whole file stays below 1.5 MB
 # Characters of a candidate's text; the first that fits is used.
 _EXCERPTS = (1200, 600, 280, 140, 70, 40)
@@ -68,11 +66,7 @@ def render(comparison: Comparison | Diagnosis) -> str:
     if isinstance(comparison, Diagnosis):
         return _template("diagnosis_page.html.jinja").render(diagnosis=comparison, **_fixed_parts())
     advice, facts, deciding = comparison.recommendation, comparison.corpus, comparison.deciding
-    methods = _by_method(comparison)
     named = (advice.setting, advice.runner_up)
-    sizes = _chart.draw_sizes(
-        comparison, [next((one for one in named if one in rows), rows[0]) or 0 for rows in methods.values()]
-    )
     # The measure that decides, those with the same needs, the others.
     shown = sorted(
         comparison.measures, key=lambda one: (deciding is None or one.needs != deciding.needs, one != deciding)
@@ -92,10 +86,7 @@ def render(comparison: Comparison | Diagnosis) -> str:
         deciding=deciding,
         given=given,
         replacements=tabulate_replacements(comparison) if deciding is None and comparison.replacements[1:] else None,
-        sizes=sizes,
-        sizes_table=sizes
-        and tabulate_sizes(comparison, sizes.measure.key, [one.row for one in sizes.curves], sizes.precision),
-        changed_by=_changed_by(comparison),
+        sizes=tabulate_sizes(comparison),
         losing=[one for one in comparison.changes if one.setting < one.similarity],
         gaining=[one for one in comparison.changes if one.setting > one.similarity],
         measures=shown,
@@ -121,24 +112,10 @@ def write_report(comparison: Comparison | Diagnosis, path: str | os.PathLike[str
     write_atomically(path, render(comparison))
 
 
-def _method_of(setting: Setting) -> str:
-    """The name of the method. Each ranking, such as hybrid search, is a method of its own, and so is keyword search."""
-    name = setting.label if setting.method == "ranking" else setting.method
-    return f"{name} with keyword search" if setting.keyword_search else name
-
-
-def _by_method(comparison: Comparison) -> dict[str, list[int]]:
-    """For each method the positions of its settings, methods in the order of their first setting."""
-    methods: dict[str, list[int]] = {}
-    for position, setting in enumerate(comparison.settings):
-        methods.setdefault(_method_of(setting), []).append(position)
-    return methods
-
-
-def _changed_by(comparison: Comparison) -> str | None:
-    """The name of the measure of ``comparison.changes``."""
-    key = comparison.recommendation.measure_of_changes
-    return next((one.name for one in comparison.measures if one.key == key), None)
+def _describe(setting: Setting) -> str:
+    """What a row is, in words."""
+    said = METHODS.get(setting.label if setting.method == "ranking" else setting.method, "")
+    return f"{said} {_KEYWORD_SEARCH}" if setting.keyword_search else said
 
 
 def _query_data(comparison: Comparison) -> str:
@@ -153,13 +130,13 @@ def _query_data(comparison: Comparison) -> str:
 
 
 def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
-    documents: dict[tuple[str, str, str], int] = {}
+    documents: dict[tuple[str, str], int] = {}
     changed = {one.query: one.setting < one.similarity for one in comparison.changes}
     queries = []
     for query in comparison.queries:
         candidates = []
         for one in query.candidates:
-            document = _clip_middle(one.id, _ID), clip(one.text, excerpt), clip(one.name, _ID)
+            document = _clip_middle(one.id, _ID), clip(one.text, excerpt)
             place = documents.setdefault(document, len(documents))
             # The number of the document, its cosine, the question that it serves, and whether it was not near.
             candidates.append([place, round(one.cosine, 4), one.serves, one.beyond])
@@ -180,9 +157,9 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
             }
         )
     advice = comparison.recommendation
-    wanted = [0, advice.setting, advice.runner_up, *(positions[0] for positions in _by_method(comparison).values())]
+    wanted = [0, advice.setting, advice.runner_up, *range(len(comparison.settings))]
     return {
-        "settings": [{"label": setting.label, "method": _method_of(setting)} for setting in comparison.settings],
+        "settings": [setting.label for setting in comparison.settings],
         "start": list(dict.fromkeys(position for position in wanted if position is not None))[:3],
         "documents": [list(document) for document in documents],
         "queries": queries,
@@ -207,7 +184,7 @@ def _template(name: str) -> Template:
     )
     environment.filters |= {one.__name__: one for one in (number, signed, percent, p_value, clip)}
     environment.filters |= {"breakable": _breakable, "clip_middle": _clip_middle}
-    environment.globals.update(counted=counted, meanings=METHODS, method_of=_method_of, plot=_chart)
+    environment.globals.update(counted=counted, describe=_describe)
     return environment.get_template(name)
 
 

@@ -11,7 +11,6 @@ import pytest
 _NEED_TORCH = {
     "benchmarks": ["language_models", "reranker"],
     "shared_core/cli": ["train"],
-    "shared_core/learning/feedback": ["language_model"],
     "shared_core/signals": ["embedding_models", "language_models", "perplexity"],
 }
 if find_spec("torch") is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
-import threading
 import time
 import uuid
 from collections.abc import Sequence
@@ -26,10 +25,9 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from pydantic import Field
 
-from setselect import PAP, Coverage, InvalidInputError, InvalidParameterError, SetSelectWarning
+from setselect import PAP, InvalidParameterError, SetSelectWarning
 from shared_core.retrieval.flow import run_flow
 from tests.adapters.bindings import (
-    EXAMPLES,
     QUERY,
     RERANKERS,
     RETRIEVERS,
@@ -42,7 +40,6 @@ from tests.adapters.bindings import (
     nearest,
     numbers,
     over,
-    reader,
     recorded,
     unit,
 )
@@ -204,21 +201,6 @@ def test_a_retriever_may_be_given_alone_and_set_anew(subject: Subject) -> None:
     assert [one["name"] for one in told[0]["extra_retrievers"]] == [name, f"{name} 2"]
     for way in (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):
         assert numbers(subject.run(way(made))) == expected(two)
-
-
-def test_langchain_takes_them_at_call_time_and_in_search_kwargs() -> None:
-    store, extra = LANGCHAIN.corpus(), words(LANGCHAIN)
-    made = LANGCHAIN.make(store, search_kwargs={"fetch_k": FETCH_K, "extra_retrievers": extra})
-    assert numbers(made.invoke(QUERY)) == expected(joined())
-    assert numbers(made.invoke(QUERY, extra_retrievers=None)) == expected(nearest(FETCH_K))
-    assert numbers(made.invoke(QUERY, extra_k=5)) == expected(joined(k=5))
-
-
-@over(EXAMPLES)
-async def test_examples_may_come_from_a_search_by_words(subject: Subject) -> None:
-    extra = words(RETRIEVERS[EXAMPLES.index(subject)])
-    made = subject.make(subject.corpus(), fetch_k=FETCH_K, extra_retrievers=extra)
-    assert numbers(subject.run(made)) == numbers(await subject.arun(made)) == expected(joined())
 
 
 NEW = [Row(f"new-{i}", f"{QUERY} news {i}", {"number": 100 + i, "topic": "news"}, unit(embed("new"))) for i in range(3)]
@@ -449,14 +431,6 @@ async def test_a_hybrid_ranking_in_front_of_a_reranker_gives_the_same_set(
 
 
 @over(RETRIEVERS)
-def test_a_document_without_a_relevance_is_named(subject: Subject) -> None:
-    extra = words(subject, search=Listed(NEW))
-    made = subject.make(subject.corpus(), fetch_k=FETCH_K, relevance="quality", extra_retrievers=extra)
-    with pytest.warns(SetSelectWarning), pytest.raises(InvalidInputError, match=r"relevance.*quality.*new-0"):
-        subject.run(made)
-
-
-@over(RETRIEVERS)
 async def test_a_failing_retriever_loses_nothing_and_says_what_happened(
     subject: Subject, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -469,19 +443,6 @@ async def test_a_failing_retriever_loses_nothing_and_says_what_happened(
     for event in told:
         assert [one["error"] for one in event["extra_retrievers"]] == ["OSError: no connection", None]
     assert sum(record.name == "setselect" and record.exc_info is not None for record in caplog.records) == 2
-
-
-@OVER_STORES
-@over(RETRIEVERS)
-async def test_a_slow_retriever_loses_nothing_and_its_time_is_told(subject: Subject, kind: int | str) -> None:
-    slow, told = words(subject, search=Listed(ROWS[-3:], seconds=0.2)), list[Any]()
-    made = subject.make(open_store(subject, kind), fetch_k=FETCH_K, extra_retrievers=[slow, words(subject)])
-    candidates = list(dict.fromkeys([*joined()[:FETCH_K], *range(len(ROWS) - 3, len(ROWS)), *joined()]))
-    assert numbers(subject.run(made, told=told)) == expected(candidates)
-    assert numbers(await subject.arun(made, told=told)) == expected(candidates)
-    for event in told:
-        first, second = event["extra_retrievers"]
-        assert first["milliseconds"] >= 200 > second["milliseconds"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, asyncio.CancelledError])
@@ -498,13 +459,6 @@ async def test_what_a_retriever_returns_must_be_documents(subject: Subject) -> N
     made = subject.make(subject.corpus(), fetch_k=FETCH_K, extra_retrievers=extra)
     with pytest.warns(SetSelectWarning, match="Words"):
         assert numbers(subject.run(made, told=told)) == expected(nearest(FETCH_K))
-
-
-@over(RETRIEVERS)
-def test_an_empty_retriever_loses_nothing(subject: Subject) -> None:
-    made, told = subject.make(subject.corpus(), extra_retrievers=words(subject, search=Listed())), list[Any]()
-    assert numbers(subject.run(made, told=told)) == expected(nearest(50))
-    assert told[0]["extra_retrievers"][0]["found"] == []
 
 
 class Waiting:
@@ -555,17 +509,6 @@ async def test_async_code_asks_all_at_the_same_time(subject: Subject) -> None:
 
 
 @over(RETRIEVERS)
-async def test_threads_share_a_retriever(subject: Subject) -> None:
-    made, found = subject.make(subject.corpus(), fetch_k=FETCH_K, extra_retrievers=words(subject)), list[Any]()
-    threads = [threading.Thread(target=lambda: found.append(numbers(subject.run(made)))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [expected(joined())] * 4
-
-
-@over(RETRIEVERS)
 def test_scores_name_the_searches(subject: Subject) -> None:
     extra = words(subject, about=None)
     made = subject.make(subject.corpus(), fetch_k=FETCH_K, extra_retrievers=extra, scores=True)
@@ -574,36 +517,6 @@ def test_scores_name_the_searches(subject: Subject) -> None:
     names = [metadata(one)["selection_found_by"] for one in found]
     assert names == [", ".join(one) for one in told[0]["found_by"]]
     assert f"vector search, {type(extra).__name__}" in names
-
-
-@over(RETRIEVERS)
-def test_in_shadow_the_result_is_that_of_the_store(subject: Subject) -> None:
-    made = subject.make(subject.corpus(), fetch_k=FETCH_K, extra_retrievers=words(subject), shadow=True)
-    told: list[Any] = []
-    assert numbers(subject.run(made, told=told)) == nearest(4)
-    assert told[0]["ids"] == [ROWS[row].id for row in expected(joined())]
-
-
-@over(RETRIEVERS)
-def test_names_are_followed_from_what_the_words_found(subject: Subject) -> None:
-    rows = [row._replace(metadata={"number": i}) for i, row in enumerate(ROWS)]
-    rows[22] = rows[22]._replace(text="Tom Fry was a friend of Ann Lee.", vector=-rows[nearest(1)[0]].vector)
-    rows[40] = rows[40]._replace(text="Ann Lee was born in 1900.", vector=unit(embed("Ann Lee")))
-    extra, told = words(subject, search=Listed([rows[22]])), list[Any]()
-    settings = {
-        "fetch_k": 5,
-        "follow": True,
-        "selector": Coverage(word_weight=0),
-        "relevance": reader("wanted"),
-        "extra_retrievers": extra,
-    }
-    rows = [row._replace(metadata={**row.metadata, "wanted": float(i == 22)}) for i, row in enumerate(rows)]
-    extra.search.rows = [rows[22]]
-    subject.run(subject.make(subject.open(rows, subject.kinds[0]), **settings), told=told)
-    assert told[0]["ids"][0] == "doc-22"
-    assert told[0]["followed"][0]["name"] == "Ann Lee"
-    assert "doc-40" in told[0]["followed"][0]["found"]
-    assert told[0]["candidates_by"] == {"vector search": 5, type(extra).__name__: 1, "follow": 2}
 
 
 @pytest.mark.parametrize("settings", [{"extra_k": 0}, {"extra_k": 2.5}])
@@ -637,12 +550,6 @@ def test_what_is_no_retriever_is_refused_with_what_to_pass(subject: Subject) -> 
 def _changed(made: Any, retrievers: Any) -> Any:
     made.extra_retrievers = retrievers
     return made
-
-
-@over(RERANKERS)
-def test_a_reranker_has_none(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match="extra_retrievers"):
-        subject.make(subject.corpus(), extra_retrievers=[])
 
 
 @over(RETRIEVERS)
@@ -708,24 +615,6 @@ def test_real_retrievers_of_llamaindex() -> None:
     assert {row.id for row in NEW} < {*reports["QueryFusionRetriever"]["found"]}
 
 
-def test_langchains_bm25_retriever() -> None:
-    pytest.importorskip("rank_bm25")
-    from langchain_community.retrievers import BM25Retriever
-
-    extra = BM25Retriever.from_texts([row.text for row in ROWS], k=25)
-    told: list[Any] = []
-    LANGCHAIN.run(LANGCHAIN.make(LANGCHAIN.corpus(), fetch_k=FETCH_K, extra_retrievers=extra), told=told)
-    assert None not in told[0]["extra_retrievers"][0]["found"]
-
-
-@over(RETRIEVERS)
-def test_scores_of_two_searches_are_not_compared(subject: Subject) -> None:
-    if subject is LANGCHAIN:
-        pytest.skip("LangChain's documents have no scores.")
-    with pytest.raises(InvalidParameterError, match="score"):
-        subject.make(subject.corpus(), relevance="score", extra_retrievers=words(subject))
-
-
 def test_a_question_without_text_is_not_asked() -> None:
     extra, told = words(LLAMAINDEX), list[Any]()
     made = LLAMAINDEX.make(LLAMAINDEX.corpus(), fetch_k=FETCH_K, extra_retrievers=extra)
@@ -734,46 +623,6 @@ def test_a_question_without_text_is_not_asked() -> None:
     assert {*numbers(found)} <= {*nearest(FETCH_K)}
     assert extra.asked == []
     assert "no text" in told[0]["extra_retrievers"][0]["error"]
-
-
-@OVER_STORES
-def test_documents_without_ids_from_an_ensemble_are_known_by_their_text(
-    kind: int | str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("shared_core.retrieval.events.FALLBACKS", set())
-    store, compressor = open_store(LANGCHAIN, kind), RERANKERS[0]
-    nearest_of_store = store.as_retriever(search_kwargs={"k": FETCH_K})
-    nameless = words(LANGCHAIN, item=lambda row: Document(row.text, metadata=dict(row.metadata)))
-    found = EnsembleRetriever(retrievers=[nameless, nearest_of_store], id_key=None).invoke(QUERY)
-    with_ids = EnsembleRetriever(retrievers=[words(LANGCHAIN), nearest_of_store], id_key=None).invoke(QUERY)
-    made = compressor.make(store, shown=["doc-22"])
-    wanted = numbers(made.compress_documents(with_ids, QUERY))
-    lacking = sum(document.id is None for document in found)
-    assert lacking > 5
-    embedded(LANGCHAIN, store)
-    if kind == "Chroma":
-        # Whether a document was shown cannot be known without its id.
-        with pytest.warns(SetSelectWarning, match=rf"\({lacking} this time\).* no ids?\b"):
-            made.compress_documents(found, QUERY)
-        assert embedded(LANGCHAIN, store) == lacking
-    else:
-        assert numbers(made.compress_documents(found, QUERY)) == wanted
-        assert embedded(LANGCHAIN, store) == 0
-
-
-@pytest.mark.parametrize("mode", ["reciprocal_rerank", "simple", "relative_score"])
-def test_a_fusion_in_front_of_a_postprocessor(mode: Any) -> None:
-    index = LLAMAINDEX.corpus()
-    retrievers: list[Any] = [index.as_retriever(similarity_top_k=20), words(LLAMAINDEX, item=scored)]
-    fused = QueryFusionRetriever(
-        retrievers, llm=MockLLM(), num_queries=1, similarity_top_k=40, use_async=False, mode=mode
-    )
-    made = RERANKERS[1].make(index)
-    nodes = fused.retrieve(QUERY)
-    with pytest.warns(SetSelectWarning, match="fusion .*relevance='cosine'"):
-        found = made.postprocess_nodes(nodes, query_str=QUERY)
-    assert numbers(found) == expected([node.metadata["number"] for node in nodes])
-    assert RERANKERS[1].make(index, relevance="cosine").postprocess_nodes(nodes, query_str=QUERY) == found
 
 
 def scored(row: Row) -> NodeWithScore:

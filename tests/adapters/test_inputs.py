@@ -7,7 +7,6 @@ index or a model. Wrong settings are in test_refusals.py, filters of the stores 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -20,10 +19,8 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import VectorStoreIndex
 from llama_index.core.llms import ChatMessage
 from llama_index.core.llms.mock import MockLLM
-from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import BaseNode, QueryBundle
+from llama_index.core.schema import QueryBundle
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
-from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 import langchain_setselect
 import llamaindex_setselect
@@ -119,33 +116,12 @@ async def test_what_is_no_question(entrance: str, form: str) -> None:
         await acall(question)
 
 
-@pytest.mark.parametrize("entrance", [entrance for entrance in ENTRANCES if "LlamaIndex" in entrance])
-@pytest.mark.parametrize("text", [{"question": "a"}, None, 3])
-async def test_a_query_bundle_holds_a_text(entrance: str, text: Any) -> None:
-    if entrance == "LlamaIndex's postprocessor":
-        post = RERANKERS[1].make(INDEX, k=1)
-        call, acall = partial(post.postprocess_nodes, NODES), partial(post.apostprocess_nodes, NODES)
-    else:
-        call, acall = ENTRANCES[entrance]()
-    with pytest.raises(InvalidInputError, match="question must be a text"):
-        call(QueryBundle(text))
-    with pytest.raises(InvalidInputError, match="question must be a text"):
-        await acall(QueryBundle(text))
-
-
 def test_a_chain_takes_the_question_out_of_a_dict() -> None:
     retriever = RETRIEVERS[0].make(STORE, k=2)
     asked: Any = RunnablePassthrough()
     with pytest.raises(InvalidInputError, match=r"itemgetter\('question'\) \| retriever"):
         (asked | retriever).invoke({"question": QUERY})
     assert (asked | itemgetter("question") | retriever).invoke({"question": QUERY}) == retriever.invoke(QUERY)
-
-
-def test_a_query_engine_answers_for_a_text_or_a_bundle() -> None:
-    engine = RetrieverQueryEngine.from_args(RETRIEVERS[1].make(INDEX, k=2), llm=MockLLM())
-    of_text, of_bundle = (engine.query(query).source_nodes for query in (QUERY, QueryBundle(QUERY)))
-    assert [node.node_id for node in of_text] == [node.node_id for node in of_bundle]
-    assert len(of_text) == 2
 
 
 @pytest.mark.parametrize(
@@ -343,16 +319,6 @@ def test_an_object_in_the_place_of_another_one(case: str) -> None:
         call()
 
 
-async def test_tools_take_messages_and_prompts() -> None:
-    select, aselect = _tools_asks()
-    for query in ([HumanMessage("the weather in a city")], ChatPromptValue(messages=[HumanMessage("the weather")])):
-        assert select(query) == await aselect(query) == [weather]
-    with pytest.raises(InvalidInputError, match=r"query.*list of messages"):
-        select(TOOLS)
-    with pytest.raises(InvalidInputError, match="the question must be a text"):
-        select({"messages": [HumanMessage("the weather")]})
-
-
 @over(RETRIEVERS + EXAMPLES)
 async def test_an_empty_store_gives_one_warning(subject: Subject) -> None:
     empty = subject.open([], subject.kinds[0])
@@ -366,18 +332,3 @@ def test_an_empty_answer_to_a_filter_gives_no_warning() -> None:
     assert RETRIEVERS[0].run(RETRIEVERS[0].make(STORE, search_kwargs={"filter": lambda document: False})) == []
     nothing = MetadataFilters(filters=[MetadataFilter(key="topic", value="none of them")])
     assert RETRIEVERS[1].run(RETRIEVERS[1].make(INDEX, filters=nothing)) == []
-
-
-def test_a_class_of_the_users_own_is_a_store_and_an_index() -> None:
-    class Mine(InMemoryVectorStore):
-        pass
-
-    class MyIndex(VectorStoreIndex):
-        pass
-
-    retriever = LC.SetSelectRetriever(vectorstore=Mine(WordEmbeddings()))
-    assert isinstance(retriever.vectorstore, Mine)
-    assert isinstance(INDEX.vector_store, BasePydanticVectorStore)
-    nodes: list[BaseNode] = [NODES[0].node]
-    found = LI.SetSelectIndexRetriever(MyIndex(nodes, embed_model=CountingEmbedding()), fetch_k=5).retrieve("a")
-    assert [one.node_id for one in found] == [nodes[0].node_id]

@@ -18,13 +18,11 @@ from llama_index.core.vector_stores.simple import SimpleVectorStore
 
 import langchain_setselect
 import llamaindex_setselect
-from setselect import Candidates, Coverage, InvalidParameterError, SetSelectWarning, match_words
+from setselect import Candidates, Coverage, InvalidParameterError, match_words
 from shared_core.retrieval import extra as word_search
 from shared_core.texts.word_index import WordIndex
 from tests.adapters.bindings import (
-    EXAMPLES,
     QUERY,
-    RERANKERS,
     RETRIEVERS,
     ROWS,
     VECTORS,
@@ -96,17 +94,6 @@ async def test_words_weigh_by_their_frequency_in_the_corpus_too(subject: Subject
         assert event["gains"] == pytest.approx(expected.gains.tolist(), rel=1e-5)
 
 
-@over(RETRIEVERS)
-def test_a_word_retriever_that_fails_leaves_the_words_of_the_candidates(
-    subject: Subject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = open_store(subject, 0)
-    made = subject.make(store, fetch_k=FETCH_K, extra_retrievers=RETRIEVER[subject].from_store(store))
-    monkeypatch.setitem(sys.modules, "bm25s.stopwords", None)
-    with pytest.warns(SetSelectWarning, match=r"setselect\[words\]"):
-        assert numbers(subject.run(made)) == expected(nearest(FETCH_K))
-
-
 COLOURS = "red", "blue", "grey"
 ORDERS = [f"The order RX-{1000 + i} of a {COLOURS[i % 3]} lamp was sent in week {i % 7}." for i in range(60)]
 GUIDES = [f"A text on Guide to {COLOURS[i % 3]} boats {i}." for i in range(60)]
@@ -129,12 +116,6 @@ def test_what_a_question_names_exactly_is_in_the_set(
     assert named <= {*numbers(subject.run(subject.make(store, **settings), query=asked))}
     without_words = subject.make(store, selector=Coverage(word_weight=0), **settings)
     assert not named <= {*numbers(subject.run(without_words, query=asked))}
-
-
-@over(EXAMPLES)
-def test_examples_are_found_by_words_too(subject: Subject) -> None:
-    made = subject.make(subject.corpus(), fetch_k=FETCH_K, keyword_search=True)
-    assert numbers(subject.run(made)) == expected(joined())
 
 
 @OVER_STORES
@@ -297,31 +278,3 @@ def test_without_bm25s_the_error_names_the_extra(subject: Subject, monkeypatch: 
     made = subject.make(open_store(subject, 0), keyword_search=True)
     with pytest.raises(ImportError, match=r"setselect\[words\]"):
         subject.run(made)
-
-
-def test_langchain_takes_it_at_call_time_and_in_search_kwargs() -> None:
-    made = LANGCHAIN.make(LANGCHAIN.corpus(), search_kwargs={"fetch_k": FETCH_K, "keyword_search": True})
-    assert numbers(made.invoke(QUERY)) == expected(joined())
-    assert numbers(made.invoke(QUERY, keyword_search=False)) == expected(nearest(FETCH_K))
-
-
-def test_llamaindex_does_not_compare_scores_of_two_searches() -> None:
-    with pytest.raises(InvalidParameterError, match="score"):
-        LLAMAINDEX.make(LLAMAINDEX.corpus(), relevance="score", keyword_search=True)
-
-
-@over(RERANKERS)
-def test_a_reranker_does_not_search(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match="keyword_search"):
-        subject.make(subject.corpus(), keyword_search=True)
-
-
-@over(RETRIEVERS)
-def test_sub_questions_share_it(subject: Subject) -> None:
-    told: list[Any] = []
-    asked = [QUERY, "red violin", "loud bread"]
-    made = subject.make(subject.corpus(), k=2, fetch_k=9, queries=asked[1:], keyword_search=True, extra_k=9)
-    subject.run(made, told=told)
-    assert {*told[0]["extra_retrievers"][0]["found"]} == {
-        f"doc-{row}" for text in asked for row in by_words(text, 25)[:3]
-    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import pickle
 import re
@@ -100,16 +99,6 @@ async def test_neighbours_are_one_text_and_count_as_their_parts(subject: Subject
 
 
 @OVER_READERS
-@pytest.mark.parametrize("selector", ["similarity", "coverage", "mmr", "vrsd", "ndpp"])
-def test_parts_are_what_is_selected_without_joining(subject: Subject, selector: str) -> None:
-    rows, told = story(), list[Any]()
-    for joins in (False, True):
-        subject.run(make(subject, rows, selector=selector, join_neighbours=joins), rows, told)
-    assert told[0]["ids"] == told[1]["ids"]
-    assert sorted(name for run in told[1]["joined"] for name in run) == sorted(told[0]["ids"])
-
-
-@OVER_READERS
 def test_scores_are_those_of_the_parts(subject: Subject) -> None:
     rows, told = story(), list[Any]()
     found = subject.run(make(subject, rows, scores=True, selector="coverage"), rows, told)
@@ -119,13 +108,6 @@ def test_scores_are_those_of_the_parts(subject: Subject) -> None:
     assert whole["selection_score"] == pytest.approx(sum(told[0]["gains"][at] for at in parts))
     assert whole["relevance_score"] == max(told[0]["relevance"][at] for at in parts)
     assert whole["selection_reason"].split(" / ") == [told[0]["reasons"][at] for at in sorted(parts)]
-
-
-@OVER_READERS
-def test_the_budget_is_of_the_parts(subject: Subject) -> None:
-    rows = [row._replace(metadata={"tokens": 5, **row.metadata}) for row in story()]
-    more = {"budget": 15, "costs": "tokens", "k": None}
-    assert list(map(body, subject.run(make(subject, rows, **more), rows))) == [JOINED, "passage 1"]
 
 
 @OVER_READERS
@@ -146,14 +128,6 @@ def test_the_order_is_by_the_most_relevant_part(subject: Subject) -> None:
 
 
 @OVER_READERS
-def test_in_shadow_nothing_is_joined(subject: Subject) -> None:
-    rows = story()
-    found = subject.run(make(subject, rows, shadow=True), rows)
-    assert {"selection_joined"}.isdisjoint(key for one in found for key in metadata(one))
-    assert len(found) == (4 if subject.searches else 10)
-
-
-@OVER_READERS
 def test_the_setting_says_who_is_next(subject: Subject) -> None:
     rows = story()
     pairs = {rows[3].id: (rows[1].id, None)}
@@ -165,16 +139,6 @@ def test_the_setting_says_who_is_next(subject: Subject) -> None:
     ]
     with pytest.warns(SetSelectWarning, match="^neighbours .*coverage"):
         make(subject, rows, neighbours="number", join_neighbours=False)
-
-
-@OVER_READERS
-def test_copies_and_pickles_join_too(subject: Subject) -> None:
-    rows = story()
-    made = make(subject, rows, neighbours=None)
-    wanted = list(map(body, subject.run(made, rows)))
-    assert list(map(body, subject.run(copy.copy(made), rows))) == wanted
-    found = subject.run(made, rows)
-    assert list(map(body, pickle.loads(pickle.dumps(found)))) == wanted
 
 
 @OVER_READERS

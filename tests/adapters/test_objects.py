@@ -193,15 +193,6 @@ def test_an_assigned_setting_without_effect_is_warned_of(subject: Subject, setti
     subject.run(made, GIVEN)
 
 
-@over([subject for subject in SUBJECTS if subject.size == "k"])
-def test_a_setting_without_effect_in_search_kwargs_is_warned_of(subject: Subject) -> None:
-    made = subject.make(subject.corpus())
-    made.search_kwargs |= {"min_k": 3, "k": 3}
-    with pytest.warns(SetSelectWarning, match="min_k") as told:
-        assert len(subject.run(made, GIVEN)) == 3
-    assert len(told) == 1
-
-
 def test_a_perspective_without_effect_is_warned_of_by_rerankers_only() -> None:
     settings: dict[str, Any] = {"selector": "mmr", "relevance": "number", "perspective": "northern"}
     for subject in RERANKERS:
@@ -279,16 +270,6 @@ def test_scores_of_a_store_are_no_rerankers(subject: Subject, settings: dict[str
     # Any warning would be an error here.
     subject.run(subject.make(subject.corpus(), **settings), rows)
     subject.run(subject.make(subject.corpus(), **settings), [*rows, *rows[:9]])
-
-
-@pytest.mark.parametrize("kind", ["simple", "flat ip", "flat l2"])
-def test_a_retriever_in_front_is_no_reranker(kind: str) -> None:
-    subject = RERANKERS[1]
-    index = subject.open(ROWS, kind)
-    nodes = index.as_retriever(similarity_top_k=20).retrieve(QUERY)
-    assert len({node.score for node in nodes}) > 9
-    found = subject.make(index).postprocess_nodes(nodes, query_str=QUERY)
-    assert numbers(found) == expected(numbers(nodes))
 
 
 @OVER_ALL_CLASSES

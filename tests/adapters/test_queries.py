@@ -165,33 +165,6 @@ def test_fetch_k_is_shared_out(subject: Subject, k: int, fetch_k: int, each: int
     assert sorted(picked) == sorted(core(rows, found, k))
 
 
-@over(RETRIEVERS)
-@pytest.mark.parametrize("kind", [0, 1])
-async def test_a_set_that_repeated_texts_cut_short_is_filled_by_wider_searches(subject: Subject, kind: int) -> None:
-    rows = [row._replace(text=row.text if 10 <= i < 18 else "the same") for i, row in enumerate(story())]
-    store, told = subject.open(rows, subject.kinds[kind]), list[Any]()
-    made = subject.make(store, k=9, fetch_k=27, queries=PARTS)
-    picked = numbers(subject.run(made, told=told))
-    assert len(picked) == 9
-    assert (told[0]["fetch_k"], told[0]["candidates"]) == (108, 30)
-    assert numbers(await subject.arun(made)) == picked
-
-
-@over(RETRIEVERS)
-async def test_names_are_followed_from_what_sub_questions_found(subject: Subject) -> None:
-    rows = story()
-    far = unit(embed("Ann Lee"))
-    text = "this passage has more words than anybody wants to read, before it says that Ann Lee made it."
-    rows[FIRST] = rows[FIRST]._replace(text=text)
-    rows.append(Row("doc-30", "she comes from there.", {"number": 30, "tokens": 5}, far - 0.5 * unit(embed(QUERY))))
-    made = subject.make(subject.open(rows, subject.kinds[0]), k=5, fetch_k=15, queries=PARTS, follow=True)
-    told: list[Any] = []
-    picked = numbers(subject.run(made, told=told))
-    assert {FIRST, SECOND, 30} < {*picked}
-    assert [one["name"] for one in told[0]["followed"]] == ["Ann Lee"]
-    assert numbers(await subject.arun(made)) == picked
-
-
 # Together with other settings
 
 
@@ -224,12 +197,6 @@ def test_a_given_relevance_takes_the_place_of_the_cosine(subject: Subject) -> No
     rows, worth = story(), np.linspace(0, 1, COUNT)
     picked = run(subject, rows, queries=PARTS, relevance=lambda item: worth[metadata(item)["number"]], **every(subject))
     assert picked == core(rows, range(COUNT), 3, relevance=worth)
-
-
-@over(RERANKERS)
-def test_scores_of_a_fusion_are_not_warned_of(subject: Subject) -> None:
-    # Any warning would be an error.
-    run(subject, [row._replace(score=i * 7 % COUNT) for i, row in enumerate(story())], queries=PARTS)
 
 
 @over(SUBJECTS)

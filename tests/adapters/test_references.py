@@ -27,7 +27,7 @@ from llama_index.vector_stores.chroma import ChromaVectorStore
 
 from langchain_setselect import SetSelectRetriever, register_vector_source
 from llamaindex_setselect import SetSelectIndexRetriever
-from setselect import Coverage, InvalidInputError, InvalidParameterError, SetSelectWarning
+from setselect import Coverage, InvalidInputError, SetSelectWarning
 from tests.adapters.bindings import (
     EXAMPLES,
     QUERY,
@@ -106,16 +106,6 @@ async def test_by_default_a_text_whose_title_stands_in_a_pick_is_selected(subjec
         made = subject.make(store, k=3, **settings)
         for copied in (made, pickle.loads(pickle.dumps(made))):
             assert {*numbers(subject.run(copied, rows))} == {0, 1, third}
-
-
-@OVER_READERS
-@pytest.mark.parametrize(
-    ("last", "third"),
-    [("Tom Ray was the master of the port.", LAST), ("Hi Tom Ray,\n\nlunch?", 2), ("Tom Ray (10:32): lol", 2)],
-)
-def test_a_salutation_and_a_speaker_lead_nowhere(subject: Subject, last: str, third: int) -> None:
-    rows = replaced(replaced(story(), LAST, last, title=None), 0, f"{START} the key.\n\n> Hi Tom Ray,\n> where is it?")
-    assert {*found(subject, rows)} == {0, 1, third}
 
 
 BOB = {"text": NAMING.replace("Ann Lee", "Bob Ray"), "name": float("nan")}
@@ -569,19 +559,6 @@ class Hybrid(SimpleVectorStore):
         return super().query(changed, **kwargs)
 
 
-def test_a_hybrid_search_does_not_bring_more_for_a_name() -> None:
-    nodes = [TextNode(id_=r.id, text=r.text, metadata=r.metadata, embedding=r.vector.tolist()) for r in hidden()]
-    storage = StorageContext.from_defaults(vector_store=Hybrid())
-    index, told = VectorStoreIndex(nodes, embed_model=CountingEmbedding(), storage_context=storage), list[Any]()
-    retriever = SetSelectIndexRetriever(
-        index, top_n=3, fetch_k=20, follow=True, vector_store_query_mode="hybrid", hybrid_top_k=20
-    )
-    assert HIDDEN in numbers(RETRIEVERS[1].run(retriever, told=told))
-    [followed] = told[0]["followed"]
-    assert len(followed["found"]) <= FOLLOW_K
-    assert followed["selected"] == ["doc-24"]
-
-
 def test_a_llamaindex_store_that_holds_texts_looks_links_up_by_id() -> None:
     chromadb = pytest.importorskip("chromadb")
     rows = replaced(hidden("passage 0"), 0, links="doc-24")
@@ -624,24 +601,4 @@ async def test_only_what_a_link_asks_for_becomes_a_candidate(subject: Subject, t
         assert event["candidates"] <= 20 + FOLLOW_K
 
 
-@OVER_RETRIEVERS
-def test_half_a_character_in_a_link_is_not_sent_to_the_model(subject: Subject) -> None:
-    rows = replaced(hidden(), 0, links=["Other \ud800", "Ann Lee"], title="Start")
-    told = list[Any]()
-    # The model of the tests fails on it, as tokenizers do.
-    assert HIDDEN in found(subject, rows, told, fetch_k=20, follow=True, links="links")
-    assert [followed["name"] for followed in told[0]["followed"]] == ["Ann Lee"]
-
-
 # What is refused
-
-
-@over(RERANKERS)
-def test_a_reranker_does_not_follow(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match="follow"):
-        subject.make(subject.corpus(), follow=True)
-
-
-def test_scores_of_other_searches_are_no_relevance() -> None:
-    with pytest.raises(InvalidParameterError, match="relevance='score'"):
-        RETRIEVERS[1].make(RETRIEVERS[1].corpus(), follow=True, relevance="score")

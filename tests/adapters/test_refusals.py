@@ -144,6 +144,15 @@ def test_fetch_k_is_at_least_k_and_no_setting_of_a_reranker(subject: Subject) ->
         subject.make(subject.corpus(), k=5, fetch_k=4 if subject.searches else 20)
 
 
+@over(RERANKERS)
+@pytest.mark.parametrize(
+    "settings", [{"extra_retrievers": [1]}, {"keyword_search": True}, {"follow": "cites"}], ids=name_of
+)
+def test_what_searches_is_no_setting_of_a_reranker(subject: Subject, settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match=next(iter(settings))):
+        subject.make(subject.corpus(), **settings)
+
+
 @over([RETRIEVERS[1], EXAMPLES[1]])
 @pytest.mark.parametrize(
     ("settings", "ours"),

@@ -290,31 +290,6 @@ def test_the_last_search_selects_like_the_core_and_shown_items_count_for_their_s
     assert not {sources[number] for number in first} & {sources[number] for number in second}
 
 
-@OVER_SEARCHES
-def test_near_duplicates_are_replaced_by_a_wider_search(subject: Subject) -> None:
-    rows, store = opened(subject, subject.kinds[0], 9)
-    found = numbers(subject.run(subject.make(store, k=8, drop_near_duplicates=0.6)))
-    chosen = np.array([rows[number].vector for number in found])
-    assert len(found) == 8
-    assert (chosen @ chosen.T - 2 * np.eye(8)).max() <= 0.6 + 1e-6
-
-
-@OVER_SEARCHES
-def test_a_threshold_does_not_end_a_search_that_returns_the_highest_cosines_last(subject: Subject) -> None:
-    query, cosines = unit(embed(QUERY)), np.linspace(0.9, 0.3, 60)[:, None]
-    noise = np.random.default_rng(0).normal(size=(60, DIMENSION))
-    others = unit(noise - noise @ query[:, None] * query)
-    # A search by distance finds the shortest rows first, and a search by product the longest ones.
-    kind = subject.kinds[1]
-    lengths = {"FAISS": np.linspace(3, 1, 60), "flat ip": np.linspace(1, 9, 60)}[kind][:, None]
-    vectors = lengths * (cosines * query + np.sqrt(1 - cosines**2) * others)
-    rows = [Row(f"doc-{i}", f"text {i}", {"number": i, "source": str(i % 8)}, row) for i, row in enumerate(vectors)]
-    settings = {"max_per_source": 1, "source": "source", "score_threshold": float(cosines[20, 0]) - 1e-6}
-    found = numbers(subject.run(subject.make(subject.open(rows, kind), k=8, fetch_k=9, **settings)))
-    assert {number % 8 for number in found} == {*range(8)}
-    assert max(found) <= 20
-
-
 # Events and log lines
 
 

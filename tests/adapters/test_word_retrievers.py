@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import pickle
 from collections.abc import Callable, Sequence
@@ -158,14 +157,3 @@ def test_a_store_with_too_many_documents_is_not_read(kind: Kind) -> None:
     assert not items.can_index("a store")
     with pytest.raises(InvalidParameterError, match=r"1000001.*at most 1000000"):
         kind.found(retriever, "lamp")
-
-
-def test_many_tasks_at_once(kind: Kind) -> None:
-    retriever = kind.over(TEXTS)
-
-    async def run() -> list[Any]:
-        return await asyncio.gather(*(getattr(retriever, kind.aretrieve)("lamp") for _ in range(20)))
-
-    first, *rest = asyncio.run(run())
-    assert len(first) == 3
-    assert all(found == first for found in rest)

@@ -24,7 +24,6 @@ from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from langchain_core.tools import create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_text_splitters import CharacterTextSplitter
 from langgraph.graph import END, START, StateGraph
@@ -194,13 +193,6 @@ async def test_a_self_query_filters_and_selects(embeddings: WordEmbeddings) -> N
 
 
 # Tools and graphs
-
-
-async def test_it_is_a_tool_for_an_agent(store: VectorStore) -> None:
-    retriever = SetSelectRetriever(vectorstore=store, k=3)
-    tool = create_retriever_tool(retriever, "passages", "Finds passages.")
-    shown = "\n\n".join(document.page_content for document in retriever.invoke(QUERY))
-    assert tool.invoke({"query": QUERY}) == await tool.ainvoke({"query": QUERY}) == shown
 
 
 class State(TypedDict):

@@ -15,7 +15,6 @@ from langchain_setselect import SetSelectCompressor, SetSelectRetriever, registe
 from setselect import (
     EmbeddingFallbackWarning,
     InvalidInputError,
-    InvalidParameterError,
     SetSelectWarning,
     VectorSourceError,
 )
@@ -52,13 +51,6 @@ def test_vectors_come_from_the_store_by_id(
     assert (embeddings.documents, embeddings.queries) == (0, 1)
 
 
-async def test_documents_may_come_from_an_iterator(store: VectorStore, documents: list[Document]) -> None:
-    made = SetSelectCompressor(vectorstore=store, k=6)
-    assert numbers(made.compress_documents(iter(documents), QUERY)) == expected(ROWS, 6)  # type: ignore[arg-type]
-    assert numbers(await made.acompress_documents((d for d in documents), QUERY)) == expected(ROWS, 6)  # type: ignore[arg-type]
-    assert made.compress_documents(iter(()), QUERY) == []  # type: ignore[arg-type]
-
-
 def test_documents_that_the_store_does_not_know_are_embedded(
     store: VectorStore, documents: list[Document], embeddings: WordEmbeddings
 ) -> None:
@@ -79,25 +71,6 @@ def test_documents_that_a_reranker_returned_without_ids_are_known_by_their_text(
     with pytest.warns(EmbeddingFallbackWarning, match=r"30 .*30 of them have no id"):
         compressed(changed, vectorstore=store)
     assert embeddings.documents == 30
-
-
-def test_there_is_one_warning_per_class_of_store(documents: list[Document], embeddings: WordEmbeddings) -> None:
-    class Other(InMemoryVectorStore):
-        pass
-
-    makes: list[dict[str, Any]] = [
-        {"embeddings": embeddings},
-        {"vectorstore": InMemoryVectorStore(embeddings)},
-        {"vectorstore": Other(embeddings)},
-    ]
-    for settings, word in zip(makes, ("vectorstore=", "InMemoryVectorStore", "Other"), strict=True):
-        with pytest.warns(EmbeddingFallbackWarning, match=rf"30 .*{word}") as told:
-            assert compressed(documents, **settings) == expected(ROWS)
-        # The warning names the line that calls compress_documents.
-        assert [warning.filename for warning in told] == [__file__]
-    # A second warning would be an error here.
-    for settings in makes:
-        compressed(documents, **settings)
 
 
 def test_a_store_without_embeddings_needs_the_argument(embeddings: WordEmbeddings, documents: list[Document]) -> None:
@@ -175,9 +148,3 @@ def test_scores_under_other_keys_of_rerankers_are_warned_of(
     documents[1].metadata[key] = 0
     documents[0].metadata[key] = 20
     assert compressed(documents, vectorstore=store, relevance=key, search_type="similarity")[0] == ROWS[0]
-
-
-@pytest.mark.parametrize("name", ["fetch_k", "filter", "vectorstore"])
-def test_arguments_of_a_search_are_refused(name: str, embeddings: WordEmbeddings) -> None:
-    with pytest.raises(InvalidParameterError, match=name):
-        SetSelectCompressor(embeddings=embeddings, search_kwargs={name: 30})

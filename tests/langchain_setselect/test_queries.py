@@ -6,7 +6,6 @@ import threading
 from typing import Any
 
 import pytest
-from langchain_chroma import Chroma
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_classic.retrievers.multi_query import DEFAULT_QUERY_PROMPT, LineListOutputParser
 from langchain_core.embeddings import Embeddings
@@ -16,7 +15,7 @@ from langchain_core.runnables import ConfigurableField, Runnable, RunnablePassth
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
-from setselect import EmbeddingFallbackWarning, InvalidInputError, InvalidParameterError
+from setselect import EmbeddingFallbackWarning, InvalidParameterError
 from tests.adapters.bindings import QUERY, RETRIEVERS, numbers
 from tests.embedding import corpus, embed
 from tests.langchain_setselect.conftest import Runs, WordEmbeddings
@@ -90,23 +89,7 @@ async def test_the_prompt_of_multi_query_splits_and_its_run_belongs_to_the_retri
     assert runs.runs[0] in runs.parents
 
 
-def test_a_chain_without_a_parser_is_told_to_split_its_text(store: VectorStore) -> None:
-    chain = DEFAULT_QUERY_PROMPT | FakeListChatModel(responses=["one\ntwo"])
-    with pytest.raises(InvalidInputError, match=r"RunnableSequence .*AIMessage"):
-        SetSelectRetriever(vectorstore=store, queries=chain).invoke(QUERY)
-
-
 # Stores and models
-
-
-async def test_a_store_on_disk_is_searched_side_by_side() -> None:
-    store = Chroma("queries", WordEmbeddings(), collection_configuration={"hnsw": {"space": "cosine"}})
-    texts, metadatas = zip(*corpus(), strict=True)
-    store.add_texts(list(texts), list(metadatas), ids=[f"doc-{i}" for i in range(len(texts))])
-    retriever = SetSelectRetriever(vectorstore=store, k=4, queries=PARTS)
-    found = retriever.invoke(QUERY)
-    assert {*numbers(found)} > PARTS_ROWS
-    assert await retriever.ainvoke(QUERY) == found
 
 
 class ByText(InMemoryVectorStore):

@@ -4,7 +4,7 @@ configurable fields, tags and runs. tests/adapters has what it shares with the o
 from __future__ import annotations
 
 import pickle
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +13,6 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.runnables import ConfigurableField, Runnable, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from pydantic import model_validator
 
 from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever
 from setselect import (
@@ -165,21 +164,6 @@ def test_two_places_for_one_setting(cls: Any, embeddings: WordEmbeddings, settin
 # Arguments of the store
 
 
-def test_a_subclass_may_have_defaults_and_checks_of_its_own(store: VectorStore) -> None:
-    class Own(SetSelectRetriever):
-        search_kwargs: dict[str, Any] = {"k": 2}  # noqa: RUF012
-
-        @model_validator(mode="after")
-        def check(self) -> Self:
-            if self.order == "relevance":
-                raise ValueError("not in this order")
-            return self
-
-    assert len(Own(vectorstore=store).invoke(QUERY)) == 2
-    with pytest.raises(InvalidParameterError, match="this order"):
-        Own(vectorstore=store, order="relevance")
-
-
 async def test_the_stores_own_filter_is_used_and_may_be_changed_in_place(embeddings: WordEmbeddings) -> None:
     rows = [i for i, (_, metadata) in enumerate(corpus()) if metadata["topic"] == "harbour"]
     wanted = expected(nearest(8, among=rows))
@@ -249,13 +233,6 @@ def test_fields_that_are_not_configured_stay_unchanged(store: VectorStore) -> No
             assert configurable(retriever).invoke(QUERY, config={"configurable": settings}) == made.invoke(QUERY, k=7)
 
 
-async def test_batched_calls_select_what_single_calls_select(store: VectorStore) -> None:
-    queries, retriever = [QUERY, "old red river", "loud bread passage"], SetSelectRetriever(vectorstore=store, k=4)
-    one_by_one = [retriever.invoke(query) for query in queries]
-    assert retriever.batch(queries) == await retriever.with_retry().abatch(queries) == one_by_one
-    assert retriever.batch(queries, k=2) == [retriever.invoke(query, k=2) for query in queries]
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -272,19 +249,6 @@ def test_fields_can_be_dumped(store: VectorStore, settings: dict[str, Any]) -> N
     # pydantic would warn of a value that does not fit the type of its field.
     assert {*settings} <= retriever.model_dump(exclude={"vectorstore"}).keys()
     assert retriever.model_copy() == retriever
-
-
-def test_copies_with_scores_keep_the_class_and_its_fields(store: VectorStore) -> None:
-    class Noted(Document):
-        note: str = ""
-
-    given = Noted(page_content=corpus()[0][0], note="kept", id="doc-0")
-    (copied,) = SetSelectCompressor(vectorstore=store, k=1, selector="similarity", scores=True).compress_documents(
-        [given], QUERY
-    )
-    assert (type(copied), copied.note, copied.id) == (Noted, "kept", "doc-0")
-    assert copied.metadata.keys() == {"relevance_score", "selection_score", "selection_reason"}
-    assert given.metadata == {}
 
 
 # Runs and events

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage, messages_from_dict, messages_to_dict
+from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.prompts import PromptTemplate
 from langchain_core.tools import BaseTool, create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
@@ -169,15 +168,6 @@ def test_the_memory_is_that_of_the_messages() -> None:
     assert documents(first)[0] in third.artifact
 
 
-def test_a_client_may_keep_the_messages_as_json(store: VectorStore) -> None:
-    agent = make_agent(make_tool(store))
-    state = agent.invoke(asked())
-    kept = json.loads(json.dumps(messages_to_dict(state["messages"]), default=lambda document: document.model_dump()))
-    again = agent.invoke({"messages": [*messages_from_dict(kept), *asked()["messages"]]})
-    found = texts(state) + texts({"messages": again["messages"][len(kept) :]})
-    assert len({*found}) == len(found) == 48
-
-
 def test_a_graph_of_ones_own_with_another_state(store: VectorStore) -> None:
     class State(BaseModel):
         chat: Annotated[list[Any], add_messages]
@@ -247,12 +237,6 @@ def test_the_model_is_told_of_a_wrong_query_and_may_go_on(store: VectorStore, qu
     assert (wrong.status, right.status) == ("error", "success")
     assert "query" in str(wrong.content)
     assert len(right.artifact) == 4
-
-
-def test_a_message_of_parts_is_no_obstacle(store: VectorStore) -> None:
-    parts: Any = [{"type": "text", "text": "hello"}, {"type": "image_url", "image_url": {"url": "data:image/png,"}}]
-    found = texts(make_agent(make_tool(store)).invoke({"messages": [HumanMessage(parts)]}))
-    assert len({*found}) == len(found) == 24
 
 
 def test_a_wrong_retriever_is_refused(store: VectorStore) -> None:

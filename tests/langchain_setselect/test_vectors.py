@@ -161,12 +161,6 @@ def test_a_document_deleted_between_search_and_fetch_is_left_out_and_named(embed
     assert len(documents) == 9
 
 
-def test_the_same_id_twice_is_one_candidate(embeddings: WordEmbeddings) -> None:
-    register_vector_source(Wrapped, lambda *a, **k: tuple(2 * part for part in search(*a)))  # type: ignore[arg-type]
-    documents = SetSelectRetriever(vectorstore=Wrapped(in_memory(embeddings)), k=20).invoke(QUERY)
-    assert len({d.id for d in documents}) == len(documents) == 20
-
-
 def test_ids_may_be_integers_in_the_metadata_and_shown_needs_ids(embeddings: WordEmbeddings) -> None:
     def numbered(*arguments: Any, **kwargs: Any) -> Any:
         found, rows = search(*arguments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -200,13 +200,6 @@ def test_functions_and_tools_without_a_name(model: CountingEmbedding) -> None:
     for tools, error in wrong:
         with pytest.raises(error):
             SetSelectToolRetriever(tools, model)
-
-
-def test_an_index_that_does_not_list_its_tools(model: CountingEmbedding) -> None:
-    objects: Callable[..., Any] = ObjectIndex.from_objects
-    index = objects(TOOLS[:2], from_node_fn=lambda node: TOOLS[0], to_node_fn=lambda t: None, index_cls=Nothing)
-    with pytest.raises(InvalidParameterError, match="list"):
-        SetSelectToolRetriever(index, model)
 
 
 class Nothing:

@@ -12,14 +12,12 @@ import pytest
 from llama_index.core import Settings, StorageContext, VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.storage.kvstore import SimpleKVStore
-from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.vector_stores.faiss import FaissMapVectorStore
 from numpy.typing import ArrayLike
 
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor, register_vector_source, vectors
 from shared_core import (
     EmbeddingFallbackWarning,
-    InvalidInputError,
     InvalidParameterError,
     SetSelectWarning,
     VectorSourceError,
@@ -64,12 +62,6 @@ def test_every_store_returns_its_vectors_without_embedding(kind: str, model: Cou
     assert_own_vectors(fetch(post, shuffled), [n.node_id for n in shuffled])
     assert model.texts == []
     assert post.vector_source == f"store: {type(post.index.vector_store).__name__}"  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("kind", ["simple", "idmap", "idmap2"])
-def test_vector_store_alone_is_enough(kind: str, model: CountingEmbedding, nodes: list[NodeWithScore]) -> None:
-    post = SetSelectPostprocessor(vector_store=make_index(kind, model).vector_store, top_n=5)
-    assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 5)
 
 
 def test_a_faiss_store_without_an_index_is_refused(model: CountingEmbedding, nodes: list[NodeWithScore]) -> None:
@@ -273,23 +265,6 @@ def test_fallback_warns_once_per_store_class(
         # A second warning would be an error here.
         post.postprocess_nodes(nodes, bundle())
         SetSelectPostprocessor(vector_store=store, embed_model=model).postprocess_nodes(nodes, bundle())
-
-
-@pytest.mark.parametrize(
-    ("vector", "message"),
-    [
-        ([float("nan"), *embedding("tea")[1:]], "'n4'.*NaN"),
-        ([1.0, 2.0], "'n4'.*shape"),
-    ],
-)
-def test_a_wrong_stored_vector_names_the_node(
-    vector: list[float], message: str, index: VectorStoreIndex, nodes: list[NodeWithScore]
-) -> None:
-    store = index.vector_store
-    assert isinstance(store, SimpleVectorStore)
-    store.data.embedding_dict["n4"] = vector
-    with pytest.raises(InvalidInputError, match=message):
-        SetSelectPostprocessor(index=index).postprocess_nodes(nodes, bundle())
 
 
 def test_settings_model_is_used_if_set(

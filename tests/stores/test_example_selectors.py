@@ -7,15 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from llama_index.core.vector_stores import SimpleVectorStore
 
 import langchain_setselect
 import llamaindex_setselect
-from setselect import InvalidParameterError, SetSelectWarning
+from setselect import SetSelectWarning
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 from tests.stores.harness import needs
@@ -185,28 +183,3 @@ def test_two_llamaindex_selectors_on_one_store_warn(open_store: Any, tmp_path: P
     for made, foreign in ((first, 3), (second, 4)):
         with pytest.warns(SetSelectWarning, match=rf"{type(store).__name__}.*\b{foreign}\b"):
             made.select_examples("river bread")
-
-
-# Examples with different keys: the examples, further settings, and what comes back in the order of their questions.
-HINTED = [
-    {"question": "bread", "answer": "1"},
-    {"question": "engine", "answer": "2", "hint": "h"},
-    {"question": "violin", "answer": "3", "source": "s"},
-]
-
-
-class Packed(Embeddings):
-    """Packed bits of a random vector for each text, as sentence-transformers gives with precision="ubinary"."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [self.embed_query(text) for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        numbers = np.random.default_rng(list(text.encode())).normal(size=512)
-        packed: list[float] = np.packbits(numbers > 0).astype(float).tolist()
-        return packed
-
-
-def test_a_key_that_no_example_has(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameterError, match="hnt"):
-        langchain_selector(LANGCHAIN[0].values[0], tmp_path, HINTED, example_keys=["hnt"])  # type: ignore[arg-type]

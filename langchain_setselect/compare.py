@@ -42,21 +42,17 @@ def compare_store(
 ) -> Comparison:
     """Compare all methods on the candidates that a vector store finds, with the vectors that it keeps.
 
-    If the documents of the store can be listed, a setting with ``keyword_search`` selects from those, too, that a
-    search by words finds: see :meth:`WordRetriever.from_store`.
+    Settings with ``keyword_search`` need a store whose documents can be listed: see :meth:`WordRetriever.from_store`.
 
     Parameters
     ----------
     store : VectorStore
         Where the documents and their vectors are searched; nothing is written to it.
     queries : iterable of str, mapping or Query
-        See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of documents in the store. The labels of
-        a document are its metadata ``subtopics``. For settings with constraints, its metadata may hold ``source`` and
-        ``cost``.
-    embeddings : Embeddings, optional
-        For stores that carry none.
-    search_kwargs : mapping, optional
-        Arguments of the store's search, which go to it unchanged: ``{"filter": ...}``.
+        See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of documents in the store. The metadata
+        of a document may hold its labels (``subtopics``), its ``source`` and its ``cost``.
+    embeddings, search_kwargs
+        As for :class:`SetSelectRetriever`: a model for a store that carries none, and arguments of the store's search.
     model : str, optional
         Name of the embedding model, for the report; by default the name that the embeddings give.
     k, fetch_k, **options
@@ -81,8 +77,6 @@ def diagnose_store(
     store: VectorStore,
     *,
     embeddings: Embeddings | None = None,
-    dimension: int | None = None,
-    documents: int | None = None,
     k: int = 5,
     fetch_k: int | None = None,
     search_kwargs: Mapping[str, Any] | None = None,
@@ -91,15 +85,10 @@ def diagnose_store(
 ) -> Diagnosis:
     """What the documents of a vector store hold: copies, near copies, sources, and which lead to others.
 
-    No question is needed. Typical texts are drawn from the store, and each is searched for with the vector that the
-    store keeps. So the store needs a vector reader.
+    Typical texts are drawn from the store, and each is searched for with the vector that the store keeps.
 
     Parameters
     ----------
-    dimension : int, optional
-        The length of the vectors. By default one word is embedded to learn it.
-    documents : int, optional
-        How many documents the store holds, for the report; by default their number, if the store can list them.
     title : str, optional
         A name for the report; by default that of the store's class.
     store, embeddings, k, fetch_k, search_kwargs, track
@@ -115,7 +104,7 @@ def diagnose_store(
     ('Texts that are stored more than once', 0.67)
     """
     searched, _ = _search(store, embeddings, k, fetch_k, search_kwargs)
-    return searched.diagnose(dimension=dimension, title=title, documents=documents, track=track)
+    return searched.diagnose(title=title, track=track)
 
 
 def _search(
@@ -126,10 +115,7 @@ def _search(
     search_kwargs: Mapping[str, Any] | None,
     compares: bool = False,
 ) -> tuple[SearchedStore, Embeddings | None]:
-    """The store as a diagnosis or a comparison searches it, and its embeddings.
-
-    For a comparison it is searched by words too, if it can be listed.
-    """
+    """The store as a diagnosis searches it, or a comparison, by words too; and its embeddings."""
     check_instance(store, VectorStore, "store", say_place(store))
     sizes, fetch_k = check_options(k, fetch_k)
     embedding, reader = embeddings or store.embeddings, reader_of(store)

@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
-from uuid import uuid4
 
-from langchain_core.callbacks import AsyncCallbackManager, CallbackManager, Callbacks
+from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
-from shared_core.retrieval.events import describe, warn_of_unused_perspective
-from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.events import warn_of_unused_perspective
+from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_items, check_question, refuse_swapped, refuse_unknown
 from shared_core.retrieval.pool import Pool, drop_ambiguous, read_scores
 from shared_core.retrieval.request import Request
@@ -24,7 +23,7 @@ from shared_core.retrieval.search import select_among
 from shared_core.retrieval.settings import Joining
 
 from ._settings import SelectionSettings
-from .retriever import EVENT, embed_queries, join_documents, model_of, read_ids, text_of, with_scores
+from .retriever import describe_call, embed_queries, join_documents, model_of, read_ids, tell, text_of, with_scores
 from .stores.reader import FILTER_NAMES
 from .vectors import describe_embedding, fetch_or_embed, find_ids, reader_of
 
@@ -45,13 +44,11 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
     embeddings : Embeddings, optional
         For the query, and for documents without a stored vector; by default those of ``vectorstore``.
     vectorstore : VectorStore, optional
-        Where the documents' vectors are stored. Its vector reader must look vectors up by id (see the page on vectors
-        for the stores that can; :func:`register_vector_source` adds others). An id that occurs with different texts
-        is ignored.
+        Where the documents' vectors are looked up by id; the page on vectors names the stores that can do that. An id
+        that occurs with different texts is ignored.
     vectorstore_kwargs : dict, optional
-        The part of the store in which the retriever in front searches, such as the ``namespace`` of Pinecone. Without
-        it vectors are looked up where the store itself searches.
-    search_type, search_kwargs, k, join_neighbours, neighbours, **settings
+        The part of the store in which they are looked up, such as the ``namespace`` of Pinecone.
+    **settings
         See :class:`SelectionSettings`, :class:`Joining` and :class:`Settings`. A compressor does not search, so it
         refuses ``fetch_k`` and arguments of a store.
 
@@ -68,7 +65,6 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
     vectorstore: VectorStore | None = None
 
     vectorstore_kwargs: dict[str, Any] | None = None
-    """The part of the store in which the vectors are looked up, such as Pinecone's ``namespace``."""
 
     _remedies = MappingProxyType(
         {
@@ -122,8 +118,7 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
         selected = yield from select_among(
             request, self, query, documents, ids_of, embedding, read(), reranked, REMEDY, lambda: self.vector_source
         )
-        data = {"k": request.k, "vector_source": self.vector_source, **describe(request, selected)}
-        yield Step(partial(send_event, callbacks, data), partial(asend_event, callbacks, data))
+        yield from tell(callbacks, partial(describe_call, self, request, selected))
         return arrange(request, selected, with_scores, join_documents)
 
     @override
@@ -139,17 +134,3 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
         refuse_unknown("the look-up by id", self.vectorstore_kwargs or {}, () if reader is None else reader.scope)
         warn_of_unused_perspective(request)
         return request, for_store
-
-
-def send_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:
-    """Send the event to the handlers."""
-    manager = CallbackManager.configure(callbacks)
-    if manager.handlers:
-        manager.on_custom_event(EVENT, data, run_id=manager.parent_run_id or uuid4())
-
-
-async def asend_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:
-    """The async version of :func:`send_event`."""
-    manager = AsyncCallbackManager.configure(callbacks)
-    if manager.handlers:
-        await manager.on_custom_event(EVENT, data, run_id=manager.parent_run_id or uuid4())

@@ -12,18 +12,16 @@ from langchain_core.example_selectors.base import BaseExampleSelector
 from langchain_core.messages import BaseMessage
 from langchain_core.prompt_values import PromptValue
 from langchain_core.vectorstores import VectorStore
-from pydantic import PrivateAttr
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.events import warn_of_foreign_examples
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_instance, check_question, join_examples, join_values
 from shared_core.retrieval.request import read_some
 from shared_core.retrieval.result import arrange
 
 from ._settings import refuse_misspelt
-from .retriever import SearchSettings, text_of
+from .retriever import SearchSettings
 from .vectors import reader_of
 
 
@@ -57,9 +55,6 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
     input_keys: list[str] | None = None
 
     _refer_by_default = False
-    # The texts and the keys of the examples that the selector has added; None if the store was filled before.
-    _texts: set[str] | None = PrivateAttr(default=None)
-    _keys: frozenset[str] = PrivateAttr(default=frozenset())
 
     @staticmethod
     @override
@@ -107,9 +102,6 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         rest = {name: value for name, value in given.items() if name not in own}
         refuse_misspelt(rest, cls.model_fields)
         texts = join_examples(examples, keys)
-        for key in own.get("example_keys") or ():
-            if examples and not any(key in example for example in examples):
-                raise InvalidParameterError(f"example_keys names {key!r}, but no example has this key")
         rest["metadatas"] = [*map(dict, examples)]
         store: VectorStore = yield Step(
             partial(vectorstore_cls.from_texts, texts, embeddings, **rest),
@@ -117,9 +109,7 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         )
         # The store of langchain-lancedb does not tell its embeddings.
         more = {} if store.embeddings is not None else {"embeddings": embeddings}
-        selector = cls(vectorstore=store, **more, **own)
-        selector._texts, selector._keys = {*texts}, frozenset().union(*examples)
-        return selector
+        return cls(vectorstore=store, **more, **own)
 
     @override
     def add_example(self, example: dict[str, str]) -> str:
@@ -131,18 +121,12 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
 
     def add_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
         """Add examples in one call to the store; returns their ids."""
-        return self.vectorstore.add_texts(self._read(examples), metadatas=[*map(dict, examples)])
+        return self.vectorstore.add_texts(join_examples(examples, self.input_keys), metadatas=[*map(dict, examples)])
 
     async def aadd_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
         """The async version of :meth:`add_examples`."""
-        return await self.vectorstore.aadd_texts(self._read(examples), metadatas=[*map(dict, examples)])
-
-    def _read(self, examples: Sequence[dict[str, Any]]) -> list[str]:
-        """The texts of further examples."""
         texts = join_examples(examples, self.input_keys)
-        if self._texts is not None:
-            self._texts, self._keys = self._texts.union(texts), self._keys.union(*examples)
-        return texts
+        return await self.vectorstore.aadd_texts(texts, metadatas=[*map(dict, examples)])
 
     @override
     def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
@@ -168,12 +152,10 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
             )
         selected = yield from self._search(request, question, store_kwargs)
         found, reader = selected.pool.items, reader_of(self.vectorstore)
-        warn_of_foreign_examples(self, map(text_of, found), self._texts, self.vectorstore)
         examples = [document.metadata for document in arrange(request, selected, lambda document, *_: document)]
         if self.example_keys:
-            # A key that no example has is refused by from_examples; here it gives a warning.
-            for key in self.example_keys if found and self._texts is None else ():
-                read_some(found, key, "example_keys")
+            for key in self.example_keys if found else ():
+                read_some(found, key, "example_keys")  # warns of a key that none of them has
             return [{key: example.get(key) for key in self.example_keys} for example in examples]
-        hidden = {*(reader.added_keys(self.vectorstore) if reader else ())} - self._keys
+        hidden = reader.added_keys(self.vectorstore) if reader else ()
         return [{key: value for key, value in example.items() if key not in hidden} for example in examples]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.tools import BaseTool
 from typing_extensions import override
 
+from shared_core.errors import warn
+from shared_core.retrieval.events import is_first
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.tools import DEFAULT_MAX_TOOLS, ToolSelector
 
@@ -72,10 +75,27 @@ class SetSelectTools(AgentMiddleware):
         return await handler(request.override(tools=await run_flow_async(self._select(request))))
 
     def _select(self, request: ModelRequest[Any]) -> Flow[list[Any]]:
-        turn = read_messages(request.messages)
+        system = [] if request.system_message is None else [request.system_message]
+        turn = read_messages([*system, *request.messages])
         # A tool that the model has to call stays too.
         turn = turn._replace(called={*turn.called, *_names_in(request.tool_choice)})
-        return select_and_tell(self._selector, request.tools, turn)
+        tools = yield from select_and_tell(self._selector, request.tools, turn)
+        selected = {*map(id, tools)}
+        left_out = [tool for tool in request.tools if id(tool) not in selected]
+        names = [tool.name for tool in left_out if isinstance(tool, BaseTool) and _is_of_middleware(tool)]
+        if names and is_first(self, "_warned_of_middleware"):
+            warn(
+                f"{', '.join(names)}: left out, although the module of these tools defines a middleware. If it tells "
+                "the model to use them, name them in always="
+            )
+        return tools
+
+
+def _is_of_middleware(tool: Any) -> bool:
+    """Whether the function of a tool is in a module that defines a middleware, which may have brought the tool."""
+    name = getattr(getattr(tool, "func", None) or getattr(tool, "coroutine", None), "__module__", "")
+    classes = [value for value in vars(sys.modules.get(name, object)).values() if isinstance(value, type)]
+    return any(issubclass(cls, AgentMiddleware) and cls.__module__ == name for cls in classes)
 
 
 def _names_in(tool_choice: Any) -> list[str]:

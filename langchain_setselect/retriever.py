@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from uuid import uuid4
 
-from langchain_core.callbacks import Callbacks, adispatch_custom_event, dispatch_custom_event
+from langchain_core.callbacks import AsyncCallbackManager, CallbackManager, Callbacks
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable
@@ -48,8 +49,6 @@ from .vectors import (
 )
 from .words import DOCUMENTS, WordRetriever
 
-EVENT = "setselect"
-
 
 def model_of(owner: Any) -> Any:
     """The embedding model of a class that has ``embeddings`` or a ``vectorstore``; None if neither has one."""
@@ -61,6 +60,9 @@ def embed_queries(owner: Any, request: Request, question: str, callbacks: Callba
 
     The ``callbacks`` see the run of a Runnable that splits the question.
     """
+
+    if not question.strip():
+        warn("the question is empty, so the set says nothing of what is relevant: pass a text")
 
     # The selection in shadow reads the model where an error is caught.
     def embed(texts: list[str]) -> Flow[list[Vector]]:
@@ -137,6 +139,20 @@ def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: 
 
 
 text_of = attrgetter("page_content")
+
+
+def tell(callbacks: Callbacks, make_data: Callable[[], dict[str, Any]]) -> Flow[None]:
+    """Send the event to the handlers, if there are any."""
+    manager = CallbackManager.configure(callbacks)
+    if manager.handlers:
+        event: dict[str, Any] = {"name": "setselect", "data": make_data(), "run_id": manager.parent_run_id or uuid4()}
+        asend = AsyncCallbackManager.configure(callbacks).on_custom_event
+        yield Step(partial(manager.on_custom_event, **event), partial(asend, **event))
+
+
+def describe_call(owner: Any, request: Request, selected: ItemSelection) -> dict[str, Any]:
+    """What the event of a call holds."""
+    return {"k": request.k, "vector_source": owner.vector_source, **describe(request, selected)}
 
 
 def _retrieve(retriever: Any, text: str, config: Any) -> Flow[list[Document]]:
@@ -278,13 +294,9 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
     """Fetches ``fetch_k`` candidates from a vector store and returns the best *set* of ``k`` documents.
 
     By default the documents are relevant, repeat little, together cover the words of the question, and lead to each
-    other: a document to which another one refers is preferred (:class:`Coverage`).
-    ``SetSelectRetriever(vectorstore=store)`` replaces ``store.as_retriever()``, and
-    ``SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={...})`` replaces
-    ``store.as_retriever(search_type="mmr", search_kwargs={...})``.
-
-    If a constraint or repeated texts leave fewer than ``k`` documents, a wider search follows, provided that the store
-    returns its vectors.
+    other (:class:`Coverage`). ``SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={...})``
+    replaces ``store.as_retriever(search_type="mmr", search_kwargs={...})``. If a constraint or repeated texts leave
+    fewer than ``k`` documents, a wider search follows, provided that the store returns its vectors.
 
     Parameters
     ----------
@@ -301,13 +313,11 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
 
     Raises
     ------
-    InvalidParameterError
-        A parameter is unknown or out of range: at construction, or at call time for call-time arguments.
-    InvalidInputError
-        A stored vector holds NaN or inf (the message names the document's id), or differs in length from the query; or
-        a document has no relevance, quality or cost.
-    VectorSourceError
-        There are no embeddings; the message names the argument to pass.
+    InvalidParameterError, BudgetError
+        At construction or in a call: a setting is unknown or out of range, or another one is missing.
+    InvalidInputError, PerspectiveError, VectorSourceError
+        In a call: nothing can embed the question; the perspective is parallel to it; or a document lacks a vector or a
+        value that a setting reads, and the message names it.
 
     Examples
     --------
@@ -345,10 +355,5 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
             request, store_kwargs = self._configure(kwargs, told=request.without_effect)
         selected = yield from self._search(request, query, store_kwargs, run_manager.get_child())
         if run_manager.handlers:
-            data = {"k": request.k, "vector_source": self.vector_source, **describe(request, selected)}
-            config: Any = {"callbacks": run_manager.get_child()}
-            yield Step(
-                partial(dispatch_custom_event, EVENT, data, config=config),
-                partial(adispatch_custom_event, EVENT, data, config=config),
-            )
+            yield from tell(run_manager.get_child(), partial(describe_call, self, request, selected))
         return arrange(request, selected, with_scores, join_documents)

@@ -15,7 +15,7 @@ from langchain_core.tools.retriever import RetrieverInput
 from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.pool import name_items
 from shared_core.retrieval.result import JOINED
-from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, RecentSteps
+from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, RecentSteps, as_storable
 
 from .retriever import SetSelectRetriever, read_ids
 from .vectors import reader_of
@@ -29,11 +29,11 @@ def create_setselect_tool(
     document_prompt: BasePromptTemplate[str] | None = None,
     document_separator: str = "\n\n",
 ) -> StructuredTool:
-    """A tool with which an agent searches, and which returns no text twice within one run.
+    """A tool with which an agent searches, and which returns no text twice within one run. See the page on agents.
 
     It takes the place of LangChain's ``create_retriever_tool``. The messages in the state of the graph hold what the
     earlier calls returned, so with a checkpointer the tool remembers for the whole thread. Outside of a ``ToolNode`` it
-    remembers nothing. If there is nothing new, the tool says so in one line. See the page on agents.
+    remembers nothing.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def create_setselect_tool(
     name, description : str
         What the model reads about the tool. Tools with different names have separate memories.
     document_prompt : BasePromptTemplate, optional
-        How the model sees a document, by default its text. A prompt may name keys of the metadata, and ``id``:
-        ``PromptTemplate.from_template("[{id}] {page_content}")`` lets the model cite.
+        How the model sees a document, by default its text. ``PromptTemplate.from_template("[{id}] {page_content}")``
+        lets it cite.
     document_separator : str
         The text between two documents.
 
@@ -73,13 +73,14 @@ def create_setselect_tool(
 
     def answer(call: _Call, documents: list[Document]) -> tuple[str, list[Document]]:
         ids, call.parallel.names[call.id] = _name(retriever, documents)
-        # The prompt reads the metadata. The artifact holds the documents as they are.
+        # The prompt reads the metadata. A checkpointer has to store the artifact.
         cited = [
             document.model_copy(update={"metadata": {"id": item_id, **document.metadata}})
             for document, item_id in zip(documents, ids, strict=True)
         ]
         texts = [format_document(document, prompt) for document in cited]
-        return document_separator.join(texts) if texts else NOTHING_NEW, documents
+        artifact = [document.model_copy(update={"metadata": as_storable(document.metadata)}) for document in documents]
+        return document_separator.join(texts) if texts else NOTHING_NEW, artifact
 
     def func(
         query: str, runtime: Annotated[Any, InjectedToolArg] = None, callbacks: Callbacks = None

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from langchain_core.callbacks import CallbackManager
 from langchain_core.embeddings import Embeddings
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, convert_to_messages
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import BaseTool
@@ -17,7 +16,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.utils.pydantic import get_fields
 
 from shared_core import InvalidInputError
-from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.errors import warn
+from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_instance, check_question
 from shared_core.retrieval.settings import Call
 from shared_core.retrieval.tools import (
@@ -32,7 +32,7 @@ from shared_core.retrieval.tools import (
     refuse_tool,
 )
 
-from .compressor import asend_event, send_event
+from .retriever import tell
 from .vectors import describe_embedding, embed_questions, embed_texts
 
 AnyTool = BaseTool | Callable[..., Any] | dict[str, Any]
@@ -49,11 +49,10 @@ def select_tools(
     always: Sequence[str] = (),
     **settings: Any,
 ) -> list[Any]:
-    """Select the best set of ``k`` tools for a request: relevant ones that together cover all of its parts.
+    """The best set of ``k`` tools for a request, in the order of ``tools``; they cover all of its parts.
 
-    :class:`SetSelectTools` does this before each model call of an agent. This function is for loops of your own:
-    ``model.bind_tools(select_tools(state["messages"], tools, embeddings=embeddings))``. The page on agents says how
-    tools are selected. If the embedding model fails, or the request has no text, you get all tools.
+    :class:`SetSelectTools` does this before each model call of an agent. This function is for loops of your own. The
+    page on agents says how tools are selected. If the embedding model fails, or the request has no text, you get all.
 
     Parameters
     ----------
@@ -71,11 +70,6 @@ def select_tools(
     **settings
         Settings of :class:`Settings`. A ``budget`` is in tokens of the tools' schemas. ``queries`` takes the place of
         the clauses of the request.
-
-    Returns
-    -------
-    list
-        The selected tools, in the order of ``tools``.
 
     Examples
     --------
@@ -119,7 +113,9 @@ def _read_query(query: Any) -> Turn:
             return read_messages(convert_to_messages(query))
         except (ValueError, NotImplementedError) as error:
             raise InvalidInputError(f"query must be a text or a list of messages: {error}") from error
-    return Turn([check_question(query)])
+    if not check_question(query).strip():
+        warn("the request is empty, so all tools come back: pass what the user asks")
+    return Turn([query])
 
 
 def as_model(embeddings: Any) -> EmbeddingModel:
@@ -136,14 +132,11 @@ def as_model(embeddings: Any) -> EmbeddingModel:
 def select_and_tell(selector: ToolSelector, tools: Sequence[Any], turn: Turn) -> Flow[list[Any]]:
     """The tools for what the messages ask; handlers of the run, if there is one, get the event."""
     # A flow may go on in another thread.
-    config = ensure_config()
-    callbacks = config.get("callbacks")
+    callbacks = ensure_config().get("callbacks")
 
     def select() -> Flow[list[Any]]:
         selection = yield from selector.select(tools, turn, {"callbacks": callbacks})
-        if CallbackManager.configure(callbacks).handlers:
-            data = selection.make_event()
-            yield Step(partial(send_event, callbacks, data), partial(asend_event, callbacks, data))
+        yield from tell(callbacks, selection.make_event)
         return selection.tools
 
     return select()
@@ -159,7 +152,8 @@ def read_messages(messages: Sequence[AnyMessage | BaseMessage]) -> Turn:
         if isinstance(message, AIMessage)
         for call in message.tool_calls
     }
-    return read_turn(said, called)
+    system = "\n".join(_text_of(message) for message in messages if isinstance(message, SystemMessage))
+    return read_turn(said, called)._replace(system=system)
 
 
 def _text_of(message: BaseMessage) -> str:

@@ -61,16 +61,13 @@ def register_vector_source(
         (n, d) or as a list. None in the list marks a document that has no vector any more. ``store_kwargs`` are the
         caller's arguments for the store, for example ``filter``.
     fetch : callable, optional
-        ``fetch(store, ids) -> {id: vector}`` for :class:`SetSelectCompressor`, whose documents another retriever
-        found. Ids that the store does not know are left out.
+        ``fetch(store, ids) -> {id: vector}``. Ids that the store does not know are left out.
     asearch, afetch : async callable, optional
         The async versions. Without them, ``search`` and ``fetch`` run in a thread.
     id_of : callable, optional
-        ``id_of(store, document) -> str or None``, for stores whose ids are not in ``document.id``. ``fetch`` and
-        ``shown`` use these ids.
+        ``id_of(store, document) -> str or None``, for stores whose ids are not in ``document.id``.
     scope : collection of str
-        The arguments of a search that name a part of the store, such as a namespace or a tenant. ``fetch`` gets those
-        of them that the ``vectorstore_kwargs`` of :class:`SetSelectCompressor` hold.
+        The arguments of a search that name a part of the store, such as a namespace. ``fetch`` takes them too.
 
     Examples
     --------

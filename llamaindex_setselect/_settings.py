@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +15,6 @@ from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr
 from llama_index.core.instrumentation.event_handlers import NullEventHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
 from llama_index.core.schema import (
-    BaseNode,
     MetadataMode,
     NodeRelationship,
     NodeWithScore,
@@ -42,11 +41,6 @@ from .vectors import NodeVectors, embed_as_queries
 EVENT = "setselect"
 
 dispatcher = get_dispatcher(__name__)
-
-
-class _Call(Call):
-    size_name = "top_n"
-
 
 _PLACES = {
     (BaseRetriever, BaseQueryEngine): "Pass the index that it searches",
@@ -90,8 +84,8 @@ def check_filters(filters: Any) -> Any:
     return filters
 
 
-def _document_of(node: BaseNode) -> str:
-    return node.ref_doc_id or node.node_id
+class _Call(Call):
+    size_name = "top_n"
 
 
 class SelectionSettings(Settings):
@@ -101,11 +95,11 @@ class SelectionSettings(Settings):
     """How many nodes, 4 by default; with a ``budget`` and no ``top_n``, as many as fit."""
 
     embed_model: BaseEmbedding | None = Field(default=None, exclude=True)
-    """For queries that come without an embedding; by default the index's, else the one set in LlamaIndex's
-    ``Settings``."""
+    """By default the index's, else the one set in LlamaIndex's ``Settings``."""
 
     size_name = "top_n"
-    _default_source: ClassVar[Callable[[Any], Any] | None] = staticmethod(_document_of)
+    # The document that contains the node, or else the node.
+    _default_source: ClassVar[Any] = staticmethod(lambda node: node.ref_doc_id or node.node_id)
     # Set by the classes that search an index. The postprocessor has a field of its own.
     _index: VectorStoreIndex | None = PrivateAttr(default=None)
 
@@ -151,7 +145,7 @@ class SelectionSettings(Settings):
 
 def embed_queries(settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[list[EmbeddedQuery]]:
     """Embed what has no embedding yet: the query, its sub-questions, and the text that its perspective needs."""
-    if bundle.embedding is None and not bundle.embedding_strs:
+    if bundle.embedding is None and not any(map(str.strip, bundle.embedding_strs)):
         raise InvalidInputError("the query is empty: it has neither text nor an embedding")
 
     def embed_mean(texts: list[str]) -> Flow[Vector]:
@@ -225,21 +219,19 @@ def _join_nodes(scored: list[NodeWithScore], joined: Joined) -> NodeWithScore:
     """One node of several neighbours; its previous node is that of the first, and its next node that of the last."""
     nodes: list[Any] = [one.node for one in scored]
     first, last = nodes[0], nodes[-1]
-    relationships = {key: value for key, value in first.relationships.items() if key != NodeRelationship.NEXT}
-    if NodeRelationship.NEXT in last.relationships:
-        relationships[NodeRelationship.NEXT] = last.relationships[NodeRelationship.NEXT]
-    hidden = (
-        [*dict.fromkeys(key for node in nodes for key in getattr(node, name)), JOINED]
+    relationships = {**first.relationships, NodeRelationship.NEXT: last.next_node}
+    hidden: dict[str, Any] = {
+        name: [*dict.fromkeys(key for node in nodes for key in getattr(node, name)), JOINED]
         for name in ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys")
-    )
+    }
     node = TextNode(
         id_=str(joined.id),
         text=joined.text,
         metadata=joined.metadata,
-        relationships=relationships,
+        relationships={key: value for key, value in relationships.items() if value},
         start_char_idx=getattr(first, "start_char_idx", None),
         end_char_idx=getattr(last, "end_char_idx", None),
-        **dict(zip(("excluded_llm_metadata_keys", "excluded_embed_metadata_keys"), hidden, strict=True)),
+        **hidden,
         **{name: getattr(first, name) for name in ("metadata_template", "metadata_separator", "text_template")},
     )
     return NodeWithScore(node=node)

@@ -39,8 +39,7 @@ def compare_index(
 ) -> Comparison:
     """Compare all methods on the candidates that an index finds, with the vectors that its store keeps.
 
-    If the nodes of the index can be listed, a setting with ``keyword_search`` selects from those, too, that a search by
-    words finds: see :meth:`WordRetriever.from_store`.
+    Settings with ``keyword_search`` need an index whose nodes can be listed: see :meth:`WordRetriever.from_store`.
 
     Parameters
     ----------
@@ -84,8 +83,7 @@ def diagnose_index(
 ) -> Diagnosis:
     """What the nodes of an index hold: copies, near copies, sources, and which lead to others.
 
-    No question is needed. Typical nodes are drawn from the index, and each is searched for with the vector that the
-    store keeps. So the store needs a vector reader.
+    Typical nodes are drawn from the index, and each is searched for with the vector that the store keeps.
 
     Parameters
     ----------
@@ -116,7 +114,6 @@ def _search(
     compares: bool = False,
 ) -> tuple[SearchedStore, NodeVectors]:
     """The index as a diagnosis searches it, or a comparison, by words too; and where its vectors come from."""
-    # The retriever checks them too, but its messages call k top_n.
     sizes, fetch_k = check_options(k, fetch_k)
     # The settings to compare have no links. A diagnosis counts them.
     retriever = SetSelectIndexRetriever(

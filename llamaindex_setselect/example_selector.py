@@ -8,19 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.events import warn_of_foreign_examples
-from shared_core.retrieval.flow import Flow
 from shared_core.retrieval.inputs import check_instance, join_examples
-from shared_core.retrieval.pool import ItemSelection
-from shared_core.retrieval.request import Request
 
-from ._settings import SelectionSettings
 from .retriever import IndexSettings, SetSelectIndexRetriever, takes_fields_of
 
 
@@ -52,9 +47,6 @@ class ExampleSettings(IndexSettings):
 class SetSelectExampleSelector(SetSelectIndexRetriever):
     """Selects the best *set* of examples for a prompt; a function for a prompt template's ``function_mappings``.
 
-    ``PromptTemplate("{examples}\\n\\nQ: {query_str}\\nA:", function_mappings={"examples": selector})`` calls it with
-    the prompt's own variables each time the prompt is formatted.
-
     Parameters
     ----------
     index : VectorStoreIndex
@@ -79,8 +71,6 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
     """
 
     _fields = ExampleSettings
-    # The ids of the examples that the selector has added; None if the index was filled before.
-    _own: set[str] | None = None
 
     if TYPE_CHECKING:
         template: str
@@ -110,10 +100,7 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
             raise InvalidParameterError("from_examples needs input_keys: the keys whose values are embedded")
         nodes = _nodes(examples, fields.input_keys)
         storage = None if vector_store is None else StorageContext.from_defaults(vector_store=vector_store)
-        index = VectorStoreIndex(nodes, embed_model=embed_model, storage_context=storage)
-        selector = cls(index, **options)
-        selector._own = {node.node_id for node in nodes}
-        return selector
+        return cls(VectorStoreIndex(nodes, embed_model=embed_model, storage_context=storage), **options)
 
     def add_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
         """Add examples to the index of a selector with ``input_keys``; returns their ids."""
@@ -121,10 +108,7 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
             raise InvalidParameterError("add_examples needs input_keys: make the selector with from_examples")
         nodes = _nodes(examples, self.input_keys)
         self._index.insert_nodes(nodes)
-        ids = [node.node_id for node in nodes]
-        if self._own is not None:
-            self._own.update(ids)
-        return ids
+        return [node.node_id for node in nodes]
 
     def select_examples(self, query: str) -> list[dict[str, Any]]:
         """The examples for a query, in the selector's ``order``."""
@@ -158,15 +142,6 @@ class SetSelectExampleSelector(SetSelectIndexRetriever):
                 f"the template has the key {name!r}, which an example lacks, whose keys are {', '.join(lacking)}: name "
                 "only keys that all examples have"
             ) from None
-        except IndexError:
-            raise InvalidInputError("the template has a field without a name, {}: name a key of the examples") from None
-
-    @override
-    def _flow(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[ItemSelection]:
-        selected = yield from super()._flow(settings, request, bundle)
-        ids = (scored.node.node_id for scored in selected.pool.items)
-        warn_of_foreign_examples(self, ids, self._own, self._index.vector_store)
-        return selected
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         # PromptTemplate.partial_format copies its functions. A deep copy would copy all examples and vectors per query.

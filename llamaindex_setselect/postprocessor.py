@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -17,12 +18,12 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError, make_selector
 from shared_core.retrieval.events import warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_items, is_splitter, name_and_parameters, refuse_swapped, refuse_unknown
+from shared_core.retrieval.inputs import check_items, name_and_parameters, refuse_swapped, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import select_among
-from shared_core.retrieval.settings import Joining, Settings
+from shared_core.retrieval.settings import Joining
 
 from ._settings import (
     SelectionSettings,
@@ -169,17 +170,18 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
 
         ``index``, ``vector_store`` and ``embed_model`` live in this process only, so :meth:`from_dict` takes them.
         """
-        for name in Settings.model_fields | Joining.model_fields:
-            value = getattr(self, name)
-            if is_splitter(value):
-                raise InvalidParameterError(
-                    f"to_dict cannot write {name}={value!r}, a function or an extractor: use a metadata key or a text, "
-                    "or leave it out and pass it to from_dict"
-                )
         data = super().to_dict(**kwargs)
-        if "selector" in data:
-            data["selector"] = _as_plain(self.selector)
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
+        for name in data:
+            # pydantic makes a dict of a selector.
+            value = self.selector if name == "selector" else data[name]
+            try:
+                data[name] = json.loads(json.dumps(value, default=_as_plain))
+            except (TypeError, ValueError):
+                raise InvalidParameterError(
+                    f"to_dict cannot write {name}={value!r}: use a metadata key, a text or a vector, call "
+                    "register_selector for a selector of your own, or leave it out and pass it to from_dict"
+                ) from None
+        return data
 
     @classmethod
     @override
@@ -205,17 +207,11 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         return super().__deepcopy__(memo)
 
 
-def _as_plain(selector: Any) -> Any:
-    """A selector's name, or a dict of the registered name and the parameters that make the object again."""
-    if selector is None or isinstance(selector, str):
-        return selector
-    name, parameters = name_and_parameters(selector)
+def _as_plain(value: Any) -> Any:
+    """What stands for a number of numpy, and for a selector: its registered name with its parameters."""
+    if isinstance(value, np.generic):
+        return value.item()
+    name, parameters = name_and_parameters(value)
     if name is None:
-        raise InvalidParameterError(f"to_dict needs a registered selector, got {selector!r}: call register_selector")
-    parameters = {key: value.item() if isinstance(value, np.generic) else value for key, value in parameters.items()}
-    for key, value in parameters.items():
-        if value is not None and not isinstance(value, (bool, int, float, str)):
-            raise InvalidParameterError(
-                f"to_dict cannot write {key}={value!r}: save a kernel with its own save() and pass it again"
-            )
+        raise TypeError
     return {name: parameters}

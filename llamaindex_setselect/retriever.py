@@ -40,8 +40,7 @@ from ._settings import (
     read_vectors,
     say_place,
 )
-from .stores.faiss import takes_node_ids
-from .stores.filters import narrow
+from .stores import narrow, takes_node_ids
 from .vectors import NodeVectors
 from .words import NODES, as_function
 
@@ -137,17 +136,6 @@ def _search_words(
     hits = yield Step(partial(words.search, text, k, lambda node: passes(node) is not False))
     return [NodeWithScore(node=node, score=score) for node, score in hits]
 
-
-# The fields that are arguments of each search.
-_SEARCH = [
-    "vector_store_query_mode",
-    "alpha",
-    "node_ids",
-    "doc_ids",
-    "sparse_top_k",
-    "hybrid_top_k",
-    "vector_store_kwargs",
-]
 
 # The fields that LlamaIndex's base class keeps itself.
 _OF_BASE_CLASS = ("callback_manager", "object_map")
@@ -345,7 +333,9 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         return self._settings.filters is not None or bool(self._search_arguments())
 
     def _search_arguments(self) -> dict[str, Any]:
-        given = {name: getattr(self._settings, name) for name in _SEARCH}
+        # The fields that are arguments of each search.
+        names = IndexSettings.__annotations__.keys() - {"filters", "extra_retrievers", "verbose", *_OF_BASE_CLASS}
+        given = {name: getattr(self._settings, name) for name in names}
         return {name: value for name, value in given.items() if value is not None}
 
     def _retriever(self, fetch_k: int, filters: MetadataFilters | None = None) -> VectorIndexRetriever:

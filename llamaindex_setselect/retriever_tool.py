@@ -35,11 +35,11 @@ def create_setselect_tool(
     node_template: str = "{text}",
     node_separator: str = "\n\n",
 ) -> FunctionTool:
-    """A tool with which an agent searches, and which returns no text twice within one run.
+    """A tool with which an agent searches, and which returns no text twice within one run. See the page on agents.
 
     It takes the place of ``RetrieverTool``. The store of the workflow's ``Context`` holds what the earlier calls
     returned. For several runs pass both the context and the memory of the chat: ``agent.run(..., ctx=ctx,
-    memory=memory)``. If there is nothing new, the tool says so in one line. See the page on agents.
+    memory=memory)``.
 
     Parameters
     ----------
@@ -48,8 +48,7 @@ def create_setselect_tool(
     name, description : str
         What the model reads about the tool. Tools with different names have separate memories.
     node_template : str
-        How the model sees a node: its ``{text}``, with the metadata that LlamaIndex gives to models, and its ``{id}``.
-        ``"[{id}] {text}"`` lets the model cite.
+        How the model sees a node: ``"[{id}] {text}"`` lets it cite.
     node_separator : str
         The text between two nodes.
 

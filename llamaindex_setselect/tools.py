@@ -7,14 +7,12 @@ from functools import partial
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
-from llama_index.core.objects import ObjectIndex, ObjectRetriever
+from llama_index.core.objects import ObjectRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType, TextNode
 from llama_index.core.tools import BaseTool, FunctionTool
 from typing_extensions import override
 
-from shared_core import InvalidParameterError
 from shared_core.retrieval.flow import run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_instance, check_question
 from shared_core.retrieval.tools import (
@@ -36,19 +34,17 @@ from .vectors import NodeVectors, embed_as_queries
 class SetSelectToolRetriever(ObjectRetriever[BaseTool]):
     """Retrieves the best set of tools for a request; replaces ``object_index.as_retriever(similarity_top_k=10)``.
 
-    Give it to an agent with ``FunctionAgent(tool_retriever=SetSelectToolRetriever(tools, embed_model))``. At each step
-    of a run, LlamaIndex asks for the tools with the user's message. When it calls a tool, it asks with the tool's name,
-    and gets this tool alone. The page on agents says how tools are selected. If the embedding model fails, or the
-    request has no text, you get all tools. The tags of the ``ReRankEndEvent`` hold under ``"setselect"`` what was
-    selected.
+    Give it to an agent with ``FunctionAgent(tool_retriever=SetSelectToolRetriever(tools, embed_model))``. The page on
+    agents says how tools are selected. LlamaIndex asks with the user's message at each step, and gets a tool alone if
+    it asks with its name. If the embedding model fails, or the request has no text, you get all tools. The tags of the
+    ``ReRankEndEvent`` hold under ``"setselect"`` what was selected.
 
     Parameters
     ----------
-    tools : sequence of BaseTool or callable, or ObjectIndex
-        The tools, or an index of tools, which may grow. The vectors of an index are not used, because their texts hold
-        the whole JSON schema of a tool.
+    tools : sequence of BaseTool or callable
+        The tools, in place of an ``ObjectIndex`` of them. The list ``tools`` of the object may be changed later.
     embed_model : BaseEmbedding, optional
-        By default that of the index, else the one set in LlamaIndex's ``Settings``.
+        By default the one set in LlamaIndex's ``Settings``.
     max_tools : int, optional
         The most tools to select. None with a ``budget``: as many as fit.
     always : sequence of str
@@ -72,7 +68,7 @@ class SetSelectToolRetriever(ObjectRetriever[BaseTool]):
 
     def __init__(
         self,
-        tools: Sequence[BaseTool | Callable[..., Any]] | ObjectIndex[BaseTool],
+        tools: Sequence[BaseTool | Callable[..., Any]],
         embed_model: BaseEmbedding | None = None,
         max_tools: int | None = DEFAULT_MAX_TOOLS,
         always: Sequence[str] = (),
@@ -80,37 +76,19 @@ class SetSelectToolRetriever(ObjectRetriever[BaseTool]):
     ) -> None:
         # The parent keeps the retriever and the mapping of an index, which a list of tools does not have.
         self._node_postprocessors = []
-        self._index = tools if isinstance(tools, ObjectIndex) else None
-        self._tools = [] if isinstance(tools, ObjectIndex) else [*map(_as_tool, check_tools(tools))]
-        _ = self.tools  # checks the index
-        self._selector = ToolSelector(
-            type(self).__name__, TOOLS, _as_model(self._index, embed_model), max_tools, always, settings
-        )
-
-    @property
-    def tools(self) -> list[BaseTool]:
-        """All tools, in their order."""
-        if self._index is None:
-            return self._tools
-        mapping: Any = self._index.object_node_mapping
-        # The public property of LlamaIndex's mapping for tools is not implemented.
-        tools = getattr(mapping, "_tools", None)
-        try:
-            return [*(mapping.obj_node_mapping if tools is None else tools).values()]
-        except (NotImplementedError, AttributeError):
-            raise InvalidParameterError(
-                f"{type(mapping).__name__} does not list its tools: pass them as a list in place of the ObjectIndex"
-            ) from None
+        self.tools: list[BaseTool] = [*map(_as_tool, check_tools(tools))]
+        self._selector = ToolSelector(type(self).__name__, TOOLS, _as_model(embed_model), max_tools, always, settings)
 
     @override
     def retrieve(self, str_or_query_bundle: QueryType) -> list[BaseTool]:
-        text, tools = _read_text(str_or_query_bundle), self.tools
-        return _with_name(tools, text) or _tell(run_flow(self._selector.select(tools, Turn([text]))))
+        text = _read_text(str_or_query_bundle)
+        return _with_name(self.tools, text) or _tell(run_flow(self._selector.select(self.tools, Turn([text]))))
 
     @override
     async def aretrieve(self, str_or_query_bundle: QueryType) -> list[BaseTool]:
-        text, tools = _read_text(str_or_query_bundle), self.tools
-        return _with_name(tools, text) or _tell(await run_flow_async(self._selector.select(tools, Turn([text]))))
+        text = _read_text(str_or_query_bundle)
+        found = _with_name(self.tools, text)
+        return found or _tell(await run_flow_async(self._selector.select(self.tools, Turn([text]))))
 
 
 def _as_tool(tool: Any) -> BaseTool:
@@ -121,9 +99,8 @@ def _as_tool(tool: Any) -> BaseTool:
     return FunctionTool.from_defaults(tool)
 
 
-def _as_model(index: ObjectIndex[BaseTool] | None, embed_model: BaseEmbedding | None) -> EmbeddingModel:
-    inside = None if index is None or not isinstance(index.index, VectorStoreIndex) else index.index
-    vectors = NodeVectors.of(inside, None, embed_model)
+def _as_model(embed_model: BaseEmbedding | None) -> EmbeddingModel:
+    vectors = NodeVectors.of(None, None, embed_model)
     model = vectors.need_model("the tools")
     check_instance(model, BaseEmbedding, "embed_model")
     return EmbeddingModel(

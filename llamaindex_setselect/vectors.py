@@ -24,8 +24,7 @@ from shared_core.retrieval.flow import Flow, Step, gather
 from shared_core.retrieval.inputs import find_registered
 from shared_core.signals.embedding_models import as_embeddings
 
-from .stores import READERS
-from .stores.reader import AsyncFetch, Fetch, VectorReader
+from .stores import READERS, AsyncFetch, Fetch, VectorReader
 
 # The key is a class, or the full name of a class whose package need not be installed.
 _READERS: dict[type[Any] | str, VectorReader] = dict(READERS)

@@ -1,5 +1,5 @@
 """A set for each row of a table of queries (extras ``batch`` and ``ray``); docs/cluster.md."""
 
-from shared_core.batch.dataset import Summary, read_vectors_by_id, select_dataset, select_table
+from shared_core.batch.tables import Summary, TableSelector, select_dataset
 
-__all__ = ["Summary", "read_vectors_by_id", "select_dataset", "select_table"]
+__all__ = ["Summary", "TableSelector", "select_dataset"]

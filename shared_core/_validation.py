@@ -11,6 +11,7 @@ import reprlib
 import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import UTC, date, datetime, time
+from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import numpy as np
@@ -41,6 +42,11 @@ _ELSEWHERE = {
     "top_n": ("k",),
     "topn": ("top_n", "k"),
 }
+# Forms of versions and dates: "v1.10.0", "D:20250131120000+01'00'", "2025", "2025/1/31", "2025-W05".
+_VERSION = re.compile(r"[vV]?(\d+(?:\.\d+)*?)(?:\.0+)*")
+_PDF_DATE = re.compile(r"D:(\d{4,14})(Z|[+-]\d\d'?\d{0,2}|)")
+_YEAR_FIRST = re.compile(r"(\d{4})(?:/(\d\d?)/(\d\d?))?((?:[T ].*)?)")
+_WEEK = re.compile(r"\d{4}-?W", re.IGNORECASE)
 # The most characters of a value that a message shows.
 MAX_QUOTED = 80
 
@@ -260,14 +266,21 @@ def as_names(values: Iterable[Hashable], n: int, what: str) -> tuple[Hashable, .
 def as_ranks(
     values: Iterable[Any], n: int, what: str, name: Callable[[int], str] = "row {}".format
 ) -> NDArray[np.int64]:
-    """The ranks of n numbers or n dates: 0 for a missing one, and from 1 for the lowest. Messages name a value's row.
+    """The ranks of n numbers, dates or versions: 0 for a missing one, and from 1 for the lowest.
 
-    A date is a date, a datetime or an ISO string. One without a time zone is in UTC.
+    Messages name a value's row. A date is a date, a datetime, or a string as ISO, mail or PDF write it. One without a
+    time zone is in UTC.
 
-    >>> as_ranks(["2026-01-31", None, "2025-12-01", "2026-01-31T00:00:00Z"], 4, "prefer").tolist()
+    >>> as_ranks(["2026-01-31", None, "Mon, 1 Dec 2025 10:00:00 +0100", "D:20260131000000Z"], 4, "prefer").tolist()
     [2, 0, 1, 2]
+    >>> as_ranks(["1.9", "v1.10.0", "2"], 3, "prefer").tolist()
+    [1, 2, 3]
     """
     objects = as_names(values, n, what)
+    strings = [value for value in objects if isinstance(value, str) and value.strip()]
+    if strings and all(_VERSION.fullmatch(value.strip()) for value in strings):
+        # Numbers beside them are versions of one part.
+        objects = tuple(_as_version(value) for value in objects)
     ordered: list[Any] = []
     first = None
     for row, value in enumerate(objects):
@@ -281,8 +294,8 @@ def as_ranks(
             valid = False
         if not valid:
             raise InvalidInputError(
-                f"{what} of {name(row)} is {quoted(value)}: the values must be all numbers, or all dates (ISO strings "
-                "such as '2026-01-31', or datetimes), or None where one is missing"
+                f"{what} of {name(row)} is {quoted(value)}: the values must be all numbers, all versions ('1.10.0'), "
+                "or all dates (datetimes, or ISO strings as '2026-01-31'), or None where one is missing"
             )
     rank = {value: number for number, value in enumerate(sorted({*ordered} - {None}), 1)}
     return read_only(np.array([rank.get(value, 0) for value in ordered], np.int64))
@@ -291,10 +304,33 @@ def as_ranks(
 def _as_ordered(value: Any) -> Any:
     """A date as a datetime with a time zone; other values as they are."""
     if isinstance(value, str):
-        value = datetime.fromisoformat(value)
+        value = _read_date(value.strip())
     elif isinstance(value, date) and not isinstance(value, datetime):
         value = datetime.combine(value, time())
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
+
+
+def _read_date(text: str) -> datetime:
+    """The date of a string; ValueError for another string, and for a week."""
+    if match := _PDF_DATE.match(text):
+        # What is left out is the first month, the first day, and midnight.
+        digits, zone = match[1] + "00000101000000"[len(match[1]) :], match[2].replace("'", "")
+        return datetime.fromisoformat(f"{digits[:8]}T{digits[8:]}{zone}")
+    if match := _YEAR_FIRST.fullmatch(text):
+        text = f"{match[1]}-{match[2] or 1:0>2}-{match[3] or 1:0>2}{match[4]}"
+    if _WEEK.match(text):
+        raise ValueError
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return parsedate_to_datetime(text)
+
+
+def _as_version(value: Any) -> Any:
+    """A version, or a whole number, as a tuple of its numbers, without zeros at its end."""
+    if isinstance(value, str) and (match := _VERSION.fullmatch(value.strip())):
+        return tuple(map(int, match[1].split(".")))
+    return (value,) if isinstance(value, (int, float)) and not is_missing(value) else value
 
 
 def as_plain(value: Any) -> Any:
@@ -329,8 +365,10 @@ def is_missing(value: Any) -> bool:
 
 
 def as_optional(values: Iterable[Any]) -> list[Any]:
-    """The values, with None in place of those that are missing."""
-    return [None if is_missing(value) else value for value in values]
+    """The values, with None in place of those that are missing, and a list in place of an array."""
+    return [
+        None if is_missing(value) else value.tolist() if isinstance(value, np.ndarray) else value for value in values
+    ]
 
 
 def as_rows(values: ArrayLike, n: int, what: str) -> NDArray[np.intp]:

@@ -154,7 +154,9 @@ def _read_file(metadata: Mapping[str, Any], document_id: str | None) -> tuple[st
             file, mark, _ = value.partition("#")
             return file, () if mark else ((key, value),)
     value = metadata.get(DOCUMENT_ID, document_id)
-    return (None, ()) if value is None else (str(value), ((DOCUMENT_ID, value),))
+    if value is None:
+        return None, ()
+    return as_text(value), ((DOCUMENT_ID, value),) if isinstance(value, (str, int)) else ()
 
 
 def _read_titles(metadata: Mapping[str, Any]) -> tuple[str, ...]:

@@ -64,7 +64,6 @@ BEST, ORACLE = "listwise, NDPP", "greedy oracle"
 ABLATED: dict[str, dict[str, Any]] = {
     "likelihood, without scoring": {"objective": "likelihood", "share": 1.0},
     "likelihood, without regulariser": {"objective": "likelihood", "alpha": 0.0, "beta": 0.0},
-    "likelihood, over the candidates": {"objective": "likelihood", "normalisation": "candidates", "share": 0.1},
     "listwise, without pull": {"pull": 0.0},
     "listwise, without W_R": {"learn_relevance": False},
     "listwise, random subsets": {"random": True},

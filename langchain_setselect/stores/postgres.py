@@ -12,40 +12,29 @@ from numpy.typing import ArrayLike
 from shared_core.errors import VectorSourceError
 from shared_core.retrieval.extra import StoreListing
 from shared_core.stores.postgres import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
+from shared_core.stores.rows import TwoWays
 
 from .reader import Hits, VectorReader, narrow_by_operators
 
 
-def _search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
-    """The top ``fetch_k`` of a PGVector collection with their vectors, in one statement."""
-    with store._make_sync_session() as session:
-        rows, vectors = search_with_vectors(session, _nearest(store, query, fetch_k, **more))
-    return _documents(rows), vectors
+def _run_in_session(
+    core: TwoWays[..., Any], prepare: Callable[..., Sequence[Any]], finish: Callable[[Any], Any]
+) -> tuple[Callable[..., Any], Callable[..., Awaitable[Any]]]:
+    """Functions of a PGVector, sync and async, that call ``core`` with a session and what ``prepare`` gives."""
 
+    def run(store: Any, *arguments: Any, **more: Any) -> Any:
+        with store._make_sync_session() as session:
+            return finish(core(session, *prepare(store, *arguments, **more)))
 
-async def _asearch(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
-    """Await what ``_search`` returns, from a store made with ``async_mode``; another store runs in a thread."""
-    if not store.async_mode:
-        return await run_in_executor(None, _search, store, query, fetch_k, **more)
-    await store.__apost_init__()
-    async with store._make_async_session() as session:
-        rows, vectors = await asearch_with_vectors(session, _nearest(store, query, fetch_k, **more))
-    return _documents(rows), vectors
+    async def run_async(store: Any, *arguments: Any, **more: Any) -> Any:
+        # Only a store made with ``async_mode`` can be awaited.
+        if not store.async_mode:
+            return await run_in_executor(None, run, store, *arguments, **more)
+        await store.__apost_init__()
+        async with store._make_async_session() as session:
+            return finish(await core.awaited(session, *prepare(store, *arguments, **more)))
 
-
-def _fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    """Vectors by document id."""
-    with store._make_sync_session() as session:
-        return vectors_by_id(session, _identified(store), ids)
-
-
-async def _afetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    """Await what ``_fetch`` returns, from a store made with ``async_mode``; another store runs in a thread."""
-    if not store.async_mode:
-        return await run_in_executor(None, _fetch, store, ids)
-    await store.__apost_init__()
-    async with store._make_async_session() as session:
-        return await avectors_by_id(session, _identified(store), ids)
+    return run, run_async
 
 
 def _in_collection(store: Any, *columns: Any) -> Any:
@@ -60,7 +49,7 @@ def _in_collection(store: Any, *columns: Any) -> Any:
     )
 
 
-def _nearest(store: Any, query: list[float], fetch_k: int, *, filter: Any = None) -> Any:
+def _nearest(store: Any, query: list[float], fetch_k: int, *, filter: Any = None) -> list[Any]:
     from sqlalchemy import asc
 
     row = store.EmbeddingStore
@@ -69,11 +58,11 @@ def _nearest(store: Any, query: list[float], fetch_k: int, *, filter: Any = None
     clause = store._create_filter_clause(filter) if filter else None
     if clause is not None:
         statement = statement.where(clause)
-    return statement.order_by(asc("distance")).limit(fetch_k)
+    return [statement.order_by(asc("distance")).limit(fetch_k)]
 
 
-def _identified(store: Any) -> Any:
-    return _in_collection(store, store.EmbeddingStore.id, store.EmbeddingStore.embedding)
+def _identified(store: Any, ids: Sequence[str]) -> list[Any]:
+    return [_in_collection(store, store.EmbeddingStore.id, store.EmbeddingStore.embedding), ids]
 
 
 def _documents(rows: list[tuple[Any, ...]]) -> list[Document]:
@@ -210,7 +199,12 @@ async def _count_table(table: Any) -> int:
 
 
 _OF_TABLES = "filter", "hybrid_search_config", "fts_query"
-COLLECTION_READER = VectorReader(_search, _asearch, _fetch, _afetch, takes=["filter"], narrow=narrow_by_operators)
+COLLECTION_READER = VectorReader(
+    *_run_in_session(search_with_vectors, _nearest, lambda found: (_documents(found[0]), found[1])),
+    *_run_in_session(vectors_by_id, _identified, lambda vectors: vectors),
+    takes=["filter"],
+    narrow=narrow_by_operators,
+)
 TABLE_READER = VectorReader(*_run_in_engine(_search_table), *_run_in_engine(_fetch_table), takes=_OF_TABLES)
 ASYNC_TABLE_READER = VectorReader(_refuse_sync, _search_table, _refuse_sync, _fetch_table, takes=_OF_TABLES)
 COLLECTION_LISTING = StoreListing(_list, _count)

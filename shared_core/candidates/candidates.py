@@ -71,9 +71,9 @@ class Candidates(ReadOnlyArrays):
         No candidate is picked whose cosine with a picked or shown one is above this.
     prefer : iterable of n numbers or dates, optional
         Which one of near-duplicates may be picked: the one with the highest value (the newest, for example), at any
-        gain. Among equal values the gain decides. A date may be an ISO string or a datetime; a missing value is the
-        lowest.
-        One that costs more than the whole budget, or whose source has reached its cap by ``shown``, does not count.
+        gain. Among equal values the gain decides. A date may be a datetime, or a string as ISO, mail or PDF write it. A
+        missing value is the lowest. One that costs more than the whole budget, or whose source has reached its cap by
+        ``shown``, does not count.
         Needs ``drop_near_duplicates``.
     copy : bool
         False: vectors that have unit length already are not copied. The caller must not change them while the

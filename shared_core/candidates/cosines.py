@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .candidates import Candidates
 from .unit_vectors import TIE_TOLERANCE, as_unit_rows, as_unit_vector
 
-# The length of a sum of unit vectors that cancel each other, for each of them.
+# If a sum of k unit rows is shorter than k times this, only rounding is left and the sum has no direction.
 _CANCELLED = 4 * float(np.finfo(np.float64).eps)
 
 

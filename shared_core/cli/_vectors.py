@@ -98,7 +98,7 @@ def read_vectors(
 ) -> NDArray[Any]:
     """The vectors of the texts with these ids; in a .npy file they are at these ``rows`` of all ``lines``."""
     if path.suffix.lower() != ".npy":
-        from ..batch.dataset import read_vectors_by_id
+        from ..batch.parquet import read_vectors_by_id
 
         return read_vectors_by_id(path, ids)
     places = range(len(ids)) if rows is None else rows

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from .._argument_names import rename_arguments
 from .._parsing import parse_json
 from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
@@ -94,21 +93,19 @@ def batch(
     say = message_console()
     scale: Any = None if relevance_scale == "none" else relevance_scale
     try:
-        from ..batch.dataset import select_dataset
+        from ..batch.tables import select_dataset
 
         chosen = make_selector(selector, **_parameters(parameter or []))
         if capabilities_of(chosen).words and texts is None:
             say.print(Text(f"{selector} selects by the vectors alone: with --texts it reads the words too"))
-        with rename_arguments({"id_column=None": "--row-numbers"}):
-            done = select_dataset(
-                queries, index, out=out, k=k, fetch_k=fetch_k,
-                selector=chosen, question_column=question_column, texts=texts, titles=titles,
-                identifiers=identifiers, sources=sources, neighbours=neighbours,
-                id_column=None if row_numbers else id_column, vector_column=vector_column, text_column=text_column,
-                model=model, candidates_column=candidates_column, relevance_column=relevance_column,
-                relevance_scale=scale, concurrency=workers if ray or workers > 1 else None,
-                threads=threads, block_rows=block_rows, progress=say.is_terminal,
-            )  # fmt: skip
+        done = select_dataset(
+            queries, index, out=out, k=k, selector=chosen, fetch_k=fetch_k,
+            id_column=None if row_numbers else id_column, vector_column=vector_column, text_column=text_column,
+            model=model, candidates_column=candidates_column, relevance_column=relevance_column, relevance_scale=scale,
+            question_column=question_column, texts=texts, titles=titles, identifiers=identifiers, sources=sources,
+            neighbours=neighbours, concurrency=workers if ray or workers > 1 else None, threads=threads,
+            block_rows=block_rows, progress=say.is_terminal,
+        )  # fmt: skip
     except KeyboardInterrupt:
         stop(say, f"stopped; the parts in {out} are kept, and the same command resumes")
     resumed = f", {done.resumed} of them from an earlier run" if done.resumed else ""

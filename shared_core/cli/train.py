@@ -6,7 +6,7 @@ import contextlib
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -139,7 +139,7 @@ def train(
             )
         with print_warnings(say):
             fitted = fit(
-                contents.items, rows, scorer, settings=settings, queries=queries, ids=contents.ids, resume=labels,
+                contents.items, rows, scorer, **asdict(settings), queries=queries, ids=contents.ids, resume=labels,
                 progress=say.is_terminal, say=partial(ask_consent, say, yes),
             )  # fmt: skip
             fitted.kernel.save(out)

@@ -410,17 +410,15 @@ class SearchedStore:
 
         return compare_candidates(queries, candidates_of, k=self.sizes, fetch_k=self.fetch_k, **options)
 
-    def diagnose(
-        self, *, dimension: int | None = None, title: str | None = None, documents: int | None = None, **options: Any
-    ) -> Diagnosis:
-        """What the texts hold. Without a ``dimension``, a word is embedded to learn it."""
+    def diagnose(self, *, title: str | None = None, **options: Any) -> Diagnosis:
+        """What the texts hold. A word is embedded to learn the length of the vectors."""
         if self.nearest is None:
             raise VectorSourceError(
                 f"setselect has no vector reader for {self.name}, so all texts would be embedded: call "
                 "register_vector_source"
             )
-        length = dimension or np.shape(self.embed(["text"])[0])[-1]
-        options |= {"title": title or self.name, "documents": self.count() if documents is None else documents}
+        length = np.shape(self.embed(["text"])[0])[-1]
+        options |= {"title": title or self.name, "documents": self.count()}
         return diagnose(self.nearest, length, fetch_k=self.fetch_k, widest=self.widest or self.fetch_k, **options)
 
 

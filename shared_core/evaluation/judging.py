@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._validation import as_rows, id_of_text, is_missing, quoted
 from ..candidates import Candidates, as_unit_rows
+from ..candidates.cosines import SetCosines, measure_set
 from ..errors import InvalidInputError, SetSelectError
 from ..facts import Facts
 from ..selection.reasons import explain
@@ -23,7 +24,6 @@ from ..texts.fold import UNSPACED, normalise
 from ..texts.word_index import WordIndex
 from ..texts.words import Text, Weigh, join_questions, list_terms, match_words
 from .corpus import Document, Query, as_number, first_value, read_names
-from .measures import sum_cosine
 from .results import CandidateView, QueryView, clip, counted
 from .search import rank_with_words
 from .settings import Adapted, as_adapted
@@ -302,8 +302,6 @@ class _Pool:
             as_unit_rows(rows.astype(np.float64)) for rows in (self.everything.vectors, self.everything.query[None])
         )
         self.cosines = self.unit @ self.unit_query
-        self.pairs = self.unit @ self.unit.T
-        np.fill_diagonal(self.pairs, 0)
         self.contained = _find_answers([document.text for document in self.documents], query.answers)
 
     def _among(self, rows: list[int], weigh: Weigh | None = None) -> _Among:
@@ -330,16 +328,11 @@ class _Pool:
 
     def measure(self, k: int, sets: list[list[int]]) -> JudgedPicks:
         """The measures of each set of at most ``k`` picks."""
-        # A set without a pick has 0 of everything, and a single pick repeats nothing.
-        numbers = np.array([max(len(picks), 1) for picks in sets])
-        values = {
-            "relevance": np.array([self.cosines[picks].sum() for picks in sets]) / numbers,
-            "sum_cosine": np.array([sum_cosine(self.unit_query, self.unit[p]) if p else 0.0 for p in sets]),
-            "characters": np.array([sum(len(self.documents[row].text) for row in picks) for picks in sets]),
-        }
-        if min(k, len(set(self.first))) > 1:
-            pairs = np.array([self.pairs[np.ix_(picks, picks)].sum() for picks in sets])
-            values["redundancy"] = pairs / (numbers * np.maximum(numbers - 1, 1))
+        figures = np.array([measure_set(self.unit_query, self.unit[picks]) for picks in sets])
+        values = dict(zip(SetCosines._fields, figures.T, strict=True))
+        if min(k, len(set(self.first))) <= 1:
+            del values["redundancy"]
+        values["characters"] = np.array([sum(len(self.documents[row].text) for row in picks) for picks in sets])
         if self.query.answers:
             values["answers"] = np.array([self.contained[picks].any(axis=0).mean() for picks in sets])
         return JudgedPicks([[self.ids[row] for row in picks] for picks in sets], values)

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._libraries import import_library
 from .._validation import as_numeric, check_integer, check_number, quoted
-from ..candidates import as_unit_rows, as_unit_vector
+from ..candidates import as_unit_rows
+from ..candidates.cosines import measure_set
 from ..errors import InvalidInputError, InvalidParameterError
 
 __all__ = [
@@ -24,8 +25,6 @@ __all__ = [
 ]  # fmt: skip
 
 _Floats = NDArray[np.float64]
-# If a sum of k unit rows is shorter than k times this, only rounding is left and the sum has no direction.
-_CANCELLED = 4 * float(np.finfo(np.float64).eps)
 # The weight that each repetition leaves to a subtopic: 1 − α, with α = 0.5.
 _KEEP = 0.5
 _RESAMPLES = 9999
@@ -45,11 +44,7 @@ def sum_cosine(query: ArrayLike, vectors: ArrayLike) -> float:
     >>> sum_cosine([1, 1], [[1, 0], [-1, 0]])
     0.0
     """
-    rows = _as_unit_matrix(vectors)
-    unit = as_unit_vector(query, rows.shape, rows.dtype)
-    total = rows.sum(axis=0)
-    length = float(np.linalg.norm(total))
-    return 0.0 if length <= len(rows) * _CANCELLED else float(np.clip(total @ unit / length, -1, 1))
+    return measure_set(query, _as_unit_matrix(vectors)).sum_cosine
 
 
 def mean_pairwise_cosine(vectors: ArrayLike) -> float:

@@ -272,7 +272,16 @@ class PromptTemplate:
     def __init__(self, instruction: str, example: str, separator: str, question: str, answer: str) -> None:
         self._keys = {"question": question, "answer": answer}
         self.settings = {"instruction": instruction, "example": example, "separator": separator, **self._keys}
-        self._parts = _parse_example(example)
+        self._head = example.removesuffix("{answer}")
+        try:
+            self._names = [name for _, name, _, _ in string.Formatter().parse(self._head) if name is not None]
+        except ValueError:
+            self._names = [""]
+        if self._head == example or "answer" in self._names or not all(map(str.isidentifier, self._names)):
+            raise InvalidParameterError(
+                f"{argument_name('example')} must have plain fields such as {{question}}, and {{answer}} once and at "
+                f"its end; a brace is written {{{{ or }}}}; got {quoted(example)}"
+            )
 
     def prompt(self, row: int, query: Item, subset: Sequence[Item]) -> Prompt:
         """The prompt for one query and its examples; an InvalidInputError names what an item lacks."""
@@ -289,8 +298,7 @@ class PromptTemplate:
 
     def _fill(self, item: Item, whose: str) -> str:
         """The example up to its answer."""
-        *fields, (literal, _) = self._parts
-        return "".join(before + self._text(item, name, whose) for before, name in fields) + literal
+        return self._head.format_map({name: self._text(item, name, whose) for name in self._names})
 
     def _text(self, item: Item, name: str, whose: str) -> str:
         if name in self._keys:
@@ -298,45 +306,6 @@ class PromptTemplate:
         if isinstance(item.get(name), (int, float)):
             return str(item[name])
         return _read_text(item, name, whose, "The template names this key")
-
-
-def _parse_example(example: str) -> list[tuple[str, str]]:
-    """For each field the text before it, and its name."""
-    wrong = InvalidParameterError(
-        f"{argument_name('example')} must have plain fields such as {{question}}, and {{answer}} once and at its end; "
-        f"a brace is written {{{{ or }}}}; got {quoted(example)}"
-    )
-    parts: list[tuple[str, str]] = []
-    before = ""
-    try:
-        for literal, name, form, conversion in string.Formatter().parse(example):
-            before += literal
-            if name is not None:
-                if not name.isidentifier() or form or conversion:
-                    raise wrong
-                parts.append((before, name))
-                before = ""
-    except ValueError:
-        raise wrong from None
-    names = [name for _, name in parts]
-    if before or names.count("answer") != 1 or names[-1] != "answer":
-        raise wrong
-    return parts
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The size of all prompts for a model, before examples are dropped; ``price`` is that of a million tokens."""
-
-    prompts: int
-    tokens: int
-    price: float | None = None
-
-    def __str__(self) -> str:
-        text = f"{self.prompts:,} prompts, about {self.tokens:,} tokens"
-        if self.price is None:
-            return text
-        return f"{text}, about {self.tokens * self.price / 1e6:,.2f} at {self.price:g} per million"
 
 
 class LanguageModelFeedback:
@@ -452,8 +421,8 @@ class LanguageModelFeedback:
             )
         return scores
 
-    def cost(self, pairs: Iterable[Pair]) -> Cost:
-        """The size of all prompts; the model is not called."""
+    def cost(self, pairs: Iterable[Pair]) -> str:
+        """The size of all prompts, before examples are dropped, as a text; the model is not called."""
         seen: set[int] = set()
         tokens = 0
         for row, pair in enumerate(pairs):
@@ -463,10 +432,10 @@ class LanguageModelFeedback:
             if name not in seen:
                 seen.add(name)
                 tokens += self._model.count_tokens([item])[0]
-        return Cost(len(seen), tokens, self.price)
-
-    def __repr__(self) -> str:
-        return f"LanguageModelFeedback(model_id={self.model_id!r}, remote={self.remote})"
+        size = f"{len(seen):,} prompts, about {tokens:,} tokens"
+        if self.price is None:
+            return size
+        return f"{size}, about {tokens * self.price / 1e6:,.2f} at {self.price:g} per million"
 
     def _shorten(self, prompts: list[Prompt]) -> None:
         """Drop examples until each prompt fits into the model's limit, if the limit is known."""

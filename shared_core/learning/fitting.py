@@ -125,7 +125,6 @@ def fit(
     feedback: Feedback,
     labels: Iterable[LabelledSubset] | None = None,
     *,
-    settings: FitSettings | None = None,
     split: Split | None = None,
     queries: Iterable[int] | None = None,
     resume: str | os.PathLike[str] | None = None,
@@ -145,17 +144,12 @@ def fit(
 
     Parameters
     ----------
-    items : sequence of n mappings
-        The pool of queries and examples, for example of questions and answers.
-    vectors : array-like, shape (n, d)
-        The items' embeddings.
-    feedback : Feedback
-        How good a set of examples is for an item.
+    items, vectors, feedback
+        The pool of queries and examples, their embeddings, and how good a set of examples is for an item; see
+        :func:`label`.
     labels : iterable of LabelledSubset, optional
         From :func:`label`. By default they are made here, from the ``fetch_k`` nearest items that are not held out,
         with ``draw="greedy"`` for the listwise objective and ``"random"`` for the likelihood.
-    settings : FitSettings, optional
-        The options of the fit; see :class:`FitSettings` for all of them and their defaults.
     split : Split, optional
         From :func:`hold_out`. By default it is made here; if ``labels`` are given, from the queries of these labels.
         For given labels, pass the split with which they were drawn. Otherwise the subsets that contain held-out items
@@ -165,14 +159,12 @@ def fit(
         labels, see :func:`label`. Without ``resume``, a fit that is killed loses its labels.
     ids : sequence of n hashables, optional
         Names of the rows of a :class:`LowRankKernel`; default: 0..n-1.
-    progress : bool
-        Show a bar (tqdm).
     on_epoch : callable, optional
         Called after each epoch, number 0 included, with its :class:`Epoch` and its kernel.
-    say : callable, optional
-        Called once, with the number of prompts that a ``remote`` feedback will get; default: written to standard error.
+    progress, say
+        See :func:`label`. ``say`` also gets the number of prompts that the held-out items need.
     **options
-        Fields of :class:`FitSettings`, such as ``k=2``; they replace those of ``settings``.
+        Fields of :class:`FitSettings`, such as ``k=2``.
 
     Returns
     -------
@@ -206,7 +198,7 @@ def fit(
     import_library("torch", "train")
     from .objective import make_task
 
-    settings = dataclasses.replace(settings or FitSettings(), **options)
+    settings = FitSettings(**options)
     _check_device(settings.device)
     neighbours = Neighbours(items, vectors)
     rows = np.array(as_numeric(vectors, "vectors"))
@@ -242,7 +234,7 @@ def fit(
     elif is_remote(feedback):
         (say or print_line)(to_fit)
     trained, measured = _divide(check_labels(labels, len(neighbours)), split)
-    run = _Run(make_task(settings, neighbours, rows, split, trained, measured, row_names), held_out, settings)
+    run = _Run(make_task(settings, rows, split, trained, measured, row_names), held_out, settings)
     run.train(progress, on_epoch or (lambda epoch, kernel: None))
     return run.fitted()
 

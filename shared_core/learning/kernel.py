@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -20,12 +20,8 @@ Matrix = NDArray[np.float64]
 _BLOCK = 16384
 
 
-class Grams(NamedTuple):
-    """VᵀV (K, K), VᵀB (K, K') and BᵀB (K', K'): log det(L + I) needs nothing else of the pool."""
-
-    vv: Tensor
-    vb: Tensor
-    bb: Tensor
+Grams = tuple[Tensor, Tensor, Tensor]
+"""VᵀV (K, K), VᵀB (K, K') and BᵀB (K', K'): log det(L + I) needs nothing else of the pool."""
 
 
 class _Factors(nn.Module):
@@ -103,7 +99,7 @@ class RowFactors(_Factors):
 
     def grams(self) -> Grams:
         """VᵀV, VᵀB and BᵀB of the whole pool."""
-        return Grams(self.V.T @ self.V, self.V.T @ self.B, self.B.T @ self.B)
+        return self.V.T @ self.V, self.V.T @ self.B, self.B.T @ self.B
 
     def weighing(self, weights: Tensor) -> Tensor:
         """The form of item weights w (M,) that :meth:`squares` takes: the weights themselves."""
@@ -163,7 +159,7 @@ class LinearFactors(_Factors):
     def grams(self) -> Grams:
         """VᵀV, VᵀB and BᵀB of the whole pool, through EᵀE."""
         mv, mb = self.moment @ self.W_V, self.moment @ self.W_B
-        return Grams(self.W_V.T @ mv, self.W_V.T @ mb, self.W_B.T @ mb)
+        return self.W_V.T @ mv, self.W_V.T @ mb, self.W_B.T @ mb
 
     def weighing(self, weights: Tensor) -> Tensor:
         """The form of item weights w (M,) that :meth:`squares` takes: Eᵀ diag(w) E, shape (d, d)."""

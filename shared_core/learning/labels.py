@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import operator
 import os
 import re
 import sys
@@ -26,9 +26,6 @@ FORMAT, VERSION = "setselect labels", 1
 # Of greedy draws: the selections of an item, the next items that are tried at each of their steps, the temperature of
 # the relevance, and the strength of the noise.
 PATHS, EACH, TEMPERATURE, NOISE = 3, 32, 0.1, 0.5
-
-Scored = list[tuple[tuple[int, ...], float]]
-"""The subsets of one item, rows of the pool, each with its score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +163,7 @@ def label(
                 "feedback": describe(feedback), "items and vectors": neighbours.sha256,
             }  # fmt: skip
             file = LabelFile(resume, settings, len(neighbours))
-        scored: dict[int, Scored] = {} if file is None else file.known
+        scored: dict[int, list[LabelledSubset]] = {} if file is None else file.known
         missing = [row for row in rows if row not in scored]
         # All neighbours are found first, so that an item without enough of them is refused before hours of scoring.
         nearest = dict(zip(missing, neighbours.nearest(missing, candidates, among), strict=True))
@@ -200,12 +197,12 @@ def label(
                 with noting(f"labelling item {row}"):
                     where = [f"item {row}, subset {place} (rows {subset})" for place, subset in enumerate(sets)]
                     scores = score_all(feedback, pairs, where)
-                scored[row] = list(zip(sets, scores, strict=True))
+                scored[row] = [LabelledSubset(row, subset, score) for subset, score in zip(sets, scores, strict=True)]
                 if file is not None:
-                    file.append(row, scored[row])
+                    file.append(scored[row])
                 count, total = count + len(scores), total + sum(scores)
                 advance(score=f"{total / count:.3g}")
-    return [LabelledSubset(row, subset, score) for row in rows for subset, score in scored[row]]
+    return [entry for row in rows for entry in scored[row]]
 
 
 def best(labels: Iterable[LabelledSubset], share: float) -> list[LabelledSubset]:
@@ -229,7 +226,7 @@ def check_labels(labels: Iterable[LabelledSubset], n: int) -> list[LabelledSubse
     if not entries:
         raise InvalidInputError("labels are empty: there is nothing to learn from")
     for place, entry in enumerate(entries):
-        rows = {int(row) for row in (entry.query, *entry.subset) if 0 <= row < n}
+        rows = {operator.index(row) for row in (entry.query, *entry.subset) if 0 <= row < n}
         if not 0 < len(entry.subset) == len(rows) - 1 or not np.isfinite(entry.score):
             raise InvalidInputError(
                 f"labels: number {place}, {quoted(entry)}, must hold different rows of the {n} items, without the "
@@ -294,23 +291,28 @@ class LabelFile:
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any], pool: int) -> None:
-        self._settings, self._pool = dict(settings), pool
+        self._settings = dict(settings)
         header = {"format": FORMAT, "version": VERSION, "settings": self._settings}
         self.journal = Journal(path, '{"query": ', f"a label for a pool of {pool} items", header)
-        self.known: dict[int, Scored] = {}
+        self.known: dict[int, list[LabelledSubset]] = {}
         for number, entry in self.journal.read():
             if number == 1:
                 self._check_header(entry)
                 continue
-            query, scored = self._parse(entry, number)
-            if query in self.known:
-                raise self.journal.error(number, f"labels item {query} a second time: remove one of the two lines")
-            self.known[query] = scored
+            try:
+                pairs = zip(entry["subsets"], entry["scores"], strict=True)
+                labels = [LabelledSubset(entry["query"], tuple(subset), as_float(score)) for subset, score in pairs]
+                check_labels(labels, pool)
+            except (TypeError, KeyError, ValueError):
+                raise self.journal.error(number) from None
+            if labels[0].query in self.known:
+                raise self.journal.error(number, f"labels item {labels[0].query} a second time: remove one of the two")
+            self.known[labels[0].query] = labels
 
-    def append(self, query: int, scored: Sequence[tuple[Sequence[int], float]]) -> None:
-        """Add an item's subsets and scores, and wait until they are on the disk."""
-        subsets, scores = [list(subset) for subset, _ in scored], [score for _, score in scored]
-        self.journal.append([{"query": query, "subsets": subsets, "scores": scores}])
+    def append(self, labels: Sequence[LabelledSubset]) -> None:
+        """Add an item's labels, and wait until they are on the disk."""
+        subsets, scores = [entry.subset for entry in labels], [entry.score for entry in labels]
+        self.journal.append([{"query": labels[0].query, "subsets": subsets, "scores": scores}])
 
     def _check_header(self, header: Any) -> None:
         if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (FORMAT, VERSION):
@@ -328,23 +330,6 @@ class LabelFile:
                 f"{self.journal.path}: the labels were made with other settings: {differing}. Use the settings of the "
                 "file, or name another file"
             )
-
-    def _parse(self, entry: Any, number: int) -> tuple[int, Scored]:
-        try:
-            query = entry["query"]
-            pairs = zip(entry["subsets"], entry["scores"], strict=True)
-            scored = [(tuple(subset), as_float(score)) for subset, score in pairs]
-            sound = len(scored) > 0 and all(self._is_sound(query, subset, score) for subset, score in scored)
-        except (TypeError, KeyError, ValueError):
-            sound = False
-        if not sound:
-            raise self.journal.error(number)
-        return query, scored
-
-    def _is_sound(self, query: int, subset: tuple[int, ...], score: float) -> bool:
-        rows = {query, *subset}
-        in_pool = all(type(row) is int and 0 <= row < self._pool for row in rows)
-        return in_pool and 0 < len(subset) == len(rows) - 1 <= self._settings["k"] and math.isfinite(score)
 
 
 def describe(value: Any) -> str:

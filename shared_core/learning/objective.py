@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from ..errors import InvalidInputError
 from ..selectors.kernels import LinearKernel, LowRankKernel
-from .kernel import Factors, Grams, LinearFactors, RowFactors, unit_rows
+from .kernel import Factors, LinearFactors, RowFactors, unit_rows
 from .labels import LabelledSubset, best
-from .pool import Neighbours, Split
+from .pool import Split
 from .settings import FitSettings
 
 RIDGE = 1e-5
@@ -35,39 +35,16 @@ class Likelihood:
     """The loss of a batch of labelled subsets: minus the regularised mean log-likelihood (NDPP paper, 4.3.3).
 
     −(1/n) Σ [log det(L_S + ridge·I) − log det(L + I)] + α Σ 1/γ_i ‖v_i‖² + β Σ 1/γ_i ‖b_i‖², where γ_i is the number of
-    subsets that hold item i, at least 1. With ``candidates`` (N lists of rows that include those of the subset) the
-    probability is over the subsets of these, under L' = R L R; ``relevance`` holds the r of each candidate.
+    subsets that hold item i, at least 1. With the ridge, a subset that is larger than the rank or holds the same text
+    twice has a finite loss.
     """
 
-    # With the ridge, a subset that is larger than the rank or holds the same text twice has a finite loss. It is added
-    # to L_S and not to L'_S, where it could exceed r² L_ii of a candidate with a small r.
-
     def __init__(
-        self,
-        factors: Factors,
-        subsets: Lists,
-        alpha: float = 0.01,
-        beta: float = 0.01,
-        ridge: float = RIDGE,
-        *,
-        candidates: Lists | None = None,
-        relevance: Lists | None = None,
+        self, factors: Factors, subsets: Lists, alpha: float = 0.01, beta: float = 0.01, ridge: float = RIDGE
     ) -> None:
         self.factors, self.alpha, self.beta, self.ridge = factors, alpha, beta, ridge
         sets = [np.asarray(rows, dtype=np.int64) for rows in subsets]
-        lists = sets if candidates is None else [np.asarray(rows, dtype=np.int64) for rows in candidates]
-        places = []
-        for subset, items in zip(sets, lists, strict=True):
-            place = {row: i for i, row in enumerate(items.tolist())}
-            places.append(np.array([place[row] for row in subset.tolist()]))
-        # Rows of the pool (N, c) with their mask: the candidates of each subset, or the subset if there are none.
-        self._items, self._held = _pad(lists, factors.device)
-        # The places of each subset (N, s) among these rows, with their mask.
-        self._places, self._inside = _pad(places, factors.device)
-        self._relevance: Tensor | None = None
-        if relevance is not None:
-            numbers, _ = _pad([np.asarray(entry, dtype=np.float64) for entry in relevance], factors.device)
-            self._relevance = numbers.masked_fill(~self._held, 1.0)
+        self._items, self._inside = _pad(sets, factors.device)
         counts = np.bincount(np.concatenate(sets), minlength=len(factors))
         self._weighing = factors.weighing(torch.from_numpy(1 / np.maximum(counts, 1)))
 
@@ -90,21 +67,22 @@ class Likelihood:
 
     def _log_likelihoods(self, batch: Tensor) -> Tensor:
         batch = batch.to(self.factors.device)
-        held, places, inside = self._held[batch], self._places[batch], self._inside[batch]
+        inside = self._inside[batch]
         rows = self.factors.rows(self._items[batch].flatten())
-        v, b = (part.reshape(*held.shape, part.shape[1]) * held[..., None] for part in rows)
-        own_v, own_b = (
-            part.gather(1, places[..., None].expand(-1, -1, part.shape[2])) * inside[..., None] for part in (v, b)
-        )
-        logs = _log_dets(self.factors, own_v, own_b, inside, self.ridge)
-        if self._relevance is None:
-            return logs - _normaliser(self.factors, self.factors.grams())
-        relevance = self._relevance[batch]
-        logs = logs + 2 * (relevance.gather(1, places).log() * inside).sum(1)
-        v, b = (part * relevance[..., None] for part in (v, b))
-        if v.shape[1] <= v.shape[2] + b.shape[2]:
-            return logs - _log_dets(self.factors, v, b, held, 1.0)
-        return logs - _normaliser(self.factors, Grams(v.mT @ v, v.mT @ b, b.mT @ b))
+        v, b = (part.reshape(*inside.shape, part.shape[1]) * inside[..., None] for part in rows)
+        # Padding has 1 on the diagonal and 0 beside it.
+        diagonal = inside.to(torch.float64) * (self.ridge - 1) + 1
+        logs = _log_abs_det(v @ v.mT + self.factors.times_c(b) @ b.mT + torch.diag_embed(diagonal))
+        return logs - self._normaliser()
+
+    def _normaliser(self) -> Tensor:
+        """log det(L + I) = log det(I + ZᵀZ X) with Z = [V B] and X = blkdiag(I, C), a determinant of size K + K'."""
+        # The published form through C⁻¹ fails for an odd rank.
+        vv, vb, bb = self.factors.grams()
+        upper = torch.cat((vv, self.factors.times_c(vb)), -1)
+        lower = torch.cat((vb.mT, self.factors.times_c(bb)), -1)
+        product = torch.cat((upper, lower), -2)
+        return _log_abs_det(product + torch.eye(len(product), dtype=product.dtype, device=product.device))
 
 
 def _pad(lists: Sequence[NDArray[Any]], device: torch.device) -> tuple[Tensor, Tensor]:
@@ -114,21 +92,6 @@ def _pad(lists: Sequence[NDArray[Any]], device: torch.device) -> tuple[Tensor, T
     padded = np.zeros(mask.shape, lists[0].dtype)
     padded[mask] = np.concatenate(lists)
     return torch.from_numpy(padded).to(device), torch.from_numpy(mask).to(device)
-
-
-def _log_dets(factors: Factors, v: Tensor, b: Tensor, mask: Tensor, diagonal: float) -> Tensor:
-    """log det(V Vᵀ + B C Bᵀ + diagonal·I) of each set of rows (m, s, K); padding contributes 0."""
-    added = mask.to(torch.float64) * (diagonal - 1) + 1
-    return _log_abs_det(v @ v.mT + factors.times_c(b) @ b.mT + torch.diag_embed(added))
-
-
-def _normaliser(factors: Factors, grams: Grams) -> Tensor:
-    """log det(L + I) = log det(I + ZᵀZ X) with Z = [V B] and X = blkdiag(I, C), a determinant of size K + K'."""
-    # The published form through C⁻¹ fails for an odd rank.
-    upper = torch.cat((grams.vv, factors.times_c(grams.vb)), -1)
-    lower = torch.cat((grams.vb.mT, factors.times_c(grams.bb)), -1)
-    product = torch.cat((upper, lower), -2)
-    return _log_abs_det(product + torch.eye(product.shape[-1], dtype=product.dtype, device=product.device))
 
 
 def _log_abs_det(matrices: Tensor) -> Tensor:
@@ -305,7 +268,6 @@ class Task:
 
 def make_task(
     settings: FitSettings,
-    neighbours: Neighbours,
     vectors: NDArray[np.floating],
     split: Split,
     trained: Sequence[LabelledSubset],
@@ -349,11 +311,8 @@ def make_task(
 
     def likelihood(labels: Sequence[LabelledSubset]) -> Likelihood:
         # The best labels of each part are taken separately: held-out labels must not decide which are trained on.
-        labels, among = best(labels, settings.share), {}
-        if settings.normalisation == "candidates":
-            candidates, weights = _find_candidates(settings, neighbours, vectors, split, labels)
-            among = {"candidates": [place[rows] for rows in candidates], "relevance": weights}
-        return Likelihood(factors, subsets(labels), settings.alpha, settings.beta, settings.ridge, **among)
+        best_sets = subsets(best(labels, settings.share))
+        return Likelihood(factors, best_sets, settings.alpha, settings.beta, settings.ridge)
 
     parts = nn.ModuleDict({"factors": factors})
     return Task(
@@ -382,7 +341,7 @@ def _make_factors(
         # The likelihood is over all subsets of the pool. It starts where a subset of V Vᵀ has k items on average, and
         # with rows of B as long as those of V: with far shorter rows B would not change, as its gradient is cubic in B.
         with torch.no_grad():
-            scale = _find_scale(torch.linalg.eigvalsh(factors.grams().vv).clamp_min(0).numpy(), settings.k)
+            scale = _find_scale(torch.linalg.eigvalsh(factors.grams()[0]).clamp_min(0).numpy(), settings.k)
             for part in (*factors.parameters(), *(whole.parameters() if whole else ())):
                 if part.ndim == 2:
                     part.mul_(scale)
@@ -399,24 +358,3 @@ def _find_scale(eigenvalues: NDArray[np.float64], size: int) -> float:
         scaled = eigenvalues * np.exp(2 * middle)
         low, high = (middle, high) if (scaled / (1 + scaled)).sum() < average else (low, middle)
     return float(np.exp(high))
-
-
-def _find_candidates(
-    settings: FitSettings,
-    neighbours: Neighbours,
-    vectors: NDArray[np.floating],
-    split: Split,
-    labels: Sequence[LabelledSubset],
-) -> tuple[list[list[int]], list[NDArray[np.float64]]]:
-    """For each label its query's nearest examples and those of the subset, and their relevance."""
-    queries = list(dict.fromkeys(entry.query for entry in labels))
-    nearest = dict(zip(queries, neighbours.nearest(queries, settings.fetch_k, split.examples), strict=True))
-    candidates, relevance = [], []
-    unit = unit_rows(vectors).numpy().astype(np.float64)
-    for entry in labels:
-        rows = list(dict.fromkeys([*nearest[entry.query].tolist(), *entry.subset]))
-        cosines = unit[rows].dot(unit[entry.query])
-        candidates.append(rows)
-        # With a low temperature, distant items would have relevance 0, which has no logarithm.
-        relevance.append(np.maximum(np.exp((cosines - cosines.max()) / (2 * settings.temperature)), 1e-150))
-    return candidates, relevance

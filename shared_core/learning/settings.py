@@ -14,7 +14,6 @@ _POSITIVE = 1e-9
 _NAMES = {
     "objective": ("listwise", "likelihood"),
     "kernel": ("linear", "rows"),
-    "normalisation": ("pool", "candidates"),
 }
 _LEAST = {
     **dict.fromkeys(("k", "fetch_k", "subsets", "rank", "batch_size", "epochs", "patience"), 1),
@@ -62,8 +61,6 @@ class FitSettings:
         Listwise: weight of the squared distance of the trained matrices from their start.
     share : float in (0, 1]
         Likelihood: share of the labelled subsets to train on, those with the highest scores.
-    normalisation : "pool" or "candidates"
-        Likelihood: a subset's probability is among all subsets of the pool, or among those of its query's candidates.
     alpha, beta : float >= 0
         Likelihood: weights of the penalties on V and on B.
     ridge : float >= 0
@@ -109,7 +106,6 @@ class FitSettings:
     sharpness: float = 0.6
     pull: float = 1e-3
     share: float = 0.1
-    normalisation: str = "pool"
     alpha: float = 0.01
     beta: float = 0.01
     ridge: float = 1e-5

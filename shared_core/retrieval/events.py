@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import SHADOW_LOG_VERSION
-from .._validation import id_of_text, quoted
+from .._validation import id_of_text
 from ..candidates.cosines import SetCosines, measure_set
 from ..errors import EmbeddingFallbackWarning, warn
-from ..texts.texts import NameCounts
 from .flow import Flow
 from .inputs import name_and_parameters
 from .pool import VECTOR_SEARCH, ItemSelection, Pool
@@ -60,18 +59,16 @@ def timed(request: Request, selected: ItemSelection, started: float, vector_sour
 def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
     """What the adapters' events say about a selection, in the order of the picks; the page on recipes names the keys.
 
-    ``name_counts`` are without copies. With ``shadow`` all is about what the selection would have returned, and
-    ``returned`` holds the ids of what the call did return.
+    With ``shadow`` all is about what the selection would have returned, and ``returned`` holds the ids of what the call
+    did return.
     """
     ids, selection = selected.pool.ids, selected.selection
-    counts = selected.name_counts
     picked = {*selection.indices.tolist()}
     shadow = {"shadow": True, "returned": [*selected.returned_ids], "error": selected.error}
     return {
         "selector": repr(request.selector),
         "fetch_k": selected.pool.fetch_k,
         "candidates": len(ids),
-        **(dict.fromkeys(NameCounts._fields) if counts is None else counts._asdict()),
         "queries": [*selected.queries],
         "ids": selected.ids,
         "serves": selected.serving,
@@ -159,22 +156,6 @@ def warn_of_fallback(key: Hashable, number: int, model: str, why: str) -> None:
         FALLBACKS.add(key)
         again = f"each query embeds the texts of its candidates again ({number} this time) with {model}"
         warn(f"{again}: {why}", EmbeddingFallbackWarning)
-
-
-def warn_of_foreign_examples(
-    owner: object, candidates: Iterable[Hashable], own: Container[Hashable] | None, store: object
-) -> None:
-    """Warn, once for each ``owner``, if the store found examples that the owner did not add.
-
-    ``own`` holds the texts or ids of those that it added; None if that is not known.
-    """
-    foreign = [] if own is None else [name for name in candidates if name not in own]
-    if foreign and is_first(owner, "_warned_of_examples"):
-        warn(
-            f"{type(store).__name__} found {len(foreign)} examples that this selector did not add, such as "
-            f"{quoted(foreign[0])}: another selector or an earlier run put them into the same collection. Give each "
-            "selector a collection of its own. In LangChain, from_examples passes collection_name= on to the store"
-        )
 
 
 def is_first(owner: object, flag: str) -> bool:

@@ -35,25 +35,49 @@ class Step(NamedTuple):
 Flow = Generator[Step, Any, T]
 
 
-class _End(NamedTuple):
-    """The end of a flow, with its result."""
-
-    result: Any
-
-
 def run_flow(flow: Flow[T]) -> T:
     """The result of ``flow``. An exception of a step is raised in the flow, at the line that yielded the step."""
-    step = _advance(flow)
-    while isinstance(step, Step):
-        step = _run(flow, step)
-    result: T = step.result
-    return result
+    step, result = _advance(flow)
+    while step is not None:
+        step, result = _advance(flow, *_run(step))
+    return result  # type: ignore[no-any-return]
 
 
 async def run_flow_async(flow: Flow[T]) -> T:
-    """The async version of :func:`run_flow`. Successive steps without an async call run in one thread."""
+    """The async version of :func:`run_flow`."""
     with remembered_line():
         return await _arun(flow)
+
+
+async def _arun(flow: Flow[T]) -> T:
+    step, result = _advance(flow)
+    while step is not None:
+        answered: tuple[Any, Exception | None]
+        if step.arun is None:
+            answered = await asyncio.to_thread(_run, step)
+        else:
+            try:
+                answered = await step.arun(), None
+            except Exception as error:
+                answered = None, error
+        step, result = _advance(flow, *answered)
+    return result  # type: ignore[no-any-return]
+
+
+def _run(step: Step) -> tuple[Any, Exception | None]:
+    """The answer of a step, or its error. A thread of asyncio cannot raise StopIteration."""
+    try:
+        return step.run(), None
+    except Exception as error:
+        return None, error
+
+
+def _advance(flow: Flow[T], answer: Any = None, error: Exception | None = None) -> tuple[Step | None, Any]:
+    """Send the answer of a step, or throw its error, into the flow; the next step, or None and the result."""
+    try:
+        return (flow.send(answer) if error is None else flow.throw(error)), None
+    except StopIteration as stop:
+        return None, stop.value
 
 
 def together(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
@@ -83,42 +107,3 @@ async def gather(awaitables: Iterable[Awaitable[T]]) -> list[T]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _arun(flow: Flow[T]) -> T:
-    step = _advance(flow)
-    while isinstance(step, Step):
-        if step.arun is None:
-            step = await asyncio.to_thread(_run_sync_steps, flow, step)
-            continue
-        try:
-            answer = await step.arun()
-        except Exception as error:
-            step = _advance(flow, error=error)
-        else:
-            step = _advance(flow, answer)
-    result: T = step.result
-    return result
-
-
-def _run_sync_steps(flow: Flow[Any], step: Step) -> Step | _End:
-    following: Step | _End = step
-    while isinstance(following, Step) and following.arun is None:
-        following = _run(flow, following)
-    return following
-
-
-def _run(flow: Flow[Any], step: Step) -> Step | _End:
-    try:
-        answer = step.run()
-    except Exception as error:
-        return _advance(flow, error=error)
-    return _advance(flow, answer)
-
-
-def _advance(flow: Flow[Any], answer: Any = None, error: Exception | None = None) -> Step | _End:
-    """Send the answer of a step, or throw its error, into the flow; the next step or the end."""
-    try:
-        return flow.send(answer) if error is None else flow.throw(error)
-    except StopIteration as stop:
-        return _End(stop.value)

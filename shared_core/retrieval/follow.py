@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from itertools import chain, compress, count, zip_longest
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -109,10 +108,7 @@ def find_cited(request: Request, selected: ItemSelection) -> list[LookUp]:
 
 
 class _Number(NamedTuple):
-    """A number or code in the metadata of the item at this row, as it is written.
-
-    From ``start`` to ``end`` the text has its first levels, or what stands between the letters and digits of a code.
-    """
+    """A number or code in the metadata of the item at this row, and the text that has it."""
 
     row: int
     key: str
@@ -120,8 +116,6 @@ class _Number(NamedTuple):
     text: str
     family: str
     path: tuple[str, ...]
-    start: int
-    end: int
 
 
 def _list_numbers(items: Sequence[Any], keys: Mapping[str, str]) -> list[_Number]:
@@ -131,33 +125,9 @@ def _list_numbers(items: Sequence[Any], keys: Mapping[str, str]) -> list[_Number
             value = item.metadata.get(key)
             if isinstance(value, (str, int, float)) and not isinstance(value, bool):
                 text = value[:_LONGEST] if isinstance(value, str) else f"{value:g}"
-                numbers += [_Number(row, key, value, text, *found) for found in _find_numbers(text, form)]
+                found = parse_identifier(write_identifier(form, text)) if text else ()
+                numbers += [_Number(row, key, value, text, *one) for one in found if one.family not in (FILE, SYMBOL)]
     return numbers
-
-
-@lru_cache(maxsize=2**14)
-def _find_numbers(text: str, form: str) -> tuple[tuple[str, tuple[str, ...], int, int], ...]:
-    """The identifiers in a value, and where they stand.
-
-    >>> [found[1:] for found in _find_numbers("Part 8.92.(1)", "{}")]
-    [(('8', '92', '(1'), 5, 9), (('92', '(1'), 7, 9)]
-    """
-    found, start = [], 0
-    for family, path in parse_identifier(write_identifier(form, text) or ""):
-        if family in (FILE, SYMBOL):
-            continue
-        levels = r"\.".join(map(re.escape, path[: count_levels(path)]))
-        if family == CODE:
-            levels = r"(?<=\D)\W?(?=\d)"
-        # Not in the middle of a number.
-        place = re.compile(levels if family == CODE else rf"(?<!\d){levels}(?![^\W_])", re.IGNORECASE).search(
-            text, start
-        )
-        if place is not None:
-            found.append((family, path, *place.span()))
-        # A number inside this one begins behind its first level.
-        start = start + 1 if place is None else place.start() + len(path[0])
-    return tuple(found)
 
 
 def _write(citation: Citation, numbers: Sequence[_Number]) -> dict[str, Sequence[Any]]:
@@ -177,20 +147,23 @@ def _write(citation: Citation, numbers: Sequence[_Number]) -> dict[str, Sequence
         return next(compress(count(), differ), len(number.path))
 
     nearest = max((number for number in alike if number.key == key), key=count_shared)
-    before, levels, behind = (
-        nearest.text[part]
-        for part in (slice(nearest.start), slice(nearest.start, nearest.end), slice(nearest.end, None))
-    )
+    # What stands between the letters and digits of a code; or the levels, which do not begin in the middle of a number.
+    levels = r"\.".join(map(re.escape, nearest.path[: count_levels(nearest.path)]))
+    form = r"(?<=\D)\W?(?=\d)" if citation.family == CODE else rf"(?<!\d){levels}(?![^\W_])"
+    place = re.search(form, nearest.text, re.IGNORECASE)
+    if place is None:
+        return {}
+    before, own, behind = nearest.text[: place.start()], place[0], nearest.text[place.end() :]
     if citation.family == CODE:
         letters = re.split(r"\d", citation.path[0], maxsplit=1)[0]
-        written = levels.join(filter(None, (letters, citation.path[0][len(letters) :])))
+        written = own.join(filter(None, (letters, citation.path[0][len(letters) :])))
     else:
         depth = count_levels(citation.path)
         number = ".".join(citation.path[:depth])
         if mark := _PARAGRAPH.match(behind):
             # A section in paragraphs begins with the first one.
             behind = "".join(f"{mark[1]}{level})" for level in citation.path[depth:] or ("(1",))
-        written = f"{before}{number.upper() if levels.isupper() else number}{behind}"
+        written = f"{before}{number.upper() if own.isupper() else number}{behind}"
     if isinstance(nearest.value, str):
         return {nearest.key: (written,)}
     return {nearest.key: (type(nearest.value)(written),)} if written.replace(".", "", 1).isdecimal() else {}

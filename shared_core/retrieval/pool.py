@@ -17,7 +17,6 @@ from ..errors import InvalidInputError, VectorSourceError, explain_lengths
 from ..selectors.selection import Selection
 from ..texts import Texts
 from ..texts.neighbours import Neighbours
-from ..texts.texts import NameCounts
 
 # The names of our searches among those that found an item.
 VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW = "vector search", "keyword search", "follow"
@@ -122,8 +121,8 @@ def drop_ambiguous(ids: Sequence[Hashable], texts: Sequence[str]) -> list[Any]:
 def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:
     """``pool`` with the items of other searches that it lacks, and for each of these the rows of what it added.
 
-    Items are the same if they have the same id, or the same text and one of them has no id. Their score is the highest
-    of their scores.
+    An item is the same as one before it that has its id, or if it has none, its text. Their score is the highest of
+    their scores.
     """
     items, ids, vectors, added = [*pool.items], [*pool.ids], [*pool.vectors], []
     scores: list[float | None] = [None] * len(items) if pool.scores is None else [*pool.scores]
@@ -131,35 +130,28 @@ def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:
     reads_texts = any(name is None for one in (pool, *others) for name in one.ids)
     rows: dict[Hashable, int] = {}
 
-    def keys(item: Any, name: Hashable, *, known: bool) -> list[Hashable]:
-        """The keys under which an item that is ``known`` is found, or under which another one is looked up."""
-        by_id: list[Hashable] = [] if name is None else [("id", name)]
-        if not reads_texts:
-            return by_id
-        text = pool.text(item)
-        nameless = ("nameless", text)
-        if name is not None:
-            return [*by_id, ("text", text) if known else nameless]
-        return [nameless, ("text", text)]
+    def note(row: int) -> None:
+        if ids[row] is not None:
+            rows.setdefault(("id", ids[row]), row)
+        if reads_texts:
+            rows.setdefault(("text", pool.text(items[row])), row)
 
-    for row, (item, name) in enumerate(zip(items, ids, strict=True)):
-        for key in keys(item, name, known=True):
-            rows.setdefault(key, row)
+    for row in range(len(items)):
+        note(row)
     for other in others:
         first = len(items)
         others_scores = other.scores or [None] * len(other.items)
         others_searches = other.searches or [()] * len(other.items)
         columns = other.items, other.ids, other.vectors, others_scores, others_searches
         for item, name, vector, score, names in zip(*columns, strict=True):
-            row = next((rows[key] for key in keys(item, name, known=False) if key in rows), len(items))
+            row = rows.get(("text", pool.text(item)) if name is None else ("id", name), len(items))
             if row == len(items):
                 items.append(item)
                 ids.append(name)
                 vectors.append(vector)
                 scores.append(score)
                 searches.append(names)
-                for key in keys(item, name, known=True):
-                    rows.setdefault(key, row)
+                note(row)
             else:
                 scores[row] = max((one for one in (scores[row], score) if one is not None), default=None)
                 searches[row] = tuple(dict.fromkeys(searches[row] + names))
@@ -260,14 +252,6 @@ class ItemSelection(NamedTuple):
     def ids(self) -> list[Hashable]:
         """Ids of the selected items."""
         return [self.pool.ids[row] for row in self.selection.indices.tolist()]
-
-    @property
-    def name_counts(self) -> NameCounts | None:
-        """The counts of the texts among which the set was selected, so without copies."""
-        if self.texts is None or not self.selection.left_out:
-            return None if self.texts is None else self.texts.name_counts
-        rows = np.delete(np.arange(len(self.pool.items)), self.selection.left_out)
-        return self.texts.take(rows.tolist()).name_counts
 
     @property
     def runs(self) -> list[list[int]]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._parsing import is_text
+from .._validation import quoted
 from ..errors import warn
 from ..facts import DOCUMENT_ID
 from ..selection.route import DEFAULT_EXTRA_K, DEFAULT_K, share_fetch_k
@@ -32,7 +33,17 @@ from .follow import (
     keep_neighbours,
     suits,
 )
-from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Followed, ItemSelection, Pool, unite
+from .pool import (
+    FOLLOW,
+    KEYWORD_SEARCH,
+    VECTOR_SEARCH,
+    ExtraSearch,
+    Followed,
+    ItemSelection,
+    Pool,
+    is_name_of_text,
+    unite,
+)
 from .question import EmbeddedQuery
 from .request import Request
 
@@ -151,12 +162,26 @@ def _search_and_select(
     if request.settings.follow and (request.reads_references or request.reads_neighbours):
         selected = yield from _follow(request, selected, queries, store)
     selected = selected._replace(extras=reports)
+    yield from _warn_of_unknown_ids(request, owner, selected.pool, store)
     if not selected.pool.items and not store.filtered and is_first(owner, "_warned_of_nothing"):
         warn(
             f"the search found no documents ({store.vector_source()}): the store is empty. Add documents, or check "
             "that the store is over the collection that was filled"
         )
     return timed(request, selected, started, store.vector_source)
+
+
+def _warn_of_unknown_ids(request: Request, owner: Settings, pool: Pool, store: Store) -> Flow[None]:
+    """Warn, once for each ``owner``, if the store lacks an id of ``shown``. The names of texts are no ids."""
+    unknown = [str(name) for name in request.settings.shown if name not in pool.ids and not is_name_of_text(name)]
+    probe = next((str(name) for name in pool.ids if name is not None), None)
+    if not unknown or probe is None or store.widest is None or store.filtered or not is_first(owner, "_checked_shown"):
+        return
+    known = [str(name) for name in (yield from store.fetch([*unknown, probe])).ids]
+    missing = [name for name in unknown if name not in known]
+    # Not every store looks up documents by their ids.
+    if missing and probe in known:
+        warn(f"shown holds {quoted(missing[0])}, and the store has no document with this id: was it deleted?")
 
 
 def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: int, least: int | None) -> Flow[Pool]:

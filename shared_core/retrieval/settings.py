@@ -169,9 +169,9 @@ class Settings(BaseModel):
 
     prefer: Values = None
     """Which of several copies stays: among candidates with the same text, or with a cosine above
-    ``drop_near_duplicates``, the one with the highest value. A value is a number, or a date: an ISO string
-    (``"2026-01-31"``) or a datetime. No value is the lowest. A copy that costs more than the whole ``budget`` is not
-    preferred."""
+    ``drop_near_duplicates``, the one with the highest value. A value is a number, a version (``"1.10.0"``), or a
+    date: a datetime, or a string as ISO (``"2026-01-31"``), mail or PDF write it. No value is the lowest. A copy that
+    costs more than the whole ``budget`` is not preferred."""
 
     order: Literal["selection", "relevance", "nearest_last", "long_context"] = "selection"
     """The order of the result: as selected, the most relevant first (``"relevance"``), the most relevant last

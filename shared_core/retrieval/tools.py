@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from datetime import date, datetime
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -16,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_identifiers, quoted
+from .._validation import as_identifiers, as_plain, as_text, is_missing, quoted
 from ..candidates import as_unit_rows, as_unit_vector
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..selection.route import DEFAULT_EXTRA_K
@@ -116,11 +118,12 @@ class EmbeddingModel(NamedTuple):
 class Turn(NamedTuple):
     """What an agent is asked, and the names of the tools that it has called since.
 
-    ``asked`` holds the request, and what was said besides it.
+    ``asked`` holds the request, and what was said besides it. ``system`` is the text of the system message.
     """
 
     asked: Sequence[str]
     called: Collection[str] = ()
+    system: str = ""
 
 
 class ToolSelection(NamedTuple):
@@ -204,7 +207,10 @@ class ToolSelector:
         self._texts, self._questions = _memories_of(model.model)
 
     def select(self, given: Sequence[Any], turn: Turn, config: Any = None) -> Flow[ToolSelection]:
-        """The tools for a turn of the agent. Those that it has called stay, as do ``always`` and the provider's own."""
+        """The tools for a turn of the agent.
+
+        Those that it has called stay, as do ``always``, those that the system message names, and the provider's own.
+        """
         asked = [text for text in map(_shorten, turn.asked) if text]
         read = [self.kind.read(original) for original in given]
         tools = {tool.id: tool for tool in read if tool is not None}
@@ -233,7 +239,8 @@ class ToolSelector:
                         f"the selection of tools failed ({error}), so the agent gets all tools. Later failures are in "
                         "the log 'setselect' and in the event only"
                     )
-        kept = {*tools} if reason else {*selected.ids, *self.always, *turn.called}
+        named = tools.keys() & {*re.findall(r"[\w-]+", turn.system)}
+        kept = {*tools} if reason else {*selected.ids, *self.always, *turn.called, *named}
         returned = [
             original
             for original, tool in zip(given, read, strict=True)
@@ -372,6 +379,21 @@ def _read_names(tools: Sequence[Tool]) -> list[str]:
 
 def _read_text(tool: Tool) -> str:
     return tool.text
+
+
+def as_storable(value: Any) -> Any:
+    """A value of metadata as one that every checkpointer can store: others become text, and missing ones None."""
+    value = as_plain(value)
+    if isinstance(value, Mapping):
+        return {str(key): as_storable(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [as_storable(inner) for inner in value]
+    if isinstance(value, str):
+        return str(value)
+    if is_missing(value):
+        return None
+    is_plain = type(value) in (bool, float, date, datetime) or (type(value) is int and abs(value) < 2**63)
+    return value if is_plain else as_text(value)
 
 
 class ParallelCalls:

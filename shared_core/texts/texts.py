@@ -6,32 +6,22 @@ import re
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._validation import as_identifiers, as_names, as_optional, as_plain, is_missing, quoted
-from ..candidates import REFERENCE_KINDS, Parts, References
+from ..candidates import Parts, References
 from ..errors import InvalidInputError
 from ..facts import Facts, Place, read_place
 from .identifiers import Identifier, check_identifiers, list_identifiers
 from .names import list_names
 from .neighbours import Neighbours, add_neighbours, find_neighbours, refer_to_nothing
 from .references import as_address, find_split_references
-from .titles import as_key, clean_title, is_proper, is_title, replace_titles_of_many, split_heading
+from .titles import as_key, clean_title, is_title, replace_titles_of_many, split_heading
 from .words import Weigh, check_strings, match_split_words, read_text
 
 _NOTHING = Facts()
 # What stands between links in one string. A URL may hold a comma.
 _COMMA, _COMMA_OF_URLS = re.compile(r"\s*,\s*"), re.compile(r"\s*,(?:\s+|(?=\w[\w+.-]*://))")
-
-
-class NameCounts(NamedTuple):
-    """How many candidates have a name, are named, linked to or cited by another one, and stand next to another one."""
-
-    with_name: int
-    named: int
-    linked: int
-    cited: int
-    next_to: int
 
 
 class Texts:
@@ -139,17 +129,6 @@ class Texts:
         if refer not in self._with_neighbours:
             self._with_neighbours[refer] = add_neighbours(found, self.bodies, self.neighbours.after)
         return self._with_neighbours[refer]
-
-    @cached_property
-    def name_counts(self) -> NameCounts | None:
-        """How many texts have a name or are referred to; None if no references are read."""
-        references = self.find_references()
-        if references is None:
-            return None
-        strength, _, kinds = references
-        refers = strength > 0
-        of_kind = [int((refers & (kinds == kind)).any(axis=0).sum()) for kind in range(len(REFERENCE_KINDS))]
-        return NameCounts(sum(bool(as_key(name)) and is_proper(name) for name, *_ in self.names), *of_kind)
 
     def take(self, rows: Sequence[int]) -> Texts:
         """The texts at these rows, which are not split again."""

@@ -200,7 +200,20 @@ def test_a_search_that_was_widened_far_reads_no_references(
 ) -> None:
     # Six topics, of which the nearest seven rows have fewer, and the nearest 28 all.
     monkeypatch.setattr(request, "MOST_REFERRING", most)
+    referring = count_references(monkeypatch)
     made, told = subject.make(subject.corpus(), **{**CAP, "fetch_k": fetch_k}), list[Any]()
     assert len(subject.run(made, told=told)) == 6
     assert told[0]["candidates"] == 28
-    assert (told[0]["with_name"] is not None) == reads
+    assert referring[-1] == reads
+
+
+def count_references(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether the references among the texts of each search are read."""
+    made, texts = list[bool](), request.Texts
+
+    def make(*columns: Any, refer: bool, **more: Any) -> Any:
+        made.append(refer)
+        return texts(*columns, refer=refer, **more)
+
+    monkeypatch.setattr(request, "Texts", make)
+    return made

@@ -17,7 +17,7 @@ from shared_core._files import Journal
 from shared_core.cli._vectors import read_rows
 from shared_core.evaluation.corpus import read_documents, read_qrels, read_queries
 from shared_core.evaluation.shadow_log import compare_log
-from shared_core.learning.labels import LabelFile
+from shared_core.learning.labels import LabelFile, LabelledSubset
 from shared_core.signals.embedding_models import CachedEmbedding
 from shared_core.signals.perplexity import _read_scores as read_scores
 from tests.adversarial.conftest import Cases, change_values, damage, run_program
@@ -214,7 +214,7 @@ def test_journals_with_other_values(kind: str, cases: Cases, tmp_path: Path) -> 
         labels = LabelFile(path, settings, 9)
         labels.journal.begin()
         for row in range(3):
-            labels.append(row, [((row + 1, row + 2), 0.5)])
+            labels.append([LabelledSubset(row, (row + 1, row + 2), 0.5)])
     else:
         journal = Journal(path, '{"key": "', "a score")
         journal.append({"key": key, "log_probability": -0.5} for key in "abc")
@@ -224,7 +224,9 @@ def test_journals_with_other_values(kind: str, cases: Cases, tmp_path: Path) -> 
         try:
             if kind == "labels":
                 known: Any = LabelFile(path, settings, 9).known
-                assert all(type(row) is int for scored in known.values() for subset, _ in scored for row in subset)
+                assert all(
+                    isinstance(row, int) for labels in known.values() for entry in labels for row in entry.subset
+                )
             else:
                 known = read_scores(Journal(path, '{"key": "', "a score"))
                 assert not np.isnan(list(known.values())).any()
@@ -233,16 +235,16 @@ def test_journals_with_other_values(kind: str, cases: Cases, tmp_path: Path) -> 
 
 
 def test_settings_of_a_batch_with_other_values(cases: Cases, tmp_path: Path) -> None:
-    folder = pytest.importorskip("shared_core.batch.dataset._output_folder").OutputFolder(tmp_path)
-    settings = {"version": 3, "selector": {"MMR": {"lambda_mult": 0.5}}, "files": ["a", "b"], "k": 4, "parts": None}
-    folder.open(settings)
+    open_folder = pytest.importorskip("shared_core.batch.tables")._open_folder
+    settings = {"selector": "MMR(lambda_mult=0.5)", "files": ["a", "b"], "k": 4, "texts": None}
+    open_folder(tmp_path, settings)
     path = tmp_path / "_settings.json"
     content = json.dumps(json.loads(path.read_bytes())).encode()
     for number, rng in cases(share=0.5, at_most=20_000):
         changed = (damage if number % 4 == 3 else change_values)(content, rng)
         path.write_bytes(changed)
         try:
-            folder.open(settings)
+            open_folder(tmp_path, settings)
         except SetSelectError as error:
             check_message(error, tmp_path)
         else:

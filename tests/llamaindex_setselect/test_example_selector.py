@@ -127,8 +127,6 @@ def test_calls_that_lack_a_key_or_a_query(model: CountingEmbedding) -> None:
         selector(question="q", other="o")
     with pytest.raises(InvalidInputError, match="price"):
         make(model, template="{price}")(query_str=QUERY)
-    with pytest.raises(InvalidInputError, match="name"):
-        make(model, template="{}")(query_str=QUERY)
     with pytest.raises(InvalidInputError, match="query"):
         selector.select_examples("")
     assert selector(query_str="") == "", "LlamaIndex formats prompts with empty variables"

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from llama_index.core import Settings, VectorStoreIndex
+from llama_index.core import Settings
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.llms import ChatMessage, ImageBlock, MockFunctionCallingLLM, TextBlock
 from llama_index.core.llms.llm import ToolSelection
-from llama_index.core.objects import ObjectIndex
 from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import BaseTool, FunctionTool, ToolMetadata
 
@@ -126,13 +125,10 @@ async def test_both_frameworks_select_the_same_set(model: CountingEmbedding) -> 
         assert chosen == names_of(await retriever.aretrieve(QueryBundle(request)))
 
 
-async def test_an_index_of_tools_that_grows(model: CountingEmbedding) -> None:
-    index = ObjectIndex.from_objects(TOOLS, index_cls=VectorStoreIndex, embed_model=model)
-    retriever = SetSelectToolRetriever(index, max_tools=4)
-    assert names_of(retriever.tools) == NAMES
-    chosen = names_of(retriever.retrieve(REQUEST))
-    assert chosen == names_of(SetSelectToolRetriever(TOOLS, model, 4).retrieve(REQUEST))
-    index.insert_object(make_tool("find_comet", "find the comet of a person"))
+async def test_a_list_of_tools_that_grows(model: CountingEmbedding) -> None:
+    retriever = SetSelectToolRetriever(TOOLS, model, max_tools=4)
+    retriever.retrieve(REQUEST)
+    retriever.tools.append(make_tool("find_comet", "find the comet of a person"))
     model.counts()
     seen, _ = await run(retriever, [["find_comet"], []], "find the comet")
     assert "find_comet" in seen[0]
@@ -200,9 +196,3 @@ def test_functions_and_tools_without_a_name(model: CountingEmbedding) -> None:
     for tools, error in wrong:
         with pytest.raises(error):
             SetSelectToolRetriever(tools, model)
-
-
-class Nothing:
-    """An index of no nodes."""
-
-    def __init__(self, nodes: Any) -> None: ...

@@ -12,8 +12,18 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from setselect import MMR, NDPP, Coverage, InvalidParameterError, KernelError, LowRankKernel, select, select_many
-from shared_core._validation import MAX_QUOTED, as_float, as_plain, is_missing, quoted
+from setselect import (
+    MMR,
+    NDPP,
+    Coverage,
+    InvalidInputError,
+    InvalidParameterError,
+    KernelError,
+    LowRankKernel,
+    select,
+    select_many,
+)
+from shared_core._validation import MAX_QUOTED, as_float, as_plain, as_ranks, is_missing, quoted
 
 
 @pytest.mark.parametrize(
@@ -104,3 +114,13 @@ def test_numbers_as_floats() -> None:
 def test_plain_values_are_those_of_python() -> None:
     given = [np.int8(7), np.array([1, 2]), pa.scalar("a"), pd.Series([1.5]), np.str_("b"), "c", pd.Timestamp(0), int]
     assert [as_plain(value) for value in given] == [7, [1, 2], "a", [1.5], "b", "c", pd.Timestamp(0), int]
+
+
+def test_dates_as_people_have_them_and_versions_are_ordered() -> None:
+    dates = ["Fri, 31 Jan 2025 10:00:00 +0100", "D:20250131100000+01'00'", "2025/1/31 12:00", "D:202502", "2024", None]
+    assert as_ranks(dates, 6, "prefer").tolist() == [2, 2, 3, 4, 1, 0]
+    assert as_ranks(["1.10.0", "v2", "1.9", "1.10"], 4, "prefer").tolist() == [2, 3, 1, 2]
+    assert as_ranks(["2024", "2023", 2025], 3, "prefer").tolist() == [2, 1, 3]
+    for wrong in (["2025-W05", "2024-01-01"], ["1.0", "soon"], [1, "2025-01-01"], ["1.0b1"], ["31/01/2025"]):
+        with pytest.raises(InvalidInputError, match=r"prefer of row \d is"):
+            as_ranks(wrong, len(wrong), "prefer")

@@ -9,7 +9,6 @@ import pytest
 from langchain_core.vectorstores import VectorStore
 
 from langchain_setselect import SetSelectRetriever
-from llamaindex_setselect import SetSelectIndexRetriever
 from shared_core import VectorSourceError
 from tests.stores.cases.azure_search import (
     PACKAGES,
@@ -99,13 +98,6 @@ class TestLlamaIndex:
         needs("llama_index.vector_stores.azureaisearch")
         with llamaindex_over(replay) as store:
             yield index_over(store)
-
-    def test_a_retrieval_is_a_search_and_a_lookup(self, index: Any, replay: AzureReplay) -> None:
-        replay.requests.clear()
-        SetSelectIndexRetriever(index, top_n=5, fetch_k=FETCH_K).retrieve("query 3")
-        _, lookup = (request.body for request in replay.requests)
-        assert (lookup["search"], lookup["select"], lookup["top"]) == ("*", "id,embedding", FETCH_K)
-        assert lookup["filter"].startswith("search.in(id, '")
 
     async def test_ids_with_commas_and_quotes_are_one_id_each(self, index: Any) -> None:
         ids = [row.id for row in ROWS[:2]]

@@ -37,21 +37,6 @@ def test_threads_share_one_connection(store: Any) -> None:
         np.testing.assert_array_equal(vectors, stored(BY_TEXT[d.page_content] for d in documents))
 
 
-def test_uncommitted_rows_of_the_connection_are_found(store: Any) -> None:
-    store._connection.begin()
-    store.add_texts(["query 1"], [{"colour": "red", "number": 999}], ids=["new"])
-    documents, vectors = READER.search(store, QUERY, 1)
-    assert (documents[0].page_content, vectors[0].tolist()) == ("query 1", QUERY)
-    store._connection.rollback()
-
-
-def test_a_document_without_metadata_is_as_the_store_returns_it(store: Any) -> None:
-    store._connection.execute("UPDATE embeddings SET metadata = NULL WHERE id < ?", [ROWS[120].id])
-    documents, _ = READER.search(store, QUERY, FETCH_K)
-    assert documents == own_search(store, QUERY, FETCH_K)
-    assert {bool(document.metadata) for document in documents} == {True, False}
-
-
 def test_columns_of_other_names(tmp_path: Path) -> None:
     with duckdb_cases.langchain("on disk", TableEmbeddings(), tmp_path) as store:
         connection = store._connection  # type: ignore[attr-defined]
@@ -68,13 +53,6 @@ def test_columns_of_other_names(tmp_path: Path) -> None:
         assert documents == own_search(other, ROWS[2].vector, 2)
         assert [document.page_content for document in documents] == ["passage 2", "passage 1"]
         np.testing.assert_array_equal(vectors, stored([ROWS[2], ROWS[1]]))
-
-
-def test_an_empty_table(store: Any) -> None:
-    store._connection.execute("DELETE FROM embeddings")
-    documents, vectors = READER.search(store, QUERY, 5)
-    assert list(documents) == list(vectors) == []
-    assert vectors_by_id(store._connection, "embeddings", [ROWS[0].id]) == {}
 
 
 def test_look_up_by_id_leaves_out_what_is_unknown_and_what_has_no_vector(store: Any) -> None:

@@ -1,7 +1,6 @@
 """What only Elasticsearch has: requests that servers before and after 9.2 answer with vectors, builders of documents,
 and refusals. The client is real, the server is replayed."""
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_setselect.stores.clients import ELASTICSEARCH as READER
 from shared_core.errors import VectorSourceError
 from tests.stores.cases import elasticsearch as cases
-from tests.stores.harness import BY_ID, BY_TEXT, QUERIES, ROWS, TableEmbeddings, fetch_nodes, fill, nodes
+from tests.stores.harness import BY_TEXT, QUERIES, TableEmbeddings, fill
 from tests.stores.replay.elastic import ElasticReplay, replay
 
 QUERY = QUERIES["query 0"]
@@ -76,31 +75,3 @@ class TestLangChain:
         with pytest.raises(VectorSourceError, match="hybrid"):
             READER.search(hybrid, QUERY, 5)
         assert not server.requests
-
-
-class TestLlamaIndex:
-    @pytest.fixture
-    def loop(self) -> Iterator[asyncio.AbstractEventLoop]:
-        with cases.current_loop() as loop:
-            yield loop
-
-    @pytest.fixture
-    def store(self, loop: asyncio.AbstractEventLoop, server: ElasticReplay) -> Iterator[Any]:
-        store: Any = cases.llamaindex(server)
-        store.add(nodes())
-        server.requests.clear()
-        yield store
-        loop.run_until_complete(store.client.close())
-
-    def test_one_request_in_any_order_without_what_is_not_there(self, server: ElasticReplay, store: Any) -> None:
-        del server.indices["passages"].documents[ROWS[1].id]["embedding"]
-        asked = [ROWS[5].id, ROWS[1].id, "gone", ROWS[0].id]
-        found = fetch_nodes(store, asked)
-        assert set(found) == {ROWS[0].id, ROWS[5].id}
-        for name, vector in found.items():
-            np.testing.assert_allclose(vector, np.float32(BY_ID[name].vector), rtol=0, atol=cases.LAST_BIT)
-        assert server.searches == [
-            {"query": {"ids": {"values": asked}}, "size": 4, "_source": False, "fields": ["embedding"]}
-        ]
-        assert fetch_nodes(store, []) == {}
-        assert len(server.requests) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from llama_index.core.vector_stores import SimpleVectorStore
 
 import langchain_setselect
 import llamaindex_setselect
-from setselect import SetSelectWarning
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 from tests.stores.harness import needs
@@ -144,42 +142,3 @@ async def test_llamaindexs_examples_come_back_without_the_stores_own_keys(open_s
     assert by_question(made.select_examples("river bread")) == ADDITION
     if open_store is not _qdrant_nodes:  # Its sync client in memory has no async counterpart.
         assert by_question(await made.aselect_examples("river bread")) == ADDITION
-
-
-@pytest.mark.parametrize("open_store", LANGCHAIN)
-def test_two_langchain_selectors_on_one_collection_warn(open_store: Open, tmp_path: Path) -> None:
-    first = langchain_selector(open_store, tmp_path, ADDITION)
-    first.select_examples(ASKED)  # A warning would be an error here.
-    second = langchain_selector(open_store, tmp_path, OTHERS)
-    cls = type(first.vectorstore)
-    # The others make a collection for each selector. langchain-lancedb goes on reading the table as it was
-    # when it was opened, and LanceDB of langchain-community replaces the table.
-    warned = {"Chroma": (True, True), "langchain_lancedb": (False, True), "langchain_community": (True, False)}
-    kind = cls.__name__ if cls.__name__ in ("Chroma", "FAISS") else cls.__module__.partition(".")[0]
-    for made, warns in zip((first, second), warned.get(kind, (False, False)), strict=True):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            made.select_examples(ASKED)
-            made.select_examples(ASKED)
-        told = [str(warning.message) for warning in caught if "collection" in str(warning.message)]
-        assert len(told) == warns, "once for each selector"
-        assert all(cls.__name__ in message for message in told)
-    # What is added with the selector is its own.
-    alone = langchain_selector(open_store, tmp_path / "alone", ADDITION)
-    alone.add_examples(OTHERS)
-    alone.select_examples(ASKED)
-
-
-@pytest.mark.parametrize("open_store", LLAMAINDEX)
-def test_two_llamaindex_selectors_on_one_store_warn(open_store: Any, tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    first = llamaindex_selector(store, ADDITION)
-    first.add_examples(OTHERS[:1])
-    first.select_examples("river bread")
-    second = llamaindex_selector(store, OTHERS)
-    if open_store is _simple:  # An index over it searches its own nodes only.
-        assert by_question(second.select_examples("river bread")) == by_question(OTHERS)
-        return
-    for made, foreign in ((first, 3), (second, 4)):
-        with pytest.warns(SetSelectWarning, match=rf"{type(store).__name__}.*\b{foreign}\b"):
-            made.select_examples("river bread")

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from langchain_setselect.stores.lancedb import COMMUNITY_READER, READER
 from shared_core.errors import VectorSourceError
 from shared_core.stores.lancedb import search_with_vectors, vectors_by_id
 from tests.stores.cases import lancedb as lancedb_cases
-from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, TableEmbeddings, needs, stored
+from tests.stores.harness import QUERIES, TableEmbeddings, needs
 
 QUERY = QUERIES["query 1"]
 
@@ -25,12 +24,6 @@ def client() -> None:
 def store(tmp_path: Path) -> Iterator[Any]:
     with lancedb_cases.community(TableEmbeddings(), tmp_path) as store:
         yield store
-
-
-def test_double_precision_returns_single(tmp_path: Path) -> None:
-    rows, vectors = search_with_vectors(lancedb_cases.table(tmp_path, kind="float64"), QUERY, FETCH_K)
-    assert vectors.dtype == np.float32
-    np.testing.assert_array_equal(vectors, stored(BY_TEXT[text] for text in rows["text"].to_pylist()))
 
 
 def test_look_up_by_id_leaves_out_what_is_unknown_and_what_has_no_vector(tmp_path: Path) -> None:

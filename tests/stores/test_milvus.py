@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from langchain_core.documents import Document
 
 from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.clients import MILVUS as READER
-from shared_core.errors import InvalidInputError, InvalidParameterError, SetSelectWarning, VectorSourceError
+from shared_core.errors import InvalidInputError, InvalidParameterError, VectorSourceError
 from shared_core.stores.milvus import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
 from tests.stores.cases.milvus import database, langchain_store, llamaindex_store, seal
 from tests.stores.harness import (
@@ -213,23 +212,6 @@ class TestLangChain:
             if not auto_id:
                 assert set(ids) == set(names)
 
-    async def test_a_store_without_a_collection_finds_nothing(self, path: str) -> None:
-        with opened(TableEmbeddings(), path) as store:
-            assert READER.search(store, QUERY, FETCH_K) == ([], [])
-            assert await READER.asearch(store, QUERY, FETCH_K) == ([], [])
-            with pytest.warns(SetSelectWarning, match="found no documents"):
-                assert SetSelectRetriever(vectorstore=store).invoke("query 7") == []
-            assert READER.fetch(store, ["a"]) == await READER.afetch(store, ["a"]) == {}
-
-    def test_metadata_in_a_field_of_its_own_and_fields_of_other_names(self, path: str) -> None:
-        names = {"metadata_field": "about", "text_field": "words", "vector_field": "numbers", "primary_field": "key"}
-        with opened(TableEmbeddings(), path, **names) as store:
-            fill(store)
-            assert READER.id_of(store, Document("", metadata={"key": "the user's"})) is None
-            documents, vectors = READER.search(store, QUERY, FETCH_K, expr='about["colour"] == "red"')
-            assert documents == store.similarity_search_by_vector(QUERY, k=FETCH_K, expr='about["colour"] == "red"')
-            assert exact(documents, vectors)
-
     def test_dense_vectors_are_searched_and_sparse_ones_are_not(self, path: str) -> None:
         needs("langchain_milvus")
         from langchain_milvus import BM25BuiltInFunction
@@ -257,20 +239,6 @@ class TestLangChain:
             retriever = SetSelectRetriever(vectorstore=store, embeddings=both[1], k=K, fetch_k=FETCH_K)
             picked = retriever.invoke("query 7", anns_field="two")
             assert [BY_TEXT[document.page_content].id for document in picked] == brute_force("query 7", NEAREST)
-
-    def test_a_store_without_dense_vectors_is_an_error(self, path: str) -> None:
-        needs("langchain_milvus")
-        from langchain_milvus import BM25BuiltInFunction
-
-        functions = [
-            BM25BuiltInFunction(output_field_names="one"),
-            BM25BuiltInFunction(output_field_names="two", function_name="again"),
-        ]
-        settings: dict[str, Any] = {"vector_field": ["one", "two"], "index_params": [WORDS] * 2, "search_params": None}
-        with opened(None, path, builtin_function=functions, **settings) as store:
-            fill(store)
-            with pytest.raises(InvalidParameterError, match=r"0 of .*'one', 'two'"):
-                READER.search(store, QUERY, FETCH_K)
 
 
 class TestLlamaIndex:

@@ -64,14 +64,6 @@ class TestLangChain:
             READER.search(store, QUERY, 5)
         assert READER.fetch(store, [ROWS[0].id]) == {}
 
-    def test_one_request_by_id_in_any_order_without_what_is_not_there(self, server: ElasticReplay, store: Any) -> None:
-        del server.indices["passages"].documents[ROWS[1].id]["vector_field"]
-        asked = [ROWS[5].id, ROWS[1].id, "gone", ROWS[0].id]
-        found = READER.fetch(store, asked)
-        assert set(found) == {ROWS[0].id, ROWS[5].id}
-        assert all(np.array_equal(vector, np.float32(BY_ID[name].vector)) for name, vector in found.items())
-        assert server.searches == [{"query": {"ids": {"values": asked}}, "size": 4, "_source": ["vector_field"]}]
-
 
 class _Serverless:
     """Credentials as for Amazon OpenSearch Serverless, which needs signed requests and generates ids of documents."""

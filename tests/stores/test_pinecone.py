@@ -2,17 +2,15 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
 from langchain_core.vectorstores import VectorStore
 
-from langchain_setselect import SetSelectCompressor, SetSelectRetriever
+from langchain_setselect import SetSelectCompressor
 from langchain_setselect.stores.clients import PINECONE as READER
-from llamaindex_setselect import SetSelectIndexRetriever
 from shared_core.stores.pinecone import avectors_by_id
-from tests.stores.cases.pinecone import alangchain_over, client, langchain_over, llamaindex_over
+from tests.stores.cases.pinecone import alangchain_over, client, langchain_over
 from tests.stores.harness import (
     BY_ID,
     DIMENSION,
@@ -20,9 +18,7 @@ from tests.stores.harness import (
     QUERIES,
     ROWS,
     TableEmbeddings,
-    fetch_nodes,
     fill,
-    index_over,
     needs,
     stored,
 )
@@ -46,19 +42,6 @@ def store(replay: PineconeReplay) -> Iterator[VectorStore]:
         fill(store)
         replay.requests.clear()
         yield store
-
-
-def test_a_search_is_one_request_that_asks_for_values(store: VectorStore, replay: PineconeReplay) -> None:
-    SetSelectRetriever(vectorstore=store, k=5, fetch_k=FETCH_K).invoke("query 3")
-    [request] = replay.requests
-    assert (request.method, request.path) == ("POST", "/query")
-    assert request.body == {
-        "vector": QUERY,
-        "topK": FETCH_K,
-        "includeValues": True,
-        "includeMetadata": True,
-        "namespace": "mine",
-    }
 
 
 async def test_a_compressor_looks_up_in_the_namespace_of_the_search(store: VectorStore, replay: PineconeReplay) -> None:
@@ -121,20 +104,3 @@ async def test_parallel_searches_share_the_open_client(store: VectorStore, repla
         assert await all_of(given) == wanted
         # Still open, because it belongs to the caller.
         assert await avectors_by_id(index, [ROWS[0].id], "mine")
-
-
-class TestLlamaIndex:
-    @pytest.fixture
-    def index(self, replay: PineconeReplay) -> Iterator[Any]:
-        needs("llama_index.vector_stores.pinecone")
-        with llamaindex_over(replay, namespace="mine") as store:
-            yield index_over(store)
-
-    def test_a_retrieval_is_one_request_and_a_look_up_another(self, index: Any, replay: PineconeReplay) -> None:
-        replay.requests.clear()
-        SetSelectIndexRetriever(index, top_n=5, fetch_k=FETCH_K).retrieve("query 3")
-        found = fetch_nodes(index.vector_store, [ROWS[1].id, "gone"])
-        search, lookup = replay.requests
-        assert (search.path, search.body["topK"], search.body["includeValues"]) == ("/query", FETCH_K, True)
-        assert lookup.arguments == {"ids": [ROWS[1].id, "gone"], "namespace": ["mine"]}
-        np.testing.assert_array_equal(found[ROWS[1].id], stored([ROWS[1]])[0])

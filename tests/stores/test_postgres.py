@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import TextNode
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
-from llamaindex_setselect import SetSelectIndexRetriever
 from shared_core.errors import SetSelectWarning
 from tests.stores.cases import postgres as cases
 from tests.stores.cases.postgres_server import database, execute
@@ -24,9 +22,7 @@ from tests.stores.harness import (
     QUERIES,
     ROWS,
     TableEmbeddings,
-    afill,
     fill,
-    index_over,
     langchain_reader,
     needs,
     node_vectors,
@@ -68,12 +64,6 @@ def table() -> Iterator[Any]:
         yield store
 
 
-@pytest.fixture(scope="module")
-def index() -> Iterator[VectorStoreIndex]:
-    with database() as (_, address), cases.node_store(address, use_jsonb=True) as store:
-        yield index_over(store)
-
-
 def assert_own(store: Any, query: str = QUERY, k: int = FETCH_K, exact: Any = lambda x: x, **kwargs: Any) -> list[Any]:
     """Check that the reader finds what the store finds, with the inserted vectors."""
     reader = langchain_reader(store)
@@ -96,11 +86,6 @@ class TestStatements:
                 sent.clear()
                 SetSelectCompressor(vectorstore=store).compress_documents(found, QUERY)
                 assert len(sent) == 1
-
-    def test_llamaindex_sends_one_more(self, index: VectorStoreIndex) -> None:
-        with statements(index.vector_store._engine) as sent:  # type: ignore[attr-defined]
-            SetSelectIndexRetriever(index).retrieve(QUERY)
-        assert ["vector_send" in statement for statement in sent] == [False, True]
 
 
 class TestIndexes:
@@ -132,17 +117,6 @@ def test_a_table_of_half_vectors_returns_the_stored_numbers() -> None:
         assert len(assert_own(store, exact=lambda x: x.astype(np.float16).astype(np.float32))) == FETCH_K
 
 
-def test_nodes_without_a_vector_are_left_out() -> None:
-    gone = ROWS[17].id
-    with database() as (name, address), cases.node_store(address) as store:
-        index = index_over(store)
-        execute(f"UPDATE data_passages SET embedding = NULL WHERE node_id = '{gone}'", name)
-        retriever = SetSelectIndexRetriever(index, top_n=len(ROWS), fetch_k=len(ROWS))
-        with pytest.warns(SetSelectWarning, match=f"1 of 240 nodes.*{gone}"):
-            found = retriever.retrieve(QUERY)
-        assert {node.node_id for node in found} == BY_ID.keys() - {gone}
-
-
 class TestIds:
     @pytest.mark.parametrize(("driver", "id_type"), [("psycopg", "UUID"), ("asyncpg", "INTEGER"), ("asyncpg", "TEXT")])
     def test_of_a_table_are_of_any_type_and_impossible_ones_are_left_out(self, driver: str, id_type: str) -> None:
@@ -172,17 +146,6 @@ class TestIds:
             found = node_vectors([node], vector_store=store)
             assert np.asarray(found["a"]).tolist() == ROWS[1].vector
 
-    def test_of_another_collection_are_unknown(self) -> None:
-        with (
-            database() as (_, address),
-            cases.collection(address("psycopg"), TableEmbeddings(), collection_name="one") as one,
-            cases.collection(address("psycopg"), TableEmbeddings(), collection_name="two") as two,
-        ):
-            one.add_texts(["passage 0"], ids=["a"])
-            two.add_texts(["passage 1"], ids=["b"])
-            assert langchain_reader(one).fetch(one, ["a", "b"]).keys() == {"a"}
-            assert [d.id for d in SetSelectRetriever(vectorstore=two).invoke(QUERY)] == ["b"]
-
 
 class TestHybridSearch:
     def test_of_a_table_is_the_stores_own_and_one_statement_more(self, table: Any) -> None:
@@ -210,14 +173,3 @@ class TestErrors:
                     assert await SetSelectRetriever(vectorstore=other).ainvoke(QUERY) == []
                 with pytest.raises(ValueError, match="async"):
                     SetSelectRetriever(vectorstore=other).invoke(QUERY)
-
-    async def test_the_inner_store_can_only_be_awaited(self) -> None:
-        with database() as (_, address):
-            async with cases.async_table(address("asyncpg"), TableEmbeddings()) as store:
-                await afill(store)
-                inner = store._PGVectorStore__vs
-                found = await SetSelectRetriever(vectorstore=inner).ainvoke(QUERY)
-                assert found == await SetSelectRetriever(vectorstore=store).ainvoke(QUERY)
-                assert await SetSelectCompressor(vectorstore=inner).acompress_documents(found, QUERY)
-                with pytest.raises(NotImplementedError, match="async"):
-                    SetSelectRetriever(vectorstore=inner).invoke(QUERY)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pytest
-from llama_index.core import VectorStoreIndex
-from llama_index.core.schema import QueryBundle
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from langchain_setselect.stores.clients import QDRANT as READER
-from llamaindex_setselect import SetSelectIndexRetriever
-from shared_core import InvalidParameterError, SetSelectWarning, VectorSourceError
+from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.stores.qdrant import search_with_vectors, vectors_by_id
 from tests.stores.cases.qdrant import Kind, langchain, llamaindex, row_of
 from tests.stores.harness import (
@@ -25,12 +22,10 @@ from tests.stores.harness import (
     ROWS,
     K,
     Row,
-    TableEmbedding,
     TableEmbeddings,
     afetch_nodes,
     fetch_nodes,
     fill,
-    index_over,
     llamaindex_reader,
     own_search,
     stored,
@@ -72,19 +67,6 @@ class TestLangChain:
         with pytest.raises(InvalidParameterError, match=r"qdrant_client\.models\.Filter.*'colour'"):
             retriever.invoke("query 1")
 
-    def test_payload_keys_of_the_user(self, tmp_path: Path) -> None:
-        keys = {"content_payload_key": "text", "metadata_payload_key": "about"}
-        with langchain(DOT, TableEmbeddings(), tmp_path, **keys) as store:
-            fill(store)
-            documents, _ = READER.search(store, QUERY, FETCH_K)
-            assert documents == own_search(store, QUERY, FETCH_K)
-            assert all(document.page_content == row_of(document).text for document in documents)
-            assert documents[0].metadata == {
-                **row_of(documents[0]).metadata,
-                "_id": row_of(documents[0]).id,
-                "_collection_name": "rows",
-            }
-
 
 class TestStorage:
     def test_ids_in_any_spelling_and_those_that_no_collection_can_have(self, local: QdrantClient) -> None:
@@ -113,13 +95,6 @@ class TestStorage:
 
 
 class TestLlamaIndex:
-    async def test_a_store_with_only_a_sync_client_runs_in_a_thread(self, local: QdrantClient) -> None:
-        store = llamaindex(DOT, client=local)
-        index = index_over(store)
-        ids = [row.id for row in ROWS[:K]]
-        found = await afetch_nodes(store, ids, index)
-        np.testing.assert_array_equal([found[i] for i in ids], stored(ROWS[:K]))
-
     @pytest.mark.parametrize("config", [UNNAMED, {"text-dense": UNNAMED}], ids=["unnamed", "named"])
     async def test_an_async_client_alone_before_the_store_knows_the_vectors_name(self, config: Any) -> None:
         client = AsyncQdrantClient(":memory:")
@@ -142,7 +117,6 @@ class Wire(Replay):
     def __init__(self, local: QdrantClient) -> None:
         super().__init__()
         self.local = local
-        self.between: Callable[[], Any] = lambda: None
 
     def answer(self, request: Request) -> tuple[int, Any]:
         _, collection, *rest = request.path.strip("/").split("/")
@@ -161,8 +135,6 @@ class Wire(Replay):
         asked = models.QueryRequest(**body)
         arguments = {"query_filter": asked.filter, "limit": asked.limit or 10}
         points = self.local.query_points(collection, asked.query, asked.using, **arguments).points
-        # As on a server, the search comes first, and reading the points second.
-        self.between()
         records = self.local.retrieve(collection, [p.id for p in points], False, asked.with_vector)
         vectors = {record.id: record.vector for record in records}
         return {"points": [p.model_copy(update={"vector": vectors[p.id]}).model_dump(mode="json") for p in points]}
@@ -214,27 +186,6 @@ class TestOverHttp:
         assert retriever.invoke("query 3") == await retriever.ainvoke("query 3")
         assert len(wire.requests) == 2
 
-    def test_a_vector_deleted_while_the_server_reads_is_left_out(
-        self, wire: Wire, remote: Any, local: QdrantClient
-    ) -> None:
-        first, *_ = own_search(remote, QUERY, 1)
-        wire.between = lambda: local.delete_vectors("rows", [""], [row_of(first).id])
-        documents, vectors = READER.search(remote, QUERY, FETCH_K)
-        assert documents[0] == first
-        assert [row is None for row in vectors] == [True] + [False] * (FETCH_K - 1)
-        local.upsert("rows", [point(row_of(first))])
-        with pytest.warns(SetSelectWarning, match="no vector"):
-            picked = SetSelectRetriever(vectorstore=remote, k=K).invoke("query 3")
-        assert len(picked) == K
-        assert first.metadata["_id"] not in {document.metadata["_id"] for document in picked}
-
-    def test_only_ids_that_a_server_can_read_are_sent(self, wire: Wire, remote: Any) -> None:
-        ids = ["gone", "007", str(2**64), "7", UUID(ROWS[0].id).hex]
-        assert list(READER.fetch(remote, ids)) == ids[-1:]
-        assert [request.body["ids"] for request in wire.requests] == [[7, ROWS[0].id]]
-        assert READER.fetch(remote, ["gone"]) == {}
-        assert len(wire.requests) == 1
-
     def test_a_look_up_names_the_shard_that_was_searched(
         self, wire: Wire, remote: Any, client: QdrantClient, local: QdrantClient
     ) -> None:
@@ -253,18 +204,6 @@ class TestOverHttp:
         wire.requests.clear()
         llamaindex_reader(store).fetch(store, [ROWS[0].id], None, shard_identifier="eu")
         assert [request.body["shard_key"] for request in wire.requests] == ["eu-1"]
-
-    def test_llamaindex_sends_one_request_more(self, wire: Wire, client: QdrantClient, local: QdrantClient) -> None:
-        bundle = QueryBundle("query 3", embedding=QUERY)
-        here = SetSelectIndexRetriever(index_over(llamaindex(DOT, client=local)), top_n=K, fetch_k=FETCH_K)
-        wanted = [node.node_id for node in here.retrieve(bundle)]
-        index = VectorStoreIndex.from_vector_store(llamaindex(DOT, client=client), embed_model=TableEmbedding())
-        retriever = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K)
-        wire.requests.clear()
-        assert [node.node_id for node in retriever.retrieve(bundle)] == wanted
-        search, lookup = wire.requests
-        assert (search.path, lookup.path) == ("/collections/rows/points/query", "/collections/rows/points")
-        assert lookup.body["with_payload"] is False
 
 
 def test_shown_documents_are_known_by_the_id_in_the_metadata(store: Any) -> None:

@@ -50,9 +50,3 @@ def test_the_vector_is_the_one_that_was_searched(store: Any) -> None:
     store._connection.execute("UPDATE documents SET text_embedding = NULL")
     documents, vectors = READER.search(store, QUERY, FETCH_K)
     np.testing.assert_array_equal(vectors, stored(BY_TEXT[d.page_content] for d in documents))
-
-
-def test_an_empty_table(store: Any) -> None:
-    store._connection.execute("DELETE FROM documents")
-    documents, vectors = READER.search(store, QUERY, 5)
-    assert (documents, len(vectors)) == ([], 0)

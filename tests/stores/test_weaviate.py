@@ -7,26 +7,20 @@ from uuid import UUID
 import numpy as np
 import pytest
 from langchain_core.vectorstores import VectorStore
-from llama_index.core import VectorStoreIndex
 
 from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.weaviate import READER
-from llamaindex_setselect import SetSelectIndexRetriever
-from shared_core import SetSelectWarning, VectorSourceError
+from shared_core import VectorSourceError
 from shared_core.stores.weaviate import avectors_by_id, search_with_vectors, vectors_by_id
-from tests.stores.cases.weaviate import address, alangchain_over, langchain_over, llamaindex_over
+from tests.stores.cases.weaviate import address, alangchain_over, langchain_over
 from tests.stores.harness import (
-    BY_ID,
     BY_TEXT,
     FETCH_K,
     QUERIES,
     ROWS,
-    TableEmbedding,
     TableEmbeddings,
-    brute_force,
     fill,
     needs,
-    nodes,
     stored,
 )
 from tests.stores.replay.weaviate import WeaviateReplay, replaying
@@ -84,12 +78,6 @@ def test_a_search_is_one_call_that_asks_for_vectors(store: VectorStore, replay: 
     assert not any("vector" in document.metadata for document in picked)
 
 
-def test_a_caller_who_asks_for_the_vector_gets_it_beside_the_document(store: VectorStore) -> None:
-    documents, vectors = READER.search(store, QUERY, 5, include_vector=True)
-    assert len(vectors) == 5
-    assert not any("vector" in document.metadata for document in documents)
-
-
 async def test_vectors_of_the_searched_name_are_returned(named: Any, replay: WeaviateReplay) -> None:
     needs("langchain_weaviate")
     async with alangchain_over(replay, TableEmbeddings()) as store:
@@ -105,18 +93,6 @@ async def test_vectors_of_the_searched_name_are_returned(named: Any, replay: Wea
         search_with_vectors(named, QUERY, 5, target_vector=["body", "title"])
     with pytest.raises(VectorSourceError, match="body, title"):
         vectors_by_id(named, IDS)
-
-
-def test_an_object_without_a_vector_is_left_out_with_its_text_known(store: VectorStore, replay: WeaviateReplay) -> None:
-    documents, _ = READER.search(store, QUERY, 1)
-    first = BY_TEXT[documents[0].page_content]
-    # The search found it by its vector, which another caller deletes before the server reads it.
-    replay.lost = {first.id}
-    documents, vectors = READER.search(store, QUERY, FETCH_K)
-    assert [d.page_content for d, v in zip(documents, vectors, strict=True) if v is None] == [first.text]
-    with pytest.warns(SetSelectWarning, match="no vector"):
-        found = SetSelectRetriever(vectorstore=store, k=FETCH_K, fetch_k=FETCH_K).invoke("query 3")
-    assert {d.page_content for d in found} == {d.page_content for d in documents} - {first.text}
 
 
 async def test_vectors_by_id_are_bit_equal_without_those_unknown(store: VectorStore, replay: WeaviateReplay) -> None:
@@ -135,24 +111,3 @@ async def test_vectors_by_id_are_bit_equal_without_those_unknown(store: VectorSt
     async with alangchain_over(replay, TableEmbeddings()) as other:
         awaited = await avectors_by_id(other._client_async.collections.get("Passages"), asked)  # type: ignore[attr-defined]
         assert awaited.keys() == found.keys()
-
-
-def test_llamaindex_looks_named_vectors_up_in_one_more_call(replay: WeaviateReplay) -> None:
-    import weaviate
-
-    needs("llama_index.vector_stores.weaviate")
-    from llama_index.vector_stores.weaviate.utils import get_data_object
-
-    with weaviate.connect_to_custom(**address(replay)) as client:
-        # The store itself does not write named vectors.
-        objects = [get_data_object(node) for node in nodes()]
-        for each in objects:
-            each.vector = {"body": BY_ID[each.uuid].vector}
-        client.collections.get("Passages").data.insert_many(objects)
-        with llamaindex_over(replay) as store:
-            index = VectorStoreIndex.from_vector_store(store, embed_model=TableEmbedding())
-            own = index.as_retriever(similarity_top_k=FETCH_K).retrieve("query 3")
-            replay.asked.clear()
-            picked = SetSelectIndexRetriever(index, top_n=5, fetch_k=FETCH_K).retrieve("query 3")
-    assert len(replay.asked) == 2
-    assert [node.node_id for node in picked] == brute_force("query 3", [BY_ID[node.node_id] for node in own])

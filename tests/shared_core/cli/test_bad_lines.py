@@ -27,7 +27,7 @@ from shared_core._files import Journal  # noqa: E402
 from shared_core.cli import _terminal  # noqa: E402
 from shared_core.cli._program import app  # noqa: E402
 from shared_core.signals.perplexity import _read_scores  # noqa: E402
-from tests.shared_core.batch.dataset.corpus import D, N, flat_index, table  # noqa: E402
+from tests.shared_core.batch.corpus import D, N, flat_index, table  # noqa: E402
 from tests.shared_core.cli.test_train import SMALL, write_pool  # noqa: E402
 from tests.shared_core.cli.word_model import load_words  # noqa: E402
 from tests.shared_core.evaluation.test_shadow_log import call  # noqa: E402

@@ -103,7 +103,7 @@ def test_queries_may_be_embedded_where_the_documents_have_vectors(
         (["queries.npy", "queries.npy"], "queries.npy: vectors must have shape (4, d)"),
         (["nan.npy", "queries.npy"], "nan.npy: row 2, counted from 0 (id 'c'), holds NaN or inf"),
         (["docs.npy", "zero.npy"], "query 'Second?'"),
-        (["queries.parquet", "queries.npy"], "queries.parquet has no vector for 4 of 4 ids"),
+        (["queries.parquet", "queries.npy"], "queries.parquet has no vector of id 'a'"),
     ],
 )
 def test_vectors_that_do_not_fit_are_an_error_of_one_line(corpus: Path, arguments: list[str], message: str) -> None:

@@ -16,7 +16,7 @@ from examples._tiny_lm import tiny_model, tiny_tokenizer
 from shared_core import InvalidInputError, InvalidParameterError, LanguageModel, SetSelectWarning
 from shared_core._validation import quoted
 from shared_core.learning import CoverageFeedback, LanguageModelFeedback, structural_symbols
-from shared_core.learning.feedback import EXAMPLE, Cost, PromptTemplate, score_all
+from shared_core.learning.feedback import EXAMPLE, PromptTemplate, score_all
 from tests.shared_core.signals.completions_server import Completions, oracle, serving
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
@@ -264,8 +264,8 @@ def test_the_keys_name_question_and_answer_and_examples_are_dropped_from_the_fro
 
 @pytest.mark.parametrize(
     "example",
-    ["", "{question}", "{answer} ", "{answer}{answer}", "{question} {answer", "{question!r} {answer}", "{} {answer}",
-     "{question:>9} {answer}", "{question.a} {answer}", "{question[0]} {answer}", "{answer:s}", "}{answer}"],
+    ["", "{question}", "{answer} ", "{answer}{answer}", "{question} {answer", "{} {answer}",
+     "{question.a} {answer}", "{question[0]} {answer}", "}{answer}"],
 )  # fmt: skip
 def test_invalid_templates_are_refused(example: str) -> None:
     with pytest.raises(InvalidParameterError, match=r"^example "):
@@ -381,7 +381,6 @@ def test_fingerprints_differ_between_models_and_templates() -> None:
     assert feedback(copy.deepcopy(GPT2).bfloat16()).fingerprint != prints[0]
     assert "LanguageModelFeedback" in prints[0]
     assert "tiny" in prints[0]
-    assert "tiny" in repr(feedback())
     with pytest.raises(InvalidParameterError, match="model_id="):
         _ = feedback(model_id="").fingerprint
 
@@ -404,7 +403,8 @@ def test_an_endpoint_agrees_with_the_oracle(completions: Completions) -> None:
     prompts = [prompt for request in completions.requests for prompt in request["prompt"]]
     assert [len(request["prompt"]) for request in completions.requests] == [2, 2, 1]
     assert [len(prompt) for prompt in prompts] == sorted(map(len, prompts), reverse=True)
-    assert cost == Cost(len(PAIRS), sum(-(-len(prompt) // 4) for prompt in prompts), 0.5)
+    tokens = sum(-(-len(prompt) // 4) for prompt in prompts)
+    assert cost == f"5 prompts, about {tokens} tokens, about 0.00 at 0.5 per million"
 
 
 @pytest.mark.parametrize(

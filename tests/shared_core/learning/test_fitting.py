@@ -22,7 +22,6 @@ from shared_core import (
 from shared_core.learning import (
     CoverageFeedback,
     Epoch,
-    FitSettings,
     Fitted,
     LabelledSubset,
     Split,
@@ -39,13 +38,10 @@ Matrix = NDArray[np.float64]
 COVERAGE = CoverageFeedback(symbols=str.split)
 OBJECTIVES: dict[str, dict[str, Any]] = {
     "listwise": {"objective": "listwise"},
-    "pool": {"objective": "likelihood"},
-    "candidates": {"objective": "likelihood", "normalisation": "candidates"},
+    "likelihood": {"objective": "likelihood"},
 }
 # Each objective and each kernel stands once.
-each = pytest.mark.parametrize(
-    ("objective", "kernel"), [("listwise", "linear"), ("pool", "rows"), ("candidates", "linear")]
-)
+each = pytest.mark.parametrize(("objective", "kernel"), [("listwise", "linear"), ("likelihood", "rows")])
 
 
 @pytest.fixture(autouse=True)
@@ -223,16 +219,6 @@ def test_without_labels_of_held_out_items_the_likelihood_is_that_of_nothing() ->
     known = labels_of(draw="random", queries=split.trained, examples=split.examples)
     fitted = quick(objective="likelihood", labels=known, split=split)
     assert [epoch.likelihood for epoch in fitted.history] == [None] * len(fitted.history)
-
-
-def test_options_may_be_keywords_or_an_object() -> None:
-    given = FitSettings(k=1, fetch_k=12, epochs=9, skew_rank=3, batch_size=7)
-    # A keyword replaces the field of the object.
-    found, expected = quick(settings=given), quick()
-    assert_same(found.kernel, expected.kernel)
-    assert found.history == expected.history
-    with pytest.raises(TypeError, match="epoch"):
-        quick(epoch=3)
 
 
 def test_rows_may_have_names() -> None:

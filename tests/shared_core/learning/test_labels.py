@@ -333,16 +333,16 @@ def test_best_keeps_the_highest_scores_in_order_and_the_earlier_of_equals(scores
 # --- the file ---------------------------------------------------------------------------------------
 
 SETTINGS = {"k": 2, "subsets": None, "seed": 0, "feedback": "ours"}
-FIRST = [((7, 1), 0.1 + 0.2), ((0, 5), -1e-300)]
-SECOND = [((8, 0), 3.0)]
+FIRST = [LabelledSubset(3, (7, 1), 0.1 + 0.2), LabelledSubset(3, (0, 5), -1e-300)]
+SECOND = [LabelledSubset(2, (8, 0), 3.0)]
 
 
 def begun(folder: Path) -> Path:
     path = folder / "labels.jsonl"
     file = LabelFile(path, SETTINGS, 9)
     file.journal.begin()
-    file.append(3, FIRST)
-    file.append(2, SECOND)
+    file.append(FIRST)
+    file.append(SECOND)
     return path
 
 
@@ -361,7 +361,6 @@ def test_labels_are_read_back_to_the_last_bit(tmp_path: Path) -> None:
         b'{"query": 4}',
         b'{"query": 9, "subsets": [[1, 2]], "scores": [1.0]}',
         b'{"query": 4, "subsets": [[1, 2]], "scores": [NaN]}',
-        b'{"query": 4, "subsets": [[1, 2, 3]], "scores": [1.0]}',
         b'{"query": 4, "subsets": [[1, 1]], "scores": [1.0]}',
         b'{"query": 4, "subsets": ["12"], "scores": [1.0]}',
         b'{"key": "a", "log_probability": -1.0}',

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 
 from shared_core import NDPP, Candidates, InvalidInputError, LinearKernel, LowRankKernel
 from shared_core.learning import FitSettings, LabelledSubset, Split
-from shared_core.learning.pool import Neighbours
 from tests import oracles
 
 torch = pytest.importorskip("torch")
@@ -34,30 +32,13 @@ from tests.shared_core.learning.dense import (  # noqa: E402
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 SUBSETS = [[0, 1], [4], [8, 2, 5], [1, 7], [0, 6, 3, 1]]
-# Some lists are longer than K + K' and some are shorter, so both ways to compute the normaliser are tested.
-CANDIDATES = [[1, 0], [4, 5, 6], [2, 3, 5, 8], [*range(M)], [6, 0, 3, 1, 8]]
-RELEVANCE = [np.random.default_rng(9).uniform(0.05, 1, len(c)).tolist() for c in CANDIDATES]
-SETTINGS: dict[str, dict[str, Any]] = {"pool": {}, "candidates": {"candidates": CANDIDATES, "relevance": RELEVANCE}}
-every_setting = pytest.mark.parametrize("setting", SETTINGS)
 every_shape = pytest.mark.parametrize(("kind", "K", "K_skew"), [("rows", 3, 4), ("linear", 2, 3), ("linear", 4, 0)])
 
 
-def loss_of(factors: Any, setting: str, subsets: Sequence[Sequence[int]] = SUBSETS, **more: Any) -> Likelihood:
-    return Likelihood(factors, subsets, **SETTINGS[setting], **more)
-
-
-def dense_log_likelihoods(kernel: Matrix, setting: str, ridge: float) -> Matrix:
-    found = []
-    for n, subset in enumerate(SUBSETS):
-        items = CANDIDATES[n] if setting != "pool" else list(range(M))
-        r = np.ones(M)
-        if setting != "pool":
-            r[items] = RELEVANCE[n]
-        inside = np.linalg.det(kernel[np.ix_(subset, subset)] + ridge * np.eye(len(subset)))
-        adapted = (r[:, None] * kernel * r)[np.ix_(items, items)]
-        whole = np.linalg.det(adapted + np.eye(len(items)))
-        found.append(np.log(inside) + 2 * np.log(r[subset]).sum() - np.log(whole))
-    return np.array(found)
+def dense_log_likelihoods(kernel: Matrix, ridge: float) -> Matrix:
+    whole = np.linalg.det(kernel + np.eye(M))
+    inside = [np.linalg.det(kernel[np.ix_(s, s)] + ridge * np.eye(len(s))) for s in SUBSETS]
+    return np.log(inside) - np.log(whole)
 
 
 def dense_penalty(v: Matrix, b: Matrix, alpha: float, beta: float) -> float:
@@ -68,21 +49,19 @@ def dense_penalty(v: Matrix, b: Matrix, alpha: float, beta: float) -> float:
 
 
 @every_shape
-@every_setting
 @pytest.mark.parametrize("ridge", [1e-5, 0.1])
-def test_the_loss_equals_that_of_dense_determinants(kind: str, K: int, K_skew: int, setting: str, ridge: float) -> None:
+def test_the_loss_equals_that_of_dense_determinants(kind: str, K: int, K_skew: int, ridge: float) -> None:
     v, b, kernel = rows_of(kind, K, K_skew)
-    expected = dense_log_likelihoods(kernel, setting, ridge)
+    expected = dense_log_likelihoods(kernel, ridge)
     factors = factors_of(kind, K, K_skew)
-    loss = loss_of(factors, setting, alpha=0.03, beta=0.2, ridge=ridge)
+    loss = Likelihood(factors, SUBSETS, alpha=0.03, beta=0.2, ridge=ridge)
     assert len(loss) == len(SUBSETS)
     penalty = dense_penalty(v, b, 0.03, 0.2)
     for batch in ([0, 1, 2, 3, 4], [4, 1], [2]):
         found = loss(torch.tensor(batch))
         assert found.dtype == torch.float64
         assert found.item() == pytest.approx(penalty - expected[batch].mean(), rel=1e-8)
-    given = SETTINGS[setting]
-    np.testing.assert_allclose(Likelihood(factors, SUBSETS, **given, ridge=ridge).values(), expected, rtol=1e-7)
+    np.testing.assert_allclose(loss.values(), expected, rtol=1e-7)
 
 
 @every_shape
@@ -96,32 +75,29 @@ def test_the_probabilities_of_all_subsets_sum_to_one(kind: str, K: int, K_skew: 
 
 
 def test_many_subsets_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    factors = factors_of("rows", 3, 4)
-    whole = [Likelihood(factors, SUBSETS, **given).values() for given in SETTINGS.values()]
+    loss = Likelihood(factors_of("rows", 3, 4), SUBSETS)
+    whole = loss.values()
     monkeypatch.setattr("shared_core.learning.objective._ROWS_AT_ONCE", 8)
-    for given, expected in zip(SETTINGS.values(), whole, strict=True):
-        np.testing.assert_allclose(Likelihood(factors, SUBSETS, **given).values(), expected, rtol=1e-12)
+    np.testing.assert_allclose(loss.values(), whole, rtol=1e-12)
 
 
 @every_shape
-@every_setting
-def test_the_gradient_equals_central_differences(kind: str, K: int, K_skew: int, setting: str) -> None:
+def test_the_gradient_equals_central_differences(kind: str, K: int, K_skew: int) -> None:
     factors = factors_of(kind, K, K_skew)
     # With a ridge of 1e-5 the loss near a set beyond the rank is too curved for finite differences.
-    check_gradient(loss_of(factors, setting, alpha=0.03, beta=0.2, ridge=0.05), torch.tensor([4, 0, 2]), factors)
+    check_gradient(Likelihood(factors, SUBSETS, alpha=0.03, beta=0.2, ridge=0.05), torch.tensor([4, 0, 2]), factors)
 
 
 @every_kind
-@every_setting
-def test_a_subset_beyond_the_rank_or_with_an_item_twice_stays_finite(kind: str, setting: str) -> None:
+def test_a_subset_beyond_the_rank_or_with_an_item_twice_stays_finite(kind: str) -> None:
     _, factors = of_rank_one_with_an_item_twice(kind)
-    loss = loss_of(factors, setting)
+    loss = Likelihood(factors, SUBSETS)
     value = loss(torch.arange(5))
     value.backward()
     assert np.isfinite(value.item())
     for parameter in factors.parameters():
         assert np.isfinite(parameter.grad.numpy()).all()
-    assert np.isfinite(Likelihood(factors, SUBSETS, **SETTINGS[setting]).values()).all()
+    assert np.isfinite(loss.values()).all()
 
 
 def probabilities(kernel: Matrix) -> tuple[list[list[int]], Matrix]:
@@ -339,8 +315,7 @@ def test_the_kernel_has_the_trained_parameters(kind: str, K: int, K_skew: int, m
         sharpness=0.3,
         learning_rate=0.01,
     )
-    items = [{"question": str(row), "answer": str(row)} for row in range(M)]
-    task = make_task(settings, Neighbours(items, VECTORS), VECTORS, Split((*range(M),), (), ()), LABELS, [], None)
+    task = make_task(settings, VECTORS, Split((*range(M),), (), ()), LABELS, [], None)
     factors: Any = task.parts["factors"]
     adam = torch.optim.Adam(task.groups)
     for _ in range(15):

@@ -69,7 +69,7 @@ async def test_async_code_awaits_a_step_or_runs_successive_ones_in_one_thread() 
         await asyncio.sleep(0)  # The loop goes on while the step waits.
     may_end.set()
     first, second, on_loop = await task
-    assert first is second is not threading.current_thread()
+    assert threading.current_thread() not in (first, second)
     assert on_loop is threading.current_thread()
     assert run_flow(flow()) == [threading.current_thread()] * 3
 

@@ -25,11 +25,11 @@ def texts_by_id(ids: Iterable[Any]) -> dict[Any, str]:
 
 def select_rows(**settings: Any) -> None:
     pa = pytest.importorskip("pyarrow")
-    from shared_core.batch.dataset import select_table
+    from shared_core.batch.tables import TableSelector
 
     columns = {"id": [0], "vector": [QUERY], "question": ["a"], "hits": [[*range(11)]], "numbers": [NUMBERS]}
     given = {"candidates_column": "hits", **settings}
-    select_table(pa.table(columns), lambda ids: dict(enumerate(VECTORS)), 2, **given)
+    TableSelector(lambda ids: dict(enumerate(VECTORS)), 2, **given)(pa.table(columns))
 
 
 def make_adapter(place: int) -> Callable[..., Any]:
@@ -106,7 +106,7 @@ ADAPTERS = [Interface(make_adapter(place), SETTINGS, silent=("costs",)) for plac
 INTERFACES = {
     "select": SELECT,
     "select_many": MANY,
-    "select_table": TABLE,
+    "TableSelector": TABLE,
     "LangChain": ADAPTERS[0],
     "LlamaIndex": ADAPTERS[1],
 }

@@ -108,8 +108,6 @@ def test_what_a_selector_uses_of_the_same_texts() -> None:
     counts = {key: int((one.strength > 0).sum()) for key, one in found.items() if one is not None}
     # One name leads to row 0; rows 0, 1 and 1, 2 stand next to each other.
     assert counts == {(True, True): 5, (True, False): 1, (False, True): 4}
-    assert texts.name_counts is not None
-    assert texts.name_counts.next_to == 3
     # The rows that are left keep their neighbours.
     taken = texts.take([2, 1]).find_references(refer=False)
     assert taken is not None

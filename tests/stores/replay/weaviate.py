@@ -42,14 +42,12 @@ SCHEMA = {
 
 
 class WeaviateReplay(Replay):
-    """``asked``: the gRPC searches so far; ``lost``: objects that a search finds by their vectors, but returns
-    without them."""
+    """``asked``: the gRPC searches so far."""
 
     def __init__(self) -> None:
         super().__init__()
         self.objects: dict[str, dict[str, Any]] = {}
         self.asked: list[Any] = []
-        self.lost: set[str] = set()
         self.grpc_port = 0
 
     def answer(self, request: Request) -> tuple[int, Any]:
@@ -92,8 +90,7 @@ class WeaviateReplay(Replay):
             metadata.id, metadata.id_as_bytes = name, uuid.UUID(name).bytes
             if request.metadata.score:
                 metadata.score, metadata.score_present = score, True
-            if name not in self.lost:
-                _fill_vectors(metadata, row["vectors"], request.metadata)
+            _fill_vectors(metadata, row["vectors"], request.metadata)
             # All properties, if the request names none.
             every = not request.HasField("properties") or request.properties.return_all_nonref_properties
             for key, value in row["properties"].items():

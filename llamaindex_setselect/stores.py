@@ -1,24 +1,29 @@
-"""Vector readers and listings for LlamaIndex stores: tables of their classes. No store's client is imported here."""
+"""How LlamaIndex's stores look vectors up, list their nodes, and filter. No store's client is imported here."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.schema import BaseNode, TextNode
+from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
 from numpy.typing import ArrayLike
 
 from shared_core.errors import VectorSourceError
 from shared_core.retrieval.extra import StoreListing
+from shared_core.retrieval.follow import Where
 from shared_core.stores import (
+    WIDEST,
     azure_search,
     chroma,
     duckdb,
     elasticsearch,
+    faiss,
     lancedb,
     milvus,
     opensearch,
@@ -28,10 +33,55 @@ from shared_core.stores import (
     weaviate,
 )
 
-from . import faiss
-from .reader import VectorReader, read_with_client
-
 Index = VectorStoreIndex | None
+Fetch = Callable[..., Mapping[str, ArrayLike]]
+AsyncFetch = Callable[..., Awaitable[Mapping[str, ArrayLike]]]
+
+
+class VectorReader(NamedTuple):
+    """How a store looks vectors up by node id, with ``fetch(store, node_ids, index)``."""
+
+    fetch: Fetch
+    afetch: AsyncFetch | None = None
+    # The store's own search leaves the vectors on the nodes.
+    on_node: bool = False
+    # The most hits that the store returns; no search of setselect asks for more.
+    widest: int = WIDEST
+    # The arguments of a search that name a part of the store, such as partitions. ``fetch`` takes them too.
+    scope: Collection[str] = ()
+
+
+def read_with_client(
+    core: ModuleType,
+    client: Callable[[Any], Any],
+    aclient: Callable[[Any], Any] | None = None,
+    arguments: Callable[..., dict[str, Any]] = lambda store: {},
+    *,
+    on_node: bool = False,
+    scope: Collection[str] = (),
+) -> VectorReader:
+    """A reader that calls ``core.vectors_by_id`` or ``core.avectors_by_id`` with the store's sync or async client.
+
+    ``arguments(store, **where)`` makes further arguments of these functions; ``where`` holds those of the ``scope``.
+    """
+
+    def fetch(store: Any, node_ids: Sequence[str], index: Any, **where: Any) -> Mapping[str, ArrayLike]:
+        sync = client(store)
+        if sync is None:
+            raise VectorSourceError(
+                f"{type(store).__name__} has no sync client: give it one, or use the async methods of setselect"
+            )
+        found: Mapping[str, ArrayLike] = core.vectors_by_id(sync, ids=node_ids, **arguments(store, **where))
+        return found
+
+    async def afetch(store: Any, node_ids: Sequence[str], index: Any, **where: Any) -> Mapping[str, ArrayLike]:
+        awaited = aclient(store) if aclient else None
+        if awaited is None:
+            return await asyncio.to_thread(fetch, store, node_ids, index, **where)
+        found: Mapping[str, ArrayLike] = await core.avectors_by_id(awaited, ids=node_ids, **arguments(store, **where))
+        return found
+
+    return VectorReader(fetch, afetch if aclient else None, on_node, getattr(core, "WIDEST", WIDEST), scope)
 
 
 def _fetch_simple(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
@@ -107,11 +157,6 @@ def _weaviate_async_collection(store: Any) -> Any:
     return None if store._aclient is None else store._aclient.collections.get(store.index_name)
 
 
-def _list_lancedb(store: Any) -> list[BaseNode]:
-    nodes: list[BaseNode] = [] if store._table is None else store.get_nodes()
-    return nodes
-
-
 def _list_postgres(store: Any) -> list[BaseNode]:
     from sqlalchemy import select
 
@@ -140,11 +185,38 @@ def _count_postgres(store: Any) -> int:
     return count
 
 
+def _fetch_faiss(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
+    if index is None:
+        raise VectorSourceError(
+            "FaissVectorStore does not know the ids of its nodes, but the index over it does: "
+            "pass index= instead of vector_store="
+        )
+    labels = faiss.labels_by_id(index, index.index_struct.nodes_dict, node_ids)
+    return _read_faiss(store, node_ids, labels)
+
+
+def _fetch_faiss_mapped(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
+    labels, nodes = store._node_id_to_faiss_id_map, store._faiss_id_to_node_id_map
+    # After a deletion the store gives the next node a label that is in use, and loses the node that had it.
+    found = [labels[name] if name in labels and nodes.get(labels[name]) == name else None for name in node_ids]
+    return _read_faiss(store, node_ids, found)
+
+
+def _read_faiss(store: Any, node_ids: Sequence[str], labels: Sequence[str | int | None]) -> Mapping[str, ArrayLike]:
+    """The vectors under these labels; None is the label of a node that the store does not know."""
+    known = {name: int(label) for name, label in zip(node_ids, labels, strict=True) if label is not None}
+    return dict(zip(known, faiss.vectors_by_label(store.client, [*known.values()]), strict=True))
+
+
+def takes_node_ids(store: Any) -> bool:
+    """Whether a search of this store can be restricted to given nodes; a search of FAISS cannot, and needs not."""
+    return not any(cls.__module__.startswith("llama_index.vector_stores.faiss.") for cls in type(store).__mro__)
+
+
 _CLIENT = attrgetter("client")
 
 # The keys are full names of classes, so that no store's package has to be imported.
 READERS: dict[type | str, VectorReader] = {
-    **faiss.READERS,
     "llama_index.core.vector_stores.simple.SimpleVectorStore": VectorReader(_fetch_simple),
     "llama_index.vector_stores.azureaisearch.base.AzureAISearchVectorStore": read_with_client(
         azure_search,
@@ -163,6 +235,8 @@ READERS: dict[type | str, VectorReader] = {
     "llama_index.vector_stores.elasticsearch.base.ElasticsearchStore": VectorReader(
         _fetch_elasticsearch, _afetch_elasticsearch, widest=elasticsearch.WIDEST
     ),
+    "llama_index.vector_stores.faiss.base.FaissVectorStore": VectorReader(_fetch_faiss),
+    "llama_index.vector_stores.faiss.map_store.FaissMapVectorStore": VectorReader(_fetch_faiss_mapped),
     "llama_index.vector_stores.lancedb.base.LanceDBVectorStore": VectorReader(_fetch_lancedb, on_node=True),
     "llama_index.vector_stores.milvus.base.MilvusVectorStore": read_with_client(
         milvus, _CLIENT, attrgetter("aclient"), _milvus_arguments, scope=["milvus_partition_names"]
@@ -196,7 +270,34 @@ LISTINGS: dict[type | str, StoreListing[BaseNode]] = {
         lambda store: store.get_nodes(), lambda store: duckdb.count_rows(store.client, store.table)
     ),
     "llama_index.vector_stores.lancedb.base.LanceDBVectorStore": StoreListing(
-        _list_lancedb, lambda store: 0 if store._table is None else store.table.count_rows()
+        lambda store: [] if store._table is None else store.get_nodes(),
+        lambda store: 0 if store._table is None else store.table.count_rows(),
     ),
     "llama_index.vector_stores.postgres.base.PGVectorStore": StoreListing(_list_postgres, _count_postgres),
 }
+
+# The stores that pass the values of filters on as they are. Others write a query as a text, and not all escape them.
+_PASSING_ON = ("SimpleVectorStore", "ChromaVectorStore", "QdrantVectorStore")
+_QUOTES = frozenset("'\"`\\\n")
+
+
+def narrow(store: Any, own: MetadataFilters | None, where: Where) -> MetadataFilters | None:
+    """The filters that let in what ``own`` does, as far as it has these values under the keys.
+
+    None if a value is not safe in a query that the store writes.
+    """
+    filters: list[MetadataFilter | MetadataFilters] = []
+    if own is not None:
+        # Not every store knows filters in filters.
+        is_flat = own.condition in (None, FilterCondition.AND) or len(own.filters) == 1
+        filters += own.filters if is_flat and own.condition != FilterCondition.NOT else [own]
+    passes_on = any(cls.__name__ in _PASSING_ON for cls in type(store).__mro__)
+    for key, values in where.items():
+        if isinstance(values, range):
+            filters.append(MetadataFilter(key=key, operator=FilterOperator.GTE, value=values.start))
+            filters.append(MetadataFilter(key=key, operator=FilterOperator.LT, value=values.stop))
+        elif passes_on or _QUOTES.isdisjoint("".join(map(str, values))):
+            filters.append(MetadataFilter(key=key, operator=FilterOperator.IN, value=[*values]))
+        else:
+            return None
+    return MetadataFilters(filters=filters)

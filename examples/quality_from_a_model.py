@@ -22,7 +22,7 @@ tokenizer = tiny_tokenizer(known)
 model = tiny_model(len(tokenizer), width=32, spread=0.05)
 read(model, tokenizer, known)
 
-# Score once, offline. With many examples add progress=True, and resume="scores.jsonl" to continue after a crash.
+# Score once, offline, and keep the result. With many examples add progress=True.
 quality = LogPerplexityQuality(LanguageModel(model, tokenizer))
 logs = [example["quality"] for example in quality.annotate(EXAMPLES)]
 examples = quality.annotate(EXAMPLES, scale="rank")

@@ -101,13 +101,12 @@ class SelectionSettings(Settings):
         if of_call.get("selector", configured["selector"]) != configured["selector"]:
             configured["lambda_mult"] = None  # It does not fit another selector.
         call = Call(**configured | of_call)
-        advice = self._check_searches(call)
-        made = Request(call, view=self._view, refer_by_default=self._refer_by_default, told=told, advice=advice)
+        self._check_searches(call)
+        made = Request(call, view=self._view, refer_by_default=self._refer_by_default, told=told)
         return made, {**for_store, **more_for_store}
 
-    def _check_searches(self, call: Call) -> list[str]:
-        """Refuse wrong ``extra_retrievers``, and give messages about others; the classes that have none do nothing."""
-        return []
+    def _check_searches(self, call: Call) -> None:
+        """Refuse searches that cannot be made."""
 
     def _split(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Those of the arguments that are settings, and the others, which are for the store."""

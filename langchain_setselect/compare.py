@@ -56,7 +56,7 @@ def compare_store(
     model : str, optional
         Name of the embedding model, for the report; by default the name that the embeddings give.
     k, fetch_k, **options
-        See :func:`shared_core.evaluation.compare.compare_candidates`.
+        See :func:`shared_core.evaluation.compare.compare`.
 
     Examples
     --------

@@ -101,7 +101,7 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
         if not documents:
             return []
         store = self.vectorstore
-        ids_of = partial(read_ids, store, reader_of(store))
+        ids_of = partial(read_ids, store)
         reranked = next((key for d in documents for key in d.metadata if str(key).endswith(RERANKED)), RERANKED[0])
 
         def read() -> Flow[Pool]:

@@ -100,7 +100,7 @@ def search_store(
     if any(document is None for document in documents):
         rows = [row for row, document in enumerate(documents) if document is not None]
         documents, vectors = ([column[row] for row in rows] for column in (documents, vectors))
-    ids = read_ids(store, reader, documents)
+    ids = read_ids(store, documents)
     missing = [row for row, vector in enumerate(vectors) if vector is None]
     # Some stores return documents without ids. The beginning of the text then names the document.
     without = [ids[row] or documents[row].page_content[:60] for row in missing]
@@ -124,15 +124,16 @@ def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], 
         with suppress(Exception):
             documents = yield Step(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
     # A store may make a query of an id that it does not escape, and return other documents too.
-    every = read_ids(store, reader_of(store), documents)
+    every = read_ids(store, documents)
     rows = [row for row, name in enumerate(every) if name in ids]
     documents, known = [documents[row] for row in rows], [every[row] for row in rows]
     vectors = yield from fetch_or_embed(store, embeddings, documents, known, fetch_documents)
     return Pool(documents, known, text_of, text_of, vectors)
 
 
-def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: Sequence[Document]) -> list[str | None]:
+def read_ids(store: VectorStore | None, documents: Sequence[Document]) -> list[str | None]:
     """The documents' ids. The store's vector reader knows where the store keeps them."""
+    reader = reader_of(store)
     if reader is None or reader.id_of is document_id:
         return [document.id for document in documents]
     return [reader.id_of(store, document) for document in documents]
@@ -182,15 +183,6 @@ def _search_words(
         size = min(4 * size, reader.widest)
 
 
-def _size_of(retriever: Any) -> int | None:
-    """The most documents that a retriever returns; None if that is not known."""
-    if isinstance(retriever, SetSelectRetriever):
-        return retriever._configured[0].k
-    is_search = isinstance(retriever, VectorStoreRetriever)
-    size = retriever.search_kwargs.get("k", 4) if is_search else getattr(retriever, "k", None)
-    return size if isinstance(size, int) else None
-
-
 def with_scores(document: Document, relevance: float, scores: dict[str, Any]) -> Document:
     """A copy that has the scores in its metadata; the document itself if there are none."""
     return document.model_copy(update={"metadata": {**document.metadata, **scores}}) if scores else document
@@ -218,12 +210,10 @@ class SearchSettings(SelectionSettings, Fetching):
         extra_retrievers: Runnable[str, list[Document]] | Sequence[Runnable[str, list[Document]]] = ()
 
     @override
-    def _check_searches(self, call: Call) -> list[str]:
+    def _check_searches(self, call: Call) -> None:
         if call.keyword_search:
             DOCUMENTS.check_listing(self.vectorstore, "from_documents(documents)")
-        return check_retrievers(
-            call.extra_retrievers, lambda value: isinstance(value, Runnable), _size_of, "LangChain", call.extra_k
-        )
+        check_retrievers(call.extra_retrievers, Runnable, "LangChain")
 
     @property
     def vector_source(self) -> str:
@@ -279,7 +269,7 @@ class SearchSettings(SelectionSettings, Fetching):
         return Store(
             lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),
             before,
-            partial(read_ids, store, reader),
+            partial(read_ids, store),
             lambda texts: embed_texts(model(), texts),
             lambda ids: fetch_documents(store, model(), ids, filtered=bool(store_kwargs)),
             None if reader is None else reader.widest,

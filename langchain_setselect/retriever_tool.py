@@ -18,7 +18,6 @@ from shared_core.retrieval.result import JOINED
 from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, RecentSteps, as_storable
 
 from .retriever import SetSelectRetriever, read_ids
-from .vectors import reader_of
 
 
 def create_setselect_tool(
@@ -154,7 +153,7 @@ def _read_documents(artifact: Any) -> list[Document]:
 
 def _name(retriever: SetSelectRetriever, documents: list[Document]) -> tuple[list[str | None], list[str]]:
     """The ids of documents, and the names by which ``shown`` recognises them."""
-    ids = read_ids(retriever.vectorstore, reader_of(retriever.vectorstore), documents)
+    ids = read_ids(retriever.vectorstore, documents)
     texts = [document.page_content for document in documents]
     joined = [document.metadata.get(JOINED) for document in documents]
     return ids, name_items(ids, texts, by_id=not retriever._configured[0].settings.drop_duplicates, joined=joined)

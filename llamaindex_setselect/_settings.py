@@ -15,6 +15,7 @@ from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr
 from llama_index.core.instrumentation.event_handlers import NullEventHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
 from llama_index.core.schema import (
+    BaseNode,
     MetadataMode,
     NodeRelationship,
     NodeWithScore,
@@ -84,6 +85,11 @@ def check_filters(filters: Any) -> Any:
     return filters
 
 
+def _document_of(node: BaseNode) -> str:
+    """The document that contains the node, or else the node. A pickle holds the name of this function."""
+    return node.ref_doc_id or node.node_id
+
+
 class _Call(Call):
     size_name = "top_n"
 
@@ -98,8 +104,7 @@ class SelectionSettings(Settings):
     """By default the index's, else the one set in LlamaIndex's ``Settings``."""
 
     size_name = "top_n"
-    # The document that contains the node, or else the node.
-    _default_source: ClassVar[Any] = staticmethod(lambda node: node.ref_doc_id or node.node_id)
+    _default_source: ClassVar[Any] = staticmethod(_document_of)
     # Set by the classes that search an index. The postprocessor has a field of its own.
     _index: VectorStoreIndex | None = PrivateAttr(default=None)
 
@@ -124,12 +129,7 @@ class SelectionSettings(Settings):
         fields = {name: getattr(self, name) for name in Call.model_fields.keys() & type(self).model_fields.keys()}
         fields["source"] = self.source or self._default_source
         call = _Call(**fields, k=self.top_n)
-        advice = self._check_searches(call)
-        return Request(call, view=self._view, refer_by_default=self._refer_by_default, advice=advice)
-
-    def _check_searches(self, call: Call) -> list[str]:
-        """Refuse wrong ``extra_retrievers``, and give messages about others; the classes that have none do nothing."""
-        return []
+        return Request(call, view=self._view, refer_by_default=self._refer_by_default)
 
     _say_place = staticmethod(say_place)
 

@@ -53,7 +53,7 @@ def compare_index(
     model : str, optional
         Name of the embedding model, for the report; by default the name that the model gives.
     k, fetch_k, **options
-        See :func:`shared_core.evaluation.compare.compare_candidates`.
+        See :func:`shared_core.evaluation.compare.compare`.
 
     Examples
     --------

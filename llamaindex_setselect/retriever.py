@@ -28,7 +28,7 @@ from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
-from shared_core.retrieval.settings import Call, Fetching, Joining
+from shared_core.retrieval.settings import Fetching, Joining
 
 from ._settings import (
     QueryChecks,
@@ -99,25 +99,13 @@ class IndexSettings(SelectionSettings, Fetching):
                 "relevance='score' cannot be used with follow, extra_retrievers or keyword_search: the scores of the "
                 "vector search and of another search cannot be compared"
             )
+        retrievers: Any = self.extra_retrievers
+        check_retrievers(retrievers, BaseRetriever, "LlamaIndex")
         return super()._make_request()
-
-    @override
-    def _check_searches(self, call: Call) -> list[str]:
-        return check_retrievers(
-            call.extra_retrievers, lambda value: isinstance(value, BaseRetriever), _size_of, "LlamaIndex", call.extra_k
-        )
 
 
 class RetrieverSettings(IndexSettings, Joining):
     """The fields of :class:`SetSelectIndexRetriever`."""
-
-
-def _size_of(retriever: Any) -> int | None:
-    """The most nodes that a retriever returns; None if that is not known."""
-    if isinstance(retriever, SetSelectIndexRetriever):
-        return retriever._settings._request.k
-    names = "similarity_top_k", "num_chunks_per_query"
-    return next((size for name in names if isinstance(size := getattr(retriever, name, None), int)), None)
 
 
 def _find_extra(asked: QueryBundle, retriever: Any, text: str) -> Flow[list[NodeWithScore]]:

@@ -9,10 +9,11 @@ import operator
 import re
 import reprlib
 import sys
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, date, datetime, time
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,23 +52,18 @@ _WEEK = re.compile(r"\d{4}-?W", re.IGNORECASE)
 MAX_QUOTED = 80
 
 
-class _Short(reprlib.Repr):
-    def repr_int(self, x: int, level: int) -> str:
-        try:
-            return super().repr_int(x, level)
-        # Python writes no integer of more than 4,300 digits.
-        except ValueError:
-            return f"an integer of {x.bit_length()} bits"
-
-
-_short = _Short()
+_short = reprlib.Repr()
 _short.maxstring = _short.maxother = MAX_QUOTED
 _short.maxlevel = 2
 
 
 def quoted(value: object) -> str:
     """``value`` as messages show it: its repr on one line, shortened to MAX_QUOTED printable characters."""
-    text = printable(_short.repr(value))
+    try:
+        text = printable(_short.repr(value))
+    # Python writes no integer of more than 4,300 digits.
+    except ValueError:
+        text = f"a long {type(value).__name__}"
     return text if len(text) <= MAX_QUOTED else f"{text[: MAX_QUOTED - 3]}..."
 
 
@@ -83,8 +79,6 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 
     >>> nearest_name("fetchk", ["k", "fetch_k"]), nearest_name("lambda_d", ["lambda_b", "lambda_mult"])
     ('fetch_k', 'lambda_mult')
-    >>> nearest_name("kk", ["k", "fetch_k"])
-    'k'
     """
     by_lower = {other.lower(): other for other in known}
     name = name.lower()
@@ -93,6 +87,68 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     near = [other for one in names for other in (one, *_ELSEWHERE.get(one, ())) if other in by_lower]
     near += difflib.get_close_matches(name, by_lower, n=1, cutoff=0.82)
     return by_lower[near[0]] if near else None
+
+
+class Whole(NamedTuple):
+    """The range of a whole number."""
+
+    least: int
+
+
+class Real(NamedTuple):
+    """The range of a finite number, with its bounds."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+
+_ABOVE_0 = Real(1e-12)
+# What an argument may be, wherever it is one: a number, a truth value, or one of some words.
+RANGES: dict[str, Whole | Real | type[bool] | tuple[str, ...]] = {
+    **dict.fromkeys(("k", "fetch_k", "subsets", "max_per_source", "workers", "threads", "concurrency"), Whole(1)),
+    **dict.fromkeys(("block_rows", "rank", "batch_size", "epochs", "patience"), Whole(1)),
+    **dict.fromkeys(("min_k", "skew_rank", "seed"), Whole(0)),
+    **dict.fromkeys(("min_gain", "lambda_mult", "lambda_b", "confidence"), Real(0, 1)),
+    # With a higher weight, rounding errors of the words would be larger than the differences of the other terms.
+    **dict.fromkeys(("word_weight", "cover_weight", "reference_weight", "neighbour_weight"), Real(0, 1e6)),
+    **dict.fromkeys(("ridge", "pull", "alpha", "beta"), Real(0)),
+    **dict.fromkeys(("temperature", "sharpness", "learning_rate"), _ABOVE_0),
+    **dict.fromkeys(("share", "held_out"), Real(1e-9, 1)),
+    "budget": Real(),
+    "drop_near_duplicates": Real(-1, 1),
+    **dict.fromkeys(("refine", "corpus", "progress", "keyword_search", "learn_relevance"), bool),
+    **dict.fromkeys(("scale", "relevance_scale"), ("minmax", "rank", "sigmoid", "zscore")),
+    "relevance_mapping": ("linear", "exponential"),
+    "direction": ("remove", "emphasize"),
+    "objective": ("listwise", "likelihood"),
+    "normalisation": ("pool", "candidates"),
+}
+
+
+def check_ranges(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, each within its range in ``RANGES``, numbers as those of Python. None stays None."""
+    return {name: None if value is None else check_range(name, value) for name, value in values.items()}
+
+
+def check_fields(instance: Any) -> None:
+    """Check the fields of a dataclass that are in ``RANGES``, and keep their values as Python's."""
+    for field in fields(instance):
+        value = getattr(instance, field.name)
+        # None is a value where it is the default.
+        if field.name in RANGES and not (value is None and field.default is None):
+            object.__setattr__(instance, field.name, check_range(field.name, value))
+
+
+def check_range(name: str, value: Any) -> Any:
+    """``value``, if it is in the range of the argument of this name."""
+    match RANGES[name]:
+        case Whole(least):
+            return check_integer(value, name, least)
+        case Real(low, high):
+            return check_number(value, name, low, high)
+        case tuple() as words:
+            return check_one_of(value, name, words)
+    return check_bool(value, name)
 
 
 def check_integer(value: Any, what: str, least: int | None = None) -> int:
@@ -124,11 +180,7 @@ def as_float(value: Any) -> float:
 
 
 def as_finite(value: Any) -> float:
-    """A number as a float; NaN for one that is not finite or too large for a float, and for any other value.
-
-    >>> as_finite(2), as_finite(10**400), as_finite("2"), as_finite(True)
-    (2.0, nan, nan, nan)
-    """
+    """A number as a float; NaN for one that is not finite or too large for a float, and for any other value."""
     number = as_float(value) if isinstance(value, (int, float, np.integer, np.floating)) else math.nan
     return number if math.isfinite(number) else math.nan
 
@@ -158,31 +210,22 @@ def check_one_of(value: Any, what: str, allowed: Sequence[str]) -> str:
 
 def as_identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashable, ...]:
     """``values`` as a tuple of ids, empty for None. A string is refused, because its characters would become ids."""
-    if isinstance(values, str):
-        raise InvalidParameterError(f"{what} takes a collection of ids, not one string: [{quoted(values)}]")
     try:
         ids = () if values is None else tuple(values)
         hash(ids)
     except TypeError:
         # Documents and nodes cannot be hashed.
-        one = values[0] if isinstance(values, (list, tuple)) and values else values
-        name = next((name for name in ("node_id", "id") if hasattr(one, name)), None)
-        hint = "" if name is None else f": pass [item.{name} for item in {what}]"
-        raise InvalidParameterError(f"{what} takes a collection of ids, got {quoted(values)}{hint}") from None
-    if any(name is None for name in ids):
+        ids = (None,)
+    if isinstance(values, str) or None in ids:
         raise InvalidParameterError(
-            f"{what} holds None: documents without an id cannot be told apart. Give all of them ids, in the store and "
-            "in each further retriever, such as one by words"
+            f"{what} takes a collection of ids, got {quoted(values)}: a list of [item.id for item in ...] (nodes have "
+            "node_id), without None, which cannot be told apart"
         )
     return ids
 
 
 def id_of_text(text: str) -> str:
-    """The id of a text whose store gave it none.
-
-    >>> id_of_text("B")
-    'text df7e70e5'
-    """
+    """The id of a text whose store gave it none."""
     return f"text {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
@@ -247,19 +290,17 @@ def as_column(values: ArrayLike, n: int, what: str, least: float = -math.inf) ->
 
 
 def as_names(values: Iterable[Hashable], n: int, what: str) -> tuple[Hashable, ...]:
-    """``values`` as a tuple of n hashables. If a row cannot be hashed, the message names it."""
+    """``values`` as a tuple of n hashables."""
     try:
         # The elements of a tensor are objects of their own, of which no two are equal.
         names = tuple(as_plain(values))
+        hash(names)
     except TypeError:
-        raise InvalidInputError(f"{what} must be a collection, one for each candidate, got {quoted(values)}") from None
+        raise InvalidInputError(
+            f"{what} must be a collection of values that can be hashed, one for each candidate, got {quoted(values)}"
+        ) from None
     if len(names) != n:
         raise InvalidInputError(f"{what} must be {n}, one for each candidate, got {len(names)}")
-    for row, name in enumerate(names):
-        try:
-            hash(name)
-        except TypeError:
-            raise InvalidInputError(f"{what}: row {row} is {quoted(name)}, which cannot be hashed") from None
     return names
 
 

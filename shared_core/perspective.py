@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._validation import ReadOnlyArrays, as_float64, check_bool, check_one_of, read_only
+from ._validation import ReadOnlyArrays, as_float64, check_fields, read_only
 from .candidates import Candidates
 from .errors import PerspectiveError
 
 Vector = NDArray[np.float64]
 
-DIRECTIONS = ("remove", "emphasize")
 # A projected unit vector of at most this length consists of rounding errors; by dtype of the vectors.
 _NEGLIGIBLE = {"float32": 1e-6, "float64": 1e-12}
 
@@ -61,8 +60,7 @@ class PAP(ReadOnlyArrays):
     _unit: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_one_of(self.direction, "direction", DIRECTIONS)
-        object.__setattr__(self, "corpus", check_bool(self.corpus, "corpus"))
+        check_fields(self)
         p = read_only(_as_vector(self.perspective, "perspective"))
         object.__setattr__(self, "perspective", p)
         object.__setattr__(self, "_unit", read_only(_as_unit(p, "perspective")))

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._validation import as_float64, check_one_of
+from ._validation import as_float64, check_range
 from .errors import InvalidInputError
 
 Scale = Literal["minmax", "rank", "sigmoid", "zscore"]
@@ -59,7 +59,7 @@ def rescale(values: ArrayLike, scale: Scale | None = "minmax") -> NDArray[np.flo
         raise InvalidInputError(f"{where}row {row} is {column[tuple(bad[0])]}; every value must be finite")
     if scale is None:
         return column
-    check_one_of(scale, "scale", SCALES)
+    check_range("scale", scale)
     if scale == "sigmoid":
         # exp(-|x|) cannot overflow.
         small = np.exp(-np.abs(column))

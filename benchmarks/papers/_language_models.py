@@ -61,7 +61,7 @@ class LanguageModel:
 
     def quality(self, template: str) -> LogPerplexityQuality:
         """The scorer of the mean log-probability of an answer's tokens (RAGSys, section 3.3.3)."""
-        return LogPerplexityQuality(self.answers, template=template, batch_size=self.batch_size, model_id=self.key)
+        return LogPerplexityQuality(self.answers, template=template, batch_size=self.batch_size)
 
     def verdicts(self, items: Sequence[Item], resume: Path | None = None) -> list[tuple[float, bool]]:
         """log p(answer | context), summed over the answer's tokens, and whether greedy decoding writes the answer.

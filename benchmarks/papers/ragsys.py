@@ -216,7 +216,7 @@ class Experiment:
             embed(texts, MINILM, tokens=PAPERS_TOKENS)
             for texts in ([question for question, _ in pairs], [question.text for question in asked])
         )
-        quality = model.quality(QUALITY_TEMPLATE).score(*zip(*pairs, strict=True), progress=True, resume=resume)
+        quality = model.quality(QUALITY_TEMPLATE).score(*zip(*pairs, strict=True), progress=True)
         pool = Pool(pairs, vectors, quality)
         weights = dict.fromkeys([*ROWS.values(), *((lambda_d, LAMBDA_B) for lambda_d in SWEEP)])
         picked = {

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._libraries import import_library
-from .._validation import as_numeric, check_bool, check_integer, check_one_of
+from .._validation import as_numeric, check_ranges
 from ..candidates import Candidates, Parts, References
 from ..errors import InvalidInputError, SetSelectError
-from ..scaling import SCALES, Scale
+from ..scaling import Scale
 from ..selection.effects import refuse_unknown_parameters, warn_of_no_effect
 from ..selection.route import Limits, select_set
 from ..selectors.registry import DEFAULT_SELECTOR, Selector, SelectorName, resolve_selector
@@ -156,16 +156,14 @@ def select_stream(
     refuse_unknown_parameters(select_stream, parameters, COLUMNS)
     if isinstance(columns["relevance"], str) and columns["relevance"] == "cosine":
         columns["relevance"] = None
-    if relevance_scale is not None:
-        check_one_of(relevance_scale, "relevance_scale", SCALES)
+    checked = check_ranges({"k": k, "relevance_scale": relevance_scale, "workers": workers, "progress": progress})
     resolved = resolve_selector(selector, parameters)
     given = [name for name, value in columns.items() if value is not None]
     warn_of_no_effect(resolved, [*given, *(["relevance_scale"] if relevance_scale != "minmax" else [])], columns)
-    threads, k = check_integer(workers, "workers", 1), check_integer(k, "k")
-    tqdm = import_library("tqdm", "batch").tqdm if check_bool(progress, "progress") else None
+    tqdm = import_library("tqdm", "batch").tqdm if checked["progress"] else None
     made = _read_candidates(queries, vectors, {name: value for name, value in columns.items() if value is not None})
     select = functools.partial(select_set, selector=resolved, k=k, relevance_scale=relevance_scale, limits=_EXACTLY_K)
-    stream = _stream(made, select, threads)
+    stream = _stream(made, select, checked["workers"])
     if tqdm is None:
         return stream
     return iter(tqdm(stream, total=operator.length_hint(queries) or None, unit="query"))

@@ -20,10 +20,10 @@ from .._argument_names import argument_name as name_of
 from .._files import write_atomically
 from .._libraries import import_library
 from .._parsing import parse_object
-from .._validation import as_numeric, check_integer, check_one_of, is_missing, quoted
+from .._validation import as_numeric, check_fields, check_ranges, is_missing, quoted
 from ..candidates import Candidates
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, VectorSourceError
-from ..scaling import SCALES, Scale
+from ..scaling import Scale
 from ..selection.effects import warn_of_no_effect
 from ..selection.route import DEFAULT_K, default_fetch_k, select_set
 from ..selectors.registry import DEFAULT_SELECTOR, Selector, capabilities_of, check_capability, resolve_selector
@@ -162,10 +162,8 @@ class TableSelector:
 
     def __post_init__(self) -> None:
         self.selector = resolve_selector(self.selector, {})
-        self.k, self.threads = check_integer(self.k, "k", 1), check_integer(self.threads, "threads", 1)
-        self.fetch_k = default_fetch_k(self.k) if self.fetch_k is None else check_integer(self.fetch_k, "fetch_k", 1)
-        if self.relevance_scale is not None:
-            check_one_of(self.relevance_scale, "relevance_scale", SCALES)
+        check_fields(self)
+        self.fetch_k = self.fetch_k or default_fetch_k(self.k)
         for name, needed in _NEEDED:
             value = self.text_column if needed == "question_column" else None
             if getattr(self, name) is not None and getattr(self, needed) is None and value is None:
@@ -443,7 +441,8 @@ def select_dataset(
     """
     selector, folder = TableSelector(index, **settings), Path(out).absolute()
     files = parquet.list_files(queries)
-    plan = parquet.cut_into_rows(files, check_integer(block_rows, "block_rows", 1), selector.columns)
+    checked = check_ranges({"block_rows": block_rows, "concurrency": concurrency, "progress": progress})
+    plan = parquet.cut_into_rows(files, checked["block_rows"], selector.columns)
     if isinstance(selector.index, Path):
         # An index that cannot be read is refused here, and not in each worker.
         FaissFile(selector.index)
@@ -452,7 +451,7 @@ def select_dataset(
     missing = [rows for rows in plan if _read_errors(folder, rows) is None]
     parts: Iterable[None] = map(partial(_write_part, selector, folder), missing)
     if concurrency is not None:
-        parts = _write_on_ray(missing, selector, folder, check_integer(concurrency, "concurrency", 1))
+        parts = _write_on_ray(missing, selector, folder, concurrency)
     if progress:
         console = import_library("rich.console", "batch").Console(stderr=True)
         track = import_library("rich.progress", "batch").track

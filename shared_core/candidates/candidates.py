@@ -19,8 +19,7 @@ from .._validation import (
     as_optional,
     as_ranks,
     as_rows,
-    check_integer,
-    check_number,
+    check_ranges,
     read_only,
 )
 from ..errors import InvalidInputError
@@ -301,12 +300,7 @@ def check_constraints(
     """The ``CONSTRAINTS`` as arguments; an error if one is out of range, or if it needs sources and there are none."""
     if max_per_source is not None and not has_sources:
         raise InvalidInputError("max_per_source needs sources, one for each candidate")
-    if drop_near_duplicates is not None:
-        drop_near_duplicates = check_number(drop_near_duplicates, "drop_near_duplicates (a cosine)", -1, 1)
-    return {
-        "max_per_source": None if max_per_source is None else check_integer(max_per_source, "max_per_source", 1),
-        "drop_near_duplicates": drop_near_duplicates,
-    }
+    return check_ranges({"max_per_source": max_per_source, "drop_near_duplicates": drop_near_duplicates})
 
 
 def _as_sources(sources: Iterable[Hashable], n: int) -> tuple[Hashable, ...]:

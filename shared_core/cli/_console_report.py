@@ -19,8 +19,7 @@ def show_comparison(show: Console, comparison: Comparison) -> None:
     """Print the tables, what they say of the best row, and the lines to paste."""
     facts, advice = comparison.corpus, comparison.recommendation
     documents = "" if facts.documents is None else f"{counted(facts.documents, 'document')}, "
-    interrupted = f" of {facts.planned_queries}, interrupted" if comparison.partial else ""
-    queries = f"{counted(facts.queries, 'query', 'queries')}{interrupted}"
+    queries = counted(facts.queries, "query", "queries")
     _print(show, f"{comparison.title}: {documents}{queries}; {facts.k} of the {facts.fetch_k} nearest; {facts.model}")
     labels = max(len(setting.label) for setting in comparison.settings) + 2
     for measures in _fit(comparison.measures, show.width - labels - 3):

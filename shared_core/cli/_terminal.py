@@ -24,7 +24,7 @@ FINE, WITH_PROBLEMS, COULD_NOT_RUN, CRASHED = 0, 1, 2, 70
 EXIT_CODES = """\b
 Exit codes:
   0   done
-  1   done, with problems: rows or selections failed, learning did not help, or the run was interrupted
+  1   done, with problems: rows or selections failed, or learning did not help
   2   could not run, or has no result; the message says why
   70  a fault of setselect itself: please report it
   130 interrupted by Ctrl-C before the command began

@@ -31,104 +31,69 @@ def compare(
     context: typer.Context,
     folder: Annotated[
         Path | None,
-        typer.Argument(
-            help="BEIR folder: corpus.jsonl, queries.jsonl and qrels/test.tsv. Else: --documents, --queries."
-        ),
+        typer.Argument(help="BEIR folder: corpus.jsonl, queries.jsonl, qrels/test.tsv. Or --documents."),
     ] = None,
     documents: Annotated[
         Path | None,
-        typer.Option(
-            help="JSON lines ({'text', optionally 'id', 'title', 'subtopics', 'source', 'cost'}), CSV, or a folder of "
-            ".txt and .md files."
-        ),
+        typer.Option(help="JSON lines or CSV with text, id, title, ..., or a folder of .txt and .md files."),
     ] = None,
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="Your questions: JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'answers', "
-            "'sub_questions', and 'scores': those of your own reranker), or .txt with one query a line. 'gold' lists "
-            "the right documents, ['a', 'b', 'c']; 'subtopics' says which of them answer the same part, "
-            "{'reset': ['a', 'b'], 'disk': ['c']}."
+            help="JSON lines or CSV with text, and gold (['a', 'b', 'c']: the right documents), subtopics ({'reset': "
+            "['a', 'b'], 'disk': ['c']}: which of them answer the same part), answers, sub_questions, or scores (of "
+            "your own reranker). Or a .txt file with one question a line."
         ),
     ] = None,
     store: Annotated[
         str | None,
         typer.Option(
-            help="In place of documents, a vector store of LangChain or an index of LlamaIndex, as module:attribute: "
-            "with my_app:store, what my_app.py in this folder assigns to store, or what its function store() returns. "
-            "Nothing is written to it. Without --queries, the report says what the texts of the store hold."
+            help="In place of documents, a vector store of LangChain or an index of LlamaIndex: my_app:store is what "
+            "my_app.py in this folder assigns to store, or what its function store() returns. Nothing is written to it."
         ),
     ] = None,
     qrels: Annotated[
-        Path | None,
-        typer.Option(
-            help="Judgements in place of gold and subtopics: TREC (query, 0 or subtopic, document, score) or BEIR "
-            "(query, document, score)."
-        ),
+        Path | None, typer.Option(help="Judgements of TREC or BEIR in place of gold and subtopics, or of the folder's.")
     ] = None,
     model: Annotated[
         str | None, typer.Option(help=f"Name or folder of a sentence-transformers model. Default: {DEFAULT_MODEL}.")
     ] = None,
     embedding: Annotated[
-        str | None,
-        typer.Option(
-            help="In place of --model, an embedding of LangChain as provider:model, such as "
-            "openai:text-embedding-3-small."
-        ),
+        str | None, typer.Option(help="In place of --model, an embedding of LangChain, as provider:model.")
     ] = None,
     vectors: Annotated[
-        Path | None,
-        typer.Option(
-            help="Vectors of the documents: .npy with a row for each line that is not blank, or .parquet, or a folder "
-            "of .parquet files, with ids."
-        ),
+        Path | None, typer.Option(help="Vectors of the documents: .npy in their order, or .parquet with id and vector.")
     ] = None,
     query_vectors: Annotated[Path | None, typer.Option(help="Vectors of the queries, in such files.")] = None,
     k: Annotated[
         str,
-        typer.Option(
-            "--k",
-            metavar="INTEGER[,INTEGER...]",
-            help="Number of documents to pick for each query, or several (5,2,3,8,10): the first one decides. With one "
-            "number, 2, 3, 5, 8 and 10 are judged too.",
-        ),
+        typer.Option("--k", help="Documents to pick, or several numbers with commas: the first one decides."),
     ] = "5",
     fetch_k: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Number of nearest documents (candidates) to pick them from. Default: 5 k, at least 50."
-        ),
+        int | None, typer.Option(min=1, help="Nearest documents to pick them from. Default: 5 k, at least 50.")
     ] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(
-            help='One more setting to compare, such as "mmr lambda_mult=0.7" or "coverage max_per_source=2 '
-            'drop_near_duplicates=0.9". It may have budget, score_threshold, min_gain, min_k, keyword_search=True and '
-            "relevance=scores too. May be repeated."
+            help='One more row, such as "mmr lambda_mult=0.7" or "coverage max_per_source=2 drop_near_duplicates=0.9". '
+            "It may have budget, score_threshold, min_gain, min_k, keyword_search=True and relevance=scores too. Can "
+            "be repeated."
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report: .html, or .json for the figures only.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Compare on NumPy's docstrings; no files are needed.")] = False,
     log: Annotated[
-        Path | None,
-        typer.Option(
-            help="In place of documents, the file of the logger setselect.shadow (shadow=True): how the selection "
-            "would change the results of a running system."
-        ),
+        Path | None, typer.Option(help="In place of documents, what the logger setselect.shadow wrote (shadow=True).")
     ] = None,
     decide_by: Annotated[
         str | None,
         typer.Option(
             help="Measure that decides: subtopic_recall, answers, point_recall, recall, ndcg, success, alpha_ndcg, "
-            "precision or topic_precision. Default: the most specific measure that enough of your queries support."
+            "precision or topic_precision. Default: the most specific one that enough of your queries support."
         ),
     ] = None,
     keep_duplicates: Annotated[
-        bool,
-        typer.Option(
-            "--keep-duplicates",
-            help="Count documents with the same text as several. By default a text counts once, as in the retrievers.",
-        ),
+        bool, typer.Option("--keep-duplicates", help="Count documents with the same text as several, and not once.")
     ] = False,
     cache: Annotated[
         Path | None, typer.Option(help="Folder for embeddings. Default: SETSELECT_CACHE, or ~/.cache/setselect.")
@@ -136,14 +101,12 @@ def compare(
 ) -> None:
     """Compare every method on your own documents and queries, on a vector store, or on a BEIR folder.
 
-    Without queries, the result says what the documents hold: what repeats, and what leads to other texts. If queries
-    have gold (ids of the right documents), subtopics or answers, it names the best setting, and tells which queries
-    each setting makes worse.
+    Without queries, the result says what the documents hold. If queries have gold (ids of the right documents),
+    subtopics or answers, it names the best row, and tells which queries each row makes worse.
 
-    A running system with shadow=True writes a log. --log says how often and how much the selection would change what
-    the system returned.
+    --log says how often and how much the selection would change what a running system returned.
 
-    Exit code 1 means that the run was interrupted and the report is partial, or that selections of a log failed.
+    Exit code 1 means that selections of a log failed.
     """
     say = message_console()
     try:
@@ -209,9 +172,8 @@ def compare(
     except KeyboardInterrupt:
         stop(
             say,
-            "interrupted before there was a result; finished embeddings are kept: run the same command again to resume",
+            "interrupted; finished embeddings are kept: run the same command again to resume",
         )
-    raise typer.Exit(WITH_PROBLEMS if isinstance(found, Comparison) and found.partial else FINE)
 
 
 # The options that each way to run has, and why it has no others.
@@ -294,13 +256,14 @@ def _compare(corpus: JudgedCorpus, source: VectorSource, **options: Any) -> Comp
     if source.queries is not None:
         ids = [query.id for query in corpus.queries]
         embed_queries = read_vectors(source.queries, ids, corpus.rows, corpus.lines)
-    comparison = compare_methods(
-        corpus.documents, corpus.queries, (embed, embed_queries), model=source.name, notes=corpus.notes, **options
-    )
+    comparison = compare_methods(corpus.documents, corpus.queries, (embed, embed_queries), model=source.name, **options)
+    notes = [*corpus.notes, *comparison.notes]
     limit = source.loaded.max_characters if source.documents is None else None
     longer = sum(len(document.text) > limit for document in corpus.documents) if limit else 0
-    if not longer:
-        return comparison
-    of_all = f"{longer} of {counted(len(corpus.documents), 'document')} {'is' if longer == 1 else 'are'}"
-    note = f"{of_all} longer than about {limit} characters, of which the model reads only the beginning: split them."
-    return replace(comparison, notes=(note, *comparison.notes))
+    if longer:
+        of_all = f"{longer} of {counted(len(corpus.documents), 'document')} {'is' if longer == 1 else 'are'}"
+        note = (
+            f"{of_all} longer than about {limit} characters, of which the model reads only the beginning: split them."
+        )
+        notes.insert(0, note)
+    return replace(comparison, notes=tuple(notes))

@@ -101,10 +101,10 @@ def recommend(
     key = decide_by or next((key for key, n in counts.items() if 2 * n >= max(counts.values())), None)
     if key is None:
         said = SENTENCES["nothing known"].format(missing=missing or SENTENCES["missing"])
-        return Recommendation(None, None, None, (said,), None, None)
+        return Recommendation(None, None, None, (said,))
     measure, of_queries, names = by_key[key]
     if not of_queries.any():
-        return Recommendation(None, None, None, (SENTENCES["all zero"].format(measure=measure.name),), None, None)
+        return Recommendation(None, None, None, (SENTENCES["all zero"].format(measure=measure.name),))
     best, *others = rank_rows(of_queries)
     to_similarity, to_best = (_p_values(of_queries, row) for row in (0, best))
     rival = (others[0] if others else None) if best == 0 else 0
@@ -266,6 +266,7 @@ def list_notes(
         yield f"There is no search by words here, so {', '.join(left_out)} is left out."
     alone = [setting.label for setting, selector in planned if as_adapted(selector).by_question]
     if alone:
+        yield "Hybrid search and the sum of scores rank by the question without its sub-questions."
         yield f"The question without its sub-questions is the query of {', '.join(alone)}."
     unscored = sum(outcome.unscored for outcome in outcomes)
     if unscored and any(as_adapted(selector).by_scores for _, selector in planned):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -27,7 +26,7 @@ from .corpus import Document, Query, as_document, as_query, convert_all
 from .diagnosis import Diagnosis, SearchByVector, diagnose, search_documents
 from .judging import JudgedQuery, SearchResult, carriers_of, copies_of, found_documents, judge, subtopics_of
 from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Replacement, Setting, Size, counted
-from .search import as_vectors, nearest_rows
+from .search import HYBRID_SEARCH, SUM_OF_SCORES, as_vectors, nearest_rows
 from .settings import Settings, as_adapted, sweep, with_merged_lists, with_scores
 from .summary import (
     MeasureValues,
@@ -68,7 +67,6 @@ def compare(
     model: str = "not named",
     title: str = "Comparison of methods",
     track: Track = without_progress,
-    notes: Sequence[str] = (),
 ) -> Comparison:
     """Compare all methods on your own documents and queries.
 
@@ -109,13 +107,10 @@ def compare(
         Names for the report.
     track : callable
         ``track(items, description)`` returns the items, and may show a progress bar.
-    notes : sequence of str
-        Notes for the report. They come before those of the comparison.
 
     Returns
     -------
     Comparison
-        ``partial`` if Ctrl-C interrupted it; the finished queries are compared.
 
     Raises
     ------
@@ -138,7 +133,6 @@ def compare(
     corpus = convert_all(documents, as_document, "documents")
     known = {document.id: document.subtopics for document in corpus}
     cleaned, of_ids = without_unknown_ids(convert_all(queries, as_query, "queries"), known)
-    notes = [*notes, *of_ids]
     carriers = carriers_of(corpus)
     subtopics = {query.id: subtopics_of(query, carriers, known) for query in cleaned}
     check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
@@ -148,8 +142,6 @@ def compare(
         raise InvalidParameterError(
             f"{argument_name('k')} = {most}, but there are only {counted(len(corpus), 'document')}"
         )
-    if any(query.sub_questions for query in cleaned):
-        notes.append("Hybrid search and the sum of scores rank by the question without its sub-questions.")
     copies = copies_of(corpus, (document.text for document in corpus))
     row_of = {name: row for row, name in enumerate(known)}
 
@@ -194,7 +186,7 @@ def compare(
             gold_vectors={name: rows[row_of[name]] for name in query.gold},
         )
 
-    return compare_candidates(
+    found = compare_candidates(
         cleaned,
         candidates_of,
         k=k,
@@ -206,8 +198,8 @@ def compare(
         model=model,
         title=title,
         track=track,
-        notes=notes,
     )
+    return replace(found, notes=(*of_ids, *found.notes))
 
 
 def diagnose_documents(
@@ -247,38 +239,10 @@ def compare_candidates(
     model: str = "not named",
     title: str = "Comparison of methods",
     track: Track = without_progress,
-    notes: Sequence[str] = (),
 ) -> Comparison:
-    """Compare all methods on candidates from any search: a vector store, a hybrid search, another retriever.
+    """Compare all methods on what ``candidates_of(query)`` finds; the other arguments are those of :func:`compare`.
 
-    Parameters
-    ----------
-    candidates_of : callable
-        ``candidates_of(query) -> SearchResult``: the query's vector, at most ``fetch_k`` documents, and their
-        vectors. A query without candidates is left out, and a note says so. If the query has sub-questions, the
-        vector has a row for each, shape (q, d), and the documents are those of all searches. Its ``rankings`` become
-        further rows: your own hybrid search, for example. Without its ``by_words``, settings with ``keyword_search``
-        are left out, and a note says so.
-    documents : int, optional
-        How many documents the search covers, for the report.
-    queries, k, fetch_k, settings, decide_by, drop_duplicates, model, title, track, notes
-        See :func:`compare`.
-
-    Examples
-    --------
-    >>> documents = [Document("a", "A"), Document("b", "B"), Document("c", "C")]
-    >>> candidates = SearchResult([1.0, 0.9], documents, [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]])
-    >>> found = compare_candidates(["both?"], lambda query: candidates, k=2)
-    >>> found.recommendation.setting is None, found.queries[0].picks[0]
-    (True, (0, 1))
-
-    With a ranking of your own:
-
-    >>> from dataclasses import replace
-    >>> candidates = replace(candidates, rankings={"my reranker": [2, 0, 1]})
-    >>> found = compare_candidates(["both?"], lambda query: candidates, k=2)
-    >>> found.settings[-3].label, found.queries[0].picks[len(found.settings) - 3]
-    ('my reranker', (2, 1))
+    A query without candidates is left out, and a note says so. ``documents`` is how many the search covers.
     """
     need_extra()
     sizes, fetch_k = check_options(k, fetch_k, decide_by)
@@ -304,19 +268,12 @@ def compare_candidates(
 
     outcomes: list[JudgedQuery] = []
     without_candidates: list[str] = []
-    partial = False
-    try:
-        for query in track(given, "Comparing"):
-            outcome = judge_query(query, view=len(outcomes) < VIEWS)
-            if outcome is None:
-                without_candidates.append(query.text)
-            else:
-                outcomes.append(outcome)
-                _check_searches(outcomes[0], outcome)
-    except KeyboardInterrupt:
-        if not outcomes:
-            raise
-        partial = True
+    for query in track(given, "Comparing"):
+        outcome = judge_query(query, view=len(outcomes) < VIEWS)
+        if outcome is None:
+            without_candidates.append(query.text)
+        else:
+            outcomes.append(outcome)
     if not outcomes:
         raise InvalidInputError(f"no candidates were found for any of {counted(len(given), 'query', 'queries')}")
     planned, searched = tried, outcomes[0].by_words is not None
@@ -326,7 +283,7 @@ def compare_candidates(
     if repeats is not None or decide_by == "point_recall":
         outcomes = with_points
     rows = [setting for setting, _ in tried]
-    rows += [Setting("ranking", name, "the first of this ranking") for name in outcomes[0].rankings]
+    rows += [Setting("ranking", name, "the first of this ranking") for name in (HYBRID_SEARCH, SUM_OF_SCORES)]
     columns = measure(outcomes, k)
     keys = _OF_ALL_SIZES if decide_by is None else (*_OF_ALL_SIZES, decide_by)
     of_sizes = {size: measure(outcomes, size, keys) for size in sorted(sizes)}
@@ -352,13 +309,12 @@ def compare_candidates(
     named |= {query for replacement in replacements for query, _ in replacement.most}
     views = [outcome.view for outcome in outcomes if outcome.view is not None]
     hidden = {change.query for change in changes} - {view.id for view in views}
-    # Each asks the search again, which may take a while. The comparison is complete without these views.
-    with suppress(KeyboardInterrupt):
-        again = [judge_query(query, view=True) for query in given if query.id in hidden]
-        views += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
+    # Each asks the search again.
+    again = [judge_query(query, view=True) for query in given if query.id in hidden]
+    views += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
     lengths = {size: np.mean([one.sizes[size].values["characters"] for one in outcomes], axis=0) for size in of_sizes}
     versions = {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
-    counts = documents, len(outcomes), len(given)
+    counts = documents, len(outcomes)
     reach = gold_in_reach(outcomes)
     return Comparison(
         title,
@@ -371,9 +327,7 @@ def compare_candidates(
         tuple(views),
         changes,
         tuple(Size(size, estimate(of_size), tuple(lengths[size].tolist())) for size, of_size in of_sizes.items()),
-        partial,
         (
-            *notes,
             *([missing] if missing is not None and advice.measure is not None else []),
             *list_notes(planned, rows, outcomes, without_candidates, k, drop_duplicates),
         ),
@@ -497,15 +451,3 @@ def _name_of(model: str) -> str:
     """The model's name for the report: of a folder only its name, so that the report does not tell where it is."""
     folder = Path(model).expanduser()
     return folder.absolute().name if folder.is_dir() or folder.is_absolute() else model
-
-
-def _check_searches(first: JudgedQuery, other: JudgedQuery) -> None:
-    for what, ours, theirs in (
-        ("by_words", *(one.by_words is not None for one in (first, other))),
-        ("rankings", first.rankings, other.rankings),
-    ):
-        if ours != theirs:
-            raise InvalidInputError(
-                f"query {quoted(first.query.text)} has {what} {quoted(ours)}, and query {quoted(other.query.text)} has "
-                f"{quoted(theirs)}: every query needs the same. Pass an empty sequence where a search finds nothing"
-            )

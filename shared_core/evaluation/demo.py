@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 import warnings
 from pathlib import Path
@@ -19,19 +20,9 @@ MODULES = (
 )
 
 
-def _read_questions() -> tuple[tuple[str, dict[str, str]], ...]:
-    """The questions, and for each part of one the functions that answer it; the first is the gold document."""
-    questions: list[tuple[str, dict[str, str]]] = []
-    for line in Path(__file__).with_name("demo_questions.txt").read_text(encoding="utf-8").splitlines():
-        if line.startswith("- "):
-            part, names = line.removeprefix("- ").split(": ")
-            questions[-1][1][part] = names
-        else:
-            questions.append((line, {}))
-    return tuple(questions)
-
-
-QUESTIONS = _read_questions()
+# A question, and for each part of it the functions that answer it; the first is the gold document.
+_LINES = Path(__file__).with_name("demo_questions.jsonl").read_text(encoding="utf-8").splitlines()
+QUESTIONS: tuple[tuple[str, dict[str, str]], ...] = tuple((q["text"], q["parts"]) for q in map(json.loads, _LINES))
 
 
 def demo_corpus() -> tuple[list[Document], list[Query]]:

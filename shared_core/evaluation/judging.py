@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_rows, id_of_text, is_missing, quoted
+from .._validation import id_of_text, is_missing, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..candidates.cosines import SetCosines, measure_set
 from ..errors import InvalidInputError, SetSelectError
@@ -41,43 +41,18 @@ BEYOND = "\0beyond the candidates"
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The candidates that a search found for a query, and the rankings of other searches.
+    """The candidates that a search found for a query: n ``documents`` with their ``vectors`` (n, d), the nearest first.
 
-    Attributes
-    ----------
-    vector : array-like, shape (d,), or (q, d) for a query with sub-questions
-        The query's vector; those of the sub-questions follow it.
-    documents, vectors : sequence of n Document, array-like of shape (n, d)
-        The candidates and their embeddings, the nearest first. Documents that only ``rankings`` hold may follow them.
-    subtopics : mapping, optional
-        Labels of what the query asks for, each with the ids of all documents that cover it. By default they come from
-        the query and the labels of ``documents``, and a subtopic that none of the documents covers counts as missed.
-    copies : mapping, optional
-        For each document that repeats the text of another: its id, and the id of that other. By default only
-        ``documents`` are compared.
-    texts, bodies : sequence of n str, optional
-        What was embedded of each document, for the selectors that read words; and the texts by which documents are
-        compared, and in which references are found. An empty body has no copies. By default the texts of the documents.
-    facts : sequence of n Facts, optional
-        What a store says of each document by which texts refer to each other; by default what the documents say. Their
-        titles are those of the documents.
-    rankings : mapping, optional
-        Other searches or rerankers, by name: rows of ``documents``, the best first. Each is a setting of the
-        comparison, which picks the first k. Every query needs a ranking of each name.
-    candidates : int, optional
-        How many of ``documents``, from the first, are candidates; by default all. No setting selects from the others,
-        but ``by_words`` and ``rankings`` may hold them.
-    by_words : sequence of int, optional
-        Rows of ``documents`` that a search by words found, the best first. Settings with ``keyword_search`` select from
-        these too. They are left out by default; an empty sequence says that the search found nothing.
-    bm25 : array-like, shape (n,), optional
-        The BM25 score of each document for the question, in the corpus, for hybrid search and the sum of scores; by
-        default that among the candidates.
-    weigh : callable, optional
-        ``weigh(words)``: the inverse document frequency of each word in the corpus, for settings with
-        ``keyword_search``. By default only those among the candidates count.
-    gold_vectors : mapping, optional
-        The embeddings of gold documents by their ids. By default those that are candidates are known.
+    ``vector`` is that of the query (d,), or those of the question and its sub-questions (q, d). The first
+    ``candidates`` of the documents, by default all, are candidates; a search by words found those in the rows
+    ``by_words``, the best first (None: there was no such search, so settings with ``keyword_search`` are left out).
+
+    ``subtopics`` maps labels of what the query asks for to the ids of all documents that cover it; by default they come
+    from the query and the documents, and one that none of these covers counts as missed. ``copies`` maps documents that
+    repeat the text of another to that other; by default the documents are compared. ``texts`` were embedded, and
+    ``bodies`` are compared and refer to each other (an empty one has no copies); ``facts`` are by what they refer. The
+    documents' own are the default. ``bm25`` and ``weigh`` are the scores of the documents and the weights of words in
+    the corpus; by default those among the candidates. ``gold_vectors`` are known of gold documents.
     """
 
     vector: ArrayLike
@@ -88,7 +63,6 @@ class SearchResult:
     texts: Sequence[str] | None = None
     bodies: Sequence[str] | None = None
     facts: Sequence[Facts] | None = None
-    rankings: Mapping[str, Sequence[int]] = field(default_factory=dict)
     candidates: int | None = None
     by_words: Sequence[int] | None = None
     bm25: ArrayLike | None = None
@@ -98,9 +72,6 @@ class SearchResult:
 
 def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any]]]) -> list[Document]:
     """Documents from a store: for each one its id (or None), text, title, and metadata.
-
-    The metadata may hold ``subtopics``, ``source`` and ``cost``. The id of a document without one is a hash of its
-    text. A number is added to an id that occurs again.
 
     >>> found = [("a", "A", "", {"subtopics": ["x"]}), ("a", "A", "", {}), (None, "B", "", {})]
     >>> [document.id for document in found_documents(found)]
@@ -140,13 +111,12 @@ class JudgedPicks(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class JudgedQuery:
-    """One query and the picks for it; ``sizes`` maps each number of picks to them.
+    """One query, and what was picked for it with each of the ``sizes``; hybrid search and the sum of scores come last.
 
-    The last settings are the ``rankings`` of the search. ``candidates`` are the ids of the nearest, and ``by_words`` of
-    what a search by words found; None if there was no such search. ``repeated`` counts the candidates that repeat the
-    text of another, and ``unscored`` those without a score. ``labelled`` says whether a candidate carries labels of
-    subtopics, and ``sourced`` whether one has a source. ``mean_candidate`` is the mean of the candidates' unit vectors,
-    and ``gold_vectors`` has those of the gold documents that are known. ``points`` are groups of gold documents.
+    ``candidates`` are the ids of the nearest, and ``by_words`` of what a search by words found, if there was one.
+    ``repeated`` counts the candidates that repeat the text of another, ``unscored`` those without a score. Candidates
+    are ``labelled`` with subtopics and ``sourced`` if one is. ``mean_candidate`` is the mean of their unit vectors, and
+    ``gold_vectors`` are those known of gold documents, which ``points`` groups.
     """
 
     query: Query
@@ -154,7 +124,6 @@ class JudgedQuery:
     candidates: frozenset[str]
     by_words: frozenset[str] | None
     sizes: dict[int, JudgedPicks]
-    rankings: tuple[str, ...]
     repeated: int
     unscored: int
     labelled: bool
@@ -184,8 +153,7 @@ def judge(
         pool = _Pool(query, found, settings, max(sizes), drop_duplicates)
         # The first picks of a larger set are not always the smaller set, so each size is selected by itself.
         picks_of = {
-            k: [pool.select(setting, k) for setting in settings]
-            + [PickedSet(ranking[:k]) for ranking in pool.rankings.values()]
+            k: [pool.select(setting, k) for setting in settings] + [PickedSet(ranking[:k]) for ranking in pool.rankings]
             for k in sizes
         }
     except SetSelectError as error:
@@ -199,7 +167,6 @@ def judge(
         frozenset(pool.ids[row] for row in pool.nearest.rows),
         None if found.by_words is None else frozenset(pool.ids[row] for row in pool.by_words),
         {k: pool.measure(k, [one.picks for one in of_size]) for k, of_size in picks_of.items()},
-        tuple(pool.rankings),
         pool.repeated,
         unscored=sum(row not in pool.scores for row in pool.nearest.rows),
         labelled=any(document.subtopics for document in pool.documents),
@@ -238,7 +205,7 @@ class _Pool:
         bodies = [one.text for one in found.documents] if found.bodies is None else found.bodies
         copies = copies_of(found.documents, bodies) if found.copies is None else found.copies
         counted_once = copies if drop_duplicates else {}
-        by_words = as_rows(() if found.by_words is None else found.by_words, len(found.documents), "by_words").tolist()
+        by_words = list(found.by_words or ())
         has_budget = any(setting.budget is not None for setting in settings)
         everything = Candidates(
             found.vector,
@@ -251,17 +218,16 @@ class _Pool:
         cosines = everything.with_query(everything.query).relevance
         order = np.argsort(-cosines, kind="stable")
         searched = len(found.documents) if found.candidates is None else found.candidates
-        among = list(dict.fromkeys([*range(searched), *by_words]))
-        rankings: dict[str, list[int]] = {}
-        for label, ranking in {**found.rankings, **_rank(query, found, among, cosines)}.items():
+        self.rankings: list[list[int]] = []
+        for ranking in _rank(query, found, list(dict.fromkeys([*range(searched), *by_words])), cosines).values():
             # Of several rows with one text the first counts.
             first: dict[str, int] = {}
-            for row in as_rows(ranking, len(found.documents), f"the ranking {quoted(label)}").tolist():
+            for row in ranking:
                 name = found.documents[row].id
                 first.setdefault(counted_once.get(name, name), row)
-            rankings[label] = list(first.values())[:most]
+            self.rankings.append(list(first.values())[:most])
         # Documents that no setting selects from and no ranking picks are left out.
-        others = [*by_words, *(row for rows in rankings.values() for row in rows)]
+        others = [*by_words, *(row for rows in self.rankings for row in rows)]
         order = order[(order < searched) | np.isin(order, others)]
         self.documents = [found.documents[i] for i in order]
         row_of = {i: row for row, i in enumerate(order.tolist())}
@@ -287,7 +253,7 @@ class _Pool:
         self.ids = [rename([document.id])[0] for document in self.documents]
         row_of_id: dict[str, int] = {}
         self.first = [row_of_id.setdefault(name, row) for row, name in enumerate(self.ids)]
-        self.rankings = {label: [self.first[row_of[i]] for i in ranking] for label, ranking in rankings.items()}
+        self.rankings = [[self.first[row_of[i]] for i in ranking] for ranking in self.rankings]
         self.drop_duplicates = drop_duplicates
         self.everything = everything.take(order)
         self.embedded = [one.text for one in self.documents] if found.texts is None else [found.texts[i] for i in order]
@@ -381,9 +347,7 @@ class _Pool:
         return [words[j] for j in np.argsort(counts, kind="stable").tolist() if 0 < counts[j] <= len(texts) / 2]
 
 
-def _rank(
-    query: Query, found: SearchResult, rows: list[int], cosines: NDArray[np.floating]
-) -> dict[str, Sequence[int]]:
+def _rank(query: Query, found: SearchResult, rows: list[int], cosines: NDArray[np.floating]) -> dict[str, list[int]]:
     """The rankings of these rows by hybrid search and by the sum of scores."""
     if found.bm25 is None:
         texts = [document.text for document in found.documents] if found.texts is None else found.texts

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._libraries import import_library
 from .._validation import as_numeric, check_integer, check_number, quoted
-from ..candidates import as_unit_rows
 from ..candidates.cosines import measure_set
 from ..errors import InvalidInputError, InvalidParameterError
 
@@ -41,23 +40,20 @@ def sum_cosine(query: ArrayLike, vectors: ArrayLike) -> float:
 
     >>> round(sum_cosine([1, 1], [[2, 0], [0, 3]]), 9)
     1.0
-    >>> sum_cosine([1, 1], [[1, 0], [-1, 0]])
-    0.0
     """
-    return measure_set(query, _as_unit_matrix(vectors)).sum_cosine
+    return measure_set(query, _as_matrix(vectors)).sum_cosine
 
 
 def mean_pairwise_cosine(vectors: ArrayLike) -> float:
     """Mean cosine over all pairs of two or more vectors (k, d): low if they differ (RAGSys 4.4, Figure 1).
 
-    >>> mean_pairwise_cosine([[1, 0], [0, 1], [2, 0]]) == 1 / 3
-    True
+    >>> round(mean_pairwise_cosine([[1, 0], [0, 1], [2, 0]]), 3)
+    0.333
     """
-    rows = _as_unit_matrix(vectors)
+    rows = _as_matrix(vectors)
     if len(rows) < 2:
         raise InvalidInputError("vectors holds one vector: a cosine between pairs needs at least two")
-    above = (rows @ rows.T)[np.triu_indices(len(rows), 1)]
-    return float(np.clip(above.mean(), -1, 1))
+    return float(np.clip(measure_set(np.ones(rows.shape[1]), rows).redundancy, -1, 1))
 
 
 def recall(ranking: Sequence[Hashable], right: Collection[Hashable]) -> float:
@@ -131,14 +127,10 @@ def bootstrap_interval(values: ArrayLike, confidence: float = 0.95, seed: int = 
     """Percentile bootstrap interval for the mean over queries (Efron 1979), by ``scipy.stats.bootstrap``.
 
     ``values`` has one value for each query, (Q,), bools as 0 and 1; or a row for each of S methods, (S, Q), which share
-    the resamples. Both ends are equal for a single query, which tells nothing about the spread. The same ``seed`` gives
-    the same result.
+    the resamples. Both ends are equal for a single query. The same ``seed`` gives the same result.
 
     >>> bootstrap_interval([0.0, 1.0, 1.0, 1.0])
     (0.25, 1.0)
-    >>> low, high = bootstrap_interval([[0.0, 1.0, 1.0, 1.0], [0.5, 0.5, 0.5, 0.5]])
-    >>> low.tolist(), high.tolist()
-    ([0.25, 0.5], [1.0, 0.5])
     """
     stats = import_library("scipy.stats", "eval")
     single, rows = _as_rows(values, "values")
@@ -150,20 +142,18 @@ def bootstrap_interval(values: ArrayLike, confidence: float = 0.95, seed: int = 
     spread = (rows != rows[:, :1]).any(axis=1)
     low, high = rows[:, 0].copy(), rows[:, 0].copy()
     if spread.any():
-        varied = rows[spread]
+        varied, queries = rows[spread], rows.shape[1]
 
         def means(draws: NDArray[np.intp], axis: int) -> _Floats:
             """(S, B): the mean of each row over each of B resamples, which hold positions of queries, (B, Q)."""
-            batch, queries = draws.shape
             # How often each resample holds each query: then one matrix product gives all means.
-            places = (draws + queries * np.arange(batch)[:, None]).ravel()
-            counts = np.bincount(places, minlength=draws.size).reshape(batch, queries)
+            places = (draws + queries * np.arange(len(draws))[:, None]).ravel()
+            counts = np.bincount(places, minlength=draws.size).reshape(draws.shape)
             of_rows: _Floats = varied @ counts.T.astype(np.float64) / queries
             return of_rows
 
         options = {"n_resamples": _RESAMPLES, "batch": _BATCH, "method": "percentile", "rng": generator}
-        positions = (np.arange(rows.shape[1]),)
-        result = stats.bootstrap(positions, means, vectorized=True, confidence_level=level, **options)
+        result = stats.bootstrap((np.arange(queries),), means, vectorized=True, confidence_level=level, **options)
         low[spread], high[spread] = result.confidence_interval
     return (float(low[0]), float(high[0])) if single else (low, high)
 
@@ -171,19 +161,15 @@ def bootstrap_interval(values: ArrayLike, confidence: float = 0.95, seed: int = 
 def paired_test(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> Any:
     """Two-sided p value of the mean difference between two methods over the same queries, in (0, 1].
 
-    Fisher's randomisation test, which flips the sign of each query's difference (recommended for retrieval by Smucker,
-    Allan and Carterette, CIKM 2007), by ``scipy.stats.permutation_test``. It is exact up to 13 queries. Above that it
-    uses 9,999 draws, so no p value is below 0.0001.
+    Fisher's randomisation test, which flips the sign of each query's difference (Smucker, Allan and Carterette, CIKM
+    2007), by ``scipy.stats.permutation_test``: exact up to 13 queries, else by 9,999 draws.
 
     ``ours`` has the values of a method, (Q,), or a row for each of S methods, (S, Q). If many methods are tried, the
-    best of them leads by chance more often than one would. The p value of one of S methods is therefore the chance that
-    *any* of them shows a difference as large, in units of its own spread, if none differs from ``theirs``, (Q,): the
+    best of them leads by chance more often than one would. The p value of one of them is therefore the chance that
+    *any* shows a difference as large, in units of its own spread, if none differs from ``theirs``, (Q,): the
     single-step maximum method of Westfall and Young (Resampling-Based Multiple Testing, 1993).
 
-    >>> theirs = [0.5] * 8
-    >>> paired_test([0.9] * 8, theirs)
-    0.0078125
-    >>> paired_test([[0.9] * 8, [0.7, 0.3] * 4], theirs).tolist()
+    >>> paired_test([[0.9] * 8, [0.7, 0.3] * 4], [0.5] * 8).tolist()
     [0.015625, 1.0]
     """
     stats = import_library("scipy.stats", "eval")
@@ -218,13 +204,12 @@ def paired_test(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> Any:
     return float(p[0]) if single else p
 
 
-def _as_unit_matrix(vectors: ArrayLike) -> _Floats:
-    """``vectors`` (n, d) as float64 rows of length 1; a zero row stays zero."""
+def _as_matrix(vectors: ArrayLike) -> _Floats:
+    """``vectors`` (n, d) as float64."""
     matrix = as_numeric(vectors, "vectors")
     if matrix.ndim != 2:
         raise InvalidInputError(f"vectors must have shape (n, d), one row for each vector, got {matrix.shape}")
-    rows: _Floats = as_unit_rows(matrix.astype(np.float64)).astype(np.float64, copy=False)
-    return rows
+    return matrix.astype(np.float64)
 
 
 def _as_rows(values: ArrayLike, what: str) -> tuple[bool, _Floats]:

@@ -19,18 +19,14 @@ Needs = Literal["nothing", "gold", "subtopics", "answers"]
 
 @dataclass(frozen=True)
 class CorpusFacts:
-    """The corpus and the conditions of the comparison.
+    """The corpus and the conditions of the comparison; ``queries`` are those with candidates.
 
-    ``queries`` counts the queries that were compared; it is less than ``planned_queries`` if the run was interrupted.
-    ``documents`` is None if a store was searched whose size is unknown. ``drop_duplicates`` says whether documents with
-    the same text counted as one. ``versions`` maps packages, and ``python``, to their versions. ``sub_questions``
-    counts those of all queries. ``gold_in_reach`` is the share of the gold documents that are candidates, the mean over
-    the queries; None if it is not known.
+    ``documents`` is None for a store of unknown size. ``sub_questions`` counts those of all queries. ``gold_in_reach``
+    is the mean share of the gold documents that are candidates; None if it is not known.
     """
 
     documents: int | None
     queries: int
-    planned_queries: int
     model: str
     k: int
     fetch_k: int
@@ -42,11 +38,10 @@ class CorpusFacts:
 
 @dataclass(frozen=True)
 class Setting:
-    """One selector of the comparison: its method (``"mmr"``), its label (``"mmr lambda_mult=0.5"``) and its repr.
+    """One row: its method (``"mmr"``), its label (``"mmr lambda_mult=0.5"``, as users type it) and its repr.
 
-    The label holds the selector's name and parameters as a user types them, and ``parameters`` their names and values
-    as Python source. ``reads_words``: whether the selector reads the words of the query and of the texts.
-    ``sub_questions``: whether it selects for the sub-questions too.
+    ``parameters`` are names and values as Python source. ``reads_words``: whether the selector reads the words of the
+    query and of the texts. ``sub_questions``: whether it selects for the sub-questions too.
     """
 
     method: str
@@ -64,7 +59,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Measure:
-    """One measure: its ``name`` for people, its ``key`` in ``Comparison.values``, and what the queries must hold.
+    """A measure: its ``name`` for people, its ``key`` in ``Comparison.values``, and what the queries must hold.
 
     ``most`` is the highest mean that this number of picks allows: of precision it is below 1 if queries have fewer gold
     documents than picks, of recall if they have more.
@@ -90,12 +85,11 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Difference:
-    """What a setting gains and loses against plain similarity, query by query, in units of the measure.
+    """What a row gains and loses against plain similarity, query by query, in units of the measure.
 
-    ``mean`` is the mean over the queries of the setting's value minus that of similarity, with its bootstrap 95 %
-    interval ``low`` to ``high``; for a measure of which less is better, a gain is negative. ``better`` and ``worse``
-    are the shares of the queries that gain and lose. ``loss`` is the mean loss of those that lose, and ``worst_loss``
-    the largest, of ``worst_query``; 0, 0 and None if no query loses.
+    ``mean`` is that of the row minus that of similarity, with its bootstrap 95 % interval; for a measure of which less
+    is better, a gain is negative. ``better`` and ``worse`` are the shares of the queries that gain and lose. ``loss``
+    is the mean loss of those that lose, and ``worst_loss`` the largest, of ``worst_query``; 0, 0 and None without any.
     """
 
     mean: float
@@ -109,35 +103,23 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Fewer:
-    """The fewest picks of a setting that find what ``than`` picks of plain similarity find."""
-
-    setting: int
-    k: int
-    than: int
-
-
-@dataclass(frozen=True)
 class Recommendation:
     """The best row, and how certain that is.
 
-    ``setting`` is the position in ``Comparison.settings`` of the row with the highest mean of ``measure``, which
-    decided. ``runner_up`` is the simplest row that ties with it, else the next best. All are None if no query says what
-    is right. ``claims`` are whole sentences. ``p_runner_up`` and ``p_similarity`` are p values of paired tests of the
-    best row against that one and against plain similarity, which allow for the number of rows
-    (:func:`~shared_core.evaluation.measures.paired_test`); None if there is only one query, ``p_similarity`` also if
-    similarity is the best. ``needed`` is about how many queries a difference of this size needs; None if the queries
-    are enough. ``fewer`` says how many picks are enough; None if no number of picks that was tried finds as much.
+    ``setting`` is the position of the row with the highest mean of ``measure``, which decided, and ``runner_up`` that
+    of the simplest row that ties with it, else the next best. All are None if no query says what is right. ``claims``
+    are whole sentences. ``p_runner_up`` and ``p_similarity`` are p values of the best row against that one and against
+    similarity (:func:`~shared_core.evaluation.measures.paired_test`), None if there is no such row or a single query.
+    ``needed`` is about how many queries a difference of this size needs; None if they are enough.
     """
 
     setting: int | None
     runner_up: int | None
     measure: str | None
     claims: tuple[str, ...]
-    p_runner_up: float | None
-    p_similarity: float | None
+    p_runner_up: float | None = None
+    p_similarity: float | None = None
     needed: int | None = None
-    fewer: Fewer | None = None
 
     @property
     def text(self) -> str:
@@ -154,10 +136,9 @@ class Recommendation:
 class CandidateView:
     """A candidate of a query: an excerpt of its text, and its cosine with the query.
 
-    ``serves`` is the number of the sub-question that it serves best, from 1; 0 is the question. None if there are none.
-    ``beyond``: it is not among the nearest; a search by words, or a ranking such as hybrid search, found it. ``parts``
-    are positions in ``QueryView.parts``: what it covers of them. The excerpt of a text that is neither gold nor picked
-    is short.
+    ``serves`` is the number of the sub-question that it serves best, 0 for the question, None without sub-questions.
+    ``beyond``: it is not among the nearest; a search by words or a ranking found it. ``parts`` are those of the view
+    that it covers.
     """
 
     id: str
@@ -170,13 +151,12 @@ class CandidateView:
 
 @dataclass(frozen=True)
 class QueryView:
-    """One query with its candidates, in descending order of their cosine, and the picks of each setting.
+    """One query with its candidates, in descending order of their cosine, and the picks of each row.
 
-    ``picks`` maps a position in ``Comparison.settings`` to positions in ``candidates``, in the order of the picks.
-    ``gold`` holds the ids that are known to be right; they need not be among the candidates. ``parts`` is what the
-    query asks for: the labels of its subtopics, else its answers. ``words`` are the words of the query that at most
-    half of the candidates have, the rarest first. ``reasons`` maps a setting to a sentence for each of its picks, which
-    says why it is there; settings whose selector has no shares are missing.
+    ``picks`` maps the position of a row to positions in ``candidates``, in the order of the picks, and ``reasons`` to a
+    sentence for each of them, if the selector has any. ``gold`` ids need not be among the candidates. ``parts`` is what
+    the query asks for: the labels of its subtopics, else its answers. ``words`` are those of the query that at most
+    half of the candidates have, the rarest first.
     """
 
     id: str
@@ -192,11 +172,7 @@ class QueryView:
 
 @dataclass(frozen=True)
 class Size:
-    """What every setting finds with ``k`` picks.
-
-    ``values`` maps positions of settings and keys of measures to estimates, as in :class:`Comparison`. ``characters``
-    is the mean length of the picked texts together, one number for each setting.
-    """
+    """What every row finds with ``k`` picks: ``values`` as in :class:`Comparison`, and for each row the mean length."""
 
     k: int
     values: dict[tuple[int, str], Estimate]
@@ -205,7 +181,7 @@ class Size:
 
 @dataclass(frozen=True)
 class QueryChange:
-    """What a setting changes for one query: the deciding measure for the picks of similarity, and of the setting."""
+    """What a row changes for one query: the deciding measure for the picks of similarity, and of the row."""
 
     query: str
     similarity: float
@@ -214,10 +190,10 @@ class QueryChange:
 
 @dataclass(frozen=True)
 class Replacement:
-    """How a setting changes what plain similarity returns. Nothing says which of both is right.
+    """How a row changes what plain similarity returns. Nothing says which of both is right.
 
-    ``changed`` is the share of the queries whose texts change; another order is no change. ``replaced`` is the mean
-    number of texts that change. ``most`` are the ids of the queries that change most, each with its number of texts.
+    ``changed`` is the share of the queries whose texts change (another order is no change), ``replaced`` the mean
+    number of texts, and ``most`` has the ids of the queries that change most, each with its number of texts.
     """
 
     changed: float
@@ -231,31 +207,24 @@ class Comparison:
 
     Attributes
     ----------
-    title : str
-        The heading of the report.
-    corpus : CorpusFacts
-        The corpus and the conditions of the comparison.
-    settings : tuple of Setting
-        Plain similarity is always the first.
-    measures : tuple of Measure
-        The measures that these queries allow; those from the vectors alone come first.
-    values : dict
-        ``values[position of a setting, key of a measure]``, an :class:`Estimate` for each pair.
-    differences : dict
-        A :class:`Difference` to similarity for each of these pairs; all 0 for similarity itself.
+    title, corpus : str, CorpusFacts
+        The heading of the report; the corpus and the conditions.
+    settings, measures : tuple of Setting, tuple of Measure
+        The rows, of which plain similarity is the first, and the measures that these queries allow.
+    values, differences : dict
+        ``values[position of a setting, key of a measure]``, an :class:`Estimate` for each pair; and a
+        :class:`Difference` to similarity for each pair.
     recommendation : Recommendation
         The best row, and how certain that is.
     queries : tuple of QueryView
         The first queries in full, for the report, and those of ``changes``.
     changes : tuple of QueryChange
-        The queries that the best row makes worse or better than similarity by most, those that lose most first; up to
-        five of each. If similarity is the best, they are about the runner-up.
+        The queries that the best row, or the runner-up if that is similarity, makes worse or better than similarity by
+        most; up to five of each, those that lose first.
     sizes : tuple of Size
         What is found with other numbers of picks, in ascending order; the number of the comparison is among them.
-    partial : bool
-        Whether the run was interrupted before the last query.
     notes : tuple of str
-        Remarks for the reader: lines that could not be read, gold ids that no document has, ...
+        Remarks for the reader: gold ids that no document has, ...
     replacements : tuple of Replacement
         For each setting, how it changes what plain similarity returns.
     questions : dict
@@ -281,7 +250,6 @@ class Comparison:
     queries: tuple[QueryView, ...]
     changes: tuple[QueryChange, ...] = ()
     sizes: tuple[Size, ...] = ()
-    partial: bool = False
     notes: tuple[str, ...] = ()
     replacements: tuple[Replacement, ...] = ()
     questions: dict[str, str] = field(default_factory=dict)

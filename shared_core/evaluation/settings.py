@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .._argument_names import argument_name
-from .._validation import check_bool, check_number, nearest_name, quoted
+from .._validation import check_fields, check_number, nearest_name, quoted
 from ..candidates import Candidates, check_constraints, cosines_with_queries
 from ..errors import InvalidParameterError
 from ..selection.route import Limits, select_set, share_fetch_k
-from ..selectors.ending import DEFAULT_MIN_K, check_min_gain
+from ..selectors.ending import DEFAULT_MIN_K
 from ..selectors.registry import (
     DEFAULT_SELECTOR,
     Capabilities,
@@ -33,11 +33,6 @@ from .results import Setting
 from .search import fuse_rankings
 
 Settings: TypeAlias = Sequence[tuple[Setting, Selector]]
-
-# Values of MMR's lambda_mult that are tried: 0.5 is LangChain's and LlamaIndex's default, 1 would be similarity.
-LAMBDAS = (0.5, 0.8)
-# Values of Coverage's word_weight that are tried beside its default, 1.
-WORD_WEIGHTS = (0.5, 2.0)
 
 
 @dataclass(frozen=True)
@@ -62,10 +57,7 @@ class Adapted:
 
     def __post_init__(self) -> None:
         check_constraints(self.max_per_source, self.drop_near_duplicates, has_sources=True)
-        check_min_gain(self.min_gain, self.min_k)
-        check_bool(self.keyword_search, "keyword_search")
-        if self.budget is not None:
-            check_number(self.budget, "budget")
+        check_fields(self)
         if self.score_threshold is not None:
             check_number(self.score_threshold, "score_threshold", *(() if self.by_scores else (-1, 1)))
         if self.by_scores:
@@ -103,9 +95,7 @@ _AFTER = {"follow", "join_neighbours"}
 
 
 def sweep() -> list[tuple[Setting, Selector]]:
-    """The settings that are tried by default, simplest first: plain similarity, then those without a value to choose.
-
-    The last one is the default with ``keyword_search``, which needs a second index.
+    """The settings that are tried by default, simplest first; the last one needs an index of words.
 
     >>> [setting.label for setting, _ in sweep()][:4]
     ['similarity', 'coverage', 'ndpp', 'vrsd']
@@ -115,8 +105,9 @@ def sweep() -> list[tuple[Setting, Selector]]:
         named("coverage"),
         named("ndpp"),
         named("vrsd"),
-        *(named("mmr", lambda_mult=value) for value in LAMBDAS),
-        *(named("coverage", word_weight=value) for value in WORD_WEIGHTS),
+        # 0.5 is the default of LangChain and LlamaIndex, and 1 would be similarity.
+        *(named("mmr", lambda_mult=value) for value in (0.5, 0.8)),
+        *(named("coverage", word_weight=value) for value in (0.5, 2.0)),
         named("coverage", reference_weight=0),
         named(DEFAULT_SELECTOR, keyword_search=True),
     ]
@@ -212,8 +203,7 @@ class RankFusion:
 def with_merged_lists(settings: list[tuple[Setting, Selector]], fetch_k: int) -> list[tuple[Setting, Selector]]:
     """The settings for queries with sub-questions, and two that merge lists.
 
-    Plain similarity, and a setting that cannot select for several queries, get the question alone. Of equally good
-    settings the first counts as the simplest. Rank fusion comes last, because no retriever here fuses ranks.
+    Plain similarity, and a setting that cannot select for several queries, get the question alone.
     """
     (plain, top_k), *others = settings
     fusion = RankFusion(fetch_k)

@@ -29,12 +29,12 @@ _CONDITIONS = ("k", "fetch_k", "selector", "settings")
 class LogSummary:
     """How a selection would change the results of a running system.
 
-    ``selector`` is the selection, with its settings that are not the default; ``calls`` have these settings, and the
-    figures are means over them. ``changed`` is the share of the results whose texts would change (another order is no
-    change), ``replaced`` how many of the returned texts would be replaced, and ``overlap`` the texts of both sets as a
-    share of those of any (Jaccard). ``means`` has ``relevance``, ``redundancy`` and ``costs`` of what was returned
-    and of what would be selected, as far as they are known. 95 % of the selections took at most ``slow_milliseconds``.
-    ``most_changed`` has the questions whose results change most, each with the share that would be replaced.
+    ``selector`` is the selection of these ``calls``, with its settings that are not the default; the figures are means
+    over them. ``changed`` is the share of the results whose texts would change (another order is no change),
+    ``replaced`` how many texts would be replaced, and ``overlap`` the texts of both sets as a share of those of any
+    (Jaccard). ``means`` has ``relevance``, ``redundancy`` and ``costs`` of what was returned and of what would be
+    selected, as far as they are known. 95 % of the selections took at most ``slow_milliseconds``. ``most_changed`` has
+    the questions whose results change most, each with the share that would be replaced.
     """
 
     selector: str
@@ -69,11 +69,8 @@ def compare_log(path: Path | str) -> LogSummary:
     """Compare what a running system returned with what would have been selected, from the log of ``shadow=True``.
 
     Of what was returned, the first ``k`` texts count. If the calls have different settings, those with the most
-    frequent settings count. Which of both sets is better, only :func:`~shared_core.evaluation.compare.compare` can
-    tell, with queries that name the right texts.
-
-    ``path`` is the file that the logger ``setselect.shadow`` wrote. An InvalidInputError if it cannot be read, a line
-    of it is no line of this log, or no line is a selection.
+    frequent settings count. An InvalidInputError if the file cannot be read, a line of it is none of this log, or no
+    line is a selection.
 
     Examples
     --------

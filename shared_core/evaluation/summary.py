@@ -20,9 +20,7 @@ from .results import Difference, Estimate, Measure, Needs, counted, percent
 # Measures of the same picks, computed in another order, differ by less than this.
 _ROUNDING = 1e-9
 # Two gold documents nearly repeat each other if the cosine of their vectors is at least this, after the mean vector of
-# all candidates was subtracted from both. Some models give any two texts a cosine of 0.7 or more, because all their
-# vectors share one direction. Without the mean, unrelated texts have a cosine near 0 with every model, so that one
-# threshold serves all models.
+# all candidates was subtracted from both: some models give any two texts a cosine of 0.7 or more.
 _NEAR = 0.8
 # From this share of gold documents on that nearly repeat another one, point recall decides in place of recall.
 _MANY = 0.25
@@ -192,11 +190,12 @@ def group_near(vectors: Mapping[str, ArrayLike], mean: ArrayLike) -> list[list[s
     near = unit @ unit.T >= _NEAR
     groups: list[list[int]] = []
     for row in range(len(unit)):
-        group = next((group for group in groups if near[row, group].any()), None)
-        if group is None:
-            groups.append([row])
+        for group in groups:
+            if near[row, group].any():
+                group.append(row)
+                break
         else:
-            group.append(row)
+            groups.append([row])
     names = list(vectors)
     return [[names[row] for row in group] for group in groups]
 

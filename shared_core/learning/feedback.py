@@ -330,8 +330,10 @@ class LanguageModelFeedback:
         before ``{answer}`` also formats the query.
     question, answer : str
         The keys of the items.
-    batch_size, model_id
+    batch_size : int
         As in :class:`LogPerplexityQuality`.
+    model_id : str, optional
+        Identifies the model in the files of :func:`label`; default: the model's own name.
     price : float, optional
         Price of a million tokens that the model reads, for the estimate of :func:`label`.
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._argument_names import argument_name
-from .._files import Journal, hold_lock
+from .._files import hold_lock, named_errors, write_through
+from .._parsing import parse_json
 from .._validation import FloatArray, as_float, check_integer, check_one_of, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from ..signals.progress import progress_bar
@@ -73,10 +77,8 @@ def label(
     The candidates of an item are the nearest items in the pool by cosine; ties go to the lower row. The item itself
     and its duplicates are left out, because an example that holds the answer teaches nothing. Duplicates are items with
     the same ``question`` and ``answer`` (items without these keys: with the same content), and items whose vectors have
-    the same direction up to rounding.
-
-    The rows of a subset are in reverse order of nearness, so a language model reads the nearest example last, next to
-    the question. The order does not change a determinant.
+    the same direction up to rounding. The rows of a subset are in reverse order of nearness, so a language model reads
+    the nearest example last, next to the question.
 
     Parameters
     ----------
@@ -95,24 +97,23 @@ def label(
     draw : "random" or "greedy"
         "random": subsets of k that do not overlap (paper). "greedy": subsets of 1 to k items near the picks of greedy
         MAP, the selection of :class:`NDPP`. At each step, several items that could come next each give one subset: the
-        picks so far and that item. So the subsets of one size show what each next item is worth. Label subsets of
-        another kind with the feedback itself, and pass them to :func:`fit` as :class:`LabelledSubset`.
-    queries : iterable of int, optional
-        The rows of the training items, in the order of labelling; default: all.
-    examples : iterable of int, optional
-        The rows that subsets are drawn from; default: all. Those of :func:`hold_out` leave held-out items out.
+        picks so far and that item. Subsets of your own: score them by the feedback, and pass them to :func:`fit` as
+        :class:`LabelledSubset`.
+    queries, examples : iterable of int, optional
+        The rows of the training items, in the order of labelling, and the rows that subsets are drawn from; default:
+        all. The ``examples`` of :func:`hold_out` leave held-out items out.
     seed : int >= 0
         Item i draws with ``np.random.default_rng([seed, i])``, independently of the other items.
     resume : path, optional
-        A file of JSON lines. The labels of each item are added at once, and labels of earlier runs with the same
-        items, vectors and settings are read from it; ``queries`` and ``examples`` may differ. The file identifies the
-        feedback by its ``fingerprint`` (a string, or a method that returns one), else by its name or ``repr``. A change
-        in the code of a function is not detected.
+        A file of JSON lines, to which the labels of each item are added at once. Labels of earlier runs with the same
+        items, vectors and settings are read from it; ``queries`` and ``examples`` may differ. It identifies the
+        feedback by its ``fingerprint``, else by its name or ``repr``; a change in the code of a function is not
+        noticed.
     progress : bool
         Show a bar (tqdm) with the rate, the time left and the mean score.
     say : callable, optional
-        Called with one line about size and cost before a ``remote`` feedback is called for the first time; default:
-        written to standard error.
+        Called with one line about size and cost before a ``remote`` feedback is called; default: written to standard
+        error.
 
     Returns
     -------
@@ -190,7 +191,7 @@ def label(
             cost = feedback.cost(pair for _, _, pairs in drawn() for pair in pairs)  # type: ignore[attr-defined]
             (say or print_line)(f"to label {len(missing)} items: {cost}")
         if file is not None:
-            file.journal.begin()
+            file.begin()
         count, total = 0, 0.0
         with progress_bar(progress, len(rows), "item", "labelling", len(rows) - len(missing)) as advance:
             for row, sets, pairs in drawn():
@@ -285,17 +286,25 @@ def _draw_greedily(
 
 
 class LabelFile:
-    """A ``journal`` with a header that holds the settings, then a line for each labelled item of a ``pool`` of items.
+    """A file of JSON lines that grows: a header with the settings, then a line for each labelled item of a pool.
 
-    The constructor reads and checks the file; ``known`` has what is in it, by the item's row.
+    The constructor reads and checks the file; ``known`` has its labels by the item's row. A crash loses at most the
+    line that is being written: :meth:`begin` removes a last line without a line break.
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any], pool: int) -> None:
-        self._settings = dict(settings)
+        self.path, self._settings = Path(path), dict(settings)
         header = {"format": FORMAT, "version": VERSION, "settings": self._settings}
-        self.journal = Journal(path, '{"query": ', f"a label for a pool of {pool} items", header)
+        self._header = json.dumps(header).encode() + b"\n"
         self.known: dict[int, list[LabelledSubset]] = {}
-        for number, entry in self.journal.read():
+        content = self.path.read_bytes() if self.path.exists() else b""
+        *lines, torn = content.split(b"\n")
+        self._whole = len(content) - len(torn)
+        wrong = f"is not a label for a pool of {pool} items: the file is damaged or of another kind; name another file"
+        for number, line in enumerate(lines, 1):
+            entry: Any = None
+            with suppress(InvalidInputError):
+                entry = parse_json(line)
             if number == 1:
                 self._check_header(entry)
                 continue
@@ -304,22 +313,34 @@ class LabelFile:
                 labels = [LabelledSubset(entry["query"], tuple(subset), as_float(score)) for subset, score in pairs]
                 check_labels(labels, pool)
             except (TypeError, KeyError, ValueError):
-                raise self.journal.error(number) from None
+                raise self._error(number, wrong) from None
             if labels[0].query in self.known:
-                raise self.journal.error(number, f"labels item {labels[0].query} a second time: remove one of the two")
+                raise self._error(number, f"labels item {labels[0].query} a second time: remove one of the two")
             self.known[labels[0].query] = labels
+        start = b'{"query": ' if lines else self._header
+        if torn[: len(start)] != start[: len(torn)]:
+            raise self._error(len(lines) + 1, wrong)
+
+    def begin(self) -> None:
+        """Create the file, or remove a torn last line, so that labels can be appended."""
+        with named_errors(self.path), self.path.open("ab") as file:
+            file.truncate(self._whole)
+            if not self._whole:
+                write_through(file, self._header)
 
     def append(self, labels: Sequence[LabelledSubset]) -> None:
         """Add an item's labels, and wait until they are on the disk."""
         subsets, scores = [entry.subset for entry in labels], [entry.score for entry in labels]
-        self.journal.append([{"query": labels[0].query, "subsets": subsets, "scores": scores}])
+        line = json.dumps({"query": labels[0].query, "subsets": subsets, "scores": scores})
+        with named_errors(self.path), self.path.open("ab") as file:
+            write_through(file, line.encode() + b"\n")
 
     def _check_header(self, header: Any) -> None:
         if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (FORMAT, VERSION):
-            raise self.journal.error(1, f"is not the header of labels of version {VERSION}; name another file")
+            raise self._error(1, f"is not the header of labels of version {VERSION}; name another file")
         then = header.get("settings")
         if not isinstance(then, dict):
-            raise self.journal.error(1)
+            raise self._error(1, "has no settings: the file is damaged; name another file")
         differing = "; ".join(
             f"{argument_name(name)} = {quoted(then.get(name))} then, {quoted(now)} now"
             for name, now in self._settings.items()
@@ -327,9 +348,12 @@ class LabelFile:
         )
         if differing:
             raise InvalidParameterError(
-                f"{self.journal.path}: the labels were made with other settings: {differing}. Use the settings of the "
-                "file, or name another file"
+                f"{self.path}: the labels were made with other settings: {differing}. Use the settings of the file, or "
+                "name another file"
             )
+
+    def _error(self, number: int, problem: str) -> InvalidInputError:
+        return InvalidInputError(f"{self.path}: line {number} {problem}")
 
 
 def describe(value: Any) -> str:

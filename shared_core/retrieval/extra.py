@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-# The methods of a retriever of either framework.
-_RETRIEVES = "invoke", "retrieve"
 # From so many texts on, splitting them takes seconds, and a progress bar shows it.
 SHOWN_FROM = 20_000
 # The most documents that are read out of a store. Splitting more takes minutes, and holding them gigabytes.
@@ -83,38 +81,20 @@ class Answer(NamedTuple):
     milliseconds: float
 
 
-def check_retrievers(
-    retrievers: Sequence[Any],
-    is_retriever: Callable[[Any], bool],
-    size_of: Callable[[Any], int | None],
-    framework: str,
-    extra_k: int,
-) -> list[str]:
-    """Refuse what is no retriever of the framework; a message for each that returns fewer than ``extra_k`` items.
-
-    ``size_of`` gives the most items that a retriever returns, if that is known.
-    """
-    few = []
+def check_retrievers(retrievers: Sequence[Any], kind: type, framework: str) -> None:
+    """Refuse what is no retriever of the framework, whose class is ``kind``."""
     for value in retrievers:
+        if isinstance(value, kind):
+            continue
         if isinstance(value, type):
             fault = f"the class {value.__name__}: make an object of it, and pass that"
-        elif is_retriever(value):
-            size = size_of(value)
-            if size is not None and size < extra_k:
-                few.append(
-                    f"extra_retrievers: {type(value).__name__} returns at most {size} documents, so fewer than "
-                    f"extra_k={extra_k} join the candidates. Set its own number (k, similarity_top_k) to {extra_k}, or "
-                    f"pass extra_k={size}"
-                )
-            continue
         elif callable(getattr(value, "as_retriever", None)):
             fault = f"a {type(value).__name__}, which is no retriever: pass its as_retriever(...)"
-        elif any(callable(getattr(value, name, None)) for name in _RETRIEVES):
+        elif callable(getattr(value, "invoke", None)) or callable(getattr(value, "retrieve", None)):
             fault = f"a {type(value).__name__} of another framework: pass retrievers of {framework}"
         else:
             fault = f"{quoted(value)}: pass retrievers of {framework}, such as a search by words"
         raise InvalidParameterError(f"extra_retrievers holds {fault}")
-    return few
 
 
 def gather_extras(

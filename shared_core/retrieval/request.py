@@ -48,8 +48,7 @@ class Request:
 
     It checks together the settings that were checked one by one, and makes the selector. A function that is the value
     of a setting gets ``view(item)``. ``refer_by_default``: whether references are read if no setting asks for it.
-    A setting without effect gives a warning, and so does each message of ``advice``, which comes from the class. The
-    messages that were ``told`` before are not repeated.
+    A setting without effect gives a warning; the messages that were ``told`` before are not repeated.
     """
 
     def __init__(
@@ -59,14 +58,13 @@ class Request:
         view: Callable[[Any], Any],
         refer_by_default: bool,
         told: Sequence[str] = (),
-        advice: Sequence[str] = (),
     ) -> None:
         self.settings, self.view = settings, view
         self.is_constrained = any(getattr(settings, name) is not None for name in CONSTRAINTS)
         self.has_relevance = settings.relevance is not None and settings.relevance != "cosine"
         self.selector = _make_selector(settings, self.has_relevance)
         self.capabilities = capabilities_of(self.selector)
-        self.without_effect = [*self._find_without_effect(), *advice]
+        self.without_effect = list(self._find_without_effect())
         for message in self.without_effect:
             if message not in told:
                 warn(message)

@@ -23,27 +23,6 @@ _TEXTS = ("window", "original_text")
 _SCORE = "score"
 
 
-def new_scores(
-    metadata: Mapping[str, Any],
-    relevance: float,
-    gain: float,
-    reason: str,
-    referred_by: str | None = None,
-    serves: str | None = None,
-    found_by: Sequence[str] | None = None,
-) -> dict[str, Any]:
-    """What ``scores`` adds to an item's metadata. A key that is there already keeps its value."""
-    name = "selection_relevance" if "relevance_score" in metadata else "relevance_score"
-    added: dict[str, Any] = {name: relevance, "selection_score": gain, "selection_reason": reason}
-    if referred_by is not None:
-        added["selection_referred_by"] = referred_by
-    if serves is not None:
-        added["selection_serves"] = serves
-    if found_by is not None:
-        added["selection_found_by"] = ", ".join(found_by)
-    return {key: value for key, value in added.items() if key not in metadata}
-
-
 def sort_items(items: Sequence[T], relevance: Sequence[float], order: str) -> list[T]:
     """Selected items in the ``order`` of the settings.
 
@@ -63,56 +42,54 @@ def arrange(
 ) -> list[Any]:
     """``make(item, relevance, added)`` of each selected item, in the ``order`` of the settings.
 
-    ``added`` is what ``scores`` adds to its metadata. ``make_joined`` makes one item of neighbours. Its relevance is
-    the highest of theirs, and its gain the sum of theirs. With ``shadow``, the items that were returned before.
+    ``added`` is what ``scores`` adds to its metadata. ``make_joined`` makes one item of neighbours, whose relevance is
+    the highest of theirs. With ``shadow``, the items that were returned before.
     """
     if selected.returned is not None:
         return selected.returned
     runs = selected.runs if make_joined is not None else [[at] for at in range(len(selected.items))]
-    items, ids = list(selected.items), selected.ids
-    if make_joined is not None:
-        items = [make_joined(*_join(selected, ids, run)) if len(run) > 1 else items[run[0]] for run in runs]
-    of_each: list[float] = selected.selection.relevance.tolist()
+    items, of_each = [], selected.selection.relevance.tolist()
+    for run in runs:
+        items.append(selected.items[run[0]])
+        if make_joined is not None and len(run) > 1:
+            parts, rows = [selected.items[at] for at in run], selected.selection.indices[run]
+            facts = [] if selected.texts is None else selected.texts.facts
+            texts, metadatas = list(map(selected.pool.body, parts)), [part.metadata for part in parts]
+            joined = join([selected.ids[at] for at in run], texts, metadatas, [facts[row].start for row in rows])
+            items[-1] = make_joined(parts, joined)
     relevance = [max(of_each[at] for at in run) for run in runs]
     added: list[dict[str, Any]] = [{} for _ in runs]
     if request.settings.scores:
-        names = [None if row is None else _name(selected, row) for row in selected.referring]
-        columns = selected.selection.gains.tolist(), selected.explain(), names, selected.serving, selected.found_by
-        parts = [*zip(*columns, strict=True)]
-        added = [
-            new_scores(item.metadata, value, *_unite_scores([parts[at] for at in sorted(run)]))
-            for item, value, run in zip(items, relevance, runs, strict=True)
-        ]
+        reasons, columns = selected.explain(), zip(items, relevance, runs, strict=True)
+        added = [_list_scores(selected, reasons, sorted(run), item.metadata, value) for item, value, run in columns]
     made, order = list(map(make, items, relevance, added)), request.settings.order
     return made if order == "selection" else sort_items(made, relevance, order)
 
 
-def _join(selected: ItemSelection, ids: Sequence[Any], run: Sequence[int]) -> tuple[list[Any], Joined]:
-    """The items at these positions, and what becomes one item."""
-    items = [selected.items[at] for at in run]
-    facts = [] if selected.texts is None else selected.texts.facts
-    starts = [facts[selected.selection.indices[at]].start for at in run]
-    texts, metadatas = list(map(selected.pool.body, items)), [item.metadata for item in items]
-    return items, join([ids[at] for at in run], texts, metadatas, starts)
+def _list_scores(
+    selected: ItemSelection, reasons: Sequence[str], parts: Sequence[int], metadata: Mapping[str, Any], relevance: float
+) -> dict[str, Any]:
+    """What ``scores`` adds to the metadata of an item, whose parts were selected at these positions.
 
-
-def _unite_scores(parts: Sequence[tuple[float, str, str | None, str | None, Sequence[str] | None]]) -> tuple[Any, ...]:
-    """The scores of an item with these parts, in the order in which they were selected.
-
-    The gain is the sum, and the reasons follow each other. The name is that of what refers to the first part to which
-    something refers.
+    The gain is the sum of theirs, and the reasons follow each other. The name is that of what refers to the first part
+    to which something refers. A key that is there already keeps its value.
     """
-    gains, reasons, names, serving, searches = zip(*parts, strict=True)
-    found_by = dict.fromkeys(search for part in searches for search in part or ())
-    reason = " / ".join(reasons)
-    return sum(gains), reason, next((name for name in names if name is not None), None), serving[0], [*found_by] or None
-
-
-def _name(selected: ItemSelection, row: int) -> str | None:
-    """The title of an item, or the name in its text; its id if it has none."""
-    name = selected.texts.find_title(row) if selected.texts is not None else ""
-    item_id = selected.pool.ids[row]
-    return name or (None if item_id is None else str(item_id))
+    names = [
+        selected.texts.find_title(row) or selected.pool.ids[row]
+        for row in (selected.referring[at] for at in parts)
+        if row is not None and selected.texts is not None
+    ]
+    gains, searches = selected.selection.gains.tolist(), selected.found_by
+    found_by = dict.fromkeys(search for at in parts for search in searches[at] or ())
+    added = {
+        "selection_relevance" if "relevance_score" in metadata else "relevance_score": relevance,
+        "selection_score": sum(gains[at] for at in parts),
+        "selection_reason": " / ".join(reasons[at] for at in parts),
+        "selection_referred_by": next((str(name) for name in names if name is not None), None),
+        "selection_serves": selected.serving[parts[0]],
+        "selection_found_by": ", ".join(found_by) or None,
+    }
+    return {key: value for key, value in added.items() if value is not None and key not in metadata}
 
 
 class Joined(NamedTuple):

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import check_one_of
+from .._validation import check_ranges
 from ..candidates import CONSTRAINTS, Candidates, References
 from ..errors import InvalidInputError, warn
-from ..scaling import SCALES, Scale
-from ..selectors.ending import DEFAULT_MIN_K, check_min_gain
+from ..scaling import Scale
+from ..selectors.ending import DEFAULT_MIN_K
 from ..selectors.registry import DEFAULT_SELECTOR, Selector, SelectorName, resolve_selector
 from ..selectors.selection import Selection
 from ..texts import as_texts
@@ -147,10 +147,7 @@ def select(
     """
     if isinstance(relevance, str) and relevance == "cosine":
         relevance = None
-    if relevance_scale is not None:
-        check_one_of(relevance_scale, "relevance_scale", SCALES)
-    if min_gain is not None or min_k != DEFAULT_MIN_K:
-        check_min_gain(min_gain, min_k)
+    check_ranges({"relevance_scale": relevance_scale, "min_gain": min_gain, "min_k": min_k})
     constraints = {name: parameters.pop(name) for name in CONSTRAINTS if name in parameters}
     refuse_unknown_parameters(select, parameters, CONSTRAINTS)
     resolved = resolve_selector(selector, parameters)

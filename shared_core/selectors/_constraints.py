@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_number
+from .._validation import check_range
 from ..candidates import TIE_TOLERANCE, Candidates
 from ..errors import BudgetError, NothingLeftError
 
@@ -41,7 +41,7 @@ class Budget:
         if candidates.costs is None:
             raise BudgetError("a budget needs costs: pass Candidates(..., costs=...), one for each candidate")
         # In floating point 0.2 + 0.1 is slightly above 0.3. The margin lets such a sum fit.
-        budget = check_number(budget, "budget")
+        budget = check_range("budget", budget)
         self.left = budget + 1e-12 * abs(budget)
         self.costs = candidates.costs
         self.shown = list(shown)

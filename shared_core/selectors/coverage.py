@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FloatArray, check_number, read_only
+from .._validation import FloatArray, check_fields, check_number, read_only
 from ..candidates import (
     REFERENCE_KINDS,
     Candidates,
@@ -44,8 +44,6 @@ GATE, HALF_OPEN = 3.0, -1.0
 # A candidate covers a query by 1/e if its cosine is this many standard deviations below the highest one. It was chosen
 # on the development half of the questions of benchmarks/several_queries.py.
 SERVED = 0.5
-# With a weight above this, rounding errors of the words would be larger than the differences of the other terms.
-MOST_WEIGHT = 1e6
 # With a ridge below this, rounding errors in float32 would decide between candidates.
 LEAST_RIDGE = 1e-4
 _NONE, _NO_ROWS = read_only(np.empty(0)), read_only(np.empty(0, np.int64))
@@ -153,14 +151,8 @@ class Coverage:
         return Capabilities(quality=False, words=True, references=refers, neighbours=continues, log_gains=True)
 
     def __post_init__(self) -> None:
-        for name, *bounds in (
-            ("word_weight", 0.0, MOST_WEIGHT),
-            ("cover_weight", 0.0, MOST_WEIGHT),
-            ("reference_weight", 0.0, MOST_WEIGHT),
-            ("neighbour_weight", 0.0, MOST_WEIGHT),
-            ("ridge", LEAST_RIDGE),
-        ):
-            object.__setattr__(self, name, check_number(getattr(self, name), name, *bounds))
+        check_fields(self)
+        check_number(self.ridge, "ridge", LEAST_RIDGE)
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()

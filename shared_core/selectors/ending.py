@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._validation import check_integer, check_number
 from .registry import Selector, capabilities_of
 from .selection import Selection
 
 # The number of picks that a set has in any case where ``min_gain`` ends it, chosen by benchmarks/min_gain.py.
 DEFAULT_MIN_K = 2
-
-
-def check_min_gain(min_gain: float | None, min_k: int) -> None:
-    """Refuse a ``min_gain`` or ``min_k`` that is out of range."""
-    if min_gain is not None:
-        check_number(min_gain, "min_gain", 0, 1)
-    check_integer(min_k, "min_k", 0)
 
 
 def count_worthwhile(selection: Selection, selector: Selector, min_gain: float, min_k: int) -> int:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_number
+from .._validation import check_fields
 from ..candidates import TIE_EPS, TIE_TOLERANCE, Candidates
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .registry import Capabilities, register_selector
@@ -62,8 +62,7 @@ class MMR:
     capabilities: ClassVar[Capabilities] = Capabilities()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lambda_mult", check_number(self.lambda_mult, "lambda_mult", 0, 1))
-        object.__setattr__(self, "lambda_b", check_number(self.lambda_b, "lambda_b", 0, 1))
+        check_fields(self)
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FloatArray, as_finite, as_float64, check_number, check_one_of, quoted, read_only
+from .._validation import FloatArray, as_finite, as_float64, check_ranges, quoted, read_only
 from ..candidates import TIE_TOLERANCE, Candidates, cosines_with_queries, standardise
 from ..errors import InvalidParameterError, KernelError, warn
 from ._greedy import GreedyState, lowest_of_best, run_compiled
@@ -109,15 +109,13 @@ class NDPP:
     capabilities: ClassVar[Capabilities] = Capabilities(quality=False)
 
     def __post_init__(self) -> None:
-        if self.relevance_mapping is not None:
-            check_one_of(self.relevance_mapping, "relevance_mapping", ("linear", "exponential"))
+        checked = check_ranges({"relevance_mapping": self.relevance_mapping, "ridge": self.ridge})
+        object.__setattr__(self, "ridge", checked["ridge"])
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
         if self.kernel is not None and not isinstance(self.kernel, Kernel):
             raise InvalidParameterError(
                 f"kernel must be a LowRankKernel, a LinearKernel, the path of one, or None, got {quoted(self.kernel)}"
             )
-        if self.ridge is not None:
-            object.__setattr__(self, "ridge", check_number(self.ridge, "ridge", 0))
         T = "auto" if self.temperature is None else self.temperature
         if isinstance(T, str) and T == "auto":
             object.__setattr__(self, "temperature", T)

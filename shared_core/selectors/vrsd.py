@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FloatArray, check_bool
+from .._validation import FloatArray, check_range
 from ..candidates import TIE_TOLERANCE, Candidates
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .registry import Capabilities, check_usable, register_selector
@@ -59,7 +59,7 @@ class VRSD:
     capabilities: ClassVar[Capabilities] = Capabilities(relevance=False, quality=False, sub_questions=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "refine", check_bool(self.refine, "refine"))
+        object.__setattr__(self, "refine", check_range("refine", self.refine))
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()

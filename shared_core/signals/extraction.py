@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from threading import Lock
 from typing import Any, NamedTuple
@@ -79,9 +78,8 @@ class PerspectiveExtractor:
     asplit : async callable, optional
         The same for :meth:`aextract`. Without it :meth:`aextract` runs ``split`` in a thread.
     cache_size : int
-        How many valid answers to keep; the least recently used one is dropped first, and 0 keeps none. Threads may
-        share an extractor; if two of them send the same new query at the same time, both may ask the model. Copies
-        and pickles start with an empty cache.
+        How many valid answers to keep; the oldest one is dropped first, and 0 keeps none. Threads may share an
+        extractor. Copies and pickles start with an empty cache.
 
     Raises
     ------
@@ -105,7 +103,7 @@ class PerspectiveExtractor:
         self._asplit = asplit
         self._cache_size = check_integer(cache_size, "cache_size", 0)
         # functools.lru_cache would keep invalid answers, and coroutines in place of answers.
-        self._cache: OrderedDict[str, QueryParts] = OrderedDict()
+        self._cache: dict[str, QueryParts] = {}
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -137,10 +135,7 @@ class PerspectiveExtractor:
     def _look_up(self, query: str) -> QueryParts | None:
         if len(_words(query)) < 2:
             return QueryParts(query, None)
-        with self._lock:
-            if query in self._cache:
-                self._cache.move_to_end(query)
-            return self._cache.get(query)
+        return self._cache.get(query)
 
     def _check(self, query: str, answer: Any) -> QueryParts:
         parts, fault = _read_answer(answer, query)
@@ -153,7 +148,7 @@ class PerspectiveExtractor:
         with self._lock:
             self._cache[query] = parts
             while len(self._cache) > self._cache_size:
-                self._cache.popitem(last=False)
+                del self._cache[next(iter(self._cache))]
         return parts
 
 

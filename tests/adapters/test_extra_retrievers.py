@@ -253,26 +253,6 @@ def test_documents_without_ids_are_known_by_their_text(kind: int | str) -> None:
 
 
 @over(RETRIEVERS)
-def test_equal_texts_under_other_ids_are_not_embedded_again(subject: Subject) -> None:
-    store = subject.corpus()
-    copies = [ROWS[row]._replace(id=f"copy-{row}") for row in nearest(FETCH_K)]
-    made = subject.make(store, fetch_k=FETCH_K, extra_retrievers=words(subject, search=Listed(copies)))
-    embedded(subject, store)
-    assert [one.id if subject is LANGCHAIN else one.node_id for one in subject.run(made)] == [
-        ROWS[row].id for row in expected(nearest(FETCH_K))
-    ]
-    assert embedded(subject, store) == 0
-
-
-def test_an_id_with_two_texts_names_neither() -> None:
-    pieces = [ROWS[22]._replace(id="doc-1"), ROWS[10]._replace(id="doc-1")]
-    made = LANGCHAIN.make(LANGCHAIN.corpus(), fetch_k=FETCH_K, extra_retrievers=words(LANGCHAIN, search=Listed(pieces)))
-    told: list[Any] = []
-    LANGCHAIN.run(made, told=told)
-    assert told[0]["extra_retrievers"][0]["added"] == ["doc-22", "doc-10"]
-
-
-@over(RETRIEVERS)
 def test_sub_questions_go_to_each_retriever(subject: Subject) -> None:
     extra, told = words(subject, about=None), list[Any]()
     made = subject.make(
@@ -282,18 +262,6 @@ def test_sub_questions_go_to_each_retriever(subject: Subject) -> None:
     assert extra.asked == [QUERY, "loud bread", "red violin"]
     by_words = [row.id for text in extra.asked for row in ByWords(ROWS).search(text, 25)[:3]]
     assert {*told[0]["extra_retrievers"][0]["found"]} == {*by_words}
-
-
-@over(RETRIEVERS)
-def test_the_words_of_a_removed_perspective_are_not_searched(subject: Subject) -> None:
-    extra = words(subject, about=None)
-    subject.run(subject.make(subject.corpus(), fetch_k=FETCH_K, perspective="engine", extra_retrievers=extra))
-    subject.run(
-        subject.make(
-            subject.corpus(), fetch_k=FETCH_K, perspective="engine", direction="emphasize", extra_retrievers=extra
-        )
-    )
-    assert extra.asked == ["hidden northern harbour", QUERY]
 
 
 # Four rows of topics that the nearest rows may lack; with ids, the store has all of them.
@@ -384,21 +352,13 @@ def test_a_threshold_is_looked_for_in_the_order_of_the_vector_search(subject: Su
 SAME: list[dict[str, Any]] = [
     {},
     {"selector": "mmr", "lambda_mult": 0.3},
-    {"selector": "vrsd"},
-    {"selector": "ndpp"},
     {"shown": ["doc-5", "doc-22"]},
     {"max_per_source": 1, "source": "topic"},
-    {"budget": 20, "costs": "tokens"},
-    {"relevance": "quality"},
     {"relevance": {row.id: row.metadata["quality"] for row in ROWS}},
     {"cover": "topic"},
-    {"prefer": "number", "drop_near_duplicates": 0.8},
     {"perspective": "engine", "corpus": True},
     {"queries": ["loud bread"], "fetch_k": 2 * FETCH_K, "extra_k": 50},
-    {"min_gain": 0.2},
-    {"order": "long_context"},
     {"score_threshold": 0.1},
-    {"drop_duplicates": False},
 ]
 
 
@@ -519,15 +479,6 @@ def test_scores_name_the_searches(subject: Subject) -> None:
     assert f"vector search, {type(extra).__name__}" in names
 
 
-@pytest.mark.parametrize("settings", [{"extra_k": 0}, {"extra_k": 2.5}])
-@over(RETRIEVERS)
-def test_a_wrong_number_is_refused(subject: Subject, settings: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameterError, match="extra_k"):
-        subject.make(subject.corpus(), extra_retrievers=words(subject), **settings)
-    with pytest.warns(SetSelectWarning, match=r"extra_k .*extra_retrievers"):
-        subject.make(subject.corpus(), extra_k=10)
-
-
 @over(RETRIEVERS)
 def test_what_is_no_retriever_is_refused_with_what_to_pass(subject: Subject) -> None:
     store, other = subject.corpus(), LLAMAINDEX if subject is LANGCHAIN else LANGCHAIN
@@ -550,18 +501,6 @@ def test_what_is_no_retriever_is_refused_with_what_to_pass(subject: Subject) -> 
 def _changed(made: Any, retrievers: Any) -> Any:
     made.extra_retrievers = retrievers
     return made
-
-
-@over(RETRIEVERS)
-def test_a_retriever_that_returns_fewer_than_extra_k_is_named_once(subject: Subject) -> None:
-    small = words(subject, k=4)
-    with pytest.warns(SetSelectWarning, match=r"Words .*4 .*extra_k=25") as told:
-        made = subject.make(subject.corpus(), extra_retrievers=small)
-    assert len(told) == 1
-    subject.run(made)
-    if subject is LANGCHAIN:
-        made.invoke(QUERY, k=2)
-    subject.make(subject.corpus(), extra_retrievers=small, extra_k=4)
 
 
 def test_the_runs_of_langchains_retrievers_are_children_of_ours() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import re
 from typing import Any
@@ -21,10 +20,9 @@ from llama_index.core.schema import MetadataMode, NodeRelationship
 import langchain_setselect
 import llamaindex_setselect
 from langchain_setselect import SetSelectRetriever, register_vector_source
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from llamaindex_setselect import SetSelectIndexRetriever
 from setselect import InvalidParameterError, SetSelectWarning
 from tests.adapters.bindings import (
-    EXAMPLES,
     RERANKERS,
     RETRIEVERS,
     Row,
@@ -121,13 +119,6 @@ def test_shown_takes_the_names_of_the_parts(subject: Subject) -> None:
 
 
 @OVER_READERS
-def test_the_order_is_by_the_most_relevant_part(subject: Subject) -> None:
-    rows = story()
-    found = subject.run(make(subject, rows, order="nearest_last"), rows)
-    assert list(map(body, found)) == ["passage 3", "passage 1", JOINED]
-
-
-@OVER_READERS
 def test_the_setting_says_who_is_next(subject: Subject) -> None:
     rows = story()
     pairs = {rows[3].id: (rows[1].id, None)}
@@ -146,12 +137,6 @@ def test_the_setting_says_who_is_next(subject: Subject) -> None:
 def test_wrong_values_are_refused_by_name(subject: Subject, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
         subject.make(subject.corpus(), **{"join_neighbours": True, **wrong})
-
-
-@over(EXAMPLES)
-def test_examples_are_not_joined(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match="join_neighbours"):
-        subject.make(subject.corpus(), join_neighbours=True)
 
 
 # Real splitters, from the text to the answer
@@ -206,14 +191,6 @@ def test_windows_of_sentences_are_replaced_after_joining() -> None:
     joined = SetSelectIndexRetriever(index, top_n=2, fetch_k=3, node_ids=ids, join_neighbours=True).retrieve("harbour")
     (found,) = MetadataReplacementPostProcessor("window").postprocess_nodes(joined)
     assert [found.node.get_content(MetadataMode.NONE).count(f"0.{s} ") for s in range(5)] == [1, 1, 1, 1, 0]
-
-
-def test_a_postprocessor_that_joins_is_written_and_read() -> None:
-    post = SetSelectPostprocessor(top_n=3, join_neighbours=True, neighbours={"a": 1}, embed_model=CountingEmbedding())
-    again = SetSelectPostprocessor.from_dict(json.loads(json.dumps(post.to_dict())))
-    assert (again.join_neighbours, again.neighbours) == (True, {"a": 1})
-    with pytest.raises(InvalidParameterError, match="neighbours"):
-        SetSelectPostprocessor(join_neighbours=True, neighbours=len).to_dict()
 
 
 @pytest.mark.parametrize("with_ids", [True, False])

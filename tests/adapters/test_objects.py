@@ -177,22 +177,6 @@ async def test_an_argument_of_a_call_without_effect_is_warned_of(settings: dict[
     assert len(told) == 1
 
 
-@OVER_ALL_CLASSES
-@pytest.mark.parametrize("settings", WITHOUT_EFFECT, ids=name_of)
-def test_an_assigned_setting_without_effect_is_warned_of(subject: Subject, settings: dict[str, Any]) -> None:
-    made = subject.make(subject.corpus())
-
-    def assign_and_run() -> None:
-        for name, value in settings.items():
-            setattr(made, name, value)
-        subject.run(made, GIVEN)
-
-    with pytest.warns(SetSelectWarning, match=[*settings][-1]) as told:
-        assign_and_run()
-    assert len(told) == 1
-    subject.run(made, GIVEN)
-
-
 def test_a_perspective_without_effect_is_warned_of_by_rerankers_only() -> None:
     settings: dict[str, Any] = {"selector": "mmr", "relevance": "number", "perspective": "northern"}
     for subject in RERANKERS:

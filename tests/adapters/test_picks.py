@@ -150,18 +150,6 @@ def test_each_setting_selects_what_the_core_selects_with_it(
 
 
 @OVER_ALL_CLASSES
-@pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", "zscore", None])
-@pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp", "coverage"])
-def test_given_relevance_with_each_scale(subject: Subject, selector: str, scale: Any) -> None:
-    rows = nearest()
-    settings = {"selector": selector, "relevance_scale": scale}
-    wanted = expected(rows, relevance=[number / 60 for number in rows], **settings)
-    given = {row.id: row.metadata["number"] / 60 for row in ROWS}
-    assert subject.select(rows, relevance=given, **settings) == wanted
-    assert subject.select(rows, relevance="cosine", selector=selector) == expected(rows, selector=selector)
-
-
-@OVER_ALL_CLASSES
 def test_a_threshold_is_a_cosine_and_applies_before_the_selection(subject: Subject) -> None:
     rows = nearest(30)
     near = [row for row in rows if VECTORS[row] @ embed(QUERY) >= 0.25 * np.linalg.norm(embed(QUERY))]

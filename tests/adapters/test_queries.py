@@ -169,17 +169,6 @@ def test_fetch_k_is_shared_out(subject: Subject, k: int, fetch_k: int, each: int
 
 
 @OVER_READERS
-def test_limits_keep_their_meaning(subject: Subject) -> None:
-    rows = story()
-    highest = (vectors(rows) @ unit([embed(text) for text in QUERIES]).T).max(axis=1)
-    assert {*run(subject, queries=PARTS, k=20, score_threshold=0.5)} == {*np.flatnonzero(highest >= 0.5).tolist()}
-    shown = run(subject, queries=PARTS, shown=["doc-28"])
-    assert {FIRST, SECOND} & {*shown} == {SECOND}
-    assert len(run(subject, queries=PARTS, k=9, budget=20, costs="tokens")) == 4
-    assert run(subject, queries=PARTS, order="nearest_last")[-1] in (FIRST, SECOND)
-
-
-@OVER_READERS
 def test_sub_questions_are_projected_and_words_of_the_perspective_do_not_count(subject: Subject) -> None:
     rows = [row._replace(text=f"{row.text} bread" if row.metadata["number"] == 5 else row.text) for row in story()]
     picked = run(subject, rows, queries=PARTS, perspective="bread", **every(subject))
@@ -190,20 +179,6 @@ def test_sub_questions_are_projected_and_words_of_the_perspective_do_not_count(s
     assert picked == wanted.indices.tolist()
     with pytest.raises(PerspectiveError, match=r"sub-question 'violin bread'.*parallel"):
         run(subject, queries=PARTS, perspective=PARTS[0])
-
-
-@OVER_READERS
-def test_a_given_relevance_takes_the_place_of_the_cosine(subject: Subject) -> None:
-    rows, worth = story(), np.linspace(0, 1, COUNT)
-    picked = run(subject, rows, queries=PARTS, relevance=lambda item: worth[metadata(item)["number"]], **every(subject))
-    assert picked == core(rows, range(COUNT), 3, relevance=worth)
-
-
-@over(SUBJECTS)
-def test_vrsd_takes_one_question(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match=r"VRSD.*queries.*'coverage'"):
-        subject.make(subject.corpus(), selector="vrsd", queries=PARTS)
-    subject.make(subject.corpus(), selector="vrsd", queries=[])
 
 
 # What is reported
@@ -270,24 +245,3 @@ def test_what_is_no_list_of_texts_is_refused(subject: Subject, answer: Any, word
 def test_an_async_function_needs_an_async_call(subject: Subject) -> None:
     with pytest.raises(InvalidInputError, match=r"queries=asplits .*async"):
         run(subject, queries=asplits)
-
-
-@OVER_SEARCHES
-async def test_if_one_embedding_fails_the_others_are_cancelled(
-    subject: Subject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, ended = subject.open(story(), subject.kinds[0]), list[str]()
-
-    async def embed_slowly(self: Any, text: str) -> Any:
-        if text == PARTS[0]:
-            raise ConnectionError("no model")
-        try:
-            await asyncio.sleep(60)
-        finally:
-            ended.append(text)
-
-    name = "aembed_query" if subject.size == "k" else "_aget_query_embedding"
-    monkeypatch.setattr(type(subject.model(store)), name, embed_slowly)
-    with pytest.raises(ConnectionError, match="no model"):
-        await asyncio.wait_for(subject.arun(subject.make(store, queries=PARTS)), timeout=5)
-    assert sorted(ended) == sorted({QUERY, PARTS[1]})

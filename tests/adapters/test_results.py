@@ -326,15 +326,6 @@ async def test_the_event_and_the_log_line_hold_the_selection_and_its_reasons(
         assert QUERY not in record.getMessage() + repr(vars(record)), "a log holds no text of a query"
 
 
-@WITH_EVENTS
-def test_an_event_tells_what_relevance_was_given_and_of_empty_selections(subject: Subject) -> None:
-    given, told = [ROWS[row] for row in nearest()], list[Any]()
-    found = subject.run(subject.make(subject.corpus(), selector="mmr", relevance="number"), given, told)
-    assert told[0]["relevance"] == numbers(found), "the numbers that were given, not the scaled ones"
-    assert subject.run(subject.make(subject.corpus(), score_threshold=1.0), given, told) == []
-    assert (told[1]["candidates"], told[1]["ids"], told[1]["gains"], told[1]["relevance"]) == (50, [], [], [])
-
-
 @OVER_ALL_CLASSES
 async def test_a_call_writes_no_line_above_debug(subject: Subject, caplog: pytest.LogCaptureFixture) -> None:
     made, given = subject.make(subject.corpus()), [ROWS[row] for row in nearest()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 import langchain_setselect
 import llamaindex_setselect
 from setselect import InvalidInputError, InvalidParameterError
-from shared_core.retrieval import extra as word_search
 from tests import oracles
 
 
@@ -134,26 +133,3 @@ def test_pickles_and_copies_find_the_same(kind: Kind) -> None:
         # The last pickle holds the words of the texts.
         for other in [*others, pickle.loads(pickle.dumps(retriever))]:
             assert getattr(other, kind.retrieve)(question) == wanted
-
-
-def test_a_progress_bar_is_shown_for_many_texts(
-    kind: Kind, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert word_search.SHOWN_FROM == 20_000
-    monkeypatch.setattr(word_search, "SHOWN_FROM", 10)
-    retriever = kind.over([f"lamp {i}" for i in range(12)])
-    kind.found(retriever, "lamp")
-    assert "indexing words: 100%" in capsys.readouterr().err
-
-
-def test_a_store_with_too_many_documents_is_not_read(kind: Kind) -> None:
-    def refuse(store: object) -> list[Any]:
-        raise AssertionError("the documents are read")
-
-    retriever = kind.over([])
-    listing = word_search.StoreListing(refuse, lambda store: 1_000_001)
-    items = replace(retriever.words.kind, find_listing=lambda store: (listing, store))
-    retriever.words = word_search.WordSearch(items, store="a store")
-    assert not items.can_index("a store")
-    with pytest.raises(InvalidParameterError, match=r"1000001.*at most 1000000"):
-        kind.found(retriever, "lamp")

@@ -13,13 +13,11 @@ import numpy as np
 import pytest
 
 from shared_core import LinearKernel, LowRankKernel, SetSelectError
-from shared_core._files import Journal
 from shared_core.cli._vectors import read_rows
 from shared_core.evaluation.corpus import read_documents, read_qrels, read_queries
 from shared_core.evaluation.shadow_log import compare_log
 from shared_core.learning.labels import LabelFile, LabelledSubset
 from shared_core.signals.embedding_models import CachedEmbedding
-from shared_core.signals.perplexity import _read_scores as read_scores
 from tests.adversarial.conftest import Cases, change_values, damage, run_program
 from tests.embedding import embed
 from tests.shared_core.evaluation.test_shadow_log import call
@@ -206,30 +204,19 @@ def test_headers_of_arrays(cases: Cases, tmp_path: Path) -> None:
         assert rows.shape[0] == 3
 
 
-@pytest.mark.parametrize("kind", ["labels", "scores"])
-def test_journals_with_other_values(kind: str, cases: Cases, tmp_path: Path) -> None:
-    path = tmp_path / f"{kind}.jsonl"
+def test_labels_with_other_values(cases: Cases, tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
     settings = {"k": 2, "subsets": 1, "seed": 0}
-    if kind == "labels":
-        labels = LabelFile(path, settings, 9)
-        labels.journal.begin()
-        for row in range(3):
-            labels.append([LabelledSubset(row, (row + 1, row + 2), 0.5)])
-    else:
-        journal = Journal(path, '{"key": "', "a score")
-        journal.append({"key": key, "log_probability": -0.5} for key in "abc")
+    labels = LabelFile(path, settings, 9)
+    labels.begin()
+    for row in range(3):
+        labels.append([LabelledSubset(row, (row + 1, row + 2), 0.5)])
     content = path.read_bytes()
     for number, rng in cases(share=0.5, at_most=20_000):
         path.write_bytes((damage if number % 4 == 3 else change_values)(content, rng))
         try:
-            if kind == "labels":
-                known: Any = LabelFile(path, settings, 9).known
-                assert all(
-                    isinstance(row, int) for labels in known.values() for entry in labels for row in entry.subset
-                )
-            else:
-                known = read_scores(Journal(path, '{"key": "', "a score"))
-                assert not np.isnan(list(known.values())).any()
+            known = LabelFile(path, settings, 9).known
+            assert all(isinstance(row, int) for made in known.values() for entry in made for row in entry.subset)
         except SetSelectError as error:
             check_message(error, path)
 

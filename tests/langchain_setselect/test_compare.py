@@ -6,12 +6,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_setselect.compare import compare_store, diagnose_store, load_embedding
-from setselect import EmbeddingFallbackWarning, SetSelectError, VectorSourceError
+from setselect import SetSelectError, VectorSourceError
 from setselect.evaluation import named
 from shared_core.evaluation.advice import lines_to_paste
 from shared_core.signals.embedding_models import load_model
@@ -54,16 +53,6 @@ def test_a_store_without_embeddings_asks_for_them() -> None:
     with pytest.raises(VectorSourceError, match="embeddings="):
         compare_store(store, ["one"], k=2)
     assert compare_store(store, ["one"], k=2, embeddings=WordEmbeddings()).corpus.queries == 1
-
-
-def test_the_texts_of_an_unknown_store_are_embedded_with_a_warning(embeddings: WordEmbeddings) -> None:
-    class Unknown(Wrapped):
-        def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
-            return [Document(d.page_content) for d in super().similarity_search_by_vector(embedding, k)]
-
-    with pytest.warns(EmbeddingFallbackWarning):
-        found = compare_store(Unknown(in_memory(embeddings)), ["one"], k=2)
-    assert {candidate.id[:5] for candidate in found.queries[0].candidates} == {"text "}
 
 
 def test_a_store_is_diagnosed_by_its_own_vectors_with_the_links_of_its_metadata(embeddings: WordEmbeddings) -> None:

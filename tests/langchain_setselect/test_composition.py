@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 from types import SimpleNamespace
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
 import pytest
 from langchain_classic.retrievers import (
@@ -15,20 +14,15 @@ from langchain_classic.retrievers import (
     ParentDocumentRetriever,
 )
 from langchain_classic.retrievers.document_compressors import CohereRerank, DocumentCompressorPipeline
-from langchain_classic.retrievers.self_query.base import SelfQueryRetriever
 from langchain_classic.storage import InMemoryStore
-from langchain_community.query_constructors.chroma import ChromaTranslator
 from langchain_core._api import LangChainDeprecationWarning
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_text_splitters import CharacterTextSplitter
-from langgraph.graph import END, START, StateGraph
 
-from langchain_setselect import SetSelectCompressor, SetSelectRetriever
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever, WordRetriever
 from setselect import EmbeddingFallbackWarning
 from shared_core.retrieval import events
 from tests.adapters.bindings import QUERY, expected, nearest, numbers
@@ -75,33 +69,13 @@ async def test_it_works_in_an_ensemble(store: VectorStore) -> None:
     assert numbers(list(chosen)) == expected(numbers(found), 3)
 
 
-class KeywordRetriever(BaseRetriever):
-    """Counts shared words, similar to BM25. It uses no vectors."""
-
-    documents: list[Document]
-
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        words = set(query.split())
-        return sorted(self.documents, key=lambda document: -len(words & set(document.page_content.split())))[:25]
-
-
 async def test_it_compresses_what_a_keyword_retriever_found(store: VectorStore, embeddings: WordEmbeddings) -> None:
-    rows = [Document(text, metadata=dict(data), id=f"doc-{i}") for i, (text, data) in enumerate(corpus())]
-    keyword, made = KeywordRetriever(documents=rows), SetSelectCompressor(vectorstore=store, k=5)
+    keyword, made = WordRetriever.from_store(store), SetSelectCompressor(vectorstore=store, k=5)
     both = ContextualCompressionRetriever(base_retriever=keyword, base_compressor=made)
     found = both.invoke(QUERY)
     assert numbers(found) == expected(numbers(keyword.invoke(QUERY)), 5)
     assert await both.ainvoke(QUERY) == both.batch([QUERY, "old red river"])[0] == found
     assert embeddings.documents == 0
-    nothing = ContextualCompressionRetriever(base_retriever=KeywordRetriever(documents=[]), base_compressor=made)
-    assert nothing.invoke(QUERY) == []
-
-    async def acompress(given: dict[str, Any]) -> list[Document]:
-        return list(await made.acompress_documents(given["documents"], given["query"]))
-
-    compress = RunnableLambda(lambda given: made.compress_documents(given["documents"], given["query"]), acompress)
-    chain = {"documents": keyword, "query": RunnablePassthrough()} | compress
-    assert chain.invoke(QUERY) == await chain.ainvoke(QUERY) == (await chain.abatch([QUERY]))[0] == found
 
 
 # After a reranker
@@ -167,55 +141,4 @@ async def test_parents_of_the_best_set_of_chunks(cls: Any, embeddings: WordEmbed
     assert len(again) == 2
 
 
-class SetSelectSelfQuery(SelfQueryRetriever):
-    def _get_docs_with_query(self, query: str, search_kwargs: dict[str, Any]) -> list[Document]:
-        return SetSelectRetriever(vectorstore=self.vectorstore, search_kwargs=search_kwargs).invoke(query)
-
-    async def _aget_docs_with_query(self, query: str, search_kwargs: dict[str, Any]) -> list[Document]:
-        return await SetSelectRetriever(vectorstore=self.vectorstore, search_kwargs=search_kwargs).ainvoke(query)
-
-
-async def test_a_self_query_filters_and_selects(embeddings: WordEmbeddings) -> None:
-    store = faiss(embeddings)
-    answer = '```json\n{"query": "northern", "filter": "eq(\\"topic\\", \\"harbour\\")", "limit": 3}\n```'
-    retriever = SetSelectSelfQuery.from_llm(
-        FakeListChatModel(responses=[answer]),
-        store,
-        "Passages",
-        [{"name": "topic", "description": "What the passage is about", "type": "string"}],
-        structured_query_translator=ChromaTranslator(),
-        enable_limit=True,
-    )
-    found = retriever.invoke("three northern passages about harbours")
-    wanted = SetSelectRetriever(vectorstore=store, k=3).invoke("northern", filter={"topic": "harbour"})
-    assert found == await retriever.ainvoke("three northern passages about harbours") == wanted
-    assert {document.metadata["topic"] for document in found} == {"harbour"}
-
-
 # Tools and graphs
-
-
-class State(TypedDict):
-    question: str
-    documents: Annotated[list[Document], operator.add]
-
-
-async def test_a_node_of_a_graph_continues_from_what_it_found(store: VectorStore) -> None:
-    retriever = SetSelectRetriever(vectorstore=store, k=3)
-
-    def retrieve(state: State) -> dict[str, Any]:
-        return {"documents": retriever.invoke(state["question"], shown=[d.id for d in state["documents"]])}
-
-    async def aretrieve(state: State) -> dict[str, Any]:
-        return {"documents": await retriever.ainvoke(state["question"], shown=[d.id for d in state["documents"]])}
-
-    graph = StateGraph(State)
-    graph.add_node("retrieve", RunnableLambda(retrieve, aretrieve))
-    graph.add_edge(START, "retrieve")
-    again = ["retrieve", END]
-    graph.add_conditional_edges("retrieve", lambda state: again[len(state["documents"]) == 9], again)
-    end = graph.compile().invoke({"question": QUERY, "documents": []})
-    picked = numbers(end["documents"])
-    assert picked[:3] == expected(nearest(), 3)
-    assert len(set(picked)) == 9
-    assert await graph.compile().ainvoke({"question": QUERY, "documents": []}) == end

@@ -14,14 +14,13 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source
 from setselect import (
     EmbeddingFallbackWarning,
-    InvalidInputError,
     SetSelectWarning,
     VectorSourceError,
 )
 from shared_core.retrieval import events
 from tests.adapters.bindings import QUERY, expected, nearest, numbers
 from tests.embedding import corpus
-from tests.langchain_setselect.conftest import WordEmbeddings, faiss, in_memory
+from tests.langchain_setselect.conftest import WordEmbeddings, faiss
 
 # Thirty rows of the corpus, out of order, as another retriever might return them.
 ROWS = [(i * 7) % 60 for i in range(30)]
@@ -82,18 +81,6 @@ def test_a_store_without_embeddings_needs_the_argument(embeddings: WordEmbedding
     with pytest.raises(VectorSourceError, match="embeddings="):
         SetSelectRetriever(vectorstore=store).invoke(QUERY)
     assert numbers(SetSelectRetriever(vectorstore=store, embeddings=embeddings).invoke(QUERY)) == expected(nearest())
-
-
-def test_vectors_of_two_models_are_recognised_by_their_length(
-    documents: list[Document], embeddings: WordEmbeddings
-) -> None:
-    class Longer(WordEmbeddings):
-        def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            return [[*vector, 1.0] for vector in super().embed_documents(texts)]
-
-    strangers = [*documents, Document("a stranger", id="stranger")]
-    with pytest.warns(EmbeddingFallbackWarning), pytest.raises(InvalidInputError, match=r"'stranger'.*49.*48"):
-        compressed(strangers, vectorstore=in_memory(embeddings), embeddings=Longer())
 
 
 async def test_the_reader_of_an_own_store_gets_each_id_once_and_is_awaited(

@@ -21,7 +21,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_setselect import SetSelectExampleSelector
 from setselect import InvalidParameterError
-from tests.adapters.bindings import QUERY, ROWS, expected, nearest, numbers
+from tests.adapters.bindings import QUERY, ROWS, expected, nearest
 from tests.langchain_setselect.conftest import WordEmbeddings
 
 STORES: dict[str, tuple[type[VectorStore], dict[str, Any]]] = {
@@ -74,18 +74,6 @@ async def test_the_arguments_are_langchains(embeddings: WordEmbeddings) -> None:
     later = await SetSelectExampleSelector.afrom_examples(*arguments, **keywords, search_type="similarity")
     assert await later.aselect_examples(ASKED) == wanted
     assert set(SemanticSimilarityExampleSelector.model_fields) <= set(SetSelectExampleSelector.model_fields)
-
-
-@pytest.mark.parametrize(("store", "settings"), STORES.values(), ids=STORES.keys())
-def test_each_can_use_a_store_that_the_other_has_filled(
-    store: Any, settings: dict[str, Any], make: Make, embeddings: WordEmbeddings
-) -> None:
-    keys = ["question"]
-    theirs = SemanticSimilarityExampleSelector.from_examples(EXAMPLES, embeddings, store, input_keys=keys, **settings)
-    ours = SetSelectExampleSelector(vectorstore=theirs.vectorstore, k=5, input_keys=keys)
-    assert numbers(ours.select_examples(ASKED)) == expected(nearest(), 5)
-    theirs = SemanticSimilarityExampleSelector(vectorstore=make().vectorstore, k=3, input_keys=keys)
-    assert numbers(theirs.select_examples(ASKED)) == nearest(3)
 
 
 async def test_examples_can_be_added(make: Make) -> None:

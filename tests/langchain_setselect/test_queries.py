@@ -12,12 +12,12 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField, Runnable, RunnablePassthrough
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_core.vectorstores import VectorStore
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
-from setselect import EmbeddingFallbackWarning, InvalidParameterError
+from setselect import InvalidParameterError
 from tests.adapters.bindings import QUERY, RETRIEVERS, numbers
-from tests.embedding import corpus, embed
+from tests.embedding import embed
 from tests.langchain_setselect.conftest import Runs, WordEmbeddings
 
 PARTS = ["old violin passage 4", "red bread passage 20"]
@@ -90,22 +90,6 @@ async def test_the_prompt_of_multi_query_splits_and_its_run_belongs_to_the_retri
 
 
 # Stores and models
-
-
-class ByText(InMemoryVectorStore):
-    """A store without a vector reader that cannot be searched by vector."""
-
-    similarity_search_by_vector = VectorStore.similarity_search_by_vector
-    asimilarity_search_by_vector = VectorStore.asimilarity_search_by_vector
-
-
-def test_a_store_that_is_searched_by_text_gets_the_sub_questions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("langchain_setselect.vectors.find_reader", lambda store_class: None)
-    store = ByText(WordEmbeddings())
-    store.add_texts([text for text, _ in corpus()], [metadata for _, metadata in corpus()])
-    with pytest.warns(EmbeddingFallbackWarning):
-        found = SetSelectRetriever(vectorstore=store, k=4, queries=PARTS).invoke(QUERY)
-    assert {*numbers(found)} > PARTS_ROWS
 
 
 class Local(Embeddings):

@@ -1,5 +1,4 @@
-"""What only LangChain's retriever has: settings in ``search_kwargs`` and for one call, the store's own arguments,
-configurable fields, tags and runs. tests/adapters has what it shares with the other classes."""
+"""What only LangChain's retriever has: settings in ``search_kwargs`` and for one call, arguments of the store, runs."""
 
 from __future__ import annotations
 
@@ -11,21 +10,21 @@ import pytest
 from langchain_community.vectorstores import FAISS
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField, Runnable, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever
 from setselect import (
     MMR,
     NDPP,
     VRSD,
-    Coverage,
     InvalidParameterError,
     LowRankKernel,
     SetSelectWarning,
 )
 from tests.adapters.bindings import QUERY, expected, name_of, nearest, numbers
-from tests.adapters.test_refusals import SETTINGS
 from tests.embedding import corpus
 from tests.langchain_setselect.conftest import Runs, WordEmbeddings, faiss, faiss_inner_product, in_memory
 
@@ -97,52 +96,6 @@ async def test_arguments_of_one_call_override_and_do_not_last(store: VectorStore
     assert SetSelectRetriever(vectorstore=store, scores=True).invoke(QUERY, scores=False) == as_new(store) != scored
     shown = [document.id for document in as_new(store)]
     assert SetSelectRetriever(vectorstore=store).invoke(QUERY, shown=shown) == as_new(store, shown=shown)
-
-
-@pytest.mark.parametrize("given", [{"selector": "mmr"}, {"search_type": "mmr"}, {"selector": None}])
-async def test_the_same_method_or_none_for_one_call_keeps_its_parameters(store: VectorStore, given: Any) -> None:
-    wanted = expected(nearest(), 4, "mmr", lambda_mult=0.1)
-    assert wanted != expected(nearest(), 4, "mmr")
-    for name in ("selector", "search_type"):
-        for settings in (
-            {name: "mmr", "lambda_mult": 0.1},
-            {"search_kwargs": {name: "mmr", "lambda_mult": 0.1}},
-            {"search_kwargs": {"lambda_mult": 0.1}, name: "mmr"},
-        ):
-            retriever = SetSelectRetriever(vectorstore=store, **settings)
-            assert numbers(retriever.invoke(QUERY, **given)) == wanted
-            assert numbers(await retriever.ainvoke(QUERY, **given)) == wanted
-
-
-def test_a_call_without_effect_is_warned_of_and_one_that_fits_no_method_refused(store: VectorStore) -> None:
-    words, without = SetSelectRetriever(vectorstore=store), Coverage(word_weight=0)
-    assert words.invoke(QUERY, selector=without) == as_new(store, selector=without) != words.invoke(QUERY)
-    assert numbers(words.invoke(QUERY, selector="mmr")) == expected(nearest(), selector="mmr")
-    with pytest.warns(SetSelectWarning, match="cover"):
-        words.with_config(tags=["ours"]).invoke(QUERY, search_type="mmr", cover="topic")
-    with pytest.warns(SetSelectWarning, match="prefer"):
-        SetSelectRetriever(vectorstore=store, prefer="number").invoke(QUERY, drop_duplicates=False)
-    given = SetSelectRetriever(vectorstore=store, search_type="mmr", lambda_mult=0.9, relevance="number")
-    assert given.invoke(QUERY, search_type="ndpp") == as_new(store, search_type="ndpp", relevance="number")
-    with pytest.raises(InvalidParameterError, match="'mmr'"):
-        given.invoke(QUERY, search_type="vrsd")
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "word"),
-    [case for case in SETTINGS if not {"banana", "selector"} & case[0].keys()],
-    ids=name_of,
-)
-async def test_a_call_and_search_kwargs_refuse_what_the_constructor_refuses(
-    embeddings: WordEmbeddings, settings: dict[str, Any], error: type[Exception], word: str
-) -> None:
-    store = InMemoryVectorStore(embeddings)
-    with pytest.raises(error, match=word):
-        SetSelectRetriever(vectorstore=store, search_kwargs=settings)
-    with pytest.raises(error, match=word):
-        SetSelectRetriever(vectorstore=store).invoke(QUERY, **settings)
-    with pytest.raises(error, match=word):
-        await SetSelectRetriever(vectorstore=store).ainvoke(QUERY, **settings)
 
 
 @pytest.mark.parametrize("cls", [SetSelectRetriever, SetSelectCompressor, SetSelectExampleSelector])
@@ -278,3 +231,15 @@ async def test_the_event_reaches_all_handlers_of_the_chain_and_belongs_to_the_re
     assert [told["ids"] for told in runs.told] == [wanted] * 4
     assert sorted(runs.senders) == sorted(runs.runs)
     assert [told["ids"] for told in also.told] == [told["ids"] for told in in_a_stream] == [wanted]
+
+
+class TestStandard(RetrieversIntegrationTests):
+    retriever_query_example = "old river passage"
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return SetSelectRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"vectorstore": in_memory(WordEmbeddings())}

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import RemoveMessage, ToolMessage
 from langchain_core.prompts import PromptTemplate
 from langchain_core.tools import BaseTool, create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
-from langgraph.graph.message import add_messages
-from langgraph.prebuilt import ToolNode
-from pydantic import BaseModel
 
 from langchain_setselect import SetSelectRetriever, create_setselect_tool
-from setselect import EmbeddingFallbackWarning, InvalidParameterError
+from setselect import InvalidParameterError
 from shared_core.retrieval.tools import NOTHING_NEW
 from tests.langchain_setselect.agents import ScriptedModel, asked, documents, results, texts
 from tests.langchain_setselect.conftest import IDS, TEXTS, WordEmbeddings, in_memory
@@ -97,8 +93,6 @@ async def test_runs_at_the_same_time_do_not_mix(store: VectorStore) -> None:
     "settings",
     [
         {"queries": ["red bread", "loud engine"]},
-        {"budget": 30, "costs": "tokens", "k": None},
-        {"follow": True},
         {"selector": "mmr", "order": "long_context", "scores": True},
         {"drop_duplicates": False},
         {"shown": IDS[:10]},
@@ -122,20 +116,6 @@ def test_copies_and_documents_without_ids(ids: bool) -> None:
     state = make_agent(tool, [[QUERY]] * 3 + [[QUERY] * 5]).invoke(asked())
     assert sorted(texts(state)) == sorted(TEXTS[:30])
     assert sorted(len(message.artifact) for message in results(state)) == [2, *[4] * 7]
-
-
-def test_documents_without_ids(monkeypatch: pytest.MonkeyPatch) -> None:
-    class WithoutIds(InMemoryVectorStore):
-        """A store without a vector reader, whose documents come without ids."""
-
-        def similarity_search_by_vector(self, *arguments: Any, **more: Any) -> list[Document]:
-            return [Document(found.page_content) for found in super().similarity_search_by_vector(*arguments, **more)]
-
-    monkeypatch.setattr("langchain_setselect.vectors.find_reader", lambda store_class: None)
-    agent = make_agent(make_tool(WithoutIds.from_texts(TEXTS, WordEmbeddings())))
-    with pytest.warns(EmbeddingFallbackWarning):
-        found = texts(agent.invoke(asked()))
-    assert len({*found}) == len(found) == 24
 
 
 # Nothing new
@@ -166,24 +146,6 @@ def test_the_memory_is_that_of_the_messages() -> None:
     shown = [document.id for document in documents(second)]
     assert third.artifact == SetSelectRetriever(vectorstore=store, k=4).invoke(QUERY, shown=shown)
     assert documents(first)[0] in third.artifact
-
-
-def test_a_graph_of_ones_own_with_another_state(store: VectorStore) -> None:
-    class State(BaseModel):
-        chat: Annotated[list[Any], add_messages]
-        other: str = "text"
-
-    model = ScriptedModel(turns=SIX)
-    graph: Any = StateGraph(State)
-    graph.add_node("model", lambda state: {"chat": [model.invoke(state.chat)]})
-    graph.add_node("tools", ToolNode([make_tool(store)], messages_key="chat"))
-    graph.add_edge(START, "model")
-    graph.add_edge("tools", "model")
-    graph.add_conditional_edges(
-        "model", lambda state: "tools" if state.chat[-1].tool_calls else "__end__", ["tools", "__end__"]
-    )
-    found = texts({"messages": graph.compile().invoke({"chat": [HumanMessage("hello")]})["chat"]})
-    assert len({*found}) == len(found) == 24
 
 
 async def test_without_a_graph_each_call_is_on_its_own(store: VectorStore) -> None:
@@ -243,22 +205,3 @@ def test_a_wrong_retriever_is_refused(store: VectorStore) -> None:
     wrong: Any = store.as_retriever()
     with pytest.raises(InvalidParameterError, match=r"SetSelectRetriever.*VectorStoreRetriever"):
         create_setselect_tool(wrong, "passages", "Finds passages.")
-
-
-async def test_the_error_of_a_model_reaches_the_caller_of_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Failing(WordEmbeddings):
-        def embed_query(self, text: str) -> list[float]:
-            if text == "fail":
-                raise ConnectionError("no answer")
-            return super().embed_query(text)
-
-    tool = make_tool(in_memory(Failing()))
-    agent = make_agent(tool, [[QUERY, "fail", QUERY]], checkpointer=InMemorySaver())
-    with pytest.raises(ConnectionError, match="no answer"):
-        agent.invoke(asked(), THREAD)
-    with pytest.raises(ConnectionError, match="no answer"):
-        await agent.ainvoke(asked(), {"configurable": {"thread_id": "async"}})
-    # The thread resumes after the step that failed: the calls that were done do not run again.
-    monkeypatch.setattr(Failing, "embed_query", WordEmbeddings.embed_query)
-    found = texts(agent.invoke(None, THREAD))
-    assert len({*found}) == len(found) == 12

@@ -11,7 +11,6 @@ from langchain_core.stores import InMemoryByteStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source, vectors
-from langchain_setselect.stores.reader import VectorReader
 from langchain_setselect.vectors import find_reader
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
 from shared_core.retrieval import events
@@ -174,21 +173,6 @@ def test_ids_may_be_integers_in_the_metadata_and_shown_needs_ids(embeddings: Wor
     first = [document.metadata["key"] for document in retriever.invoke(QUERY)]
     then = [document.metadata["key"] for document in retriever.invoke(QUERY, shown=first)]
     assert not set(first) & set(then)
-
-
-def test_a_search_is_not_widened_beyond_the_stores_limit(embeddings: WordEmbeddings) -> None:
-    asked: list[int] = []
-
-    def limited(store: Any, query: list[float], fetch_k: int) -> Any:
-        asked.append(fetch_k)
-        return search(store, query, fetch_k)
-
-    vectors._READERS[Wrapped] = VectorReader(limited, widest=30)
-    store = Wrapped(in_memory(embeddings))
-    with pytest.warns(SetSelectWarning, match="30"):
-        found = SetSelectRetriever(vectorstore=store, k=7, fetch_k=20, max_per_source=1, source="topic").invoke(QUERY)
-    assert asked == [20, 30]
-    assert len(found) <= 6
 
 
 def test_a_document_missing_from_the_docstore_of_faiss_is_left_out(embeddings: WordEmbeddings) -> None:

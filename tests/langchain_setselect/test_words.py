@@ -5,18 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langchain_classic.retrievers import EnsembleRetriever, MultiQueryRetriever
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.language_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import ConfigurableField
-from langchain_core.vectorstores import VectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
-from langchain_setselect import SetSelectCompressor, WordRetriever
+from langchain_setselect import WordRetriever
 from setselect import InvalidInputError, InvalidParameterError
-from tests.adapters.bindings import QUERY, numbers
 
 TEXTS = ["red lamp", "blue lamp", "red fuse", "Error KB5034441"]
 
@@ -82,38 +76,3 @@ async def test_call_time_arguments() -> None:
     for question in (None, {"question": "red"}, 3, ["red"]):
         with pytest.raises(InvalidInputError, match="must be a text"):
             retriever.invoke(question)  # type: ignore[arg-type]
-
-
-def test_tags_callbacks_and_configurable_fields() -> None:
-    seen: list[Any] = []
-
-    class Listener(BaseCallbackHandler):
-        def on_retriever_start(self, serialized: Any, query: str, **more: Any) -> None:
-            seen.append((query, more["tags"]))
-
-        def on_retriever_end(self, documents: Any, **more: Any) -> None:
-            seen.append(ids(documents))
-
-    retriever = WordRetriever.from_texts(TEXTS, ids=list("abcd"), tags=["words"])
-    assert ids(retriever.invoke("kb5034441", {"callbacks": [Listener()]})) == ["d"]
-    assert seen == [("kb5034441", ["words"]), ["d"]]
-    configurable = retriever.configurable_fields(k=ConfigurableField(id="k"))
-    assert len(configurable.invoke("red lamp", {"configurable": {"k": 1}})) == 1
-    assert len(configurable.invoke("red lamp")) == 3
-    assert (retriever | len).invoke("lamp") == 2
-    assert [len(found) for found in retriever.batch(["lamp", "fuse"])] == [2, 1]
-
-
-async def test_ensemble_and_multi_query_retrievers(store: VectorStore) -> None:
-    by_words, by_vector = WordRetriever.from_store(store, k=10), store.as_retriever(search_kwargs={"k": 10})
-    found = EnsembleRetriever(retrievers=[by_vector, by_words], weights=[0.5, 0.5]).invoke(QUERY)
-    every = [*numbers(by_vector.invoke(QUERY)), *numbers(by_words.invoke(QUERY))]
-    assert {*numbers(found)} == {*every}
-    assert len(found) == len({*every}) < len(every), "documents that both find are united"
-    assert all(document.id for document in found)
-    selected = SetSelectCompressor(vectorstore=store, k=4).compress_documents(found, QUERY)
-    assert len(selected) == 4
-    model = FakeListChatModel(responses=["hidden harbour\nnorthern engine"])
-    several = await MultiQueryRetriever.from_llm(retriever=by_words, llm=model).ainvoke(QUERY)
-    wanted = [*numbers(by_words.invoke("hidden harbour")), *numbers(by_words.invoke("northern engine"))]
-    assert numbers(several) == list(dict.fromkeys(wanted))

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from llama_index.core import SimpleKeywordTableIndex, VectorStoreIndex
-from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
 from llama_index.core.llms import MockLLM
-from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.retrievers import QueryFusionRetriever
@@ -59,29 +55,6 @@ async def test_query_engines(kind: str, model: CountingEmbedding) -> None:
         assert "selection_score" not in str(response), "MockLLM returns its prompt"
 
 
-def memory() -> ChatMemoryBuffer:
-    """The default memory leaves a database connection open, and Python warns about it."""
-    return ChatMemoryBuffer.from_defaults(token_limit=3000)
-
-
-@pytest.mark.parametrize("way", ["chat", "achat"])
-@pytest.mark.parametrize("kind", [ContextChatEngine, CondensePlusContextChatEngine])
-async def test_chat_engines(kind: Any, way: str, index: VectorStoreIndex) -> None:
-    post = SetSelectPostprocessor(top_n=5, index=index)
-    retriever = index.as_retriever(similarity_top_k=len(TEXTS))
-    engine = kind.from_defaults(retriever=retriever, llm=MockLLM(), memory=memory(), node_postprocessors=[post])
-    answer: Any = getattr(engine, way)(QUERY)
-    if way == "achat":
-        answer = await answer
-    wanted = expected(NEAREST_FIRST, 5)
-    assert ids_of(answer.source_nodes) == wanted
-    assert all(TEXTS[ALL.index(i)] in answer.response for i in wanted), "MockLLM returns its prompt"
-    if kind is ContextChatEngine and way == "chat":
-        # The second turn does not repeat the nodes of the first.
-        post.shown = tuple(wanted)
-        assert len({*wanted, *ids_of(engine.chat(QUERY).source_nodes)}) == 10
-
-
 # Fusion
 
 
@@ -107,14 +80,6 @@ async def test_over_fused_results(index: VectorStoreIndex, model: CountingEmbedd
     assert ids_of(await post.apostprocess_nodes(await fused.aretrieve(QUERY), bundle())) == wanted
     engine = RetrieverQueryEngine.from_args(fused, llm=MockLLM(), node_postprocessors=[post])
     assert ids_of(engine.query(QUERY).source_nodes) == wanted
-
-
-def test_a_selection_changes_no_hash(index: VectorStoreIndex) -> None:
-    hashes = {node.node_id: node.node.hash for node in index.as_retriever(similarity_top_k=40).retrieve(QUERY)}
-    found = SetSelectIndexRetriever(index, top_n=6).retrieve(QUERY)
-    assert [node.node.hash for node in found] == [hashes[node.node_id] for node in found]
-    copies = SetSelectIndexRetriever(index, top_n=6, scores=True).retrieve(QUERY)
-    assert all(node.node.hash != hashes[node.node_id] for node in copies), "metadata enters into the hash"
 
 
 # Nodes that stand for more than their text

@@ -7,14 +7,13 @@ import copy
 from typing import Any
 
 import pytest
-from llama_index.core import PromptTemplate, VectorStoreIndex
-from llama_index.core.llms import MockLLM
+from llama_index.core import PromptTemplate
 from llama_index.core.prompts import ChatPromptTemplate, RichPromptTemplate
-from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters, SimpleVectorStore
+from llama_index.core.vector_stores import SimpleVectorStore
 
 from llamaindex_setselect import SetSelectExampleSelector
 from setselect import InvalidInputError, InvalidParameterError, SetSelectWarning
-from tests.adapters.bindings import QUERY, ROWS, expected, nearest, numbers
+from tests.adapters.bindings import QUERY, ROWS, expected, nearest
 from tests.llamaindex_setselect.nodes_and_indexes import STORES, CountingEmbedding, make_index, make_store
 
 TEMPLATE = "Q: {question}\nA: {answer}"
@@ -62,12 +61,6 @@ def test_no_examples_yet(model: CountingEmbedding) -> None:
     assert selector.select_examples(QUERY) == EXAMPLES[:1]
 
 
-def test_filters(model: CountingEmbedding) -> None:
-    filters = MetadataFilters(filters=[MetadataFilter(key="number", value=30, operator=FilterOperator.GTE)])
-    found = make(model, filters=filters).select_examples(QUERY)
-    assert numbers(found) == expected(nearest(among=range(30, 60)), 5)
-
-
 # In prompts
 
 
@@ -105,17 +98,6 @@ def test_separator_input_variable_and_braces(model: CountingEmbedding) -> None:
     selector.separator, selector.template = "; ", "{question}"
     assert prompt.format(task="an empty dict") == "an empty dict; a set for an empty dict"
     assert (selector.separator, selector.input_keys) == ("; ", ["question"])
-
-
-async def test_in_a_query_engine(index: VectorStoreIndex, model: CountingEmbedding) -> None:
-    selector = make(model, selector="mmr", quality="quality")
-    text = "{examples}\n\n{context_str}\n\nQ: {query_str}\nA:"
-    prompt = PromptTemplate(text, function_mappings={"examples": selector})
-    engine = index.as_query_engine(llm=MockLLM())
-    engine.update_prompts({"response_synthesizer:text_qa_template": prompt})
-    # MockLLM returns its prompt.
-    assert str(engine.query(QUERY)).startswith(written(selector))
-    assert str(await engine.aquery(QUERY)).startswith(written(selector))
 
 
 # What is refused

@@ -14,10 +14,10 @@ import pytest
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
-from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores import SimpleVectorStore
 
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from llamaindex_setselect import SetSelectPostprocessor
 from setselect import (
     MMR,
     NDPP,
@@ -36,7 +36,6 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
     embedding,
     expected,
     ids_of,
-    scored,
     scores_of,
 )
 
@@ -65,12 +64,6 @@ def test_queries_with_and_without_an_embedding(
             post.postprocess_nodes(nodes, **given)
 
 
-def test_shown_ids_may_be_integers() -> None:
-    nodes = scored([TextNode(id_=str(i), text=str(i), embedding=[1.0, i]) for i in range(6)])
-    rest = selected(nodes, QueryBundle("q", embedding=[1, 0]), top_n=2, shown=[0, 1, 2])
-    assert not {"0", "1", "2"} & set(rest)
-
-
 # Nodes and stores
 
 
@@ -94,26 +87,6 @@ def test_scores_change_neither_prompt_nor_embedded_text(index: VectorStoreIndex,
         assert node.node.excluded_llm_metadata_keys.count("selection_score") == 1
         for mode in (MetadataMode.LLM, MetadataMode.EMBED):
             assert node.node.get_content(metadata_mode=mode) == by_id[node.node_id].get_content(metadata_mode=mode)
-
-
-@pytest.mark.parametrize("score", [10**400, "high", [0.5]], ids=lambda score: type(score).__name__)
-def test_a_score_that_no_float_can_hold_is_none(
-    score: Any, index: VectorStoreIndex, nodes: list[NodeWithScore]
-) -> None:
-    wanted = SetSelectPostprocessor(index=index).postprocess_nodes(nodes, bundle())
-    nodes = [NodeWithScore(node=node.node, score=0.5) for node in nodes]
-    nodes[1].score = score
-    for shadow, those in ((False, wanted), (True, nodes)):
-        found = SetSelectPostprocessor(index=index, shadow=shadow).postprocess_nodes(nodes, bundle())
-        assert [node.node_id for node in found] == [node.node_id for node in those]
-    with pytest.raises(InvalidInputError, match=f"score.*{nodes[1].node_id}"):
-        SetSelectPostprocessor(index=index, relevance="score").postprocess_nodes(nodes, bundle())
-
-
-def test_a_given_relevance_becomes_the_score(index: VectorStoreIndex, nodes: Any) -> None:
-    settings: dict[str, Any] = {"index": index, "selector": "similarity", "relevance": "stars"}
-    assert scores_of(SetSelectPostprocessor(top_n=8, **settings).postprocess_nodes(nodes, bundle())) == [4.0] * 8
-    assert scores_of(SetSelectIndexRetriever(top_n=3, fetch_k=40, **settings).retrieve(QUERY)) == [4.0] * 3
 
 
 # Events

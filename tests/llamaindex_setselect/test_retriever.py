@@ -1,5 +1,4 @@
-"""What only LlamaIndex's retriever has: filters and further options of a search, sources by document, ``shown`` between
-calls, and spans. tests/adapters has what it shares with the other classes."""
+"""What only LlamaIndex's retrievers have: filters and options of a search, sources, ``shown`` between calls, spans."""
 
 from __future__ import annotations
 
@@ -7,15 +6,13 @@ import inspect
 from typing import Any
 
 import pytest
-from llama_index.core import VectorStoreIndex
+from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
-from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
-from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
-from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import IndexNode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor, WordRetriever
 from setselect import InvalidParameterError
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
@@ -60,12 +57,6 @@ def test_it_takes_every_option_of_llamaindexs_own_retriever(index: VectorStoreIn
     for name, ours in {"similarity_top_k": "top_n", "filter": "filters"}.items():
         with pytest.raises(InvalidParameterError, match=rf"'{name}'.*{ours}"):
             SetSelectIndexRetriever(index, **{name: None})
-
-
-def test_later_inserts_are_found(index: VectorStoreIndex) -> None:
-    retriever = SetSelectIndexRetriever(index)
-    index.insert_nodes([TextNode(id_="new", text=QUERY)])
-    assert retriever.retrieve(QUERY)[0].node_id == "new"
 
 
 # Sources
@@ -118,19 +109,30 @@ def test_shown_may_be_set_between_calls_and_a_wrong_value_leaves_the_old_one(ind
 # Spans
 
 
-async def test_a_span_handler_sees_the_search_within_the_retriever(index: VectorStoreIndex) -> None:
-    retriever, handler, root = SetSelectIndexRetriever(index, top_n=3), SimpleSpanHandler(), get_dispatcher()
-    root.add_span_handler(handler)
-    try:
-        found = ids_of(retriever.retrieve(bundle()))
-        assert ids_of(await retriever.aretrieve(bundle())) == found == expected(NEAREST_FIRST[:50], 3)
-    finally:
-        root.span_handlers.remove(handler)
-    names = [span.id_.partition("-")[0] for span in handler.completed_spans]
-    assert [name for name in names if name.endswith("retrieve")] == [
-        "VectorIndexRetriever._retrieve",
-        "SetSelectIndexRetriever._retrieve",
-        "SetSelectIndexRetriever.retrieve",
-        "VectorIndexRetriever._aretrieve",
-        "SetSelectIndexRetriever.aretrieve",
-    ]
+NODES = [TextNode(text=f"lamp {i} {'red' if i % 2 else 'blue'}", id_=f"n{i}", metadata={"page": i}) for i in range(6)]
+
+
+def test_a_docstore_may_have_nodes_that_the_index_does_not_have() -> None:
+    context = StorageContext.from_defaults()
+    context.docstore.add_documents([TextNode(text="lamp parent", id_="parent")])
+    index = VectorStoreIndex(NODES, storage_context=context, embed_model=MockEmbedding(embed_dim=2))
+    retriever = WordRetriever.from_store(index)
+    assert retriever.retrieve("parent") == []
+    assert "n0" in ids_of(retriever.retrieve("lamp"))
+    index.delete_nodes(["n0"], delete_from_docstore=True)
+    assert "n0" not in ids_of(retriever.retrieve("lamp"))
+
+
+def test_the_text_is_the_embedded_one() -> None:
+    nodes = [TextNode(text="lamp", id_="a", metadata={"title": "Zyzzyva"}), TextNode(text="lamp", id_="b")]
+    nodes.append(TextNode(text="c", metadata={"title": "Zyzzyva"}, excluded_embed_metadata_keys=["title"]))
+    assert ids_of(WordRetriever.from_nodes(nodes).retrieve("zyzzyva")) == ["a"]
+
+
+def test_index_nodes_lead_to_their_objects() -> None:
+    inner = WordRetriever.from_nodes(NODES)
+    outer = [IndexNode(text="all lamps", index_id="lamps", id_="pointer", obj=inner)]
+    assert ids_of(WordRetriever.from_nodes(outer).retrieve("lamps red")) == ["n1", "n3", "n5"]
+    with_map = [IndexNode(text="all lamps", index_id="lamps", id_="pointer")]
+    retriever = WordRetriever.from_nodes(with_map, object_map={"lamps": inner})
+    assert ids_of(retriever.retrieve("lamps red")) == ["n1", "n3", "n5"]

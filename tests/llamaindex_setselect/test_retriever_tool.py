@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
+from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.schema import IndexNode, MetadataMode, TextNode
 from llama_index.core.tools import FunctionTool
@@ -69,30 +68,10 @@ async def test_further_runs_repeat_nothing_that_the_chat_remembers(
         assert sorted(texts(await again.run("hello", ctx=new))) == sorted(found[:12])
 
 
-def test_a_context_serves_several_event_loops(index: VectorStoreIndex) -> None:
-    agent, memory = make_agent(make_tool(index), [[QUERY] * 4]), ChatMemoryBuffer.from_defaults(token_limit=100_000)
-    context = Context(agent)
-
-    async def turn() -> list[str]:
-        return texts(await agent.run("hello", ctx=context, memory=memory))
-
-    found = asyncio.run(turn()) + asyncio.run(turn())
-    assert len({*found}) == len(found) == 32
-
-
-async def test_runs_at_the_same_time_do_not_mix(index: VectorStoreIndex) -> None:
-    agent = make_agent(make_tool(index), TWO)
-    alone = texts(await agent.run("hello"))
-    at_once = await asyncio.gather(*(agent.run("hello") for _ in range(5)))
-    assert [sorted(texts(outcome)) for outcome in at_once] == [sorted(alone)] * 5
-
-
 @pytest.mark.parametrize(
     "settings",
     [
         {"queries": ["tea and mood", "cocoa"]},
-        {"budget": 100, "costs": lambda node: len(node.text), "top_n": None},
-        {"follow": True},
         {"selector": "mmr", "order": "long_context", "scores": True},
         {"drop_duplicates": False},
         {"shown": [f"n{i}" for i in range(8)]},
@@ -139,12 +118,6 @@ async def test_a_call_that_finds_nothing_new_says_so(model: CountingEmbedding) -
 # Several agents and tools, and what the model sees
 
 
-async def test_agents_of_a_workflow_share_the_memory_of_a_tool(index: VectorStoreIndex) -> None:
-    agent = make_agent(make_tool(index), name="one", description="Answers.")
-    found = texts(await AgentWorkflow(agents=[agent], root_agent="one").run("hello"))
-    assert len({*found}) == len(found) == 24
-
-
 async def test_two_tools_have_a_memory_each(index: VectorStoreIndex) -> None:
     agent = make_agent(make_tool(index), [[QUERY, QUERY]])
     context = Context(agent)
@@ -188,17 +161,3 @@ def test_a_wrong_retriever_or_template_is_refused(index: VectorStoreIndex) -> No
     for template in ("{score} {text}", "{", "{0}"):
         with pytest.raises(InvalidParameterError, match=r"\{text\} and \{id\}"):
             create_setselect_tool(SetSelectIndexRetriever(index), "passages", "Finds.", node_template=template)
-
-
-async def test_the_error_of_a_model_reaches_the_agent_as_an_error_of_the_tool(index: VectorStoreIndex) -> None:
-    class Failing(CountingEmbedding):
-        async def _aget_query_embedding(self, query: str) -> list[float]:
-            if query == "fail":
-                raise ConnectionError("no answer")
-            return await super()._aget_query_embedding(query)
-
-    tool = make_tool(index, embed_model=Failing())
-    outcome = await make_agent(tool, [["fail"], [QUERY, "fail", QUERY]]).run("hello")
-    errors = [call.tool_output.exception for call in outcome.tool_calls if call.tool_output.is_error]
-    assert [type(error) for error in errors] == [ConnectionError] * 2
-    assert len({*texts(outcome)}) == len(texts(outcome)) == 8

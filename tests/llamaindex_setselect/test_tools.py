@@ -10,7 +10,7 @@ from llama_index.core import Settings
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
-from llama_index.core.llms import ChatMessage, ImageBlock, MockFunctionCallingLLM, TextBlock
+from llama_index.core.llms import ChatMessage, MockFunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import BaseTool, FunctionTool, ToolMetadata
@@ -146,30 +146,6 @@ def test_the_model_of_settings(model: CountingEmbedding, monkeypatch: pytest.Mon
 
 
 # --- bad input -------------------------------------------------------------------------------------
-
-
-PARTS = ChatMessage(role="user", blocks=[TextBlock(text="find the weather"), TextBlock(text="share the calendar")])
-IMAGE = ChatMessage(role="user", blocks=[ImageBlock(image=b"image")])
-
-
-@pytest.mark.parametrize(
-    ("message", "tools", "max_tools", "number", "holds"),
-    [
-        (REQUEST, [], 3, 0, set()),
-        (PARTS, TOOLS, 3, 3, {"find_weather", "share_calendar"}),
-        (IMAGE, TOOLS, 3, 30, set()),
-        ({"chat_history": [ChatMessage(role="user", content=" ")]}, TOOLS, 3, 30, set()),
-        (REQUEST, TOOLS, 30, 30, set()),
-    ],
-)
-async def test_bad_input(
-    message: Any, tools: list[BaseTool], max_tools: int, number: int, holds: set[str], model: CountingEmbedding
-) -> None:
-    (seen,), _ = await run(SetSelectToolRetriever(tools, model, max_tools), [[]], message)
-    assert len(seen) == number
-    assert holds <= {*seen}
-    if number == 30:
-        assert model.counts() == (0, 0, 0)
 
 
 async def test_the_event(told: Any, model: CountingEmbedding) -> None:

@@ -106,18 +106,6 @@ def test_faiss_labels_follow_inserts(model: CountingEmbedding) -> None:
     assert_same_vector(fetch(post, nodes[:1])["n0"], "water")
 
 
-def test_faiss_labels_survive_persisting(model: CountingEmbedding, tmp_path: Any) -> None:
-    from llama_index.core import load_index_from_storage
-    from llama_index.vector_stores.faiss import FaissVectorStore
-
-    make_index("flat ip", model).storage_context.persist(str(tmp_path))
-    store = FaissVectorStore.from_persist_dir(str(tmp_path))
-    storage = StorageContext.from_defaults(vector_store=store, persist_dir=str(tmp_path))
-    index = load_index_from_storage(storage, embed_model=model)
-    assert isinstance(index, VectorStoreIndex)
-    assert_own_vectors(fetch(SetSelectPostprocessor(index=index), make_nodes()), ALL)
-
-
 def test_a_deleted_node_is_left_out_and_named_unless_it_has_an_embedding(
     index: VectorStoreIndex, model: CountingEmbedding
 ) -> None:
@@ -132,30 +120,6 @@ def test_a_deleted_node_is_left_out_and_named_unless_it_has_an_embedding(
     found = fetch(SetSelectPostprocessor(index=index), nodes)
     assert_own_vectors(dict(sorted(found.items())), sorted(ALL))
     assert model.texts == []
-
-
-def test_nodes_of_another_retriever_are_embedded_if_there_is_a_model(
-    index: VectorStoreIndex, nodes: list[NodeWithScore], model: CountingEmbedding
-) -> None:
-    stranger = TextNode(id_="x", text=QUERY)
-    with pytest.warns(EmbeddingFallbackWarning, match="SimpleVectorStore"):
-        chosen = SetSelectPostprocessor(index=index).postprocess_nodes([*nodes, NodeWithScore(node=stranger)], bundle())
-    assert chosen[0].node_id == "x"
-    assert model.texts == [QUERY]
-
-
-def test_a_node_deleted_between_search_and_fetch_is_left_out_by_the_retriever(index: VectorStoreIndex) -> None:
-    best = SetSelectIndexRetriever(index).retrieve(bundle())[0].node_id
-
-    class Racing(type(index.vector_store)):  # type: ignore[misc]
-        def query(self, query: Any, **kwargs: Any) -> Any:
-            result = super().query(query, **kwargs)
-            self.delete_nodes([best])
-            return result
-
-    index.vector_store.__class__ = Racing
-    with pytest.warns(SetSelectWarning, match=f"'{best}'"):
-        assert best not in ids_of(SetSelectIndexRetriever(index).retrieve(bundle()))
 
 
 @pytest.mark.parametrize("without", [0, 5])
@@ -236,15 +200,6 @@ async def test_only_nodes_without_an_embedding_are_looked_up(model: CountingEmbe
     assert ids_of(post.postprocess_nodes(scored(nodes), bundle())) == expected(ALL, 4)
     assert asked == [["n4", "n7"], ["n4", "n7"]]
     assert model.texts == []
-
-
-def test_texts_are_embedded_as_the_index_embeds_them(model: CountingEmbedding) -> None:
-    node = TextNode(id_="a", text="tea", metadata={"mood": "calm", "stars": 1}, excluded_embed_metadata_keys=["stars"])
-    index = make_index("simple", model, [])
-    with pytest.warns(EmbeddingFallbackWarning):
-        SetSelectPostprocessor(embed_model=model, selector="similarity").postprocess_nodes(scored([node]), bundle())
-    index.insert_nodes([node])
-    assert model.texts == ["mood: calm\n\ntea"] * 2
 
 
 def test_fallback_warns_once_per_store_class(

@@ -22,7 +22,6 @@ pytestmark = [
 ]
 # The topics are words of the embedding model of the tests.
 ADDITION = [{"question": f"river {word}", "answer": str(i)} for i, word in enumerate(["bread", "engine", "violin"])]
-OTHERS = [{"question": f"harbour {word}", "answer": str(i)} for i, word in enumerate(["hotel", "school", "mountain"])]
 ASKED = {"question": "river bread"}
 
 

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shared_core import MMR, InvalidInputError
+# Ray finds the errors in the package that is public.
+from setselect import MMR, InvalidInputError
 from shared_core.batch.tables import TableSelector, select_dataset
 from tests.shared_core.batch.corpus import (
     FETCH_K,

@@ -15,7 +15,6 @@ from typer.testing import CliRunner, Result
 from shared_core.cli import _terminal, main
 from shared_core.cli import compare as compare_command
 from shared_core.cli._program import app
-from shared_core.evaluation import compare as compare_module
 from shared_core.signals.embedding_models import SentenceModel
 from tests.embedding import corpus as passages
 from tests.shared_core.cli.word_model import load_words
@@ -140,17 +139,6 @@ def test_sizes_and_changes_are_shown_and_a_narrow_terminal_cuts_no_figure(
     assert [line.split()[1:] for line in table if line.split()[:1] == ["similarity"]] == [["0.500", "0.500"]]
 
 
-def test_repeated_texts_count_once_unless_they_are_kept(corpus: Path, words: list[str]) -> None:
-    write(corpus / "docs.jsonl", [*DOCUMENTS, {**DOCUMENTS[0], "id": "copy"}])
-    write(corpus / "queries.jsonl", [{"text": DOCUMENTS[0]["text"], "gold": ["copy", "loaf"]}])
-    ids = []
-    for arguments in ([], ["--keep-duplicates"]):
-        result = on(corpus, "--out", corpus / "report.json", *arguments)
-        assert "1 of 5 candidates repeat" in result.stdout
-        ids.append(picked_by_similarity(read(corpus / "report.json")["queries"][0]))
-    assert ids == [{"copy", "loaf"}, {"bread", "copy"}]
-
-
 def test_settings_of_ones_own_and_the_scores_of_a_reranker_are_compared(corpus: Path, words: list[str]) -> None:
     write(corpus / "docs.jsonl", [{**record, "source": str(i // 2)} for i, record in enumerate(DOCUMENTS)])
     scores = {record["id"]: len(record["text"]) for record in DOCUMENTS}
@@ -171,27 +159,6 @@ def test_settings_of_ones_own_and_the_scores_of_a_reranker_are_compared(corpus: 
     assert len(picked["coverage max_per_source=1"] & {"bread", "loaf"}) == 1
     assert len(picked["similarity budget=50"]) == 1
     assert any("The mean number of texts is similarity budget=50 1.0." in note for note in written["notes"])
-
-
-@pytest.mark.parametrize(("finished", "code"), [(1, 1), (0, 2)])
-def test_ctrl_c_keeps_the_finished_queries(
-    corpus: Path, words: list[str], monkeypatch: pytest.MonkeyPatch, finished: int, code: int
-) -> None:
-    real = compare_module.judge
-
-    def judge(query: Any, *arguments: Any, **options: Any) -> Any:
-        if int(query.id) > finished:
-            raise KeyboardInterrupt
-        return real(query, *arguments, **options)
-
-    monkeypatch.setattr(compare_module, "judge", judge)
-    result = on(corpus, "--out", corpus / "report.json")
-    assert result.exit_code == code
-    if finished:
-        assert "1 query of 2, interrupted" in result.stdout
-        assert read(corpus / "report.json")["partial"] is True
-    else:
-        assert "finished embeddings are kept" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -62,13 +62,6 @@ def test_a_closed_pipe_ends_with_1_and_without_a_message() -> None:
     assert (done.returncode, done.stderr) == (1, b"")
 
 
-def test_the_help_explains_every_exit_code(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(monkeypatch, "--help") == 0
-    told = capsys.readouterr().out
-    codes = told[told.index("Exit codes") :]
-    assert [line.split()[0] for line in codes.splitlines()[1:] if line] == ["0", "1", "2", "70", "130"]
-
-
 def test_wrong_options_end_with_2(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["compare", "--k", "0"], ["compare", "--seed", "-1"], ["nothing"]):
         assert run(monkeypatch, *arguments) == 2

@@ -131,13 +131,6 @@ def test_an_embedding_of_langchain_is_named_without_its_folder(corpus: Path, mon
     assert "private" not in Path("report.json").read_text(encoding="utf-8")
 
 
-def test_an_embedding_that_cannot_be_loaded_is_one_line(corpus: Path) -> None:
-    result = run("--embedding", "all-MiniLM-L6-v2")
-    assert (result.exit_code, result.stderr.count("\n"), "provider:model" in result.stderr) == (2, 1, True)
-    result = run("--embedding", "openai:x", "--model", "x")
-    assert (result.exit_code, "leave out one" in result.stderr) == (2, True)
-
-
 # --- progress ---------------------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,5 @@
 import json
 import math
-from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,10 +7,9 @@ import pytest
 
 from shared_core import VRSD, Candidates, select
 from shared_core.errors import InvalidInputError, InvalidParameterError
-from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation import search
 from shared_core.evaluation.compare import compare, compare_candidates
-from shared_core.evaluation.corpus import Document, Query
+from shared_core.evaluation.corpus import Document
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
 from shared_core.evaluation.judging import SearchResult, _find_answers
 from shared_core.evaluation.results import Comparison, Difference
@@ -200,15 +197,6 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
     assert compare(documents, queries[1:], (vectors, embed_queries), k=4).corpus.sub_questions == 0
 
 
-def test_words_find_what_vectors_do_not() -> None:
-    # All vectors are alike, and only the last document has the word.
-    documents = [{"id": str(i), "text": f"text {i}"} for i in range(19)] + [{"id": "it", "text": "rfft2"}]
-    vectors = np.ones((20, 4)) + np.linspace(0.1, 0, 20)[:, None] * np.eye(4)[0]
-    queries = [{"text": text, "gold": ["it"]} for text in ("Rfft2?", "What is rfft2")]
-    found = compare(documents, queries, (vectors, np.ones((2, 4)) + 0.2 * np.eye(4)[0]), k=1)
-    assert [mean(found, label, "recall") for label in ("similarity", "ndpp", "coverage")] == [0, 0, 1]
-
-
 def test_the_same_input_gives_the_same_result_as_json() -> None:
     queries = [{"text": f"{trait} harbour", "subtopics": ["harbour", "engine"]} for trait in ("old", "red", "loud")]
     first, second = (compare(passages(), queries, words, fetch_k=20).to_json() for _ in range(2))
@@ -255,41 +243,6 @@ def test_subtopics_that_no_document_has_are_explained_once() -> None:
     assert (
         said in compare_candidates([{"text": "?", "subtopics": ["x"]}], lambda query: searched, k=2).recommendation.text
     )
-
-
-def interrupting(after: int) -> Any:
-    def track(items: Sequence[Any], description: str) -> Iterable[Any]:
-        yield from items[:after]
-        raise KeyboardInterrupt
-
-    return track
-
-
-def test_ctrl_c_keeps_the_finished_queries_and_marks_the_result_as_partial() -> None:
-    queries = [{"text": "?", "gold": ["c"]}] * 5
-    whole, part = tiny(*queries[:2]), tiny(*queries, track=interrupting(2))
-    assert part.partial
-    assert not whole.partial
-    assert (part.corpus.queries, part.corpus.planned_queries) == (2, 5)
-    assert part.values == whole.values
-    with pytest.raises(KeyboardInterrupt):
-        tiny(*queries, track=interrupting(0))
-
-
-def test_ctrl_c_after_the_last_query_keeps_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare_module, "VIEWS", 1)
-    searched: list[str] = []
-
-    def search(query: Query) -> SearchResult:
-        if query.id in searched:
-            raise KeyboardInterrupt
-        searched.append(query.id)
-        return SearchResult(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
-
-    # vrsd loses a, and the view of the second query needs another search.
-    queries = [{"text": "?", "gold": ["a"]}] * 2
-    found = compare_candidates(queries, search, k=2, settings=[named("similarity"), named("vrsd")])
-    assert ([view.id for view in found.queries], found.partial) == (["1"], False)
 
 
 def test_ids_that_no_document_has_are_noted_and_left_out() -> None:
@@ -381,15 +334,6 @@ def test_wrong_parameters_are_refused_before_anything_is_embedded(options: dict[
     if word != "only 3 documents":
         with pytest.raises(InvalidParameterError, match=word):
             compare_candidates(["?"], refuse_to_embed, **{"k": 2, **options})
-
-
-def test_the_name_of_a_local_model_is_that_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "org" / "my-model").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    for name in (str(tmp_path / "org" / "my-model"), "org/my-model/", "/gone/from/here/my-model"):
-        assert tiny({"text": "?"}, model=name).corpus.model == "my-model"
-    for name in ("sentence-transformers/all-MiniLM-L6-v2", "not named"):
-        assert tiny({"text": "?"}, model=name).corpus.model == name
 
 
 @pytest.mark.parametrize(

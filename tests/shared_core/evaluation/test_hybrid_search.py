@@ -1,16 +1,12 @@
 """Hybrid search and other rankings as settings of a comparison, against BM25 and rank fusion by loops."""
 
 import re
-from typing import Any
 
 import numpy as np
-import pytest
 
-from shared_core import TopK
-from shared_core.errors import InvalidInputError
 from shared_core.evaluation.compare import compare, compare_candidates
-from shared_core.evaluation.corpus import Document, Query
-from shared_core.evaluation.judging import SearchResult, judge
+from shared_core.evaluation.corpus import Document
+from shared_core.evaluation.judging import SearchResult
 from shared_core.evaluation.results import Comparison
 from shared_core.evaluation.settings import named
 from tests import oracles
@@ -82,35 +78,3 @@ def test_a_document_beyond_the_candidates_counts_by_its_text_answers_and_subtopi
         assert found.values[setting, key].mean == value
     assert found.values[0, "recall"].mean == 0
     assert any("hold 0.0%" in note or "No gold document is among" in note for note in found.notes)
-
-
-RANKED = [Document(name, name) for name in "abcd"]
-NEAR = [[1.0, 0.0], [1.0, 0.1], [0.5, 1.0], [0.0, 1.0]]
-
-
-def ranking(**rankings: Any) -> SearchResult:
-    return SearchResult([1.0, 0.0], RANKED, NEAR, rankings=rankings, candidates=3)
-
-
-def test_a_ranking_of_ones_own_is_a_setting() -> None:
-    outcome = judge(Query("1", "?"), ranking(mine=[3, 1], other=np.array([2])), [TopK()], [2, 3], view=True)
-    assert outcome.rankings == ("mine", "other", "hybrid search", "sum of scores")
-    assert outcome.sizes[2].ids[:3] == [["a", "b"], ["d", "b"], ["c"]]
-    assert outcome.sizes[3].ids[:3] == [["a", "b", "c"], ["d", "b"], ["c"]]
-    assert outcome.candidates == {"a", "b", "c"}
-    # d is not a candidate, so nothing else selects it.
-    found = compare_candidates(["?"], lambda query: ranking(mine=[3]), k=3)
-    assert found.settings[-3].label == "mine"
-    assert all(max(picks) == 2 for picks in list(found.queries[0].picks.values())[:-3])
-    plain = compare_candidates(
-        ["?"], lambda query: SearchResult([1.0, 0.0], RANKED[:3], NEAR[:3]), k=3, settings=[named("similarity")]
-    )
-    assert found.values[0, "relevance"] == plain.values[0, "relevance"]
-
-
-def test_rankings_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"query '\?': the ranking 'mine' must be in 0..3, got 0..4"):
-        compare_candidates(["?"], lambda query: ranking(mine=[0, 4]), k=2)
-    given = {"1": ranking(mine=[0]), "2": ranking()}
-    with pytest.raises(InvalidInputError, match=r"query '\?' has rankings .*'mine'.* and query '!' has"):
-        compare_candidates(["?", "!"], lambda query: given[query.id], k=2)

@@ -13,9 +13,8 @@ from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import SearchResult, found_documents, judge
-from shared_core.evaluation.results import Comparison, Difference, Measure
+from shared_core.evaluation.results import Comparison, Difference
 from shared_core.evaluation.settings import named
-from shared_core.evaluation.summary import MeasureValues, summarise
 
 RNG = np.random.default_rng(5)
 DOCUMENTS = [{"id": f"d{i}", "text": f"text {i}"} for i in range(30)]
@@ -73,18 +72,6 @@ def test_differences_to_similarity_are_those_of_single_queries(key: str, of_each
             worse_somewhere += 1
     assert worse_somewhere > 1
     assert found.differences[0, key] == Difference(0, 0, 0, 0, 0, 0, 0, None)
-
-
-def test_the_interval_of_a_difference_is_paired() -> None:
-    rng = np.random.default_rng(1)
-    theirs = rng.uniform(0, 1, size=50)
-    column = MeasureValues(
-        Measure("recall", "recall", "", True, "gold"), np.stack([theirs, theirs + 0.1]), tuple(map(str, range(50)))
-    )
-    values, differences = summarise([column])
-    mean, to = values[0, "recall"], differences[1, "recall"]
-    assert (to.low, to.high) == pytest.approx((0.1, 0.1))
-    assert mean.high - mean.low > 0.1
 
 
 def changed(queries: list[dict[str, Any]], **options: Any) -> Comparison:
@@ -159,15 +146,6 @@ def test_a_gold_copy_beyond_the_candidates_is_found_with_the_text() -> None:
     found = copies({"gold": ["a3"]}, k=1, fetch_k=2)
     assert found.values[0, "recall"].mean == 1.0
     assert not any("candidates hold" in note for note in found.notes)
-
-
-def test_candidates_of_a_store_are_compared_by_their_texts() -> None:
-    documents = [Document(record["id"], record["text"]) for record in COPIES]
-    found = SearchResult(COPY_QUERY, documents, COPY_VECTORS)
-    once = compare_candidates([{"text": "?", "gold": ["a3", "c"]}], lambda query: found, k=2)
-    assert picked(once) == ["a3", "c"]
-    kept = compare_candidates([{"text": "?", "gold": ["a3"]}], lambda query: found, k=2, drop_duplicates=False)
-    assert picked(kept) == ["a1", "a2"]
 
 
 @dataclass(frozen=True)

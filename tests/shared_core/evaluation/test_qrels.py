@@ -68,31 +68,6 @@ def test_another_file_of_judgements_takes_the_place_of_those_in_the_folder(folde
     assert query == Query("q4", "Question 4?", gold=("d1", "d2"), subtopics={"1": ("d1",), "2": ("d1", "d2")})
 
 
-def test_judgements_replace_gold_and_subtopics_of_the_queries_and_keep_the_rest(tmp_path: Path) -> None:
-    write(tmp_path / "docs.jsonl", '{"id": "a", "text": "A"}')
-    write(tmp_path / "topics.jsonl", '{"topic_id": 7, "query": "?", "gold": ["b"], "subtopics": ["x"]}')
-    write(tmp_path / "qrels", "7 0 a 1\n")
-    [query] = read_judged(tmp_path / "docs.jsonl", tmp_path / "topics.jsonl", tmp_path / "qrels").queries
-    assert query == Query("7", "?", gold=("a",), subtopics={})
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "query-id\tcorpus-id\tscore\nq\ta\t1\nq\tb\t0\np\ta\t-1\n",
-        "\ufeffquery-id\tcorpus-id\tscore\r\n\r\nq\ta\t1.0\r\nq\tb\t0\r\np\ta\t0\r\n",
-        "q\ta\t3\nq\tb\t0\np\ta\t0",
-        "q a 1\nq b -2\np a 0\n",
-        "q 0 a 1\nq 0 b 0\np 0 a 0\n",
-        "q Q0 a 1\nq Q0 b 0\nq Q0 a 2\np Q0 a 0\n",
-        "q\t0\ta\t1\nq  0   b 0 \np 0 a 0\n",
-        "topic iteration docid relevance\nq 0 a 1\nq 0 b 0\np 0 a 0\n",
-    ],
-)
-def test_one_set_of_judgements_in_the_shapes_of_beir_and_trec(tmp_path: Path, text: str) -> None:
-    assert read_qrels(write(tmp_path / "qrels.txt", text)) == {"q": {"": ["a"]}, "p": {}}
-
-
 def test_the_second_of_four_columns_is_a_subtopic(tmp_path: Path) -> None:
     # As ndeval counts them: 0 is a subtopic like any other, and one that no document covers is none.
     text = "1 0 a 1\n1 1 a 0\n1 2 b 2\n1 2 a 1\n1 3 c -2\n2 1 c 1\n"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import Coverage, select
+from shared_core import Coverage
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document
@@ -35,36 +35,6 @@ def picked(found: Comparison, label: str) -> list[list[int]]:
     """The numbers of the documents that a setting picks for each query."""
     at = [setting.label for setting in found.settings].index(label)
     return [[int(view.candidates[i].id[1:]) for i in view.picks[at]] for view in found.queries]
-
-
-@pytest.mark.parametrize(
-    ("line", "options"),
-    [
-        ("mmr lambda_mult=0.7 max_per_source=1", {"selector": "mmr", "lambda_mult": 0.7, "max_per_source": 1}),
-        ("coverage drop_near_duplicates=0.3", {"drop_near_duplicates": 0.3}),
-        ("ndpp budget=120", {"selector": "ndpp", "budget": 120, "costs": [len(text) for text in TEXTS]}),
-        ("coverage min_gain=0.1", {"min_gain": 0.1}),
-        ("mmr min_gain=0.9 min_k=2", {"selector": "mmr", "min_gain": 0.9, "min_k": 2}),
-        ("coverage max_per_source=2 budget=150", {"max_per_source": 2, "budget": 150, "costs": list(map(len, TEXTS))}),
-    ],
-)
-def test_a_setting_with_constraints_picks_what_select_picks(line: str, options: dict[str, Any]) -> None:
-    found = compared(line)
-    reads = {"texts": TEXTS} if line.startswith("coverage") else {}
-    for question, rows in zip(QUESTIONS, picked(found, line), strict=True):
-        order = np.argsort(-(VECTORS @ embed(question) / np.linalg.norm(VECTORS, axis=1)), kind="stable")
-        given = {key: [value[i] for i in order] if key == "costs" else value for key, value in options.items()}
-        if "max_per_source" in options:
-            given["sources"] = [SOURCES[i] for i in order]
-        for key, value in reads.items():
-            given |= {key: [value[i] for i in order], "question": question}
-        assert rows == [order[i] for i in select(embed(question), VECTORS[order], 5, **given).indices]
-
-
-def test_a_cost_of_a_documents_own_counts_in_place_of_its_characters() -> None:
-    documents = [{**record, "cost": 1 + (i % 3)} for i, record in enumerate(DOCUMENTS)]
-    for rows in picked(compared("similarity budget=4", documents=documents), "similarity budget=4"):
-        assert sum(1 + (row % 3) for row in rows) <= 4
 
 
 def cosines(question: str) -> Any:
@@ -116,26 +86,6 @@ def scored(least: float = -9) -> list[dict[str, Any]]:
         {"text": text, "scores": {f"d{i}": float(x) for i, x in enumerate(of_query) if x >= least}}
         for text, of_query in zip(QUESTIONS, SCORES, strict=True)
     ]
-
-
-@pytest.mark.parametrize("least", [-9, 0])
-def test_the_scores_of_a_reranker_give_its_ranking_and_coverage_by_them(least: float) -> None:
-    found = compared("mmr lambda_mult=0.6 relevance=scores", queries=scored(least))
-    labels = [setting.label for setting in found.settings]
-    assert labels[-4:-2] == ["reranker", "coverage relevance=scores"]
-    for question, scores, *rows in zip(
-        QUESTIONS, SCORES, *(picked(found, label) for label in labels[1:4]), strict=True
-    ):
-        order = np.argsort(-cosines(question), kind="stable")
-        order = order[scores[order] >= least]
-        given: dict[str, Any] = {"vectors": VECTORS[order], "relevance": scores[order], "k": 5}
-        read: Any = {"question": question, "texts": [TEXTS[i] for i in order]}
-        by_mmr = select(embed(question), **given, selector="mmr", lambda_mult=0.6)
-        assert rows[0] == [order[i] for i in by_mmr.indices]
-        assert rows[1] == [order[i] for i in np.argsort(-scores[order], kind="stable")[:5]]
-        assert rows[2] == [order[i] for i in select(embed(question), **given, **read).indices]
-    unscored = int((least > SCORES).sum())
-    assert any(note.startswith(f"Without a score: {unscored} candidate") for note in found.notes) == (least == 0)
 
 
 def test_scores_by_which_nothing_can_be_picked_are_refused() -> None:

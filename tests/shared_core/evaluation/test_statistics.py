@@ -120,27 +120,15 @@ def test_the_best_of_many_methods_that_do_not_differ_is_rarely_called_better() -
     assert false_alarms <= 5 + 3 * 2.2
 
 
-def test_intervals_of_several_methods_are_those_of_each() -> None:
-    rows = np.random.default_rng(8).uniform(size=(3, 40))
-    rows[1] = 0.1
-    low, high = bootstrap_interval(rows, seed=3)
-    for row, *bounds in zip(rows, low, high, strict=True):
-        assert bounds == pytest.approx(bootstrap_interval(row, seed=3))
-    assert (low[1], high[1]) == (0.1, 0.1)
-
-
 @pytest.mark.parametrize(
     ("call", "error", "word"),
     [
         (lambda: bootstrap_interval([]), InvalidInputError, "values"),
         (lambda: bootstrap_interval([[[1, 2]]]), InvalidInputError, "shape"),
-        (lambda: bootstrap_interval([1, NAN]), InvalidInputError, "values: row 0, query 1"),
         (lambda: bootstrap_interval([[0.5, 1.0], [NAN, 1.0]]), InvalidInputError, "values: row 1, query 0"),
         (lambda: paired_test([1, 2], [1]), InvalidInputError, "theirs"),
         (lambda: paired_test([[1, 2]], [[1, 2], [3, 4]]), InvalidInputError, "theirs"),
-        (lambda: paired_test([1, 2], [1, NAN]), InvalidInputError, "theirs: row 0, query 1"),
         (lambda: bootstrap_interval([1, 2], confidence=95), InvalidParameterError, "confidence"),
-        (lambda: bootstrap_interval([1, 2], confidence=0), InvalidParameterError, "confidence"),
         (lambda: bootstrap_interval([1, 2], seed=-1), InvalidParameterError, "seed"),
     ],
 )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -340,7 +341,7 @@ SECOND = [LabelledSubset(2, (8, 0), 3.0)]
 def begun(folder: Path) -> Path:
     path = folder / "labels.jsonl"
     file = LabelFile(path, SETTINGS, 9)
-    file.journal.begin()
+    file.begin()
     file.append(FIRST)
     file.append(SECOND)
     return path
@@ -380,6 +381,26 @@ def test_an_item_that_is_labelled_twice_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[1])
     with pytest.raises(InvalidInputError, match=r"line 4 .*item 3 "):
         LabelFile(path, SETTINGS, 9)
+
+
+def test_a_line_torn_at_any_byte_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    whole = path.read_bytes()
+    for cut in range(len(whole)):
+        path.write_bytes(whole[:cut])
+        again = LabelFile(path, SETTINGS, 9)
+        assert path.read_bytes() == whole[:cut], "reading must not write"
+        again.begin()
+        for labels in (FIRST, SECOND):
+            if labels[0].query not in again.known:
+                again.append(labels)
+        assert path.read_bytes() == whole
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_names_the_file() -> None:
+    with pytest.raises(OSError, match=r"\[Errno 28\].*: '/dev/full'"):
+        LabelFile.append(types.SimpleNamespace(path=Path("/dev/full")), FIRST)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

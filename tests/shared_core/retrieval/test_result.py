@@ -3,44 +3,18 @@
 from __future__ import annotations
 
 import time
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
-from langchain_core.documents import Document
-from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter
 from llama_index.core import Document as IndexDocument
-from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
+from llama_index.core.node_parser import SentenceWindowNodeParser
 
 from shared_core.retrieval.pool import name_of_text
 from shared_core.retrieval.result import join, join_texts, merge_metadata
 
 V = np.arange(2)
 TEXT = "\n\n".join(" ".join(f"Sentence {p}.{s} tells of matter {s * p}." for s in range(5)) for p in range(4))
-
-
-@given(st.text("ab. \n", max_size=300), st.integers(0, 15))
-def test_what_a_splitter_of_langchain_cut_is_joined_without_repetition(text: str, overlap: int) -> None:
-    splitter = RecursiveCharacterTextSplitter(chunk_size=20, chunk_overlap=overlap, add_start_index=True)
-    chunks = splitter.split_documents([Document(text)])
-    starts = [chunk.metadata["start_index"] for chunk in chunks]
-    ends = [start + len(chunk.page_content) for start, chunk in zip(starts, chunks, strict=True)]
-    # A splitter that looks for a chunk such as "a" may find it within the chunk before.
-    assume(all(end < later for end, later in pairwise(ends)))
-    joined = join_texts([chunk.page_content for chunk in chunks], starts)
-    # Only what stood between two chunks, where the splitter drops blanks, may be another blank.
-    assert "".join(joined.split()) == "".join(text.split())
-
-
-def test_nodes_are_joined_as_they_stood_in_the_document() -> None:
-    nodes = SentenceSplitter(chunk_size=60, chunk_overlap=20).get_nodes_from_documents([IndexDocument(text=TEXT)])
-    starts = [node.start_char_idx for node in nodes]  # type: ignore[attr-defined]
-    texts = [node.get_content() for node in nodes]
-    assert sum(map(len, texts)) > len(TEXT) + 100
-    assert join_texts(texts, starts).split() == join_texts(texts, [None] * len(texts)).split() == TEXT.split()
 
 
 def test_the_windows_of_sentences_become_one_window() -> None:
@@ -100,10 +74,3 @@ def test_metadata_is_merged() -> None:
 def test_a_part_without_an_id_has_the_name_of_its_text() -> None:
     whole = join(["a", None], ["one", "two"], [{}, {}], [None, None])
     assert (whole.id, whole.metadata) == (None, {"selection_joined": ["a", name_of_text("two")]})
-
-
-def test_a_splitter_without_overlap_keeps_the_words_of_the_text() -> None:
-    splits = CharacterTextSplitter(separator="\n\n", chunk_size=10, chunk_overlap=0, add_start_index=True)
-    chunks = splits.split_documents([Document("one two\n\nthree four\n\nfive")])
-    texts = [chunk.page_content for chunk in chunks]
-    assert join_texts(texts, [chunk.metadata["start_index"] for chunk in chunks]) == "one two\n\nthree four\n\nfive"

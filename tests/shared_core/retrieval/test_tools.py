@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -112,22 +111,3 @@ def test_each_text_is_embedded_once_as_long_as_the_model_lives(monkeypatch: pyte
     del small
     gc.collect()
     assert name not in tools._MEMORIES
-
-
-def test_many_threads() -> None:
-    model, found, failures = Model(), [], []
-
-    def select(number: int) -> None:
-        try:
-            found.append((number % 6, names_for(model, f"the {NAMES[number % 6]} of a person number {number}")))
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=select, args=(number,)) for number in range(24)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
-    assert len(found) == 24
-    assert all(NAMES[number] in names for number, names in found)

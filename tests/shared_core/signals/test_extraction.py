@@ -121,8 +121,8 @@ async def test_a_query_of_fewer_than_two_words_is_not_sent_to_the_model(query: s
     assert model.queries == []
 
 
-@pytest.mark.parametrize(("cache_size", "asked"), [(2, "abcb"), (0, "abacab")])
-def test_the_least_recently_used_answer_is_dropped_first(cache_size: int, asked: str) -> None:
+@pytest.mark.parametrize(("cache_size", "asked"), [(2, "abcab"), (0, "abacab")])
+def test_the_oldest_answer_is_dropped_first(cache_size: int, asked: str) -> None:
     model = Model(("root", None))
     extractor = PerspectiveExtractor(model.split, cache_size=cache_size)
     for letter in "abacab":

@@ -129,7 +129,7 @@ def comparison(queries: int = 12, candidates: int = 50) -> Comparison:
             )
     return Comparison(
         "Handbook of the store, spring",
-        CorpusFacts(3412, 120, 120, "all-MiniLM-L6-v2", 5, 50, {"python": "3.11.2", "numpy": "2.4.6"}),
+        CorpusFacts(3412, 120, "all-MiniLM-L6-v2", 5, 50, {"python": "3.11.2", "numpy": "2.4.6"}),
         SETTINGS,
         MEASURES,
         values,
@@ -148,7 +148,7 @@ def only_similarity(found: Comparison) -> Comparison:
     query = replace(found.queries[0], gold=(), picks={0: (0,)})
     return replace(
         found,
-        corpus=replace(found.corpus, documents=None, queries=1, planned_queries=3, k=1),
+        corpus=replace(found.corpus, documents=None, queries=1, k=1),
         settings=found.settings[:1],
         measures=found.measures[:1],
         values={(0, "relevance"): Estimate(0.5, 0.5, 0.5, 1)},
@@ -157,7 +157,6 @@ def only_similarity(found: Comparison) -> Comparison:
         queries=(query,),
         changes=(),
         sizes=(),
-        partial=True,
         notes=(),
     )
 

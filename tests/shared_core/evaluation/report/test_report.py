@@ -9,8 +9,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from shared_core.evaluation.report import render, write_report
 from shared_core.evaluation.results import Recommendation, percent
 from tests.shared_core.evaluation.report.report_cases import (
@@ -18,7 +16,6 @@ from tests.shared_core.evaluation.report.report_cases import (
     comparison,
     diagnosis,
     hostile,
-    only_similarity,
     unjudged,
 )
 
@@ -190,13 +187,6 @@ def test_markup_in_every_text_is_shown_as_text() -> None:
     assert HOSTILE[:40] not in re.sub(r"&lt;|\\u003c", "", html)
 
 
-def test_a_comparison_of_one_setting_without_gold_names_no_winner() -> None:
-    page = Page(render(only_similarity(comparison())))
-    assert "Without gold texts no winner can be named." in page.text
-    assert "Interrupted:" in page.text
-    assert "1 of 3 planned queries" in page.text
-
-
 def test_fifty_queries_of_fifty_candidates_stay_small() -> None:
     found = comparison(queries=50, candidates=50)
     long = tuple(
@@ -220,12 +210,3 @@ def test_the_data_hold_every_pick() -> None:
         assert tuple(shown["parts"]) == query.parts
         assert tuple(shown["words"]) == query.words
         assert {int(setting): tuple(reasons) for setting, reasons in shown["reasons"].items()} == query.reasons
-
-
-def test_an_existing_file_is_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    path.write_text("old")
-    write_report(comparison(), path)
-    assert path.read_text(encoding="utf-8") == render(comparison())
-    with pytest.raises(OSError, match="no"):
-        write_report(comparison(), tmp_path / "no" / "report.html")

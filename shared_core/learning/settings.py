@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
-from .._argument_names import argument_name
-from .._validation import check_bool, check_integer, check_number, check_one_of
+from .._validation import argument_name, check_bool, check_integer, check_number, check_one_of
 from ..errors import InvalidParameterError
 
 _POSITIVE = 1e-9

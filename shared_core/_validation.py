@@ -136,10 +136,9 @@ def check_ranges(values: Mapping[str, Any]) -> dict[str, Any]:
 def check_fields(instance: Any) -> None:
     """Check the fields of a dataclass that are in ``RANGES``, and keep their values as Python's."""
     for field in fields(instance):
-        value = getattr(instance, field.name)
         # None is a value where it is the default.
-        if field.name in RANGES and not (value is None and field.default is None):
-            object.__setattr__(instance, field.name, check_range(field.name, value))
+        if field.name in RANGES and (getattr(instance, field.name) is not None or field.default is not None):
+            object.__setattr__(instance, field.name, check_range(field.name, getattr(instance, field.name)))
 
 
 def check_range(name: str, value: Any) -> Any:

@@ -36,11 +36,6 @@ class VectorSource:
     def __post_init__(self) -> None:
         """Refuse options that exclude each other."""
         files = {"--vectors": self.documents, "--query-vectors": self.queries}
-        for option, path in files.items():
-            if path is not None and path.suffix.lower() not in (".npy", ".parquet") and not path.is_dir():
-                raise InvalidParameterError(
-                    f"{option}: {path} is no .npy or .parquet file, nor a folder of .parquet files"
-                )
         named = [option for option, path in files.items() if path is not None]
         models = [f"--{name}" for name in ("model", "embedding") if getattr(self, name) is not None]
         if len(models) == 2:

@@ -68,21 +68,10 @@ class Document:
 class Query:
     """A question, and what is known about the right answer to it, if anything.
 
-    Attributes
-    ----------
-    id, text : str
-        The name of the query in reports, and its words.
-    gold : tuple of str
-        Ids of the documents that should be picked.
-    subtopics : mapping
-        Labels of what the query asks for, each with the ids of the documents that cover it. Without ids, the documents
-        that carry the label cover it.
-    answers : tuple of str
-        Strings that the picked texts should contain.
-    sub_questions : tuple of str
-        Parts of the question that are searched for too.
-    scores : mapping
-        What your own reranker says, from ids of documents to numbers; higher is better.
+    ``gold`` holds the ids of the documents that should be picked. ``subtopics`` maps labels of what the query asks for
+    to the ids of the documents that cover it; without ids, those that carry the label cover it. The picked texts should
+    contain the ``answers``. ``sub_questions`` are searched for too. ``scores`` are what your own reranker says, from
+    ids of documents to numbers; higher is better.
     """
 
     id: str
@@ -100,7 +89,7 @@ class Query:
 
 
 class JudgedCorpus(NamedTuple):
-    """Documents, judged queries, notes on those left out, and the row of each query among the ``lines`` of its file."""
+    """Documents, judged queries, notes, and the rows of these queries among the ``lines`` of their file."""
 
     documents: list[Document]
     queries: list[Query]

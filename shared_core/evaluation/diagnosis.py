@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import is_missing, quoted
+from .._validation import is_missing
 from ..candidates import REFERENCE_KINDS, as_unit_rows
 from ..errors import InvalidInputError
 from ..signals.embedding_models import Track, without_progress
@@ -79,9 +79,6 @@ class Diagnosis:
             "(gold) tell."
         )
 
-    def __repr__(self) -> str:
-        return f"Diagnosis({quoted(self.title)}, {counted(self.typical, 'text')})"
-
     def to_json(self, *, indent: int | None = None) -> str:
         """The diagnosis as JSON."""
         rows = [finding._asdict() for finding in self.findings]
@@ -118,50 +115,42 @@ def diagnose(
         raise InvalidInputError("all vectors are zero" if known else "the store holds no texts")
     drawn = [usable[row] for row in random.permutation(len(usable))[:TYPICAL]]
     mean = as_unit_rows(np.array([vector for _, vector in drawn])).mean(axis=0)
-    looked = [_look(search(v, fetch_k + 1), body, v, mean) for body, v in track(drawn, "Looking at texts")]
-    return Diagnosis(title, documents, len(drawn), fetch_k, tuple(_tabulate(looked, counted(len(drawn), "text"))))
+    looked = np.array([_look(search(v, fetch_k + 1), body, v, mean) for body, v in track(drawn, "Looking at texts")])
+    return Diagnosis(title, documents, len(drawn), fetch_k, tuple(_tabulate(looked)))
 
 
-class _Look(NamedTuple):
-    """What stands around one text: copies, near copies, different sources (0: none known), and texts led to by kind."""
-
-    copies: int
-    near: int
-    sources: int
-    led_to: NDArray[np.int64]
-
-
-def _look(found: Found, body: str, vector: NDArray[np.float64], mean: NDArray[np.float64]) -> _Look:
+def _look(found: Found, body: str, vector: NDArray[np.float64], mean: NDArray[np.float64]) -> list[int]:
+    """Around one text: copies, near copies, different sources (0: none known), and texts led to by each kind."""
     copies = sum(other == body for other in found.bodies) - 1 if body.strip() else 0
     unit = as_unit_rows(as_unit_rows(np.vstack([vector[None], found.vectors]).astype(np.float64)) - mean)
     near = {other for other, cosine in zip(found.bodies, unit[1:] @ unit[0], strict=True) if cosine > NEAR}
     sources = {source for source in found.sources if not is_missing(source)}
-    texts, led_to = found.read_texts(), np.zeros(len(REFERENCE_KINDS), np.int64)
+    texts, led_to = found.read_texts(), [0] * len(REFERENCE_KINDS)
     references = texts.find_references()
     if references is not None:
         # Symbols of code are left out: most of what a manual defines are names of its examples, such as "my_view".
         symbols = [bool(called) and all(one.family == SYMBOL for one in called) for called in texts.identifiers]
         by_kind = [(references.strength > 0) & (references.kinds == kind) for kind in range(len(REFERENCE_KINDS))]
         by_kind[REFERENCE_KINDS.index("citation")][:, symbols] = False
-        led_to = np.array([of_kind.any(axis=0).sum() for of_kind in by_kind])
-    return _Look(max(copies, 0), len(near - {body}), len(sources), led_to)
+        led_to = [int(of_kind.any(axis=0).sum()) for of_kind in by_kind]
+    return [max(copies, 0), len(near - {body}), len(sources), *led_to]
 
 
-def _tabulate(looked: Sequence[_Look], texts: str) -> Iterator[Finding]:
-    def share(key: str, name: str, holds: Sequence[bool], more: str = "") -> Finding:
-        part = float(np.mean(holds))
-        return Finding(key, name, part, f"{percent(part)} of {texts}{more}")
+def _tabulate(looked: NDArray[np.int64]) -> Iterator[Finding]:
+    copies, near, sources, *led = looked.T
 
-    yield share("copies", "Texts that are stored more than once", [one.copies > 0 for one in looked])
-    yield share("near", f"Texts that another one nearly repeats (cosine above {NEAR:g})", [o.near > 0 for o in looked])
-    sourced = [one.sources for one in looked if one.sources]
-    if sourced:
-        several = f"; a search finds {counted(round(float(np.median(sourced))), 'source')}"
-        yield share("sources", "Searches that find several sources", [one.sources > 1 for one in looked], several)
-    for kind, key in enumerate(REFERENCE_KINDS):
-        led = np.array([one.led_to[kind] for one in looked])
-        more = f"; {number(float(led.mean()), 1)} texts are led to on average" if led.any() else ""
-        yield share(key, f"Searches in which a text {_LEADS[key]}", (led > 0).tolist(), more)
+    def share(key: str, name: str, holds: NDArray[np.bool_], more: str = "") -> Finding:
+        part = float(holds.mean())
+        return Finding(key, name, part, f"{percent(part)} of {counted(len(looked), 'text')}{more}")
+
+    yield share("copies", "Texts that are stored more than once", copies > 0)
+    yield share("near", f"Texts that another one nearly repeats (cosine above {NEAR:g})", near > 0)
+    if sources.any():
+        several = f"; a search finds {counted(round(float(np.median(sources[sources > 0]))), 'source')}"
+        yield share("sources", "Searches that find several sources", sources > 1, several)
+    for key, of_kind in zip(REFERENCE_KINDS, led, strict=True):
+        more = f"; {number(float(of_kind.mean()), 1)} texts are led to on average" if of_kind.any() else ""
+        yield share(key, f"Searches in which a text {_LEADS[key]}", of_kind > 0, more)
 
 
 def search_documents(documents: Sequence[Document], rows: NDArray[np.floating]) -> SearchByVector:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+from dataclasses import asdict
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -130,38 +131,20 @@ def _query_data(comparison: Comparison) -> str:
 
 
 def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
-    documents: dict[tuple[str, str], int] = {}
     changed = {one.query: one.setting < one.similarity for one in comparison.changes}
     queries = []
-    for query in comparison.queries:
-        candidates = []
-        for one in query.candidates:
-            document = _clip_middle(one.id, _ID), clip(one.text, excerpt)
-            place = documents.setdefault(document, len(documents))
-            # The number of the document, its cosine, the question that it serves, and whether it was not near.
-            candidates.append([place, round(one.cosine, 4), one.serves, one.beyond])
-        queries.append(
-            {
-                "id": _clip_middle(query.id, _ID),
-                "text": clip(query.text, _QUERY),
-                "subQuestions": [clip(text, _QUERY) for text in query.sub_questions],
-                "candidates": candidates,
-                "parts": [clip(part, _ID) for part in query.parts],
-                "covers": {str(i): view.parts for i, view in enumerate(query.candidates) if view.parts},
-                "words": [clip(word, _ID) for word in query.words],
-                "gold": [i for i, candidate in enumerate(query.candidates) if candidate.id in query.gold],
-                "goldTotal": len(query.gold),
-                "picks": {str(setting): list(picks) for setting, picks in sorted(query.picks.items())},
-                "reasons": {str(setting): list(reasons) for setting, reasons in sorted(query.reasons.items())},
-                "loses": changed.get(query.id),
-            }
-        )
+    for view in comparison.queries:
+        candidates = [
+            {**asdict(one), "id": _clip_middle(one.id, _ID), "text": clip(one.text, excerpt)} for one in view.candidates
+        ]
+        gold = [i for i, candidate in enumerate(view.candidates) if candidate.id in view.gold]
+        more = {"candidates": candidates, "gold": gold, "goldTotal": len(view.gold), "loses": changed.get(view.id)}
+        queries.append({**asdict(view), **more, "id": _clip_middle(view.id, _ID), "text": clip(view.text, _QUERY)})
     advice = comparison.recommendation
     wanted = [0, advice.setting, advice.runner_up, *range(len(comparison.settings))]
     return {
         "settings": [setting.label for setting in comparison.settings],
         "start": list(dict.fromkeys(position for position in wanted if position is not None))[:3],
-        "documents": [list(document) for document in documents],
         "queries": queries,
     }
 

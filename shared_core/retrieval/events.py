@@ -216,10 +216,10 @@ def _compare(
     request: Request, selected: ItemSelection, returned: Sequence[Any], ids: Sequence[Hashable]
 ) -> dict[str, Any]:
     """What a line of the log says about both sets. Of ``returned`` the first ``k`` are compared with the selection."""
-    settings, pool, selection = request.settings, selected.pool, selected.selection
-    names, texts = _names(pool, pool.items, pool.ids), list(map(pool.body, pool.items))
+    settings, pool = request.settings, selected.pool
+    names = _names(pool, pool.items, pool.ids)
     places = {name: row for row, name in reversed([*enumerate(names)])}
-    picked = selection.indices.tolist()
+    picked = selected.selection.indices.tolist()
     before = _names(pool, returned, ids)
     rows_of_sets = {"returned": [places.get(name) for name in before[: request.k]], "selected": picked}
     cosines = {}
@@ -230,8 +230,6 @@ def _compare(
         if selected.question is not None and len(known) == len(rows):
             figures = measure_set(selected.question, [pool.vectors[row] for row in known])
             cosines[name] = {key: _as_figure(value) for key, value in figures._asdict().items()}
-    first: dict[str, str] = {}
-    repeated = {name: first.setdefault(text, name) for name, text in zip(names, texts, strict=True) if text}
     line = {
         "queries": [*selected.queries[1:]],
         "returned": before,
@@ -240,9 +238,6 @@ def _compare(
         "fetch_k": None if pool.fetch_k is None else request.fetch_k - len(request.shown),
         "candidates": len(pool.items),
         **{key: {name: of_set[key] for name, of_set in cosines.items()} for key in SetCosines._fields},
-        "gains": list(map(_as_figure, selection.gains.tolist())),
-        "referred_by": [None if row is None else names[row] for row in selected.referring],
-        "copies": {name: one for name, one in repeated.items() if name != one} if settings.drop_duplicates else {},
         "milliseconds": _as_figure(selected.milliseconds),
         "selector": repr(request.selector),
         "settings": _plain(request),

@@ -72,15 +72,6 @@ class Extras(NamedTuple):
     score: Callable[[str, Sequence[str]], Any] | None = None
 
 
-class Answer(NamedTuple):
-    """What a retriever found."""
-
-    name: str
-    items: list[Any]
-    error: str | None
-    milliseconds: float
-
-
 def check_retrievers(retrievers: Sequence[Any], kind: type, framework: str) -> None:
     """Refuse what is no retriever of the framework, whose class is ``kind``."""
     for value in retrievers:
@@ -133,7 +124,7 @@ def gather_extras(
     return Extras([*named.values()], look_up, model, refresh, *corpus)
 
 
-def ask(owner: Settings, retriever: ExtraRetriever, queries: Sequence[EmbeddedQuery], each: int) -> Flow[Answer]:
+def ask(owner: Settings, retriever: ExtraRetriever, queries: Sequence[EmbeddedQuery], each: int) -> Flow[ExtraSearch]:
     """What a retriever finds for the queries, ``each`` items for one of them."""
     started = time.perf_counter()
     # A question of which only the embedding is known has no text. If all of its words are removed, its text counts.
@@ -143,7 +134,7 @@ def ask(owner: Settings, retriever: ExtraRetriever, queries: Sequence[EmbeddedQu
     items = [item for found, _ in answers for item in found[:each]]
     errors = [error for _, error in answers if error is not None] if texts else ["the question has no text"]
     milliseconds = 1000 * (time.perf_counter() - started)
-    return Answer(retriever.name, items, errors[0] if errors else None, milliseconds)
+    return ExtraSearch(retriever.name, items, errors[0] if errors else None, milliseconds)
 
 
 def _ask_once(owner: Settings, retriever: ExtraRetriever, text: str) -> Flow[tuple[Sequence[Any], str | None]]:
@@ -168,7 +159,7 @@ def _ask_once(owner: Settings, retriever: ExtraRetriever, text: str) -> Flow[tup
 def read_answers(
     owner: Settings,
     pool: Pool,
-    answers: Sequence[Answer],
+    answers: Sequence[ExtraSearch],
     extras: Extras,
     read_ids: Callable[[Sequence[Any]], Sequence[Hashable]],
     embed: Callable[[list[str]], Flow[Any]],
@@ -212,16 +203,10 @@ def read_answers(
         more = yield from _complete(owner, united, first, rows, extras, embed)
         joined, _ = unite(joined, [more])
     names = [united.text(united.items[row])[:60] if united.ids[row] is None else united.ids[row] for row in left_out]
-    reports = [
-        ExtraSearch(
-            answer.name,
-            [name for name, row in zip(names, left_out, strict=True) if answer.name in searches[row]],
-            answer.error,
-            answer.milliseconds,
-        )
-        for answer in answers
+    pairs = list(zip(names, left_out, strict=True))
+    return joined, [
+        answer._replace(left_out=[name for name, row in pairs if answer.name in searches[row]]) for answer in answers
     ]
-    return joined, reports
 
 
 def _complete(

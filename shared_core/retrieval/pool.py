@@ -202,15 +202,13 @@ class Followed(NamedTuple):
 
 
 class ExtraSearch(NamedTuple):
-    """The search of an extra retriever; what it found is in ``Pool.searches``.
-
-    ``left_out``: the ids, or the texts, of items that the filter of the search leaves out, or may leave out.
-    """
+    """What an extra retriever found; ``left_out``: the ids, or texts, of items that the filter may leave out."""
 
     name: str
-    left_out: Sequence[Hashable]
+    items: Sequence[Any]
     error: str | None
     milliseconds: float
+    left_out: Sequence[Hashable] = ()
 
 
 class ItemSelection(NamedTuple):

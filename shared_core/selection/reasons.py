@@ -28,8 +28,7 @@ def explain(
 ) -> list[str]:
     """The sentences of :func:`write_reasons` for a selection of :func:`select_set`, with its arguments.
 
-    ``queries`` are the question and its sub-questions as they are shown. ``values`` has for each candidate those of
-    ``cover``. The text that leads to a pick is called by its title, or by its first words.
+    ``queries`` are the questions as they are shown. ``values`` has for each candidate those of ``cover``.
     """
 
     def name_row(row: int) -> str:

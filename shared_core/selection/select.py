@@ -51,11 +51,9 @@ def select(
 
     Parameters
     ----------
-    query : array-like, shape (d,) or (q, d)
-        The query's embedding; or several, one per row: the question first, then its sub-questions. The candidates are
-        those that were found for all of them, and the set serves each; see :class:`Candidates`.
-    vectors : array-like, shape (n, d)
-        The candidates' embeddings, one per row.
+    query, vectors, relevance, quality, references, cover, ids, costs, sources, prefer
+        The candidates and what is known of them, row by row: see :class:`Candidates`. ``relevance="cosine"`` is the
+        default. ``references`` replace those in ``texts``.
     k : int, optional
         Size of the set, 1..n. It may be left out if ``budget`` is given.
     selector : str or Selector
@@ -64,41 +62,11 @@ def select(
     question : str, or sequence of q str, optional
         The query in words; for several queries a string for each. With ``texts``, :class:`Coverage` also counts which
         words of them each text has.
-    texts : sequence of n str, optional
-        The candidates' texts. They need ``question``. From them :class:`Coverage` also reads which candidates
-        refer to each other; see :func:`find_references`.
-    titles : sequence of n str or None, optional
-        The names by which the texts refer to each other. If one is missing (None, NaN, NaT, NA, blank), the name is
-        read from the beginning of the text. They need ``texts``.
-    identifiers : sequence of n str, iterables of str, or None, optional
-        The numbers or codes by which the texts cite each other ("4.5.1", "E1042", ``src/io.py``); if one is missing, it
-        is read from the beginning of the text. A number means a text of the same one of the ``sources``. They need
-        ``texts``; see :func:`find_references`.
-    neighbours : sequence of n int or None, optional
-        The number of each text in its source: texts of one of the ``sources`` with successive numbers lead to each
-        other. They need ``texts`` and ``sources``.
-    references : References, or array-like, shape (n, n), in [0, 1], optional
-        How clearly candidate i refers to candidate j, for :class:`Coverage`. They replace the references in ``texts``.
-    cover : array of shape (n, m) in [0, 1], or n values, optional
-        Parts that the set has to cover, for :class:`Coverage`: how well each candidate covers each part, or the value
-        of each candidate, such as its label. See :class:`Candidates`.
-    relevance : array-like, shape (n,), optional
-        What each candidate is worth for the query, in place of the cosine: the scores of a reranker or of hybrid
-        search. ``"cosine"`` is the default. :class:`VRSD` refuses it.
+    texts, titles, identifiers, neighbours : sequence of n, optional
+        The candidates' texts, for :class:`Coverage`, and how they lead to each other: see :func:`find_references`.
+        ``texts`` need ``question``, the others ``texts``, and ``neighbours`` also ``sources``.
     relevance_scale : {"minmax", "rank", "sigmoid", "zscore"} or None
         How the given relevance is scaled for the selector; see :func:`rescale`. None: not at all.
-    quality : array-like, shape (n,), optional
-        How good each candidate is by itself, for :class:`MMR`.
-    ids : iterable of n hashables, optional
-        Names of the candidates, for messages and for a :class:`LowRankKernel`.
-    costs : array-like, shape (n,), optional
-        What each candidate takes from the ``budget``.
-    sources : iterable of n hashables, optional
-        Where each candidate comes from, for ``max_per_source``, and for citations by number, with ``texts``. For
-        ``max_per_source``, one without a source is a source of its own.
-    prefer : iterable of n numbers or dates, optional
-        Which one of near-duplicates may be picked, for ``drop_near_duplicates``: the one with the highest value. See
-        :class:`Candidates`.
     budget : float, optional
         The sum of ``costs`` that the set must not exceed.
     shown : iterable of int
@@ -113,9 +81,7 @@ def select(
         be empty: nothing new is worth enough.
     **parameters
         The constraints of :class:`Candidates` (``max_per_source``, ...), with which the set may have fewer than ``k``
-        members; and the selector's own: ``word_weight``, ``cover_weight``, ``reference_weight``, ``neighbour_weight``,
-        ``ridge`` (Coverage), ``refine`` (VRSD), ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``,
-        ``relevance_mapping``, ``temperature``, ``ridge`` (NDPP).
+        members; and the selector's own parameters.
 
     Returns
     -------
@@ -160,28 +126,15 @@ def select(
             raise InvalidInputError(f"texts is missing: {name} says how the texts lead to each other")
         if column is not None and references is not None:
             warn(f"{name} has no effect with references, which are used as given")
-    values = {"question": question, "texts": texts, **called, "references": references, "cover": cover}
-    values |= {"relevance": relevance, "quality": quality, "costs": costs, "sources": sources, "prefer": prefer}
-    values |= {"budget": budget, "min_gain": min_gain, **constraints}
+    columns: dict[str, Any] = {"relevance": relevance, "quality": quality, "references": references, "cover": cover}
+    columns |= {"costs": costs, "sources": sources, "prefer": prefer, **constraints}
+    values = {"question": question, "texts": texts, **called, **columns, "budget": budget, "min_gain": min_gain}
     given = [name for name, value in values.items() if value is not None]
     given += ["min_k"] if min_k != DEFAULT_MIN_K else []
     given += ["relevance_scale"] if relevance_scale != "minmax" else []
     if given:
         warn_of_no_effect(resolved, given, {*values, *CONSTRAINTS})
-    candidates = Candidates(
-        query,
-        vectors,
-        relevance=relevance,
-        quality=quality,
-        references=references,
-        cover=cover,
-        ids=ids,
-        costs=costs,
-        sources=sources,
-        prefer=prefer,
-        **constraints,
-        copy=False,
-    )
+    candidates = Candidates(query, vectors, ids=ids, copy=False, **columns)
     split = None
     if question is not None and texts is not None:
         questions, rows = as_questions(question), len(np.atleast_2d(query))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -112,24 +111,6 @@ def test_truncated_kernels_and_caches(cases: Cases, tmp_path: Path) -> None:
             check_message(error, cached.path)
 
 
-def test_compare_of_damaged_files(cases: Cases, tmp_path: Path) -> None:
-    fixed = ["compare", "--k", 1, "--fetch-k", 2, "--out", tmp_path / "r.html"]
-    for _, rng in cases(share=0.01, at_most=500):
-        files: list[object] = []
-        for name, option in (("documents", "vectors"), ("queries", "query-vectors")):
-            suffix = str(rng.choice(list(ORIGINALS)))
-            path, rows = tmp_path / f"{name}.{suffix}", tmp_path / f"{name}.npy"
-            path.write_bytes(damage(ORIGINALS[suffix], rng))
-            np.save(rows, rng.normal(size=(3, 8)))
-            files += [f"--{name}", path, f"--{option}", rows]
-        code, _, told = run_program(*fixed, *files)
-        while known := re.search(r"(\S+\.npy): .*\((\d+), d\)", told):
-            np.save(known[1], rng.normal(size=(int(known[2]), 8)))
-            code, _, told = run_program(*fixed, *files)
-        assert code in (0, 2), told
-        assert (code == 2) == told.splitlines()[-1].startswith("error: "), told
-
-
 @pytest.mark.parametrize("read", [read_documents, read_queries])
 def test_corpora_with_other_values(read: Callable[[Path], list[Any]], cases: Cases, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
@@ -156,17 +137,6 @@ def test_compare_of_corpora_with_other_values(cases: Cases, tmp_path: Path) -> N
         assert code in (0, 2), told
         assert (code == 2) == ("error: " in told), told
         assert code != 0 or out.exists()
-
-
-def test_judgements_with_other_values(cases: Cases, tmp_path: Path) -> None:
-    path = tmp_path / "qrels.jsonl"
-    line = b'{"query-id": "b", "corpus-id": "a", "score": 1}\n'
-    for _, rng in cases(share=0.3, at_most=20_000):
-        path.write_bytes(change_values(line * 3, rng))
-        try:
-            read_qrels(path)
-        except SetSelectError as error:
-            check_message(error, path)
 
 
 def test_logs_with_other_values(cases: Cases, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@
   });
 
   // The parts of the query (its subtopics or answers) that a candidate covers, or a setting.
-  const covers = (query, index) => query.covers[index] ?? [];
+  const covers = (query, index) => query.candidates[index].parts;
   const covered = (query, one) => [...new Set(one.picks.flatMap((index) => covers(query, index)))];
   // Whether a candidate is right, and a setting lacks it: a part that no pick of the setting covers, or else a gold document.
   const lacks = (query, index, other) => (query.parts.length
@@ -55,7 +55,7 @@
     .map((part) => (words.includes(part.toLowerCase()) ? make("mark", "", part) : part));
 
   function pick(query, one, rank, index, all) {
-    const [place, cosine, serves, beyond] = query.candidates[index], [id, text] = data.documents[place];
+    const { id, text, cosine, serves, beyond } = query.candidates[index];
     const others = all.filter((other) => other !== one), also = others.filter((other) => other.picks.includes(index));
     const tags = [];
     const tag = (classes, words) => tags.push(make("span", classes, words));
@@ -93,7 +93,7 @@
     const query = data.queries[Number(querySelect.value)];
     const all = slots.filter((select) => select.value !== "").map((select) => ({ setting: Number(select.value), picks: query.picks[select.value] ?? [] }));
     byId("query-text").textContent = query.text;
-    byId("sub-questions").replaceChildren(...query.subQuestions.map((text) => make("li", "", text)));
+    byId("sub-questions").replaceChildren(...query.sub_questions.map((text) => make("li", "", text)));
     byId("summary").textContent = summary(query, all);
     byId("columns").replaceChildren(...all.map((one) => make("section", "column", make("h3", "", label(one.setting)),
       make("ol", "", ...one.picks.map((index, rank) => pick(query, one, rank, index, all))))));

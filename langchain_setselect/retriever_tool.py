@@ -1,19 +1,25 @@
-"""A retriever as a tool of an agent, which returns no text twice within one run."""
+"""A retriever as a tool of an agent, which returns no text that its model reads already."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from contextvars import ContextVar
+from itertools import chain
 from typing import Annotated, Any, NamedTuple
+from uuid import UUID
 
-from langchain_core.callbacks import Callbacks
+from langchain_core.callbacks import BaseCallbackHandler, Callbacks
 from langchain_core.documents import Document
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import LLMResult
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate, format_document
 from langchain_core.tools import InjectedToolArg, StructuredTool, ToolException
 from langchain_core.tools.retriever import RetrieverInput
+from langchain_core.tracers.context import register_configure_hook
 
+from shared_core.retrieval.extra import check_integer
 from shared_core.retrieval.inputs import check_instance
-from shared_core.retrieval.pool import name_items
+from shared_core.retrieval.pool import name_items, name_of_text
 from shared_core.retrieval.result import JOINED
 from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, RecentSteps, as_storable
 
@@ -27,12 +33,13 @@ def create_setselect_tool(
     *,
     document_prompt: BasePromptTemplate[str] | None = None,
     document_separator: str = "\n\n",
+    recent_calls: int | None = 1,
 ) -> StructuredTool:
-    """A tool with which an agent searches, and which returns no text twice within one run. See the page on agents.
+    """A tool with which an agent searches, and which returns no text that its model reads already.
 
-    It takes the place of LangChain's ``create_retriever_tool``. The messages in the state of the graph hold what the
-    earlier calls returned, so with a checkpointer the tool remembers for the whole thread. Outside of a ``ToolNode`` it
-    remembers nothing.
+    It takes the place of LangChain's ``create_retriever_tool``. A handler of all runs in this process notes in each
+    message that calls the tool which results the chat model got, after all middleware. What was cut, cleared or
+    summarised comes again. Outside of a ``ToolNode`` the tool remembers nothing. See the page on agents.
 
     Parameters
     ----------
@@ -45,6 +52,9 @@ def create_setselect_tool(
         lets it cite.
     document_separator : str
         The text between two documents.
+    recent_calls : int, optional
+        Where it is not known what the model got, because it is no chat model of LangChain: so many of the last results
+        since the message of the human count as read. None: all results in the state count as read in any case.
 
     Returns
     -------
@@ -62,13 +72,15 @@ def create_setselect_tool(
     'one'
     """
     check_instance(retriever, SetSelectRetriever, "retriever")
+    recent = None if recent_calls is None else check_integer(recent_calls, "recent_calls", 0)
+    _READER.tools.add(name)
     prompt = document_prompt or PromptTemplate.from_template("{page_content}")
     steps = RecentSteps()
 
     def start(query: str, runtime: Any) -> _Call:
         if not query.strip():
             raise ToolException(EMPTY_QUERY)
-        return _Call.of(retriever, name, steps, runtime)
+        return _Call.of(retriever, name, steps, runtime, recent)
 
     def answer(call: _Call, documents: list[Document]) -> tuple[str, list[Document]]:
         ids, call.parallel.names[call.id] = _name(retriever, documents)
@@ -115,14 +127,18 @@ class _Call(NamedTuple):
     parallel: ParallelCalls
 
     @classmethod
-    def of(cls, retriever: SetSelectRetriever, tool: str, steps: RecentSteps, runtime: Any) -> _Call:
+    def of(
+        cls, retriever: SetSelectRetriever, tool: str, steps: RecentSteps, runtime: Any, recent: int | None
+    ) -> _Call:
         """The call that LangGraph's ``ToolRuntime`` describes; None stands for a call outside of a graph."""
         before = [*retriever._configured[0].shown]
         if runtime is None:
             return cls(None, before, ParallelCalls())
-        for message in _read_messages(runtime.state):
+        for message in _find_read(_read_messages(runtime.state), runtime.tool_call_id, recent):
             if message.name == tool:
-                before += _name(retriever, _read_documents(message.artifact))[1]
+                # A middleware may have cut the result.
+                whole = [one for one in _read_documents(message.artifact) if one.page_content in str(message.text)]
+                before += _name(retriever, whole)[1]
         # The ids of the current step of the graph and of those that contain it, which no other run has.
         step = runtime.config.get("configurable", {}).get("checkpoint_map")
         return cls(runtime.tool_call_id, before, steps.calls_of(str(step)) if step else ParallelCalls())
@@ -133,11 +149,63 @@ class _Call(NamedTuple):
         return [*self.before, *self.parallel.names_of_others(self.id)]
 
 
-def _read_messages(state: Any) -> list[ToolMessage]:
-    """The messages of tools in a graph's state: a list, or a dict or object that has a list under any key."""
+class _Reader(BaseCallbackHandler):
+    """Notes in each message that calls one of the ``tools`` which results of tools the chat model got."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self.tools: set[str] = set()
+        self._got: dict[UUID, list[str]] = {}
+
+    @property
+    def ignore_custom_event(self) -> bool:
+        """Our own events are not made for this handler."""
+        return True
+
+    def on_chat_model_start(
+        self, serialized: dict[str, Any], messages: list[list[BaseMessage]], *, run_id: UUID, **more: Any
+    ) -> None:
+        results = (message for one in messages for message in one if isinstance(message, ToolMessage))
+        self._got[run_id] = [name_of_text(str(message.content)) for message in results]
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **more: Any) -> None:
+        got = self._got.pop(run_id, None)
+        for generation in chain.from_iterable(response.generations):
+            message: Any = getattr(generation, "message", None)
+            if got is not None and any(call["name"] in self.tools for call in getattr(message, "tool_calls", ())):
+                message.response_metadata[_GOT] = got
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
+        self._got.pop(run_id, None)
+
+
+# The key under which a message has what the model got, and the handler of all runs in this process.
+_GOT, _READER = "setselect_got", _Reader()
+register_configure_hook(ContextVar("setselect_reader", default=_READER), inheritable=True)
+
+
+def _find_read(messages: Sequence[BaseMessage], call_id: str, recent: int | None) -> list[ToolMessage]:
+    """The results that the model could read as it made this call; if that is not known, the ``recent`` last ones."""
+    results = [message for message in messages if isinstance(message, ToolMessage)]
+    if recent is None:
+        return results
+    for message in reversed(messages):
+        if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):
+            got = message.response_metadata.get(_GOT)
+            if got is not None:
+                return [result for result in results if name_of_text(str(result.content)) in got]
+            break
+    asked = max((row for row, message in enumerate(messages) if isinstance(message, HumanMessage)), default=-1)
+    since = [message for message in messages[asked + 1 :] if isinstance(message, ToolMessage)]
+    return since[max(len(since) - recent, 0) :]
+
+
+def _read_messages(state: Any) -> list[BaseMessage]:
+    """The messages in a graph's state: a list, or a dict or object that has a list under any key."""
     values = [state] if isinstance(state, list) else (state if isinstance(state, Mapping) else vars(state)).values()
     lists = (value for value in values if isinstance(value, list))
-    return [message for value in lists for message in value if isinstance(message, ToolMessage)]
+    return [message for value in lists for message in value if isinstance(message, BaseMessage)]
 
 
 def _read_documents(artifact: Any) -> list[Document]:

@@ -1,4 +1,4 @@
-"""A retriever as a tool of an agent, which returns no text twice within one run."""
+"""A retriever as a tool of an agent, which returns no text that its model reads already."""
 
 # Without postponed annotations: LlamaIndex finds the argument that takes the context by its class.
 from collections.abc import Iterable, Sequence
@@ -11,19 +11,21 @@ from llama_index.core.workflow import Context
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.retrieval.extra import check_integer
 from shared_core.retrieval.flow import run_flow_async
 from shared_core.retrieval.inputs import check_instance
-from shared_core.retrieval.pool import name_items
+from shared_core.retrieval.pool import name_items, name_of_text
 from shared_core.retrieval.result import JOINED
 from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW, ParallelCalls
 
 from ._settings import body_of, finish, read_ids
 from .retriever import SetSelectIndexRetriever
 
-# The key of the context's store under which the names of what each tool returned are.
+# The key of the context's store under which the results of each tool are: the name of the text, and those of the nodes.
 SHOWN = "setselect_shown"
 
-# The calls of each run, by its store, and the names of all that each tool returned. Two tools write under one key.
+# The calls of each run, by its store, and the names that each tool returned for the last message of the model.
+# Two tools write under one key.
 _RUNS: WeakKeyDictionary[Any, ParallelCalls] = WeakKeyDictionary()
 
 
@@ -34,12 +36,13 @@ def create_setselect_tool(
     *,
     node_template: str = "{text}",
     node_separator: str = "\n\n",
+    recent_calls: int | None = 1,
 ) -> FunctionTool:
-    """A tool with which an agent searches, and which returns no text twice within one run. See the page on agents.
+    """A tool with which an agent searches, and which returns no text that its model reads already.
 
     It takes the place of ``RetrieverTool``. The store of the workflow's ``Context`` holds what the earlier calls
-    returned. For several runs pass both the context and the memory of the chat: ``agent.run(..., ctx=ctx,
-    memory=memory)``.
+    returned, and the memory of the chat says which of it the model gets; what a token limit cuts off comes again. For
+    several runs pass both: ``agent.run(..., ctx=ctx, memory=memory)``. See the page on agents.
 
     Parameters
     ----------
@@ -51,6 +54,9 @@ def create_setselect_tool(
         How the model sees a node: ``"[{id}] {text}"`` lets it cite.
     node_separator : str
         The text between two nodes.
+    recent_calls : int, optional
+        In a workflow of your own, without the memory of an agent: so many of the last results count as read. None: all
+        results in the context count as read in any case.
 
     Returns
     -------
@@ -74,18 +80,26 @@ def create_setselect_tool(
             f"node_template may hold {{text}} and {{id}}, got {node_template!r}: {type(error).__name__} {error}"
         ) from None
 
+    recent = None if recent_calls is None else check_integer(recent_calls, "recent_calls", 0)
+
     async def search(ctx: Context, query: Annotated[str, "query to look up in retriever"]) -> list[NodeWithScore]:
         if not isinstance(query, str) or not query.strip():
             raise InvalidInputError(EMPTY_QUERY)
         run = _RUNS.setdefault(ctx.store, ParallelCalls())
         async with run.alone_async:
-            shown: dict[str, list[str]] = await ctx.store.get(SHOWN, default={})
-            if not run.names and await _has_forgotten(ctx):
-                shown = {}
-            reading = _Unseen(retriever, shown.get(name, ()))
+            read, message = await _find_read(ctx)
+            if message is None or run.message is not message:
+                run.names, run.message = {}, message
+            every: dict[str, list[tuple[str, list[str]]]] = await ctx.store.get(SHOWN, default={})
+            results = every.get(name, [])
+            known = results if recent is None else results[max(len(results) - recent, 0) :]
+            if recent is not None and read is not None:
+                known = [(text, names) for text, names in results if text in read]
+            at_once = run.names.get(name, [])
+            reading = _Unseen(retriever, [*at_once, *(one for _, names in known for one in names)])
             nodes = await reading.aretrieve(query)
-            run.names[name] = [*shown.get(name, ()), *reading._names]
-            await ctx.store.set(SHOWN, {**shown, name: run.names[name]})
+            run.names[name] = [*at_once, *reading._names]
+            await ctx.store.set(SHOWN, {**every, name: [*results, (name_of_text(write(nodes)), reading._names)]})
         return nodes
 
     def write(nodes: Sequence[NodeWithScore]) -> str:
@@ -95,13 +109,18 @@ def create_setselect_tool(
     return FunctionTool.from_defaults(async_fn=search, name=name, description=description, callback=write)
 
 
-async def _has_forgotten(ctx: Context) -> bool:
-    """Whether the context is that of an agent whose model reads no result of a tool of an earlier run."""
+async def _find_read(ctx: Context) -> tuple[set[str] | None, Any]:
+    """The names of the texts that the model of an agent got with the last request, and its last message.
+
+    The names are None if the context is not that of an agent.
+    """
     memory = await ctx.store.get("memory", default=None)
     if memory is None:
-        return False
-    messages = [*await memory.aget(), *await ctx.store.get("scratchpad", default=[])]
-    return all(message.role != "tool" for message in messages)
+        return None, None
+    steps = [*await ctx.store.get("scratchpad", default=[]), *await ctx.store.get("current_reasoning", default=[])]
+    messages = [*await memory.aget(input=await ctx.store.get("user_msg_str", default=None)), *steps]
+    texts = [getattr(one, "content", None) or getattr(one, "observation", None) for one in messages]
+    return {name_of_text(text) for text in texts if text}, steps[-1] if steps else None
 
 
 class _Unseen(SetSelectIndexRetriever):

@@ -124,7 +124,6 @@ RANGES: dict[str, Whole | Real | type[bool] | tuple[str, ...]] = {
     "relevance_mapping": ("linear", "exponential"),
     "direction": ("remove", "emphasize"),
     "objective": ("listwise", "likelihood"),
-    "normalisation": ("pool", "candidates"),
 }
 
 

@@ -404,6 +404,8 @@ class ParallelCalls:
 
     def __init__(self) -> None:
         self.names: dict[Hashable, list[str]] = {}
+        # The message of the model that made the calls, where they are not known by it.
+        self.message: Any = None
         self.alone = threading.Lock()
         # A lock of asyncio belongs to one event loop.
         self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = weakref.WeakKeyDictionary()

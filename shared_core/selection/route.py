@@ -81,7 +81,7 @@ def select_set(
     relevance is scaled for the selector, and reported as it was given. ``shown`` candidates may be below the threshold.
     Copies are left out before anything is measured on the candidates, so one more copy of a text changes nothing.
     """
-    check_usable(selector, candidates)
+    check_usable(selector, candidates, limits.budget, shown)
 
     def select_rows(rows: Rows | None) -> Selection:
         """The selection among these rows; None stands for all."""

@@ -421,53 +421,6 @@ async def test_what_a_retriever_returns_must_be_documents(subject: Subject) -> N
         assert numbers(subject.run(made, told=told)) == expected(nearest(FETCH_K))
 
 
-class Waiting:
-    """Async retrievers that answer only when all of them have been asked."""
-
-    def __init__(self, number: int) -> None:
-        self.number, self.all_asked = number, asyncio.Event()
-
-    async def meet(self) -> None:
-        self.number -= 1
-        if not self.number:
-            self.all_asked.set()
-        await self.all_asked.wait()
-
-
-class WaitingDocuments(LangChainRetriever):
-    waiting: Any
-
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        raise AssertionError
-
-    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        await self.waiting.meet()
-        return []
-
-
-class WaitingNodes(LlamaIndexRetriever):
-    def __init__(self, waiting: Waiting) -> None:
-        self.waiting = waiting
-        super().__init__()
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        raise AssertionError
-
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        await self.waiting.meet()
-        return []
-
-
-@over(RETRIEVERS)
-async def test_async_code_asks_all_at_the_same_time(subject: Subject) -> None:
-    waiting = Waiting(6)
-    extras: list[Any] = [
-        WaitingDocuments(waiting=waiting) if subject is LANGCHAIN else WaitingNodes(waiting) for _ in range(3)
-    ]
-    made = subject.make(subject.corpus(), queries=["loud bread"], extra_retrievers=extras)
-    assert len(await asyncio.wait_for(subject.arun(made), 60)) == 4
-
-
 @over(RETRIEVERS)
 def test_scores_name_the_searches(subject: Subject) -> None:
     extra = words(subject, about=None)
@@ -501,6 +454,12 @@ def test_what_is_no_retriever_is_refused_with_what_to_pass(subject: Subject) -> 
 def _changed(made: Any, retrievers: Any) -> Any:
     made.extra_retrievers = retrievers
     return made
+
+
+@over(RERANKERS)
+def test_a_reranker_has_none(subject: Subject) -> None:
+    with pytest.raises(InvalidParameterError, match="extra_retrievers"):
+        subject.make(subject.corpus(), extra_retrievers=[])
 
 
 def test_the_runs_of_langchains_retrievers_are_children_of_ours() -> None:
@@ -562,6 +521,21 @@ def test_a_question_without_text_is_not_asked() -> None:
     assert {*numbers(found)} <= {*nearest(FETCH_K)}
     assert extra.asked == []
     assert "no text" in told[0]["extra_retrievers"][0]["error"]
+
+
+@pytest.mark.parametrize("mode", ["reciprocal_rerank", "simple", "relative_score"])
+def test_a_fusion_in_front_of_a_postprocessor(mode: Any) -> None:
+    index = LLAMAINDEX.corpus()
+    retrievers: list[Any] = [index.as_retriever(similarity_top_k=20), words(LLAMAINDEX, item=scored)]
+    fused = QueryFusionRetriever(
+        retrievers, llm=MockLLM(), num_queries=1, similarity_top_k=40, use_async=False, mode=mode
+    )
+    made = RERANKERS[1].make(index)
+    nodes = fused.retrieve(QUERY)
+    with pytest.warns(SetSelectWarning, match="fusion .*relevance='cosine'"):
+        found = made.postprocess_nodes(nodes, query_str=QUERY)
+    assert numbers(found) == expected([node.metadata["number"] for node in nodes])
+    assert RERANKERS[1].make(index, relevance="cosine").postprocess_nodes(nodes, query_str=QUERY) == found
 
 
 def scored(row: Row) -> NodeWithScore:

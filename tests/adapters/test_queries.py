@@ -140,19 +140,6 @@ async def test_async_code_selects_the_same_and_embeds_each_text_once(subject: Su
         assert subject.model(store).counts() == (3, 0, 3)
 
 
-@over(SUBJECTS)
-async def test_a_split_that_is_cancelled_stays_cancelled(subject: Subject) -> None:
-    async def waits(question: str) -> list[str]:
-        await asyncio.sleep(60)
-        return PARTS
-
-    rows = story()
-    made = subject.make(subject.open(rows, subject.kinds[0]), k=3, queries=waits)
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(subject.arun(made, rows), 0.05)
-    assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-
-
 # The search
 
 

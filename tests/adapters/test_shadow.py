@@ -9,11 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from langchain_core.vectorstores import InMemoryVectorStore
-from llama_index.core.vector_stores import SimpleVectorStore
 
-import langchain_setselect
-import llamaindex_setselect
 from langchain_setselect import compare_store
 from llamaindex_setselect import compare_index
 from setselect.evaluation import compare_log, named
@@ -144,27 +140,6 @@ async def test_a_selection_that_fails_changes_nothing_and_is_logged(
     # What is wrong at construction is an error at once.
     with pytest.raises(ValueError, match="lambda_mult"):
         subject.make(subject.corpus(), shadow=True, lambda_mult=2)
-
-
-class Unread(InMemoryVectorStore):
-    """A store whose vector reader fails."""
-
-
-class UnreadNodes(SimpleVectorStore):
-    """A store whose vector reader fails."""
-
-
-def no_reader(*arguments: Any, **more: Any) -> Any:
-    raise RuntimeError("no reader")
-
-
-def search(store: Any, query: Any, fetch_k: int, **kwargs: Any) -> Any:
-    documents = store.similarity_search_by_vector(query, k=fetch_k)
-    return documents, [store.store[document.id]["vector"] for document in documents]
-
-
-langchain_setselect.register_vector_source(Unread, search, fetch=no_reader, id_of=no_reader)
-llamaindex_setselect.register_vector_source(UnreadNodes, no_reader)
 
 
 def test_the_search_that_was_there_before_raises_its_own_errors() -> None:

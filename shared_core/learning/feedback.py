@@ -460,5 +460,5 @@ class LanguageModelFeedback:
                 if size > 1:
                     size = 1
                 else:
-                    prompts[left[error.place]].drop(f"the endpoint says: {error}")
+                    prompts[left[error.place]].drop(str(error))
         return [scores[place] for place in range(len(prompts))]

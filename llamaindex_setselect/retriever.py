@@ -77,7 +77,7 @@ class IndexSettings(SelectionSettings, Fetching):
     @property
     @override
     def _vectors(self) -> NodeVectors:
-        return NodeVectors.of(self._index, None, self.embed_model, self.vector_store_kwargs)
+        return NodeVectors.of(self._index, self.embed_model, self.vector_store_kwargs)
 
     def _over(self, index: VectorStoreIndex) -> Self:
         check_instance(index, VectorStoreIndex, "index", say_place(index))

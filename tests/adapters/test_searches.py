@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
-from llama_index.core import Settings, StorageContext, VectorStoreIndex
+from llama_index.core import MockEmbedding, Settings, StorageContext, VectorStoreIndex
 from llama_index.core.schema import QueryBundle
 from llama_index.core.vector_stores import SimpleVectorStore
 
@@ -186,7 +186,10 @@ async def test_a_store_without_any_vector_is_an_error_that_says_what_to_do(
 def test_a_postprocessor_without_a_model_and_without_vectors_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{__name__}.HOLES", {row.id for row in COPIES})
     monkeypatch.setattr(Settings, "_embed_model", None)
-    made = RERANKERS[1].cls(vector_store=HoledNodes(), top_n=3)
+    storage = StorageContext.from_defaults(vector_store=HoledNodes())
+    index = VectorStoreIndex([], storage_context=storage, embed_model=MockEmbedding(embed_dim=2))
+    index._embed_model = None  # type: ignore[assignment]
+    made = RERANKERS[1].cls(index=index, top_n=3)
     nodes = [RERANKERS[1].item(row) for row in COPIES[60:70]]
     question = QueryBundle(QUERY, embedding=embed(QUERY).tolist())
     with pytest.warns(SetSelectWarning), pytest.raises(VectorSourceError, match=r"10 .*doc-60.*embedding model"):

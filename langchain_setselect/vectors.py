@@ -147,18 +147,9 @@ def fetch_or_embed(
     known = yield from fetch_vectors(store, ids, where)
     unknown = [row for row, name in enumerate(ids) if name not in known]
     nameless = sum(ids[row] is None for row in unknown)
-    name, reader = type(store).__name__, reader_of(store)
-    if store is None:
-        why = "there is no vectorstore=: pass the store that holds them"
-    elif reader is None or not reader.looks_up:
-        why = f"setselect cannot look vectors up by id in {name}: call register_vector_source(..., fetch=...)"
-    elif nameless:
-        why = (
-            f"vectors are looked up by id, and {nameless} of them have no id, as with many BM25Retrievers. "
-            "Give the documents of the retriever in front the ids that they have in the store"
-        )
-    else:
-        why = f"{name} has no vector for them: pass the store that holds them"
+    why = "there is no vectorstore=" if store is None else f"{type(store).__name__} has no vectors for them by id"
+    why += f", and {nameless} of them have no id" if nameless else ""
+    why += ". Pass the store that holds them, with its ids; register_vector_source(..., fetch=...) adds a look-up"
     key = warned, None if store is None else type(store)
     rest = iter((yield from _embed_again(embeddings, [documents[row] for row in unknown], key, why)))
     return [known[one] if one in known else next(rest) for one in ids]

@@ -33,6 +33,7 @@ from .perspective import PAP
 from .scaling import SCALES, rescale
 from .selection.select import select
 from .selectors.coverage import Coverage
+from .selectors.greedy import select_greedily
 from .selectors.kernels import Kernel, LinearKernel, LowRankKernel
 from .selectors.mmr import MMR
 from .selectors.ndpp import NDPP
@@ -97,6 +98,7 @@ __all__ = [
     "register_selector",
     "rescale",
     "select",
+    "select_greedily",
     "select_many",
     "select_stream",
     "selector_names",

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.racing.races import LAMBDA, SEED, UNIT, Batch, Data, Point, Run, batch_data
 from shared_core import NDPP, Candidates, Coverage, LinearKernel, LowRankKernel, select, select_many
 from shared_core.candidates import Parts
-from shared_core.selectors import _greedy
+from shared_core.selectors import greedy
 
 SIMILARITY, MMR, VRSD, REFINED = ("setselect " + name for name in ("similarity", "MMR", "VRSD", "VRSD, refined"))
 RANK = 64
@@ -51,11 +51,11 @@ class numpy_alone:
     """Context manager: the selectors run in numpy, as if numba were not installed."""
 
     def __enter__(self) -> None:
-        self._kept = vars(_greedy)["compiled_loops"]
-        vars(_greedy)["compiled_loops"] = lambda: None
+        self._kept = vars(greedy)["compiled_loops"]
+        vars(greedy)["compiled_loops"] = lambda: None
 
     def __exit__(self, *_: object) -> None:
-        vars(_greedy)["compiled_loops"] = self._kept
+        vars(greedy)["compiled_loops"] = self._kept
 
 
 def contenders(point: Point, given: Data) -> dict[str, Run]:

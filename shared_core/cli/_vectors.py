@@ -16,7 +16,7 @@ from rich.console import Console
 from .._parsing import open_npy
 from .._validation import as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
+from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding
 from ._terminal import load_model_visibly, show_progress
 
 
@@ -66,14 +66,12 @@ class VectorSource:
         return ", ".join(names)
 
     @cached_property
-    def loaded(self) -> EmbeddingModel:
+    def loaded(self) -> Any:
         """The model. It loads at the first embedding, after all checks."""
         if self.embedding is None:
             return load_model_visibly(self.say, self.model or DEFAULT_MODEL)
         # The one place where the core reaches a framework: through the adapter, whose name import-linter cannot see.
-        adapter = import_module("langchain_setselect.compare")
-        model: EmbeddingModel = adapter.load_embedding(self.embedding)
-        return model
+        return import_module("langchain_setselect.compare").load_embedding(self.embedding)
 
     def embed_documents(self, texts: list[str]) -> ArrayLike:
         """Vectors of documents, which are kept in the cache."""

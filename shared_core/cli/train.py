@@ -18,12 +18,20 @@ from rich.table import Table
 from rich.text import Text
 
 from .._files import hold_lock, remove_leftovers
-from .._libraries import import_library
 from .._parsing import parse_object
-from .._validation import is_missing, quoted
+from .._validation import import_library, is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ..evaluation.corpus import JSON_SUFFIXES, parse_lines, text_of, unpacked
-from ..learning import CoverageFeedback, Feedback, FitSettings, Fitted, LanguageModelFeedback, fit, structural_symbols
+from ..learning import (
+    CoverageFeedback,
+    Feedback,
+    FitSettings,
+    Fitted,
+    LanguageModelFeedback,
+    fit,
+    hold_out,
+    structural_symbols,
+)
 from ..learning.feedback import EXAMPLE
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding
 from ..signals.language_models import LanguageModel
@@ -138,8 +146,9 @@ def train(
                 f"{len(contents.items) - len(queries)} answers have no symbols: these items are used as examples only"
             )
         with print_warnings(say):
+            split = hold_out(contents.items, rows, queries=queries, held_out=settings.held_out, seed=settings.seed)
             fitted = fit(
-                contents.items, rows, scorer, **asdict(settings), queries=queries, ids=contents.ids, resume=labels,
+                contents.items, rows, scorer, **asdict(settings), split=split, ids=contents.ids, resume=labels,
                 progress=say.is_terminal, say=partial(ask_consent, say, yes),
             )  # fmt: skip
             fitted.kernel.save(out)

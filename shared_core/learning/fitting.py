@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._argument_names import argument_name, rename_arguments
-from .._libraries import import_library
-from .._validation import as_names, as_numeric, quoted
+from .._validation import argument_name, as_names, as_numeric, import_library, quoted, rename_arguments
 from ..candidates import Candidates
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..selection.route import select_set
@@ -126,7 +124,6 @@ def fit(
     labels: Iterable[LabelledSubset] | None = None,
     *,
     split: Split | None = None,
-    queries: Iterable[int] | None = None,
     resume: str | os.PathLike[str] | None = None,
     ids: Sequence[Hashable] | None = None,
     progress: bool = False,
@@ -151,12 +148,13 @@ def fit(
         From :func:`label`. By default they are made here, from the ``fetch_k`` nearest items that are not held out,
         with ``draw="greedy"`` for the listwise objective and ``"random"`` for the likelihood.
     split : Split, optional
-        From :func:`hold_out`. By default it is made here; if ``labels`` are given, from the queries of these labels.
+        From :func:`hold_out`, which also says which rows can be queries. By default it is made here, of all rows, or of
+        the queries of ``labels``.
         For given labels, pass the split with which they were drawn. Otherwise the subsets that contain held-out items
         are lost, often half of them, and a warning says how many.
-    queries, resume
-        Used only if the labels are made here: the rows that can be queries (default: all), and the file that keeps the
-        labels, see :func:`label`. Without ``resume``, a fit that is killed loses its labels.
+    resume : path, optional
+        Used only if the labels are made here: the file that keeps them, see :func:`label`. Without it, a fit that is
+        killed loses its labels.
     ids : sequence of n hashables, optional
         Names of the rows of a :class:`LowRankKernel`; default: 0..n-1.
     on_epoch : callable, optional
@@ -207,16 +205,12 @@ def fit(
             f"rank must be at most {rows.shape[1]}, the length of the vectors, got {settings.rank}"
         )
     row_names = _check_ids(ids, len(rows), settings.kernel)
-    if labels is not None and (queries is not None or resume is not None):
-        raise InvalidParameterError(
-            "queries and resume are for labels that fit makes: leave them out, or leave out labels"
-        )
-    if split is not None and queries is not None:
-        raise InvalidParameterError("queries has no effect on a split: leave out one of the two")
+    if labels is not None:
+        if resume is not None:
+            raise InvalidParameterError("resume is for labels that fit makes: leave it out, or leave out labels")
+        labels = list(labels)
     if split is None:
-        if labels is not None:
-            labels = list(labels)
-            queries = dict.fromkeys(entry.query for entry in labels)
+        queries = None if labels is None else dict.fromkeys(entry.query for entry in labels)
         split = split_queries(neighbours, queries, settings)
     split = check_split(split, len(neighbours))
     held_out = HeldOut(neighbours, rows, split, feedback, settings.k, settings.fetch_k, row_names)

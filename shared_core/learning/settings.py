@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from .._argument_names import argument_name
-from .._validation import check_bool, check_integer, check_number, check_one_of
+from .._validation import argument_name, check_fields, check_one_of
 from ..errors import InvalidParameterError
-
-_POSITIVE = 1e-9
-_NAMES = {
-    "objective": ("listwise", "likelihood"),
-    "kernel": ("linear", "rows"),
-}
-_LEAST = {
-    **dict.fromkeys(("k", "fetch_k", "subsets", "rank", "batch_size", "epochs", "patience"), 1),
-    **dict.fromkeys(("skew_rank", "seed"), 0),
-}
-_RANGES = {
-    **dict.fromkeys(("temperature", "sharpness"), (_POSITIVE, math.inf)),
-    **dict.fromkeys(("pull", "alpha", "beta", "ridge"), (0, math.inf)),
-    "learning_rate": (1e-12, math.inf),
-    "share": (_POSITIVE, 1),
-    "held_out": (_POSITIVE, 1 - _POSITIVE),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,17 +99,8 @@ class FitSettings:
     device: Any = "cpu"
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            name, value = field.name, getattr(self, field.name)
-            if value is None and field.default is None:
-                continue
-            if name in _NAMES:
-                check_one_of(value, name, _NAMES[name])
-            elif name in _LEAST:
-                check_integer(value, name, _LEAST[name])
-            elif name in _RANGES:
-                check_number(value, name, *_RANGES[name])
-        check_bool(self.learn_relevance, "learn_relevance")
+        check_fields(self)
+        check_one_of(self.kernel, "kernel", ("linear", "rows"))
         if self.fetch_k < self.k:
             raise InvalidParameterError(
                 f"{argument_name('fetch_k')} must be at least {argument_name('k')} = {self.k}, got {self.fetch_k}"

@@ -3,7 +3,7 @@
 ``vrsd`` repeats the numpy loop of its selector. ``mmr``, ``coverage``, and ``ndpp`` with a symmetric kernel, make the
 same picks, but they compute a score only where the score may be the highest. The picks are identical to those of numpy
 except for ties within rounding error. Each loop returns the number of its picks. Constraints other than k are left to
-numpy. Only ``compiled_loops`` of ``_greedy.py`` imports this module, because it needs numba.
+numpy. Only ``compiled_loops`` of ``greedy.py`` imports this module, because it needs numba.
 
 All compiled functions are in one file. numba keeps compiled code on disk, and renews it only if the file of the called
 function has changed.

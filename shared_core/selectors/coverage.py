@@ -20,7 +20,7 @@ from ..candidates import (
     count_repeats,
     standardise,
 )
-from ._greedy import GreedyState, lowest_of_best, run_compiled
+from .greedy import GreedyState, lowest_of_best, run_compiled
 from .ndpp import FLOAT64_TIE, IncrementalLU, factors_of_unit_rows, log_relevance, standard_relevance
 from .registry import Capabilities, register_selector
 from .selection import Selection, make_selection
@@ -148,7 +148,9 @@ class Coverage:
     def capabilities(self) -> Capabilities:
         """It uses no quality, no references with ``reference_weight=0``, and no neighbours with the other weight 0."""
         refers, continues = self.reference_weight > 0, self.neighbour_weight > 0
-        return Capabilities(quality=False, words=True, references=refers, neighbours=continues, log_gains=True)
+        return Capabilities(
+            quality=False, words=True, references=refers, neighbours=continues, log_gains=True, constraints=True
+        )
 
     def __post_init__(self) -> None:
         check_fields(self)

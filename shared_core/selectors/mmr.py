@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._validation import check_fields
 from ..candidates import TIE_EPS, TIE_TOLERANCE, Candidates
-from ._greedy import GreedyState, lowest_of_best, run_compiled
+from .greedy import GreedyState, lowest_of_best, run_compiled
 from .registry import Capabilities, register_selector
 from .selection import Selection, make_selection
 
@@ -59,7 +59,7 @@ class MMR:
     lambda_mult: float = 0.5
     lambda_b: float = 0.95
 
-    capabilities: ClassVar[Capabilities] = Capabilities()
+    capabilities: ClassVar[Capabilities] = Capabilities(constraints=True)
 
     def __post_init__(self) -> None:
         check_fields(self)

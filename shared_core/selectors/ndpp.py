@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .._validation import FloatArray, as_finite, as_float64, check_ranges, quoted, read_only
 from ..candidates import TIE_TOLERANCE, Candidates, cosines_with_queries, standardise
 from ..errors import InvalidParameterError, KernelError, warn
-from ._greedy import GreedyState, lowest_of_best, run_compiled
+from .greedy import GreedyState, lowest_of_best, run_compiled
 from .kernels import Kernel, LowRankKernel, as_kernel
 from .kernels.base import log_exponential
 from .registry import Capabilities, register_selector
@@ -106,7 +106,7 @@ class NDPP:
     temperature: float | Literal["auto"] | None = "auto"
     ridge: float | None = None
 
-    capabilities: ClassVar[Capabilities] = Capabilities(quality=False)
+    capabilities: ClassVar[Capabilities] = Capabilities(quality=False, constraints=True)
 
     def __post_init__(self) -> None:
         checked = check_ranges({"relevance_mapping": self.relevance_mapping, "ridge": self.ridge})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from .._validation import nearest_name, quoted
@@ -42,6 +42,9 @@ class Capabilities:
         Which candidates stand next to each other in a document; they come in the ``references``.
     log_gains : bool
         Whether a gain is a logarithm, for ``min_gain`` of :func:`select`.
+    constraints : bool
+        Whether its picks keep to ``budget``, ``max_per_source``, ``drop_near_duplicates`` and ``shown``, as those of
+        :func:`select_greedily` do.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class Capabilities:
     references: bool = False
     neighbours: bool = False
     log_gains: bool = False
+    constraints: bool = False
 
 
 _DEFAULT_CAPABILITIES = Capabilities()
@@ -71,6 +75,10 @@ _REFUSED = {
         "cannot select for several queries",
         "use 'coverage', 'ndpp', 'mmr' or 'similarity', or leave out the sub-questions",
     ),
+    "constraints": (
+        "does not say that it keeps to budget, max_per_source, drop_near_duplicates and shown",
+        "leave them out, or let it pick with select_greedily and say Capabilities(constraints=True)",
+    ),
 }
 
 
@@ -80,19 +88,24 @@ def capabilities_of(selector: Selector) -> Capabilities:
     return capabilities
 
 
-def check_capability(selector: Selector, capability: Literal["relevance", "sub_questions"]) -> None:
+def check_capability(selector: Selector, capability: Literal["relevance", "sub_questions", "constraints"]) -> None:
     """Refuse what the selector cannot use."""
     if not getattr(capabilities_of(selector), capability):
         fault, remedy = _REFUSED[capability]
         raise InvalidParameterError(f"{quoted(selector)} {fault}: {remedy}")
 
 
-def check_usable(selector: Selector, candidates: Candidates) -> None:
-    """Refuse candidates with a given relevance or several queries, if the selector cannot use it."""
+def check_usable(
+    selector: Selector, candidates: Candidates, budget: float | None = None, shown: Sequence[int] = ()
+) -> None:
+    """Refuse a given relevance, several queries, or what limits the picks, if the selector cannot use it."""
     if candidates.relevance_given:
         check_capability(selector, "relevance")
     if len(candidates.questions) > 1:
         check_capability(selector, "sub_questions")
+    limits = budget, candidates.max_per_source, candidates.drop_near_duplicates
+    if shown or limits != (None, None, None):
+        check_capability(selector, "constraints")
 
 
 @runtime_checkable
@@ -148,14 +161,14 @@ def register_selector(name: str) -> Callable[[_S], _S]:
     Examples
     --------
     >>> from dataclasses import dataclass
-    >>> from setselect import make_selector, register_selector, TopK
-    >>> @register_selector("first_of_docs")
+    >>> from setselect import make_selector, register_selector, select_greedily
+    >>> @register_selector("last_of_docs")
     ... @dataclass(frozen=True)
-    ... class First:
+    ... class Last:
     ...     def select(self, candidates, k=None, *, budget=None, shown=()):
-    ...         return TopK().select(candidates, 1, budget=budget, shown=shown)
-    >>> make_selector("first_of_docs")
-    First()
+    ...         return select_greedily(candidates, lambda picks: range(len(candidates)), k, budget=budget, shown=shown)
+    >>> make_selector("last_of_docs")
+    Last()
     """
 
     def add(cls: _S) -> _S:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..candidates import Candidates
-from ._greedy import GreedyState, lowest_of_best
+from .greedy import GreedyState, lowest_of_best
 from .registry import Capabilities, register_selector
 from .selection import Selection, make_selection
 
@@ -28,7 +28,7 @@ class TopK:
     [1]
     """
 
-    capabilities: ClassVar[Capabilities] = Capabilities(quality=False)
+    capabilities: ClassVar[Capabilities] = Capabilities(quality=False, constraints=True)
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .._validation import FloatArray, check_range
 from ..candidates import TIE_TOLERANCE, Candidates
-from ._greedy import GreedyState, lowest_of_best, run_compiled
+from .greedy import GreedyState, lowest_of_best, run_compiled
 from .registry import Capabilities, check_usable, register_selector
 from .selection import Selection, make_selection
 
@@ -56,7 +56,9 @@ class VRSD:
 
     refine: bool = False
 
-    capabilities: ClassVar[Capabilities] = Capabilities(relevance=False, quality=False, sub_questions=False)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        relevance=False, quality=False, sub_questions=False, constraints=True
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "refine", check_range("refine", self.refine))

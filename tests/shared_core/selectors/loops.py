@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from shared_core.selectors import _greedy
+from shared_core.selectors import greedy
 
 # A fixture of a module that uses numpy's loops stays active while pytest-xdist runs tests that do not ask for it.
-_compiled_loops = _greedy.compiled_loops
+_compiled_loops = greedy.compiled_loops
 
 
 def available_loops() -> tuple[str, ...]:
@@ -27,5 +27,5 @@ def available_loops() -> tuple[str, ...]:
 def use_loops(way: str) -> Iterator[None]:
     """Let the selectors use the loops of numpy, or the compiled ones (see :func:`available_loops`)."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_greedy, "compiled_loops", _compiled_loops if way == "compiled" else lambda: None)
+        patch.setattr(greedy, "compiled_loops", _compiled_loops if way == "compiled" else lambda: None)
         yield

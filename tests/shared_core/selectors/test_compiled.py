@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, LinearKernel, Parts, Selector, SetSelectWarning
 from shared_core.candidates import References
-from shared_core.selectors import _greedy
+from shared_core.selectors import greedy
 from tests.shared_core.cases import gaussian
 from tests.shared_core.selectors.loops import use_loops
 
@@ -84,7 +84,7 @@ def test_the_compiled_loops_are_used(selector: Selector, monkeypatch: pytest.Mon
             used.append(name)
             return getattr(_compiled, name)
 
-    monkeypatch.setattr(_greedy, "compiled_loops", Recorder)
+    monkeypatch.setattr(greedy, "compiled_loops", Recorder)
     selector.select(Candidates(*gaussian(0, 20, 8)), 5)
     assert used == [type(selector).__name__.lower()]
 
@@ -92,10 +92,10 @@ def test_the_compiled_loops_are_used(selector: Selector, monkeypatch: pytest.Mon
 @pytest.fixture
 def forget_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Look for numba anew, before and after the test."""
-    monkeypatch.setattr(_greedy, "_numba_failed", False)
-    _greedy._import_loops.cache_clear()
+    monkeypatch.setattr(greedy, "_numba_failed", False)
+    greedy._import_loops.cache_clear()
     yield
-    _greedy._import_loops.cache_clear()
+    greedy._import_loops.cache_clear()
 
 
 class NoSpace:
@@ -110,7 +110,7 @@ class NoSpace:
 def test_without_numba_numpy_selects_the_same(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     candidates = Candidates(*text_like(300, 64))
     expected = [selector.select(candidates, 12).indices.tolist() for selector in SELECTORS]
-    _greedy._import_loops.cache_clear()
+    greedy._import_loops.cache_clear()
     if how == "switched off":
         # numba reads NUMBA_DISABLE_JIT into this setting.
         monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
@@ -121,13 +121,13 @@ def test_without_numba_numpy_selects_the_same(how: str, tmp_path: Path, monkeypa
         monkeypatch.syspath_prepend(tmp_path)
         monkeypatch.delitem(sys.modules, "numba")
     else:
-        monkeypatch.setattr(_greedy, "_import_loops", functools.cache(NoSpace))
+        monkeypatch.setattr(greedy, "_import_loops", functools.cache(NoSpace))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for selector, picks in zip(SELECTORS, expected, strict=True):
             assert selector.select(candidates, 12).indices.tolist() == picks
     assert [w.category for w in caught] == [SetSelectWarning] * (how in ("for another numpy", "full disk"))
-    assert _greedy.compiled_loops() is None
+    assert greedy.compiled_loops() is None
 
 
 # --- larger sets ----------------------------------------------------------------------------------

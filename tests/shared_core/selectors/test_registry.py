@@ -22,6 +22,7 @@ from setselect import (
     make_selector,
     register_selector,
     select,
+    select_greedily,
     selector_names,
 )  # fmt: skip
 from shared_core.evaluation.settings import Adapted
@@ -44,12 +45,12 @@ def test_parameters_reach_the_selector() -> None:
 @pytest.mark.parametrize(
     ("selector", "expected"),
     [
-        (TopK(), Capabilities(quality=False)),
-        (VRSD(), Capabilities(quality=False, relevance=False, sub_questions=False)),
-        (MMR(), Capabilities()),
-        (NDPP(), Capabilities(quality=False)),
-        (Coverage(), Capabilities(quality=False, words=True, references=True, neighbours=True, log_gains=True)),
-        (Coverage(reference_weight=0), Capabilities(quality=False, words=True, neighbours=True, log_gains=True)),
+        (TopK(), Capabilities(quality=False, constraints=True)),
+        (VRSD(), Capabilities(False, False, False, constraints=True)),
+        (MMR(), Capabilities(constraints=True)),
+        (NDPP(), Capabilities(quality=False, constraints=True)),
+        (Coverage(), Capabilities(True, False, True, True, True, True, log_gains=True, constraints=True)),
+        (Coverage(reference_weight=0), Capabilities(True, False, True, True, False, True, True, constraints=True)),
     ],
     ids=repr,
 )
@@ -123,3 +124,33 @@ def test_what_a_selector_cannot_use_is_refused_by_its_name(selector: Any) -> Non
         select(vectors[:2], vectors, 2, selector)
     with pytest.raises(InvalidParameterError, match=rf"^{re.escape(repr(selector))}.*relevance"):
         Adapted(selector, by_scores=True)
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"shown": [0]},
+        {"budget": 2.0, "costs": [1.0, 1.0, 1.0]},
+        {"max_per_source": 1, "sources": "aab"},
+        {"drop_near_duplicates": 0.9},
+    ],
+    ids=lambda limit: min(limit),
+)
+def test_a_selector_of_ones_own_is_refused_with_a_limit_or_keeps_to_it(limit: dict[str, Any]) -> None:
+    vectors = [[1.0, 0.1], [1.0, 0.2], [0.1, 1.0]]
+    with pytest.raises(InvalidParameterError, match=r"^Plain\(\).*select_greedily"):
+        select(vectors[0], vectors, 1, Plain(), **limit)
+
+    class Greedy:
+        """The relevance, by the helper for authors."""
+
+        capabilities = Capabilities(constraints=True)
+
+        def select(self, candidates: Any, k: int | None = None, *, budget: Any = None, shown: Any = ()) -> Any:
+            return select_greedily(candidates, lambda rows: candidates.relevance, k, budget=budget, shown=shown)
+
+    found = select(vectors[0], vectors, None if "budget" in limit else 2, Greedy(), **limit)
+    assert (
+        found.indices.tolist()
+        == select(vectors[0], vectors, None if "budget" in limit else 2, "similarity", **limit).indices.tolist()
+    )

@@ -2,7 +2,6 @@ import contextlib
 import shutil
 import sqlite3
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,19 +106,6 @@ def test_an_interrupted_run_keeps_what_it_has_embedded(tmp_path: Path) -> None:
     rest = Counting()
     CachedEmbedding(rest, "words", tmp_path)(TEXTS)
     assert rest.texts == ["one river", "three old rivers"]
-
-
-def test_the_tracker_sees_the_batches_and_is_not_called_without_any(tmp_path: Path) -> None:
-    tracked: list[tuple[int, str]] = []
-
-    def track(items: Sequence[Any], description: str) -> Iterable[Any]:
-        tracked.append((len(items), description))
-        return items
-
-    cached = CachedEmbedding(Counting(), "words", tmp_path, batch=3, track=track, description="Documents")
-    cached(TEXTS)
-    cached(TEXTS)
-    assert tracked == [(2, "Documents")]
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,20 +126,6 @@ def test_the_oldest_answer_is_dropped_first(cache_size: int, asked: str) -> None
     for letter in "abacab":
         extractor.extract(f"in {letter}")
     assert model.queries == [f"in {letter}" for letter in asked]
-
-
-def test_threads_and_tasks_share_an_extractor() -> None:
-    extractor = PerspectiveExtractor(at_comma, cache_size=3)
-    queries = [f"ferries, in winter {i % 7}" for i in range(2000)]
-
-    with ThreadPoolExecutor(8) as pool:
-        parts = list(pool.map(extractor.extract, queries))
-    assert parts == [QueryParts("ferries", query.split(", ")[1]) for query in queries]
-
-    async def at_once() -> list[QueryParts]:
-        return await asyncio.gather(*map(extractor.aextract, queries[:50]))
-
-    assert asyncio.run(at_once()) == parts[:50]
 
 
 def test_the_prompts_own_examples_are_valid_answers() -> None:

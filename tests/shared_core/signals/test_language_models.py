@@ -186,17 +186,6 @@ def test_a_model_given_by_folder_is_loaded_in_bfloat16_where_the_processor_has_i
     assert score(loaded, ITEMS[:1])[0].mean < 0
 
 
-def test_a_loaded_model_keeps_its_precision() -> None:
-    exact = score(LanguageModel(GPT2, BYTES))
-    for dtype, close in ((torch.bfloat16, 0.2), (torch.float64, 2e-5)):
-        model = copy.deepcopy(GPT2).to(dtype)
-        loaded = LanguageModel(model, BYTES)
-        assert loaded.precision == str(dtype).removeprefix("torch.")
-        for scored, expected in zip(score(loaded), exact, strict=True):
-            assert scored.mean == pytest.approx(expected.mean, abs=close)
-        assert {weight.dtype for weight in model.parameters()} == {dtype}
-
-
 @pytest.mark.parametrize(("missing", "extra"), [("torch", "train"), ("openai", "openai")])
 def test_importing_needs_only_numpy_and_a_missing_library_is_named(missing: str, extra: str) -> None:
     code = f"""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._validation import check_integer, quoted
 from ..candidates import TIE_TOLERANCE, Candidates
 from ..errors import InvalidParameterError, NothingLeftError, warn
 from ._constraints import make_constraints
+from .selection import Selection, make_selection
 
 Scores = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
@@ -79,6 +80,49 @@ class GreedyState:
         for constraint in self.constraints:
             constraint.exchange(self.picks[position], i)
         self.picks[position] = i
+
+
+def select_greedily(
+    candidates: Candidates,
+    score: Callable[[list[int]], ArrayLike],
+    k: int | None = None,
+    *,
+    budget: float | None = None,
+    shown: Iterable[int] = (),
+) -> Selection:
+    """Pick the candidate of the highest score, again and again; for authors of selectors.
+
+    The picks keep to ``budget``, ``shown`` and the constraints of the candidates. Of equal scores, up to rounding, the
+    first candidate counts.
+
+    Parameters
+    ----------
+    candidates, k, budget, shown
+        The arguments of :meth:`Selector.select`.
+    score : callable
+        ``score(rows)`` gets the rows of the ``shown`` candidates and of the picks so far. It returns what each of the n
+        candidates would add, shape (n,), which is the gain of the one that is picked.
+
+    Returns
+    -------
+    Selection
+
+    Examples
+    --------
+    >>> from setselect import Candidates, select_greedily
+    >>> c = Candidates([1.0, 0.5], [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
+    >>> def unlike_the_last(rows):
+    ...     return c.relevance - (c.vectors @ c.vectors[rows[-1]] if rows else 0)
+    >>> select_greedily(c, unlike_the_last, 2, shown=[0]).indices.tolist()
+    [2, 1]
+    """
+    state, gains = GreedyState(candidates, k, budget, shown), []
+    while state.more():
+        scores = state.close(np.array(score(state.shown + state.picks), np.float64))
+        i = lowest_of_best(scores, state.tie)
+        gains.append(float(scores[i]))
+        state.take(i, scores)
+    return make_selection(candidates, state.picks, gains)
 
 
 def lowest_of_best(scores: Scores, tie: float) -> int:

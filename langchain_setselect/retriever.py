@@ -21,7 +21,7 @@ from typing_extensions import override
 from shared_core import VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.events import describe
-from shared_core.retrieval.extra import WordSearch, check_retrievers, gather_extras
+from shared_core.retrieval.extra import FilteredRetriever, WordSearch, check_retrievers, gather_extras, unwrap
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
 from shared_core.retrieval.inputs import check_items, check_question
@@ -48,6 +48,8 @@ from .vectors import (
     search_and_embed,
 )
 from .words import DOCUMENTS, WordRetriever
+
+AnyRetriever = Runnable[str, list[Document]] | FilteredRetriever
 
 
 def model_of(owner: Any) -> Any:
@@ -207,13 +209,13 @@ class SearchSettings(SelectionSettings, Fetching):
 
     if TYPE_CHECKING:
         # The core, which knows no framework, declares it.
-        extra_retrievers: Runnable[str, list[Document]] | Sequence[Runnable[str, list[Document]]] = ()
+        extra_retrievers: AnyRetriever | Sequence[AnyRetriever] = ()
 
     @override
     def _check_searches(self, call: Call) -> None:
         if call.keyword_search:
             DOCUMENTS.check_listing(self.vectorstore, "from_documents(documents)")
-        check_retrievers(call.extra_retrievers, Runnable, "LangChain")
+        check_retrievers(unwrap(call.extra_retrievers), Runnable, "LangChain")
 
     @property
     def vector_source(self) -> str:

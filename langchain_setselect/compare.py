@@ -21,7 +21,7 @@ from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.search import search_near, search_to_compare
-from shared_core.signals.embedding_models import Track, fingerprint, without_progress
+from shared_core.signals.embedding_models import fingerprint
 
 from ._settings import say_place
 from .retriever import SetSelectRetriever
@@ -37,7 +37,6 @@ def compare_store(
     k: int | Sequence[int] = 5,
     fetch_k: int | None = None,
     search_kwargs: Mapping[str, Any] | None = None,
-    model: str | None = None,
     **options: Any,
 ) -> Comparison:
     """Compare all methods on the candidates that a vector store finds, with the vectors that it keeps.
@@ -53,8 +52,6 @@ def compare_store(
         of a document may hold its labels (``subtopics``), its ``source`` and its ``cost``.
     embeddings, search_kwargs
         As for :class:`SetSelectRetriever`: a model for a store that carries none, and arguments of the store's search.
-    model : str, optional
-        Name of the embedding model, for the report; by default the name that the embeddings give.
     k, fetch_k, **options
         See :func:`shared_core.evaluation.compare.compare`.
 
@@ -69,8 +66,7 @@ def compare_store(
     (True, 'DeterministicFakeEmbedding')
     """
     searched, embedding = _search(store, embeddings, k, fetch_k, search_kwargs, compares=True)
-    name = model or _model_name(need_embeddings(store, embedding))
-    return searched.compare(queries, model=name, **options)
+    return searched.compare(queries, **{"model": _model_name(need_embeddings(store, embedding)), **options})
 
 
 def diagnose_store(
@@ -80,8 +76,7 @@ def diagnose_store(
     k: int = 5,
     fetch_k: int | None = None,
     search_kwargs: Mapping[str, Any] | None = None,
-    title: str | None = None,
-    track: Track = without_progress,
+    **options: Any,
 ) -> Diagnosis:
     """What the documents of a vector store hold: copies, near copies, sources, and which lead to others.
 
@@ -89,10 +84,8 @@ def diagnose_store(
 
     Parameters
     ----------
-    title : str, optional
-        A name for the report; by default that of the store's class.
-    store, embeddings, k, fetch_k, search_kwargs, track
-        See :func:`compare_store`.
+    store, embeddings, k, fetch_k, search_kwargs, **options
+        See :func:`compare_store`; ``title`` and ``track`` are options.
 
     Examples
     --------
@@ -104,16 +97,11 @@ def diagnose_store(
     ('Texts that are stored more than once', 0.67)
     """
     searched, _ = _search(store, embeddings, k, fetch_k, search_kwargs)
-    return searched.diagnose(title=title, track=track)
+    return searched.diagnose(**options)
 
 
 def _search(
-    store: VectorStore,
-    embeddings: Embeddings | None,
-    k: int | Sequence[int],
-    fetch_k: int | None,
-    search_kwargs: Mapping[str, Any] | None,
-    compares: bool = False,
+    store: VectorStore, embeddings: Any, k: Any, fetch_k: Any, search_kwargs: Any, *, compares: bool = False
 ) -> tuple[SearchedStore, Embeddings | None]:
     """The store as a diagnosis searches it, or a comparison, by words too; and its embeddings."""
     check_instance(store, VectorStore, "store", say_place(store))
@@ -130,17 +118,12 @@ def _search(
     )
     request, _ = retriever._configured
     searching = retriever._store(request, "", dict(search_kwargs or {}))
-    # A source that the store itself adds to all documents says nothing.
-    sourced = reader is not None and "source" not in reader.added_keys(store)
 
     def read(document: Document) -> tuple[str, Mapping[str, Any]]:
         return document.page_content, document.metadata
 
-    def source_of(document: Document) -> Any:
-        return document.metadata.get("source") if sourced else None
-
     def nearest(vector: NDArray[np.float64], number: int) -> Found:
-        return Found(*run_flow(search_near(request, searching, source_of, vector, number)))
+        return Found(*run_flow(search_near(request, searching, lambda one: one.metadata.get("source"), vector, number)))
 
     searched = SearchedStore(
         type(store).__name__,

@@ -72,24 +72,22 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         **settings: Any,
     ) -> Self:
         """Put examples into a new store and select from them. Arguments that are not settings go to ``from_texts``."""
-        return run_flow(cls._fill(examples, embeddings, vectorstore_cls, k, input_keys, settings))
+        return run_flow(cls._fill(examples, embeddings, vectorstore_cls, k, input_keys, **settings))
 
     @classmethod
-    async def afrom_examples(
-        cls,
-        examples: Sequence[dict[str, Any]],
-        embeddings: Embeddings,
-        vectorstore_cls: type[VectorStore],
-        k: int | None = None,
-        input_keys: list[str] | None = None,
-        **settings: Any,
-    ) -> Self:
-        """The async version of :meth:`from_examples`."""
-        return await run_flow_async(cls._fill(examples, embeddings, vectorstore_cls, k, input_keys, settings))
+    async def afrom_examples(cls, *arguments: Any, **settings: Any) -> Self:
+        """The async version of :meth:`from_examples`, with the same arguments."""
+        return await run_flow_async(cls._fill(*arguments, **settings))
 
     @classmethod
     def _fill(
-        cls, examples: Sequence[dict[str, Any]], embeddings: Any, vectorstore_cls: Any, k: Any, keys: Any, given: Any
+        cls,
+        examples: Sequence[dict[str, Any]],
+        embeddings: Any,
+        vectorstore_cls: Any,
+        k: Any = None,
+        input_keys: Any = None,
+        **settings: Any,
     ) -> Flow[Self]:
         check_instance(embeddings, Embeddings, "embeddings")
         if isinstance(vectorstore_cls, VectorStore):
@@ -97,11 +95,10 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
                 f"vectorstore_cls must be the class of a store, got a {type(vectorstore_cls).__name__}. To select from "
                 f"a store that holds examples: {cls.__name__}(vectorstore=...)"
             )
-        own = {name: value for name, value in given.items() if name in cls.model_fields}
-        own |= {"input_keys": keys} if k is None else {"input_keys": keys, "k": k}
-        rest = {name: value for name, value in given.items() if name not in own}
+        settings |= {"input_keys": input_keys} if k is None else {"input_keys": input_keys, "k": k}
+        rest = {name: settings.pop(name) for name in settings.keys() - cls.model_fields.keys()}
         refuse_misspelt(rest, cls.model_fields)
-        texts = join_examples(examples, keys)
+        texts = join_examples(examples, input_keys)
         rest["metadatas"] = [*map(dict, examples)]
         store: VectorStore = yield Step(
             partial(vectorstore_cls.from_texts, texts, embeddings, **rest),
@@ -109,7 +106,7 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         )
         # The store of langchain-lancedb does not tell its embeddings.
         more = {} if store.embeddings is not None else {"embeddings": embeddings}
-        return cls(vectorstore=store, **more, **own)
+        return cls(vectorstore=store, **more, **settings)
 
     @override
     def add_example(self, example: dict[str, str]) -> str:

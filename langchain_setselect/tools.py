@@ -85,23 +85,19 @@ def select_tools(
     >>> [tool.__name__ for tool in chosen]
     ['weather']
     """
-    return run_flow(_select(query, tools, k, embeddings, always, settings))
+    return run_flow(_select(query, tools, k, embeddings, always, **settings))
 
 
 async def aselect_tools(
-    query: str | Sequence[Any],
-    tools: Sequence[AnyTool],
-    k: int | None = DEFAULT_MAX_TOOLS,
-    *,
-    embeddings: Embeddings,
-    always: Sequence[str] = (),
-    **settings: Any,
+    query: str | Sequence[Any], tools: Sequence[AnyTool], k: int | None = DEFAULT_MAX_TOOLS, **settings: Any
 ) -> list[Any]:
     """The async version of :func:`select_tools`."""
-    return await run_flow_async(_select(query, tools, k, embeddings, always, settings))
+    return await run_flow_async(_select(query, tools, k, **settings))
 
 
-def _select(query: Any, tools: Any, k: int | None, embeddings: Any, always: Any, settings: Any) -> Flow[list[Any]]:
+def _select(
+    query: Any, tools: Any, k: int | None, embeddings: Any = None, always: Any = (), **settings: Any
+) -> Flow[list[Any]]:
     selector = ToolSelector("select_tools", TOOLS, as_model(embeddings), k, always, settings, Call)
     return select_and_tell(selector, check_tools(tools), _read_query(query))
 

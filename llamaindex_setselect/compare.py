@@ -19,7 +19,6 @@ from shared_core.evaluation.diagnosis import Diagnosis, Found
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.search import search_near, search_to_compare
-from shared_core.signals.embedding_models import Track, without_progress
 
 from .retriever import SetSelectIndexRetriever
 from .vectors import NodeVectors, embed_as_queries
@@ -34,7 +33,6 @@ def compare_index(
     k: int | Sequence[int] = 5,
     fetch_k: int | None = None,
     filters: MetadataFilters | None = None,
-    model: str | None = None,
     **options: Any,
 ) -> Comparison:
     """Compare all methods on the candidates that an index finds, with the vectors that its store keeps.
@@ -50,8 +48,6 @@ def compare_index(
         its labels (``subtopics``), its ``source`` (by default the document that contains it) and its ``cost``.
     embed_model, filters
         As for :class:`SetSelectIndexRetriever`.
-    model : str, optional
-        Name of the embedding model, for the report; by default the name that the model gives.
     k, fetch_k, **options
         See :func:`shared_core.evaluation.compare.compare`.
 
@@ -67,8 +63,7 @@ def compare_index(
     [0.5, 1.0]
     """
     searched, vectors = _search(index, embed_model, k, fetch_k, filters, compares=True)
-    name = model or vectors.need_model("the queries").model_name
-    return searched.compare(queries, model=name, **options)
+    return searched.compare(queries, **{"model": vectors.need_model("the queries").model_name, **options})
 
 
 def diagnose_index(
@@ -78,8 +73,7 @@ def diagnose_index(
     k: int = 5,
     fetch_k: int | None = None,
     filters: MetadataFilters | None = None,
-    title: str | None = None,
-    track: Track = without_progress,
+    **options: Any,
 ) -> Diagnosis:
     """What the nodes of an index hold: copies, near copies, sources, and which lead to others.
 
@@ -87,10 +81,8 @@ def diagnose_index(
 
     Parameters
     ----------
-    title : str, optional
-        A name for the report; by default that of the store's class.
-    index, embed_model, k, fetch_k, filters, track
-        See :func:`compare_index`.
+    index, embed_model, k, fetch_k, filters, **options
+        See :func:`compare_index`; ``title`` and ``track`` are options.
 
     Examples
     --------
@@ -102,16 +94,11 @@ def diagnose_index(
     ('Texts that are stored more than once', 1.0)
     """
     searched, _ = _search(index, embed_model, k, fetch_k, filters)
-    return searched.diagnose(title=title, track=track)
+    return searched.diagnose(**options)
 
 
 def _search(
-    index: VectorStoreIndex,
-    embed_model: BaseEmbedding | None,
-    k: int | Sequence[int],
-    fetch_k: int | None,
-    filters: MetadataFilters | None,
-    compares: bool = False,
+    index: VectorStoreIndex, embed_model: Any, k: Any, fetch_k: Any, filters: Any, *, compares: bool = False
 ) -> tuple[SearchedStore, NodeVectors]:
     """The index as a diagnosis searches it, or a comparison, by words too; and where its vectors come from."""
     sizes, fetch_k = check_options(k, fetch_k)

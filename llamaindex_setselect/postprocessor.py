@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.instrumentation.events.rerank import ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseComponent, NodeWithScore, QueryBundle
-from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
-from shared_core import InvalidInputError, InvalidParameterError, make_selector
+from shared_core import InvalidInputError
 from shared_core.retrieval.events import warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_items, name_and_parameters, refuse_swapped, refuse_unknown
+from shared_core.retrieval.inputs import check_items, refuse_swapped, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
@@ -46,7 +43,7 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     """Selects the best *set* of ``top_n`` nodes out of those that a retriever found.
 
     ``index.as_query_engine(similarity_top_k=50, node_postprocessors=[SetSelectPostprocessor(index=index)])``
-    is all that a query engine needs. Vectors come from the store of ``index`` or ``vector_store``, else from the nodes.
+    is all that a query engine needs. Vectors come from the store of ``index``, else from the nodes.
     Texts are embedded again only if both have none, with an ``EmbeddingFallbackWarning``. In async code the question is
     embedded twice; :class:`SetSelectIndexRetriever` embeds it once.
 
@@ -80,11 +77,8 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     ['b', 'c']
     """
 
-    vector_store: BasePydanticVectorStore | None = Field(default=None, exclude=True)
-    """Where stored vectors are; by default the store of ``index``."""
-
     index: VectorStoreIndex | None = Field(default=None, exclude=True)
-    """Supplies the store and the embedding model. ``FaissVectorStore`` needs it."""
+    """Supplies the store, where stored vectors are, and the embedding model."""
 
     vector_store_kwargs: dict[str, Any] | None = None
     """The part of the store in which vectors are looked up: ``milvus_partition_names`` or ``shard_identifier``."""
@@ -92,6 +86,7 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     _remedies = MappingProxyType(
         {
             "fetch_k": f"{NO_SEARCH}. {REMEDY}",
+            "vector_store": "pass an index over it, index=VectorStoreIndex.from_vector_store(store, embed_model=...)",
             **dict.fromkeys(("follow", "keyword_search", "extra_retrievers", "extra_k"), NO_SEARCH),
         }
     )
@@ -109,14 +104,10 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     @property
     @override
     def _vectors(self) -> NodeVectors:
-        return NodeVectors.of(self.index, self.vector_store, self.embed_model, self.vector_store_kwargs)
+        return NodeVectors.of(self.index, self.embed_model, self.vector_store_kwargs)
 
     @override
     def _make_request(self) -> Request:
-        store, index = self.vector_store, self.index
-        # Vectors of one store under the ids of another store's index would be wrong.
-        if index is not None and store is not None and store is not index.vector_store:
-            raise InvalidParameterError("index= uses another store than vector_store=: give one of them")
         reader = self._vectors.reader
         refuse_unknown("the look-up by id", self.vector_store_kwargs or {}, () if reader is None else reader.scope)
         request = super()._make_request()
@@ -164,35 +155,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
             lambda: self.vector_source,
         )
 
-    @override
-    def to_dict(self, **kwargs: Any) -> dict[str, Any]:
-        """The settings as plain values; it refuses kernels, functions and extractors.
-
-        ``index``, ``vector_store`` and ``embed_model`` live in this process only, so :meth:`from_dict` takes them.
-        """
-        data = super().to_dict(**kwargs)
-        for name in data:
-            # pydantic makes a dict of a selector.
-            value = self.selector if name == "selector" else data[name]
-            try:
-                data[name] = json.loads(json.dumps(value, default=_as_plain))
-            except (TypeError, ValueError):
-                raise InvalidParameterError(
-                    f"to_dict cannot write {name}={value!r}: use a metadata key, a text or a vector, call "
-                    "register_selector for a selector of your own, or leave it out and pass it to from_dict"
-                ) from None
-        return data
-
-    @classmethod
-    @override
-    def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
-        """The postprocessor with the settings that :meth:`to_dict` has written; ``kwargs`` override them."""
-        data = {**data, **kwargs}
-        if isinstance(data.get("selector"), dict):
-            [(name, parameters)] = data["selector"].items()
-            data["selector"] = make_selector(name, **parameters)
-        return super().from_dict(data)
-
     def __getstate__(self) -> dict[Any, Any]:
         # BaseComponent.__getstate__ would remove what cannot be pickled (a quality function) from this object too.
         state = super(BaseComponent, self).__getstate__()
@@ -202,16 +164,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SetSelectPostprocessor:
         memo = {} if memo is None else memo
-        for runtime in (self.index, self.vector_store, self.embed_model, self.perspective, self.queries):
+        for runtime in (self.index, self.embed_model, self.perspective, self.queries):
             memo.setdefault(id(runtime), runtime)
         return super().__deepcopy__(memo)
-
-
-def _as_plain(value: Any) -> Any:
-    """What stands for a number of numpy, and for a selector: its registered name with its parameters."""
-    if isinstance(value, np.generic):
-        return value.item()
-    name, parameters = name_and_parameters(value)
-    if name is None:
-        raise TypeError
-    return {name: parameters}

@@ -9,7 +9,7 @@ from typing import Any
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
 from llama_index.core.objects import ObjectRetriever
-from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType, TextNode
+from llama_index.core.schema import QueryBundle, QueryType
 from llama_index.core.tools import BaseTool, FunctionTool
 from typing_extensions import override
 
@@ -100,7 +100,7 @@ def _as_tool(tool: Any) -> BaseTool:
 
 
 def _as_model(embed_model: BaseEmbedding | None) -> EmbeddingModel:
-    vectors = NodeVectors.of(None, None, embed_model)
+    vectors = NodeVectors.of(None, embed_model)
     model = vectors.need_model("the tools")
     check_instance(model, BaseEmbedding, "embed_model")
     return EmbeddingModel(
@@ -124,11 +124,7 @@ def _with_name(tools: Sequence[BaseTool], text: str) -> list[BaseTool]:
 def _tell(selection: ToolSelection) -> list[BaseTool]:
     """The tools; sends the event."""
     if is_heard():
-        data = selection.make_event()
-        scores = dict(zip(data["ids"], data["relevance"], strict=True))
-        read = [tool for tool in map(_read_tool, selection.tools) if tool is not None]
-        nodes = [NodeWithScore(node=TextNode(id_=tool.id, text=tool.text), score=scores.get(tool.id)) for tool in read]
-        dispatcher.event(ReRankEndEvent(nodes=nodes, tags={EVENT: data}))
+        dispatcher.event(ReRankEndEvent(nodes=[], tags={EVENT: selection.make_event()}))
     return selection.tools
 
 

@@ -6,7 +6,7 @@ from langchain_core.documents import Document
 
 from shared_core.retrieval.extra import StoreListing
 
-from . import clients, faiss, in_memory, lancedb, opensearch, postgres, weaviate
+from . import clients, faiss, in_memory, lancedb, postgres
 from .reader import VectorReader
 
 # The keys are full names of classes, so that no store's package has to be imported.
@@ -18,7 +18,7 @@ READERS: dict[type | str, VectorReader] = {
     "langchain_community.vectorstores.duckdb.DuckDB": clients.DUCKDB,
     "langchain_community.vectorstores.faiss.FAISS": faiss.READER,
     "langchain_community.vectorstores.lancedb.LanceDB": lancedb.COMMUNITY_READER,
-    "langchain_community.vectorstores.opensearch_vector_search.OpenSearchVectorSearch": opensearch.READER,
+    "langchain_community.vectorstores.opensearch_vector_search.OpenSearchVectorSearch": clients.OPENSEARCH,
     "langchain_community.vectorstores.sqlitevec.SQLiteVec": clients.SQLITE_VEC,
     "langchain_elasticsearch.vectorstores.ElasticsearchStore": clients.ELASTICSEARCH,
     "langchain_elasticsearch.vectorstores.AsyncElasticsearchStore": clients.ASYNC_ELASTICSEARCH,
@@ -29,7 +29,7 @@ READERS: dict[type | str, VectorReader] = {
     "langchain_postgres.v2.vectorstores.PGVectorStore": postgres.TABLE_READER,
     "langchain_postgres.v2.async_vectorstore.AsyncPGVectorStore": postgres.ASYNC_TABLE_READER,
     "langchain_qdrant.qdrant.QdrantVectorStore": clients.QDRANT,
-    "langchain_weaviate.vectorstores.WeaviateVectorStore": weaviate.READER,
+    "langchain_weaviate.vectorstores.WeaviateVectorStore": clients.WEAVIATE,
 }
 
 LISTINGS: dict[type | str, StoreListing[Document]] = {

@@ -1,7 +1,8 @@
-"""Vector readers for the stores whose client is all that the functions of :mod:`shared_core.stores` need."""
+"""Vector readers that call the store's client, most of them with the functions of :mod:`shared_core.stores` alone."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -9,13 +10,25 @@ from operator import attrgetter
 from typing import Any
 
 from langchain_core.documents import Document
+from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.retrieval.extra import StoreListing
-from shared_core.retrieval.inputs import refuse_unknown
-from shared_core.stores import azure_search, chroma, duckdb, elasticsearch, milvus, pinecone, qdrant, sqlite_vec
+from shared_core.stores import (
+    azure_search,
+    chroma,
+    duckdb,
+    elasticsearch,
+    milvus,
+    opensearch,
+    pinecone,
+    qdrant,
+    sqlite_vec,
+    weaviate,
+)
+from shared_core.stores.rows import as_row
 
-from .reader import Hits, narrow_by_operators, read_with_client
+from .reader import Hits, VectorReader, narrow_by_operators, read_with_client
 
 
 # Azure AI Search, of langchain-azure-ai and langchain-community.
@@ -32,7 +45,6 @@ def _azure_request(
         raise InvalidParameterError(
             f"setselect searches by vector, which AzureSearch calls 'similarity'; got search_type={search_type!r}"
         )
-    refuse_unknown("AzureSearch", [name for name in more if name == "filter"], ["filters"])
     return {"field": _azure_module(store).FIELDS_CONTENT_VECTOR, "filter": filters, **more}
 
 
@@ -68,13 +80,18 @@ def _chroma_documents(rows: Any) -> list[Document | None]:
     ]
 
 
+def _chroma_passing(store: Any, ids: Sequence[str], *, filter: Any = None, **more: Any) -> dict[str, Document]:
+    rows = chroma.rows_by_id(store._collection, ids, filter, **more)
+    return {row[0]: document for row, document in zip(rows, _chroma_documents(rows), strict=True) if document}
+
+
 CHROMA = read_with_client(
     chroma,
     attrgetter("_collection"),
     lambda store, *, filter=None, **more: {"where": filter, **more},
     lambda store, rows, vectors, more: (_chroma_documents(rows), vectors),
     lookup=lambda store, ids: {"ids": ids},
-    passing=lambda store, ids, *, filter=None, **more: chroma.filter_ids(store._collection, ids, filter, **more),
+    passing=_chroma_passing,
     filters=("filter", "where"),
     narrow=narrow_by_operators,
 )
@@ -159,7 +176,6 @@ def _milvus_request(
         "filter": expr,
         "timeout": store.timeout or timeout,
     }
-    refuse_unknown("Milvus", [name for name in more if name in arguments], ["param", "expr", "timeout", "anns_field"])
     return {**arguments, **more}
 
 
@@ -275,6 +291,15 @@ def _qdrant_request(store: Any, *, filter: Any = None, **more: Any) -> dict[str,
     return {"collection": store.collection_name, "name": store.vector_name, "query_filter": filter, **more}
 
 
+def _qdrant_passing(
+    store: Any, ids: Sequence[str], *, filter: Any = None, shard_key_selector: Any = None, **more: Any
+) -> dict[str, Document]:
+    arguments = store.client, store.collection_name, ids, filter
+    records = qdrant.records_by_id(*arguments, shard_key_selector=shard_key_selector)
+    documents: Sequence[Any] = _qdrant_hits(store, records.values(), (), more)[0]
+    return dict(zip(records, documents, strict=True))
+
+
 QDRANT = read_with_client(
     qdrant,
     attrgetter("client"),
@@ -289,9 +314,7 @@ QDRANT = read_with_client(
     id_of=_qdrant_id_of,
     added_keys=lambda store: ["_id", "_collection_name"],
     scope=["shard_key_selector"],
-    passing=lambda store, ids, *, filter=None, shard_key_selector=None, **more: qdrant.filter_ids(
-        store.client, store.collection_name, ids, filter, shard_key_selector=shard_key_selector
-    ),
+    passing=_qdrant_passing,
     narrow=lambda store, own, where: {"filter": qdrant.narrow_filter(own, where, f"{store.metadata_payload_key}.")},
 )
 
@@ -317,3 +340,95 @@ SQLITE_VEC_LISTING = StoreListing(
     lambda store: _sqlite_documents(sqlite_vec.list_rows(store._connection, store._table)),
     lambda store: sqlite_vec.count_rows(store._connection, store._table),
 )
+
+
+# OpenSearch of langchain-community.
+_OPENSEARCH_FIELD = "vector_field"
+# The arguments of the store's search, which ignores all others.
+_OPENSEARCH_ARGUMENTS = (
+    *("metadata_field", "search_type", "score_threshold", "index_name", "vector_field", "text_field", "space_type"),
+    *("filter", "boolean_filter", "subquery_clause", "efficient_filter", "lucene_filter", "pre_filter", "post_filter"),
+    *("search_pipeline", "query_text"),
+)
+
+
+def _opensearch_search(
+    store: Any, query: list[float], fetch_k: int, *, metadata_field: str = "metadata", **more: Any
+) -> Hits:
+    """The store's own top ``fetch_k`` with their vectors; a hybrid search omits them, so a second call reads them."""
+    # "*" returns all indexed fields in place of the metadata.
+    found = store.similarity_search_by_vector(query, fetch_k, metadata_field="*", **more)
+    sources: list[dict[str, Any]] = [document.metadata for document in found]
+    documents = [
+        Document(
+            id=document.id,
+            page_content=document.page_content,
+            metadata=source if metadata_field == "*" else source.get(metadata_field, source),
+        )
+        for document, source in zip(found, sources, strict=True)
+    ]
+    index, field = more.get("index_name", store.index_name), more.get("vector_field", _OPENSEARCH_FIELD)
+    rows = [as_row(source.get(field)) for source in sources]
+    if all(row is None for row in rows):
+        stored = opensearch.vectors_by_id(store.client, index, field, [document.id for document in found])
+        rows = [stored.get(document.id) for document in found]
+    return documents, elasticsearch.stack_hits(rows, index, field)
+
+
+def _opensearch_fetch(
+    store: Any, ids: Sequence[str], *, index_name: str | None = None, vector_field: str = _OPENSEARCH_FIELD
+) -> Mapping[str, ArrayLike]:
+    """Vectors by document id, in one call."""
+    return opensearch.vectors_by_id(store.client, index_name or store.index_name, vector_field, ids)
+
+
+OPENSEARCH = VectorReader(
+    _opensearch_search,
+    fetch=_opensearch_fetch,
+    widest=opensearch.WIDEST,
+    scope=["index_name", "vector_field"],
+    filters=("filter", "pre_filter"),
+    takes=_OPENSEARCH_ARGUMENTS,
+)
+
+
+def _weaviate_search(store: Any, query: list[float], fetch_k: int, *, tenant: str | None = None, **more: Any) -> Hits:
+    """The collection's own top ``fetch_k`` with their vectors, in one call; ``query.hybrid`` gets ``more``."""
+    with store._tenant_context(tenant) as collection:
+        objects, vectors = weaviate.search_with_vectors(collection, query, fetch_k, **_weaviate_request(store, more))
+    return _weaviate_documents(store, objects, more), vectors
+
+
+async def _weaviate_asearch(
+    store: Any, query: list[float], fetch_k: int, *, tenant: str | None = None, **more: Any
+) -> Hits:
+    """Await what ``_weaviate_search`` returns, from the store's async client if it has one."""
+    if store._client_async is None:
+        return await asyncio.to_thread(_weaviate_search, store, query, fetch_k, tenant=tenant, **more)
+    async with store._atenant_context(tenant) as collection:
+        objects, vectors = await weaviate.asearch_with_vectors(
+            collection, query, fetch_k, **_weaviate_request(store, more)
+        )
+    return _weaviate_documents(store, objects, more), vectors
+
+
+def _weaviate_request(store: Any, more: dict[str, Any]) -> dict[str, Any]:
+    arguments = {name: value for name, value in more.items() if name not in ("return_uuids", "include_vector")}
+    arguments["return_metadata"] = [*arguments.get("return_metadata", ()), "score"]
+    if "return_properties" in arguments:
+        arguments["return_properties"] = [*arguments["return_properties"], store._text_key]
+    return arguments
+
+
+def _weaviate_documents(store: Any, objects: list[Any], more: dict[str, Any]) -> list[Document]:
+    documents = []
+    for each in objects:
+        text = each.properties.pop(store._text_key)
+        facts = {name: value for name, value in vars(each.metadata).items() if value is not None and name != "score"}
+        uuid = {"uuid": str(each.uuid)} if more.get("return_uuids") else {}
+        documents.append(Document(page_content=text, metadata={**each.properties, **facts, **uuid}))
+    return documents
+
+
+# The documents have no id (return_uuids writes one into the metadata), so vectors cannot be looked up.
+WEAVIATE = VectorReader(_weaviate_search, _weaviate_asearch, widest=weaviate.WIDEST, filters=("filters",))

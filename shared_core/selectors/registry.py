@@ -104,7 +104,7 @@ def check_usable(
     if len(candidates.questions) > 1:
         check_capability(selector, "sub_questions")
     limits = budget, candidates.max_per_source, candidates.drop_near_duplicates
-    if shown or limits != (None, None, None):
+    if shown or any(limit is not None for limit in limits):
         check_capability(selector, "constraints")
 
 

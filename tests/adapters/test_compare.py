@@ -18,7 +18,7 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from langchain_setselect import compare_store
 from llamaindex_setselect import compare_index
-from setselect import InvalidParameterError, make_selector
+from setselect import make_selector
 from setselect.evaluation import compare, named
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.results import Comparison
@@ -333,13 +333,3 @@ def test_a_store_whose_texts_are_not_read_is_compared_without_keyword_search(
     fresh = subject.open(ROWS, subject.kinds[0])
     compare_over(subject, fresh, [QUERY], k=4, settings=[named("similarity"), named("coverage")])
     assert id(fresh) not in word_search._SHARED
-
-
-@over(RETRIEVERS)
-def test_a_wrong_option_is_refused_before_a_query_is_embedded(subject: Subject) -> None:
-    store = subject.corpus()
-    subject.model(store).counts()
-    for options in ({"k": 0}, {"fetch_k": 0}, {"decide_by": "best"}):
-        with pytest.raises(InvalidParameterError, match=f"^{next(iter(options))} "):
-            compare_over(subject, store, [QUERY], **options)
-    assert subject.model(store).counts() == (0, 0, 0)

@@ -293,21 +293,6 @@ async def test_what_the_filter_of_the_store_excludes_does_not_come_in(subject: S
         assert {*report["left_out"]} == {row.id for row in ROWS} - ids
 
 
-def test_with_a_filter_documents_of_another_source_come_in_by_their_ids() -> None:
-    # Nothing says where a document without an id comes from.
-    nameless = [NEW[1]._replace(id=None), NEW[2]._replace(id=None)]  # type: ignore[arg-type]
-    extra = words(LANGCHAIN, search=Listed([NEW[0], *nameless]))
-    told: list[Any] = []
-    made = LANGCHAIN.make(LANGCHAIN.corpus(), k=2, fetch_k=3, extra_retrievers=extra, **filtered(LANGCHAIN, 0))
-    with pytest.warns(SetSelectWarning) as warned:
-        LANGCHAIN.run(made, told=told)
-    assert len(warned) == 2
-    assert any("2 documents" in str(one.message) and "filter" in str(one.message) for one in warned)
-    (report,) = told[0]["extra_retrievers"]
-    assert report["added"] == ["new-0"]
-    assert report["left_out"] == [row.text for row in nameless]
-
-
 def test_llamaindex_filters_nodes_of_other_sources_too() -> None:
     told: list[Any] = []
     ours = [NEW[0]._replace(metadata={"number": 100, "topic": TOPIC}), NEW[1]]
@@ -421,53 +406,6 @@ async def test_what_a_retriever_returns_must_be_documents(subject: Subject) -> N
         assert numbers(subject.run(made, told=told)) == expected(nearest(FETCH_K))
 
 
-class Waiting:
-    """Async retrievers that answer only when all of them have been asked."""
-
-    def __init__(self, number: int) -> None:
-        self.number, self.all_asked = number, asyncio.Event()
-
-    async def meet(self) -> None:
-        self.number -= 1
-        if not self.number:
-            self.all_asked.set()
-        await self.all_asked.wait()
-
-
-class WaitingDocuments(LangChainRetriever):
-    waiting: Any
-
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        raise AssertionError
-
-    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        await self.waiting.meet()
-        return []
-
-
-class WaitingNodes(LlamaIndexRetriever):
-    def __init__(self, waiting: Waiting) -> None:
-        self.waiting = waiting
-        super().__init__()
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        raise AssertionError
-
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        await self.waiting.meet()
-        return []
-
-
-@over(RETRIEVERS)
-async def test_async_code_asks_all_at_the_same_time(subject: Subject) -> None:
-    waiting = Waiting(6)
-    extras: list[Any] = [
-        WaitingDocuments(waiting=waiting) if subject is LANGCHAIN else WaitingNodes(waiting) for _ in range(3)
-    ]
-    made = subject.make(subject.corpus(), queries=["loud bread"], extra_retrievers=extras)
-    assert len(await asyncio.wait_for(subject.arun(made), 60)) == 4
-
-
 @over(RETRIEVERS)
 def test_scores_name_the_searches(subject: Subject) -> None:
     extra = words(subject, about=None)
@@ -568,31 +506,6 @@ def test_a_question_without_text_is_not_asked() -> None:
     assert {*numbers(found)} <= {*nearest(FETCH_K)}
     assert extra.asked == []
     assert "no text" in told[0]["extra_retrievers"][0]["error"]
-
-
-@OVER_STORES
-def test_documents_without_ids_from_an_ensemble_are_known_by_their_text(
-    kind: int | str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("shared_core.retrieval.events.FALLBACKS", set())
-    store, compressor = open_store(LANGCHAIN, kind), RERANKERS[0]
-    nearest_of_store = store.as_retriever(search_kwargs={"k": FETCH_K})
-    nameless = words(LANGCHAIN, item=lambda row: Document(row.text, metadata=dict(row.metadata)))
-    found = EnsembleRetriever(retrievers=[nameless, nearest_of_store], id_key=None).invoke(QUERY)
-    with_ids = EnsembleRetriever(retrievers=[words(LANGCHAIN), nearest_of_store], id_key=None).invoke(QUERY)
-    made = compressor.make(store, shown=["doc-22"])
-    wanted = numbers(made.compress_documents(with_ids, QUERY))
-    lacking = sum(document.id is None for document in found)
-    assert lacking > 5
-    embedded(LANGCHAIN, store)
-    if kind == "Chroma":
-        # Whether a document was shown cannot be known without its id.
-        with pytest.warns(SetSelectWarning, match=rf"\({lacking} this time\).* no ids?\b"):
-            made.compress_documents(found, QUERY)
-        assert embedded(LANGCHAIN, store) == lacking
-    else:
-        assert numbers(made.compress_documents(found, QUERY)) == wanted
-        assert embedded(LANGCHAIN, store) == 0
 
 
 @pytest.mark.parametrize("mode", ["reciprocal_rerank", "simple", "relative_score"])

@@ -18,12 +18,11 @@ from llama_index.core.vector_stores.simple import SimpleVectorStore
 
 import langchain_setselect
 import llamaindex_setselect
-from setselect import Candidates, Coverage, InvalidParameterError, SetSelectWarning, match_words
+from setselect import Candidates, Coverage, InvalidParameterError, match_words
 from shared_core.retrieval import extra as word_search
 from shared_core.texts.word_index import WordIndex
 from tests.adapters.bindings import (
     QUERY,
-    RERANKERS,
     RETRIEVERS,
     ROWS,
     VECTORS,
@@ -93,17 +92,6 @@ async def test_words_weigh_by_their_frequency_in_the_corpus_too(subject: Subject
         assert numbers(found) == [rows[i] for i in expected.indices]
     for event in told:
         assert event["gains"] == pytest.approx(expected.gains.tolist(), rel=1e-5)
-
-
-@over(RETRIEVERS)
-def test_a_word_retriever_that_fails_leaves_the_words_of_the_candidates(
-    subject: Subject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = open_store(subject, 0)
-    made = subject.make(store, fetch_k=FETCH_K, extra_retrievers=RETRIEVER[subject].from_store(store))
-    monkeypatch.setitem(sys.modules, "bm25s.stopwords", None)
-    with pytest.warns(SetSelectWarning, match=r"setselect\[words\]"):
-        assert numbers(subject.run(made)) == expected(nearest(FETCH_K))
 
 
 COLOURS = "red", "blue", "grey"
@@ -290,9 +278,3 @@ def test_without_bm25s_the_error_names_the_extra(subject: Subject, monkeypatch: 
     made = subject.make(open_store(subject, 0), keyword_search=True)
     with pytest.raises(ImportError, match=r"setselect\[words\]"):
         subject.run(made)
-
-
-@over(RERANKERS)
-def test_a_reranker_does_not_search(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match="keyword_search"):
-        subject.make(subject.corpus(), keyword_search=True)

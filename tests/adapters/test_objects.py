@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from tests.adapters.bindings import (
     nearest,
     numbers,
     over,
-    reader,
     unit,
 )
 from tests.embedding import embed
@@ -254,26 +252,6 @@ def test_scores_of_a_store_are_no_rerankers(subject: Subject, settings: dict[str
     # Any warning would be an error here.
     subject.run(subject.make(subject.corpus(), **settings), rows)
     subject.run(subject.make(subject.corpus(), **settings), [*rows, *rows[:9]])
-
-
-@pytest.mark.parametrize("kind", ["simple", "flat ip", "flat l2"])
-def test_a_retriever_in_front_is_no_reranker(kind: str) -> None:
-    subject = RERANKERS[1]
-    index = subject.open(ROWS, kind)
-    nodes = index.as_retriever(similarity_top_k=20).retrieve(QUERY)
-    assert len({node.score for node in nodes}) > 9
-    found = subject.make(index).postprocess_nodes(nodes, query_str=QUERY)
-    assert numbers(found) == expected(numbers(nodes))
-
-
-@OVER_ALL_CLASSES
-async def test_async_selections_leave_the_event_loops_thread(subject: Subject) -> None:
-    threads: list[threading.Thread] = []
-    quality = reader("quality", lambda: threads.append(threading.current_thread()))
-    made = subject.make(subject.corpus(), selector="mmr", quality=quality)
-    await subject.arun(made, GIVEN)
-    assert threads
-    assert threading.current_thread() not in threads
 
 
 @OVER_ALL_CLASSES

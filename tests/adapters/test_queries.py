@@ -140,19 +140,6 @@ async def test_async_code_selects_the_same_and_embeds_each_text_once(subject: Su
         assert subject.model(store).counts() == (3, 0, 3)
 
 
-@over(SUBJECTS)
-async def test_a_split_that_is_cancelled_stays_cancelled(subject: Subject) -> None:
-    async def waits(question: str) -> list[str]:
-        await asyncio.sleep(60)
-        return PARTS
-
-    rows = story()
-    made = subject.make(subject.open(rows, subject.kinds[0]), k=3, queries=waits)
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(subject.arun(made, rows), 0.05)
-    assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-
-
 # The search
 
 
@@ -163,18 +150,6 @@ def test_fetch_k_is_shared_out(subject: Subject, k: int, fetch_k: int, each: int
     found = list(dict.fromkeys(row for text in QUERIES for row in nearest(rows, text, each)))
     picked = run(subject, rows, k=k, fetch_k=fetch_k, queries=PARTS)
     assert sorted(picked) == sorted(core(rows, found, k))
-
-
-@over(RETRIEVERS)
-@pytest.mark.parametrize("kind", [0, 1])
-async def test_a_set_that_repeated_texts_cut_short_is_filled_by_wider_searches(subject: Subject, kind: int) -> None:
-    rows = [row._replace(text=row.text if 10 <= i < 18 else "the same") for i, row in enumerate(story())]
-    store, told = subject.open(rows, subject.kinds[kind]), list[Any]()
-    made = subject.make(store, k=9, fetch_k=27, queries=PARTS)
-    picked = numbers(subject.run(made, told=told))
-    assert len(picked) == 9
-    assert (told[0]["fetch_k"], told[0]["candidates"]) == (108, 30)
-    assert numbers(await subject.arun(made)) == picked
 
 
 # Together with other settings
@@ -191,12 +166,6 @@ def test_sub_questions_are_projected_and_words_of_the_perspective_do_not_count(s
     assert picked == wanted.indices.tolist()
     with pytest.raises(PerspectiveError, match=r"sub-question 'violin bread'.*parallel"):
         run(subject, queries=PARTS, perspective=PARTS[0])
-
-
-@over(RERANKERS)
-def test_scores_of_a_fusion_are_not_warned_of(subject: Subject) -> None:
-    # Any warning would be an error.
-    run(subject, [row._replace(score=i * 7 % COUNT) for i, row in enumerate(story())], queries=PARTS)
 
 
 # What is reported

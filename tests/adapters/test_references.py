@@ -5,29 +5,21 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from langchain_core.documents import Document
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.simple import SimpleVectorStore
-from llama_index.core.vector_stores.types import (
-    MetadataFilter,
-    MetadataFilters,
-    VectorStoreQuery,
-    VectorStoreQueryMode,
-    VectorStoreQueryResult,
-)
 from llama_index.vector_stores.chroma import ChromaVectorStore
 
 from langchain_setselect import SetSelectRetriever, register_vector_source
 from llamaindex_setselect import SetSelectIndexRetriever
-from setselect import Coverage, InvalidInputError, InvalidParameterError, SetSelectWarning
+from setselect import Coverage, InvalidInputError, SetSelectWarning
 from tests.adapters.bindings import (
     EXAMPLES,
     QUERY,
@@ -347,22 +339,6 @@ async def test_a_name_that_no_candidate_bears_is_searched_once(
 
 
 @OVER_RETRIEVERS
-async def test_following_in_async_code_finds_the_same(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = hidden(f"{NAMING} Then it was seen by Bob Ray, and by Eve Moss.")
-    store = subject.open(rows, subject.kinds[0])
-    made, told, calls = subject.make(store, k=3, fetch_k=20, follow=True), list[Any](), Calls(monkeypatch)
-    assert numbers(await subject.arun(made, told=told)) == numbers(subject.run(made, told=told))
-    assert calls.forget() == (8, [3, 3])
-    assert told[0]["followed"] == told[1]["followed"]
-    assert [one["name"] for one in told[0]["followed"]] == ["Ann Lee", "Bob Ray", "Eve Moss"]
-    subject.model(store).counts()
-    await subject.arun(made)
-    # LlamaIndex's batch embeds each text by itself.
-    awaited = 2 if subject.size == "k" else 4
-    assert subject.model(store).counts() == (1, 3, awaited)
-
-
-@OVER_RETRIEVERS
 def test_of_500_names_or_links_20_are_followed(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXY"
     many = ", ".join(f"{a}nna {b}olt" for a in letters for b in letters[:20])
@@ -374,22 +350,6 @@ def test_of_500_names_or_links_20_are_followed(subject: Subject, monkeypatch: py
         assert calls.forget() == (1 + FOLLOWED, [FOLLOWED])
         assert len(told[0]["followed"]) == FOLLOWED
         assert all(len(one["found"]) <= FOLLOW_K for one in told[0]["followed"])
-
-
-@OVER_RETRIEVERS
-def test_what_is_followed_is_filtered_like_the_search(subject: Subject) -> None:
-    rows = [row._replace(metadata={**row.metadata, "team": "a"}) for row in hidden()]
-    linked = replaced(replaced(rows, 0, links="doc-24"), HIDDEN, team="b")
-    for team, wanted in (("a", {0, 1, HIDDEN}), ("b", {0, 1, 2})):
-        rows = replaced(linked, HIDDEN, team=team)
-        store = subject.open(rows, subject.kinds[0])
-        filtered: dict[str, Any] = {"search_kwargs": {"filter": lambda document: document.metadata["team"] == "a"}}
-        if subject.size == "top_n":
-            filtered = {"filters": MetadataFilters(filters=[MetadataFilter(key="team", value="a")])}
-        made = subject.make(store, k=3, fetch_k=20, follow=True, **filtered)
-        assert {*numbers(subject.run(made))} == wanted
-        made = subject.make(store, k=3, fetch_k=20, follow=True, links="links", **filtered)
-        assert HIDDEN not in numbers(subject.run(made)), "a look-up by id would ignore the filter"
 
 
 @OVER_RETRIEVERS
@@ -461,27 +421,6 @@ async def test_documents_without_ids_are_united_by_their_texts() -> None:
     assert told[0]["candidates"] == 21
 
 
-class WithoutLookup(InMemoryVectorStore):
-    """A store that cannot look documents up by id, as the base class of LangChain's stores cannot."""
-
-    get_by_ids = VectorStore.get_by_ids
-
-
-def test_a_store_without_look_up_searches_for_links_as_names() -> None:
-    store = in_memory(replaced(hidden("passage 0"), 0, links=["Ann Lee", "https://example.org"]), WithoutLookup)
-    retriever, told = SetSelectRetriever(vectorstore=store, k=3, fetch_k=20, follow=True, links="links"), list[Any]()
-    assert HIDDEN in numbers(RETRIEVERS[0].run(retriever, told=told))
-    assert [one["name"] for one in told[0]["followed"]] == ["Ann Lee"]
-
-
-class Hybrid(SimpleVectorStore):
-    """A store whose hybrid search returns ``hybrid_top_k`` nodes, as those of Qdrant and Weaviate do."""
-
-    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        changed = replace(query, mode=VectorStoreQueryMode.DEFAULT, similarity_top_k=query.hybrid_top_k or 0)
-        return super().query(changed, **kwargs)
-
-
 def test_a_llamaindex_store_that_holds_texts_looks_links_up_by_id() -> None:
     chromadb = pytest.importorskip("chromadb")
     rows = replaced(hidden("passage 0"), 0, links="doc-24")
@@ -524,24 +463,4 @@ async def test_only_what_a_link_asks_for_becomes_a_candidate(subject: Subject, t
         assert event["candidates"] <= 20 + FOLLOW_K
 
 
-@OVER_RETRIEVERS
-def test_half_a_character_in_a_link_is_not_sent_to_the_model(subject: Subject) -> None:
-    rows = replaced(hidden(), 0, links=["Other \ud800", "Ann Lee"], title="Start")
-    told = list[Any]()
-    # The model of the tests fails on it, as tokenizers do.
-    assert HIDDEN in found(subject, rows, told, fetch_k=20, follow=True, links="links")
-    assert [followed["name"] for followed in told[0]["followed"]] == ["Ann Lee"]
-
-
 # What is refused
-
-
-@over(RERANKERS)
-def test_a_reranker_does_not_follow(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match="follow"):
-        subject.make(subject.corpus(), follow=True)
-
-
-def test_scores_of_other_searches_are_no_relevance() -> None:
-    with pytest.raises(InvalidParameterError, match="relevance='score'"):
-        RETRIEVERS[1].make(RETRIEVERS[1].corpus(), follow=True, relevance="score")

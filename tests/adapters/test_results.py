@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import logging
 from pathlib import Path
@@ -118,21 +117,6 @@ async def test_scores_are_added_to_copies_and_overwrite_nothing(subject: Subject
         SCORES.isdisjoint(metadata(result).keys() - {"relevance_score"})
         for result in subject.run(subject.make(store), given)
     )
-
-
-@over(RERANKERS)
-@pytest.mark.parametrize("scores", [False, True])
-def test_what_is_given_to_a_reranker_stays_as_it_was(subject: Subject, scores: bool) -> None:
-    items = [subject.item(row) for row in ROWS[:20]]
-    before = copy.deepcopy(items)
-    arguments = [items, QUERY] if subject.size == "k" else [items, None, QUERY]
-    found = getattr(subject.make(subject.corpus(), scores=scores), subject.methods[0])(*arguments)
-    if scores:
-        for result in found:
-            metadata(result).clear()
-    assert items == before
-    own = [id(getattr(item, "node", item)) for item in items]
-    assert [id(getattr(result, "node", result)) in own for result in found] == [not scores] * 4
 
 
 @over(RERANKERS)
@@ -261,20 +245,6 @@ def test_a_document_without_the_key_comes_last_or_covers_nothing(subject: Subjec
 
 
 @OVER_SEARCHES
-@pytest.mark.parametrize("selector", SELECTORS)
-@pytest.mark.parametrize(("others", "k"), [(9, 10), (3, 10), (1, 2)])
-async def test_k_sources_come_whenever_there_are_k(subject: Subject, selector: str, others: int, k: int) -> None:
-    for kind in subject.kinds:
-        rows, store = opened(subject, kind, others)
-        made = subject.make(store, k=k, selector=selector, max_per_source=1, source="source")
-        found = numbers(subject.run(made))
-        assert len({rows[number].metadata["source"] for number in found}) == len(found) == min(k, others + 1)
-        assert numbers(await subject.arun(made)) == found
-        plain = numbers(subject.run(subject.make(store, k=k, selector="similarity")))
-        assert {rows[number].metadata["source"] for number in plain} == {"crowd"}, "else this tests nothing"
-
-
-@OVER_SEARCHES
 def test_the_last_search_selects_like_the_core_and_shown_items_count_for_their_source(subject: Subject) -> None:
     rows, store = opened(subject, subject.kinds[0], 9)
     vectors, sources = np.array([row.vector for row in rows]), [row.metadata["source"] for row in rows]
@@ -324,13 +294,3 @@ async def test_the_event_and_the_log_line_hold_the_selection_and_its_reasons(
         assert (record.name, record.levelname) == ("setselect", "DEBUG")
         assert "5 of 50" in record.getMessage()
         assert QUERY not in record.getMessage() + repr(vars(record)), "a log holds no text of a query"
-
-
-@OVER_ALL_CLASSES
-async def test_a_call_writes_no_line_above_debug(subject: Subject, caplog: pytest.LogCaptureFixture) -> None:
-    made, given = subject.make(subject.corpus()), [ROWS[row] for row in nearest()]
-    for level, lines in ((logging.INFO, 0), (logging.DEBUG, 2)):
-        caplog.set_level(level, logger="setselect")
-        subject.run(made, given)
-        await subject.arun(made, given)
-        assert len(caplog.records) == lines

@@ -9,12 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from langchain_core.vectorstores import InMemoryVectorStore
-from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.vector_stores import SimpleVectorStore
 
-import langchain_setselect
-import llamaindex_setselect
 from langchain_setselect import compare_store
 from llamaindex_setselect import compare_index
 from setselect.evaluation import compare_log, named
@@ -24,16 +19,13 @@ from tests.adapters.bindings import (
     RERANKERS,
     RETRIEVERS,
     ROWS,
-    SUBJECTS,
     Subject,
-    _node,
     nearest,
     numbers,
     over,
 )
 from tests.embedding import TOPICS, TRAITS
 from tests.langchain_setselect.conftest import WordEmbeddings
-from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 
 LANGCHAIN = RETRIEVERS[0]
 # Nothing of this may show in what is returned.
@@ -148,58 +140,6 @@ async def test_a_selection_that_fails_changes_nothing_and_is_logged(
     # What is wrong at construction is an error at once.
     with pytest.raises(ValueError, match="lambda_mult"):
         subject.make(subject.corpus(), shadow=True, lambda_mult=2)
-
-
-class Unread(InMemoryVectorStore):
-    """A store whose vector reader fails."""
-
-
-class WithoutModel(InMemoryVectorStore):
-    """A store that does not tell its embeddings."""
-
-    @property
-    def embeddings(self) -> None:
-        return None
-
-
-class UnreadNodes(SimpleVectorStore):
-    """A store whose vector reader fails."""
-
-
-def no_reader(*arguments: Any, **more: Any) -> Any:
-    raise RuntimeError("no reader")
-
-
-def search(store: Any, query: Any, fetch_k: int, **kwargs: Any) -> Any:
-    documents = store.similarity_search_by_vector(query, k=fetch_k)
-    return documents, [store.store[document.id]["vector"] for document in documents]
-
-
-langchain_setselect.register_vector_source(Unread, search, fetch=no_reader, id_of=no_reader)
-llamaindex_setselect.register_vector_source(UnreadNodes, no_reader)
-
-
-@pytest.mark.parametrize("kind", [Unread, WithoutModel], ids=lambda kind: kind.__name__)
-@over([one for one in SUBJECTS if one.size == "k"])
-async def test_a_store_of_langchain_whose_reader_or_model_fails_changes_nothing(
-    subject: Subject, kind: type[InMemoryVectorStore], log: Path
-) -> None:
-    store = kind(WordEmbeddings())
-    store.store = subject.open(ROWS, "in memory").store
-    made, rows = subject.make(store, shadow=True), [ROWS[row] for row in nearest(20)]
-    for found in (subject.run(made, rows), await subject.arun(made, rows)):
-        assert numbers(found) == nearest(4 if subject.searches else 20)
-    assert all(line["error"] for line in lines(log))
-
-
-@over([one for one in SUBJECTS if one.size == "top_n"])
-async def test_an_index_whose_reader_fails_changes_nothing(subject: Subject, log: Path) -> None:
-    storage = StorageContext.from_defaults(vector_store=UnreadNodes())
-    index = VectorStoreIndex(list(map(_node, ROWS)), embed_model=CountingEmbedding(), storage_context=storage)
-    made, rows = subject.make(index, shadow=True), [ROWS[row] for row in nearest(20)]
-    for found in (subject.run(made, rows), await subject.arun(made, rows)):
-        assert numbers(found) == nearest(4 if subject.searches else 20)
-    assert all("no reader" in line["error"] for line in lines(log))
 
 
 def test_the_search_that_was_there_before_raises_its_own_errors() -> None:

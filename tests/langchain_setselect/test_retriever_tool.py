@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.documents import Document
-from langchain_core.messages import RemoveMessage, ToolMessage, messages_from_dict, messages_to_dict
+from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage, messages_from_dict, messages_to_dict
 from langchain_core.prompts import PromptTemplate
 from langchain_core.tools import BaseTool, create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.prebuilt import ToolNode
+from pydantic import BaseModel
 
 from langchain_setselect import SetSelectRetriever, create_setselect_tool
 from setselect import InvalidParameterError
@@ -156,6 +160,24 @@ def test_a_client_may_keep_the_messages_as_json(store: VectorStore) -> None:
     again = agent.invoke({"messages": [*messages_from_dict(kept), *asked()["messages"]]})
     found = texts(state) + texts({"messages": again["messages"][len(kept) :]})
     assert len({*found}) == len(found) == 48
+
+
+def test_a_graph_of_ones_own_with_another_state(store: VectorStore) -> None:
+    class State(BaseModel):
+        chat: Annotated[list[Any], add_messages]
+        other: str = "text"
+
+    model = ScriptedModel(turns=SIX)
+    graph: Any = StateGraph(State)
+    graph.add_node("model", lambda state: {"chat": [model.invoke(state.chat)]})
+    graph.add_node("tools", ToolNode([make_tool(store)], messages_key="chat"))
+    graph.add_edge(START, "model")
+    graph.add_edge("tools", "model")
+    graph.add_conditional_edges(
+        "model", lambda state: "tools" if state.chat[-1].tool_calls else "__end__", ["tools", "__end__"]
+    )
+    found = texts({"messages": graph.compile().invoke({"chat": [HumanMessage("hello")]})["chat"]})
+    assert len({*found}) == len(found) == 24
 
 
 async def test_without_a_graph_each_call_is_on_its_own(store: VectorStore) -> None:

@@ -1,21 +1,18 @@
 """What only LlamaIndex's postprocessor has: queries with and without an embedding, scores hidden from prompts, events
-at both ends, ``to_dict`` and pickles. tests/adapters has what it shares with the other classes."""
+at both ends, pickles. tests/adapters has what it shares with the other classes."""
 
 from __future__ import annotations
 
-import copy
-import json
 import pickle
 import threading
 from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core import VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
-from llama_index.core.vector_stores import SimpleVectorStore
 
 from llamaindex_setselect import SetSelectPostprocessor
 from setselect import (
@@ -24,8 +21,6 @@ from setselect import (
     VRSD,
     Coverage,
     InvalidInputError,
-    InvalidParameterError,
-    LowRankKernel,
 )
 from tests.adapters.bindings import name_of, recording
 from tests.llamaindex_setselect.nodes_and_indexes import (
@@ -67,12 +62,6 @@ def test_queries_with_and_without_an_embedding(
 # Nodes and stores
 
 
-def test_index_over_another_store(index: VectorStoreIndex) -> None:
-    with pytest.raises(InvalidParameterError, match="store"):
-        SetSelectPostprocessor(index=index, vector_store=SimpleVectorStore())
-    SetSelectPostprocessor(index=index, vector_store=index.vector_store)
-
-
 # Scores
 
 
@@ -108,7 +97,7 @@ async def test_events_at_both_ends_in_the_callers_thread(index: VectorStoreIndex
     assert {*recorder.threads} == {threading.current_thread()}
 
 
-# to_dict, JSON and pickles
+# Pickles
 
 SETTINGS: list[dict[str, Any]] = [
     {},
@@ -124,57 +113,13 @@ SETTINGS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=name_of)
-@pytest.mark.parametrize("way", ["dict", "json", "pickle"])
-def test_round_trips_select_the_same(
-    way: str, settings: dict[str, Any], index: VectorStoreIndex, nodes: list[NodeWithScore]
-) -> None:
+def test_pickles_select_the_same(settings: dict[str, Any], index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     more = {"perspective": embedding("memory"), "corpus": True, "shown": ["n1"], "costs": "stars", "budget": 9.0}
     post = SetSelectPostprocessor(index=index, **{"top_n": 5, "order": "relevance", **more, **settings})
     wanted = [(n.node_id, n.score) for n in post.postprocess_nodes(nodes, bundle())]
     assert wanted
-    match way:
-        case "dict":
-            again = SetSelectPostprocessor.from_dict(post.to_dict(), index=index)
-            assert again.to_dict() == post.to_dict() == json.loads(json.dumps(post.to_dict()))
-        case "json":
-            again = SetSelectPostprocessor.from_json(post.to_json(), index=index)
-        case _:
-            again = pickle.loads(pickle.dumps(post))
+    again = pickle.loads(pickle.dumps(post))
     assert [(n.node_id, n.score) for n in again.postprocess_nodes(nodes, bundle())] == wanted
-
-
-def test_to_dict_is_plain_and_leaves_out_runtime_objects(index: VectorStoreIndex) -> None:
-    post = SetSelectPostprocessor(selector=MMR(lambda_mult=0.4), index=index, embed_model=MockEmbedding(embed_dim=2))
-    data = json.loads(json.dumps(post.to_dict()))
-    assert data["class_name"] == "SetSelectPostprocessor" == SetSelectPostprocessor.class_name()
-    assert not {"index", "vector_store", "embed_model", "callback_manager"} & set(data)
-    assert data["selector"] == {"mmr": {"lambda_mult": 0.4}}
-    assert copy.deepcopy(post).index is index
-
-
-class Own:
-    """A selector without a registered name."""
-
-    def select(self, candidates: Any, k: int | None = None, *, budget: Any = None, shown: Any = ()) -> Any:
-        return VRSD().select(candidates, 1, budget=budget, shown=shown)
-
-
-@pytest.mark.parametrize(
-    ("settings", "word"),
-    [
-        *(({name: len}, name) for name in ("costs", "cover", "links", "prefer", "title")),
-        *(({"selector": "mmr", name: len}, name) for name in ("quality", "relevance")),
-        ({"max_per_source": 1, "source": len}, "source"),
-        ({"queries": str.split}, "queries"),
-        ({"perspective": str}, "perspective"),
-        ({"selector": NDPP(LowRankKernel([[1.0]]))}, "kernel"),
-        ({"selector": Own()}, "register_selector"),
-    ],
-    ids=name_of,
-)
-def test_to_dict_names_what_it_cannot_write(settings: dict[str, Any], word: str) -> None:
-    with pytest.raises(InvalidParameterError, match=word):
-        SetSelectPostprocessor(**settings).to_dict()
 
 
 class Handler(LlamaDebugHandler):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from langchain_setselect.stores.opensearch import READER
+from langchain_setselect.stores.clients import OPENSEARCH as READER
 from shared_core.errors import VectorSourceError
 from tests.stores.cases import opensearch as cases
 from tests.stores.harness import (

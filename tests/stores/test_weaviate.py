@@ -9,7 +9,7 @@ import pytest
 from langchain_core.vectorstores import VectorStore
 
 from langchain_setselect import SetSelectRetriever
-from langchain_setselect.stores.weaviate import READER
+from langchain_setselect.stores.clients import WEAVIATE as READER
 from shared_core import VectorSourceError
 from shared_core.stores.weaviate import avectors_by_id, search_with_vectors, vectors_by_id
 from tests.stores.cases.weaviate import address, alangchain_over, langchain_over

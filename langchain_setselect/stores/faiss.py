@@ -63,16 +63,16 @@ def _find_ids(store: Any, texts: Collection[str]) -> Mapping[str, str]:
     return {document.page_content: name for name, document in documents.items() if document.page_content in texts}
 
 
-def _passing(store: Any, ids: Sequence[str], *, filter: Any = None) -> list[str]:
+def _passing(store: Any, ids: Sequence[str], *, filter: Any = None) -> dict[str, Document]:
     passes = (lambda metadata: True) if filter is None else store._create_filter_func(filter)
     known = zip(ids, _read(store, ids), strict=True)
-    return [name for name, document in known if document is not None and passes(document.metadata)]
+    return {name: document for name, document in known if document is not None and passes(document.metadata)}
 
 
 def _find(store: Any, query: list[float], k: int, *, where: Where, **more: Any) -> Hits:
     documents = getattr(store.docstore, "_dict", {}).copy()
     names = [name for name, document in documents.items() if suits(where, document.metadata.get)]
-    vectors = _fetch(store, _passing(store, names, **more))
+    vectors = _fetch(store, [*_passing(store, names, **more)])
     found = nearest_of(names, vectors, query, k)
     return _read(store, found), [vectors[name] for name in found]
 

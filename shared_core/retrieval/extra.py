@@ -38,23 +38,46 @@ _SHARED: dict[int, WordSearch[Any]] = {}
 _SHARING = Lock()
 
 
+@dataclass(frozen=True)
+class FilteredRetriever:
+    """An extra retriever that itself finds only what the filter of the search lets in.
+
+    With a filter, or another argument of the store, a document of ``extra_retrievers`` is a candidate only if the
+    filter is known to let it in. All documents of a filtered retriever are candidates.
+
+    Parameters
+    ----------
+    retriever : object
+        The retriever, with the same filter as the search.
+
+    Examples
+    --------
+    ``SetSelectRetriever(vectorstore=store, search_kwargs={"filter": only_a}, extra_retrievers=[
+    FilteredRetriever(other_store.as_retriever(search_kwargs={"filter": only_a, "k": 25}))])``
+    """
+
+    retriever: Any
+
+
 class ExtraRetriever(NamedTuple):
-    """A retriever of an adapter's framework: its name, and its items for a text."""
+    """A retriever of an adapter's framework: its name, its items for a text, and whether it filters them itself."""
 
     name: str
     retrieve: Callable[[str], Flow[Sequence[Any]]]
+    filters: bool = False
 
 
 class KnownItems(NamedTuple):
     """What a store knows of items that its search did not find, row by row.
 
     ``vectors``: None if the store has none. ``admitted``: whether the filter of the search lets the item in; None if
-    that cannot be known.
+    that cannot be known. ``items``: the store's own, where it was asked.
     """
 
     ids: Sequence[Hashable]
     vectors: Sequence[Any]
     admitted: Sequence[bool | None]
+    items: Sequence[Any]
 
 
 class Extras(NamedTuple):
@@ -88,6 +111,11 @@ def check_retrievers(retrievers: Sequence[Any], kind: type, framework: str) -> N
         raise InvalidParameterError(f"extra_retrievers holds {fault}")
 
 
+def unwrap(retrievers: Iterable[Any]) -> list[Any]:
+    """The retrievers, also those that filter themselves."""
+    return [one.retriever if isinstance(one, FilteredRetriever) else one for one in retrievers]
+
+
 def gather_extras(
     kind: ItemKind[Any],
     store: Any,
@@ -99,8 +127,8 @@ def gather_extras(
     model: Callable[[], str],
     *,
     knows_ids: bool,
-) -> Extras | None:
-    """The extra retrievers and the search by words of the settings, whose names differ; None if there are none.
+) -> Extras:
+    """The extra retrievers and the search by words of the settings, whose names differ.
 
     ``knows_ids``: whether the store says which ids it has.
     """
@@ -108,16 +136,17 @@ def gather_extras(
     words = share_search(kind, store) if settings.keyword_search else None
     if words is not None:
         named[KEYWORD_SEARCH] = ExtraRetriever(KEYWORD_SEARCH, partial(search_words, words))
-    for retriever in settings.extra_retrievers:
+    # What several find is the item of the first one.
+    ordered = sorted(settings.extra_retrievers, key=lambda one: not isinstance(one, FilteredRetriever))
+    retrievers = unwrap(ordered)
+    for retriever, one in zip(retrievers, ordered, strict=True):
         first = name = name_of(retriever)
         number = 1
         while name in named or name in (VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW):
             number += 1
             name = f"{first} {number}"
-        named[name] = ExtraRetriever(name, partial(retrieve, retriever))
-    if not named:
-        return None
-    indexes = [words, *(getattr(one, "words", None) for one in settings.extra_retrievers)]
+        named[name] = ExtraRetriever(name, partial(retrieve, retriever), isinstance(one, FilteredRetriever))
+    indexes = [words, *(getattr(one, "words", None) for one in retrievers)]
     index = next((one for one in indexes if isinstance(one, WordSearch)), None)
     refresh = words.refresh if words is not None and knows_ids else None
     corpus = (None, None) if index is None else (index.weigh, index.score)
@@ -182,22 +211,29 @@ def read_answers(
     if new:
         known = yield from extras.look_up(united.items[first:], united.ids[first:])
         united = united._replace(
-            ids=[*united.ids[:first], *known.ids], vectors=[*united.vectors[:first], *known.vectors]
+            items=[*united.items[:first], *known.items],
+            ids=[*united.ids[:first], *known.ids],
+            vectors=[*united.vectors[:first], *known.vectors],
         )
-        left_out = [row for row, admitted in zip(new, known.admitted, strict=True) if not admitted]
+        filtered = {retriever.name for retriever in extras.retrievers if retriever.filters}
+        admitted = [
+            passes or (passes is None and not filtered.isdisjoint(searches[row]))
+            for row, passes in zip(new, known.admitted, strict=True)
+        ]
+        left_out = [row for row, passes in zip(new, admitted, strict=True) if not passes]
         if extras.refresh is not None:
             # The index of words may be older than the store.
             deleted = [row for row in new if searches[row] == (KEYWORD_SEARCH,) and united.vectors[row] is None]
             if deleted:
                 extras.refresh()
                 left_out = sorted({*left_out, *deleted})
-        unknown = sum(admitted is None for admitted in known.admitted)
+        unknown = sum(known.admitted[row - first] is None for row in left_out)
         if unknown and is_first(owner, "_warned_of_filter"):
             warn(
                 f"extra_retrievers: {unknown} documents that {' or '.join(answer.name for answer in answers)} found "
                 "are left out, because the search has a filter or another argument of the store, and it is not known "
-                "whether it lets them in: they have no ids, or the store cannot be asked. Documents that the vector "
-                "search finds too are candidates"
+                "whether it lets them in: they have no ids, the store does not have them, or it cannot be asked. "
+                "Documents that the vector search finds too are candidates, and those of a FilteredRetriever"
             )
         rows = [row for row in new if row not in {*left_out}]
         more = yield from _complete(owner, united, first, rows, extras, embed)

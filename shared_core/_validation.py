@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import importlib
 import math
 import operator
 import re
 import reprlib
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, date, datetime, time
 from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._argument_names import argument_name
 from .errors import InvalidInputError, InvalidParameterError
 
 FloatArray = NDArray[np.floating[Any]]
@@ -104,7 +106,7 @@ class Real(NamedTuple):
 
 _ABOVE_0 = Real(1e-12)
 # What an argument may be, wherever it is one: a number, a truth value, or one of some words.
-RANGES: dict[str, Whole | Real | type[bool] | tuple[str, ...]] = {
+RANGES: dict[str, Whole | Real | type[bool] | tuple[str | None, ...]] = {
     **dict.fromkeys(("k", "fetch_k", "subsets", "max_per_source", "workers", "threads", "concurrency"), Whole(1)),
     **dict.fromkeys(("block_rows", "rank", "batch_size", "epochs", "patience"), Whole(1)),
     **dict.fromkeys(("min_k", "skew_rank", "seed"), Whole(0)),
@@ -117,7 +119,8 @@ RANGES: dict[str, Whole | Real | type[bool] | tuple[str, ...]] = {
     "budget": Real(),
     "drop_near_duplicates": Real(-1, 1),
     **dict.fromkeys(("refine", "corpus", "progress", "keyword_search", "learn_relevance"), bool),
-    **dict.fromkeys(("scale", "relevance_scale"), ("minmax", "rank", "sigmoid", "zscore")),
+    # None: not scaled.
+    **dict.fromkeys(("scale", "relevance_scale"), ("minmax", "rank", "sigmoid", "zscore", None)),
     "relevance_mapping": ("linear", "exponential"),
     "direction": ("remove", "emphasize"),
     "objective": ("listwise", "likelihood"),
@@ -131,10 +134,10 @@ def check_ranges(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_fields(instance: Any) -> None:
     """Check the fields of a dataclass that are in ``RANGES``, and keep their values as Python's."""
-    for field in fields(instance):
+    for name, field in instance.__dataclass_fields__.items():
         # None is a value where it is the default.
-        if field.name in RANGES and (getattr(instance, field.name) is not None or field.default is not None):
-            object.__setattr__(instance, field.name, check_range(field.name, getattr(instance, field.name)))
+        if name in RANGES and ((value := getattr(instance, name)) is not None or field.default is not None):
+            object.__setattr__(instance, name, check_range(name, value))
 
 
 def check_range(name: str, value: Any) -> Any:
@@ -145,7 +148,8 @@ def check_range(name: str, value: Any) -> Any:
         case Real(low, high):
             return check_number(value, name, low, high)
         case tuple() as words:
-            return check_one_of(value, name, words)
+            allowed = [word for word in words if word is not None]
+            return None if value is None and None in words else check_one_of(value, name, allowed)
     return check_bool(value, name)
 
 
@@ -437,3 +441,35 @@ class ReadOnlyArrays:
                 if isinstance(array, np.ndarray):
                     read_only(array)
         self.__dict__.update(state)
+
+
+# What messages call an argument: in a command the option that sets it.
+_names: ContextVar[Mapping[str, str]] = ContextVar("_names", default=MappingProxyType({}))
+
+
+@contextmanager
+def rename_arguments(names: Mapping[str, str]) -> Iterator[None]:
+    """Let messages call arguments by these names.
+
+    >>> with rename_arguments({"fetch_k": "--fetch-k"}):
+    ...     argument_name("fetch_k"), argument_name("k")
+    ('--fetch-k', 'k')
+    """
+    token = _names.set({**_names.get(), **names})
+    try:
+        yield
+    finally:
+        _names.reset(token)
+
+
+def argument_name(name: str) -> str:
+    """The name of this argument in a message."""
+    return _names.get().get(name, name)
+
+
+def import_library(name: str, extra: str) -> Any:
+    """The module ``name``, imported now; the ImportError names the extra of setselect that installs it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(f'this needs {name}: pip install "setselect[{extra}]"') from error

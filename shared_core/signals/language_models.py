@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._libraries import import_library
-from .._validation import check_integer, quoted
+from .._validation import check_integer, import_library, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
 # A forward pass has room for this many tokens for each text of the batch size. A token of an answer counts four times,
@@ -48,7 +47,7 @@ class Scored(NamedTuple):
     greedy: bool | None = None
 
 
-class PromptTooLong(Exception):
+class PromptTooLong(InvalidInputError):
     """An endpoint refused a request for the length of a prompt; ``place`` is that of its first item."""
 
     def __init__(self, place: int, message: str) -> None:
@@ -275,7 +274,7 @@ class LanguageModel:
             # Servers differ in status code and message.
             status, code = getattr(error, "status_code", None), getattr(error, "code", None)
             if status in (400, 413, 422) and (code == "context_length_exceeded" or _TOO_LONG.search(str(error))):
-                raise PromptTooLong(places[0], str(error)) from error
+                raise PromptTooLong(places[0], f"{self._where} says: {error}") from error
             error.add_note(f"setselect: while {self._where} scored items {', '.join(str(i.row) for i in items)}")
             raise
         # The client does not check what a server sends.

@@ -366,14 +366,26 @@ def read_identifiers(text: Text) -> list[Identifier]:
     >>> [*map(str, read_identifiers(Text("4.5.1 A Person must"))), *map(str, read_identifiers(Text("§ 12 Fristen")))]
     ['4.5.1', 'section 12']
     >>> [*map(str, read_identifiers(Text("E1042: no space left"))), *map(str, read_identifiers(Text("class Foo:")))]
-    ['code E1042', 'symbol Foo']
+    ['code e1042', 'symbol Foo']
     """
     head = _MARKS.sub("", text.plain[: 2 * _HEAD], count=1)[:_HEAD].partition("\n")[0].strip()
-    first = _FIRST.search(head, 0, _BACK) or _FIRST_HAN.search(head, 0, _BACK) or _FIRST_LETTER.search(head, 0, _BACK)
-    series = _read_series(head, first.start()) if first else None
-    if series is not None and series.start == 0 and _is_own(head, series):
+    if (series := _read_first(head)) is not None and _is_own(head, series):
         return [*_call(series)]
     return [Identifier(SYMBOL, (name,)) for name in find_defined(text)]
+
+
+@lru_cache(maxsize=2**12)
+def find_own_number(title: str) -> int:
+    """Where the number ends with which a title begins; 0 if it has none."""
+    series = _read_first(title[:_HEAD])
+    return series.end if series is not None and _is_own(title[:_HEAD], series) else 0
+
+
+def _read_first(head: str) -> Series | None:
+    """The numbers with which a text begins."""
+    firsts = (first.search(head, 0, _BACK) for first in (_FIRST, _FIRST_HAN, _FIRST_LETTER))
+    series = next((_read_series(head, first.start()) for first in firsts if first), None)
+    return series if series is not None and series.start == 0 else None
 
 
 def _is_own(head: str, series: Series) -> bool:
@@ -391,7 +403,7 @@ def _is_own(head: str, series: Series) -> bool:
         is_title = following.isalpha() and not following.islower() and rest.split()[0] not in _UNITS
         is_date = levels == 3 and 4 in (len(path[0]), len(path[2]))
         return not is_date and (levels > 2 or (levels > 1 and is_title))
-    if find_document(head, series, NUMBER) or rest[:1].isalpha() or (following.islower() and not separated):
+    if find_document(head, series, family or NUMBER) or rest[:1].isalpha() or (following.islower() and not separated):
         return False
     # Where words are joined to a kind, a sentence begins: "ตามมาตรา 5". The first one of Arabic is an article.
     word, first = fold(series.word), series.word[:1]
@@ -590,7 +602,7 @@ class Citations:
     def _find_document(self, text: str, series: Series, family: str) -> str:
         """The name of a document that stands beside a series.
 
-        One that no text has counts only behind "of", but for "45 CFR 164.312", and "§ 3 BGB" in texts of one document.
+        One that no text has counts behind "of" only in "45 CFR 164.312", and in "§ 3 BGB" of the only document.
         """
         name = find_document(text, series, family)
         behind = text[series.end : series.end + _BACK].lstrip(" ,\xa0").startswith(name)
@@ -603,7 +615,7 @@ class Citations:
         return list(dict.fromkeys(source for source, own in self._words if words <= own)) if words else []
 
     def _find_documents(self, citation: Identifier, row: int) -> list[Hashable]:
-        """The sources that have the name beside a citation; else the only one that has its kind, or that of this row."""
+        """The sources that have the name beside a citation; else the only one that has its kind, or that of the row."""
         if citation.document:
             return self._find_named(citation.document)
         of_kind = self._sources_of.get(citation.family, {}) if citation.family not in _NO_KINDS else {}

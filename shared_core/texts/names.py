@@ -81,14 +81,12 @@ _NEW_SENTENCE = re.compile(rf"\A{_PIECE}[.!?:]|\n[{_GAP}]*\n")
 def read_name(text: str) -> str:
     """The name of a text that has no title: its heading, or the capitalised words that it begins with.
 
-    The heading is the ``title`` in the front matter (YAML or TOML), an ``<h1>`` or ``<title>`` before all other text,
-    or the first line, if it is bold or a heading of Markdown. A first line without such marks is a heading if it is
-    short, does not end like a sentence, and further lines follow. A heading loses its markup, its number ("3.2",
-    "Chapter 3:") and its anchor. A heading that says nothing ("Untitled") is none.
-
-    Else the name is the run of two or more capitalised words with which the text begins, behind articles, prepositions
-    and numbers. A word such as "of" or "von" may stand inside of it. An instruction ("Click Save"), a salutation ("Hi
-    Bob,") or a speaker ("Bob Roy:") is no name. Scripts without capitals have names in headings alone.
+    The heading is the ``title`` in the front matter, an ``<h1>`` or ``<title>`` before all other text, or the first
+    line, if it is marked as a heading or bold, or if it is short, does not end like a sentence, and further lines
+    follow. It loses its markup and its number. Else the name is the run of two or more capitalised words with which the
+    text begins, behind articles, prepositions and numbers, but no instruction ("Click Save"), salutation ("Hi Bob,") or
+    speaker ("Bob Roy:"). A text that begins in lower case begins inside of a sentence. Scripts without capitals have
+    names in headings alone.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, compress, count
 from operator import contains
@@ -46,12 +46,19 @@ def find_split_references(
     keys: Sequence[Iterable[Hashable]] | None,
     identifiers: Sequence[Sequence[Identifier]] = (),
     sources: Sequence[Hashable | None] | None = None,
+    ranks: NDArray[np.int64] | None = None,
 ) -> References:
     """:func:`find_references` for texts that are split, and named by :func:`list_names`; the arrays are read-only.
 
-    ``identifiers`` are those of :func:`list_identifiers`; by default no citations are read.
+    ``identifiers`` are those of :func:`list_identifiers`; by default no citations are read. Of several versions of a
+    text, references lead to the ones with the highest of the ``ranks``.
     """
     n = len(texts)
+
+    def find_newest(rows: Collection[int]) -> list[int]:
+        highest = 0 if ranks is None else max(ranks[[*rows]], default=0)
+        return [row for row in rows if ranks is None or ranks[row] == highest]
+
     name_keys = [list(map(key_of_words, forms)) for forms in names]
     documents: dict[Key, list[int]] = defaultdict(list)
     for row, (key, *_) in enumerate(name_keys):
@@ -69,13 +76,13 @@ def find_split_references(
     reached: dict[int, set[int]] = {}
     if linked or in_text:
         called = [filter(None, (title, *forms[:1])) for title, forms in zip(own_titles, names, strict=True)]
-        reached = _follow_links({**linked, **in_text}, keys or [()] * n, called, bearers, identifiers)
+        reached = _follow_links({**linked, **in_text}, keys or [()] * n, called, bearers, identifiers, find_newest)
     # The kind counts where the strength is above 0. 0 is "name".
     strength, kinds = np.zeros((n, n), np.float32), np.zeros((n, n), np.int8)
     capitals = {key: forms for key, forms in _capitals_of(names, name_keys).items() if key in bearers}
     for row, named in _find_in_texts(texts, linked, capitals):
         for key in named.difference(name_keys[row]):
-            strength[row, bearers[key]] = 1
+            strength[row, find_newest(bearers[key])] = 1
     for row, targets in reached.items():
         strength[row, list(targets)], kinds[row, list(targets)] = 1, REFERENCE_KINDS.index("link")
     same = [documents[key] if key else [row] for row, (key, *_) in enumerate(name_keys)]
@@ -89,22 +96,11 @@ def find_split_references(
     if any(identifiers):
         known = [None] * n if sources is None else sources
         for row, cited, clearness in Citations(identifiers, known, own_titles).find_cited(texts, linked):
-            for target in cited:
+            for target in find_newest(cited):
                 if target != row and clearness > strength[row, target]:
                     strength[row, target], kinds[row, target] = clearness, _CITATION
         documents_of[_CITATION] = number_sections(identifiers, known)
     return References(read_only(strength), read_only(documents_of), read_only(kinds))
-
-
-def lead_to_newest(references: References, ranks: NDArray[np.int64]) -> References:
-    """The references without those to a text of which another one of the same name or section has a higher rank."""
-    strength, kinds = references.strength.copy(), references.kinds
-    for kind, documents in enumerate(references.documents):
-        highest = np.zeros(len(ranks), np.int64)
-        np.maximum.at(highest, documents, ranks)
-        older = ranks < highest[documents]
-        strength[(kinds == kind) & older] = 0
-    return references._replace(strength=read_only(strength))
 
 
 def as_address(link: Hashable) -> Hashable:
@@ -150,6 +146,7 @@ def _follow_links(
     names: Sequence[Iterable[str]],
     bearers: Mapping[Key, list[int]],
     identifiers: Sequence[Sequence[Identifier]],
+    find_newest: Callable[[Collection[int]], list[int]],
 ) -> dict[int, set[int]]:
     """For each text with links, the rows that they lead to, by key, title, name or number."""
     rows_of: dict[Hashable, set[int]] = defaultdict(set)
@@ -169,7 +166,7 @@ def _follow_links(
             # A link to a place in a page leads to the passage with this address, or else to the page.
             found = rows_of.get(target) or rows_of.get(as_address(target)) or set(numbers.get(target, ()))
             # A page that links to itself leads nowhere.
-            reached[row].update(() if row in found else found, by_name)
+            reached[row].update(() if row in found else find_newest(found), find_newest(by_name))
     return reached
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 
 from .fold import strip_markup
+from .identifiers import find_own_number
 from .words import Text, keep, split_words
 
 Key = tuple[str, ...]
@@ -36,19 +37,10 @@ _NEVER_IN_NAMES = frozenset("|·»•:")
 _APPLICATION = re.compile(r"\AMicrosoft (?:Word|PowerPoint|Excel) - ", re.IGNORECASE)
 # Anchors and attributes behind a heading, and the sign of a link to it.
 _ANCHOR = re.compile(r"(?: ?(?:\{[#.:][^{}]*\}|[¶\u200b])| #+)+\Z")
-_PART = (
-    "chapter|section|part|appendix|article|lesson|kapitel|abschnitt|teil|anhang|artikel|chapitre|partie|annexe|"
-    "capítulo|sección|anexo|capitolo|глава|раздел|часть"
-)
-# What follows must be there. Behind a number that is ``alone`` it is no word in lower case: "3.5 mm jack" is a name.
-_NUMBER = re.compile(
-    rf"""
-    (?: (?i:{_PART}) \s+ (?: \d+ (?:\.\d+)* | (?i:[ivxlc]+) | [A-Z] ) \s* [.:)–—-] \s+ (?=\w)
-    | §+ \s* \d+ [a-z]? (?: \s* [-–] \s* \d+ [a-z]? )? [.:]? \s+ (?=\w)
-    | [第제] \s* [\d一二三四五六七八九十百千〇零]+ \s* [章節节回部編编条條款篇課课장절조편부항] [\s:：、.]* (?=\w)
-    | (?P<alone>
-        (?: (?: \d{{1,2}} | [A-Z] ) (?: \.\d{{1,2}} )+ [.:)]? | [IVX]{{2,}} [.)] ) \s+ (?=[^\W\d_]) ) )""",
-    re.VERBOSE,
+# Between a number and what is the name: "Chapter 3: Links", "3.2 Links", "IV. Links", but not "Section 8 Housing".
+_BEHIND_NUMBER, _ROMAN = (
+    re.compile(r"\s*[.:)–—-]+\s+(?=\w)|[\s:：、.]+(?=\w)"),
+    re.compile(r"[IVX]{2,}[.)]\s+(?=[^\W\d_])"),
 )
 _NO_TITLE = re.compile(
     r"""
@@ -153,8 +145,11 @@ def shorten_titles(titles: Sequence[str]) -> list[str]:
 
 
 def _without_number(title: str) -> str:
-    number = _NUMBER.match(title)
-    return title[number.end() :] if number and not (number["alone"] and title[number.end()].islower()) else title
+    if not (end := find_own_number(title)):
+        return _ROMAN.sub("", title, count=1)
+    rest = _BEHIND_NUMBER.match(title, end)
+    named = rest and (rest[0].strip() or not title[0].isalpha() or not title[0].isascii())
+    return title[rest.end() :] if rest and named else title
 
 
 def _cut_shared(titles: set[str]) -> dict[str, str]:
@@ -201,7 +196,7 @@ def replace_titles_of_many(
 def cut_running_header(texts: Sequence[str]) -> list[str]:
     """The texts without the first line, where it stands in many of them, digits apart, and is no number of its own.
 
-    >>> cut_running_header(["ACME 2024\\nOne", "ACME 2024\\nTwo", "ACME 2025\\nThree", "Four"])
+    >>> cut_running_header(["ACME Inc. 2024\\nOne", "ACME Inc. 2024\\nTwo", "ACME Inc. 2025\\nThree", "Four"])
     ['One', 'Two', 'Three', 'Four']
     """
     lines = [text.lstrip()[:HEAD].partition("\n") for text in texts]

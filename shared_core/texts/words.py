@@ -185,8 +185,8 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
     is 0 for a word that stands in no text, or in all of them. So no list of stop words is needed.
 
     Texts are read without markup. An identifier counts as one word and by its parts, which do not add to l: a question
-    about "user id" finds ``getUserById``. A word of the question without accents finds a word with or without them, and
-    a word with accents finds itself and its form without.
+    about "user id" finds ``getUserById``. A word without accents finds a word with or without them, and a word with
+    accents finds itself and its form without.
 
     Parameters
     ----------

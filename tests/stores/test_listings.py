@@ -1,6 +1,5 @@
 """The documents that WordRetriever lists are those that the store's own search returns, also after a change."""
 
-import pickle
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -97,16 +96,3 @@ def test_a_store_that_cannot_list_its_documents_says_what_to_pass(tmp_path: Path
     for case in local.LLAMAINDEX[:2]:
         with case.open(tmp_path) as simple, pytest.raises(InvalidParameterError, match=r"from_store\(index"):
             llamaindex_setselect.WordRetriever.from_store(simple)
-
-
-def test_a_pickle_over_a_store_holds_no_index_and_reads_the_store_again(tmp_path: Path) -> None:
-    with local.LANGCHAIN[0].open(TableEmbeddings(), tmp_path) as store:
-        retriever = langchain_setselect.WordRetriever.from_store(store, k=3)
-        before = len(pickle.dumps(retriever))
-        [found] = retriever.invoke("17")
-        assert len(pickle.dumps(retriever)) == before
-        assert pickle.loads(pickle.dumps(retriever)).invoke("17") == [found]
-    with local.LLAMAINDEX[0].open(tmp_path) as simple:
-        nodes = llamaindex_setselect.WordRetriever.from_store(index_over(simple))
-        [scored] = nodes.retrieve("17")
-        assert pickle.loads(pickle.dumps(nodes)).retrieve("17")[0].node_id == scored.node_id

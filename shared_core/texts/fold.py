@@ -44,15 +44,18 @@ UNSPACED = (
     "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb"
 )
 _UNSPACED = re.compile(f"[{UNSPACED}]+")
-# What a word may be written without: characters without a width, marks of Hebrew, Arabic and the Quran, tatweel,
-# and the stress marks of Cyrillic. Letters that are an apostrophe. Digits of other scripts.
-_OPTIONAL = re.compile(
-    "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640"
-    "\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed]+|[\u0300\u0301](?<=[\u0400-\u052f].)"
+# What a word may be written without: characters without a width, marks of Hebrew, Arabic and the Quran, tatweel, and the
+# stress marks of Cyrillic. Letters that are an apostrophe; digits of other scripts; and the mark of a footnote behind a
+# number or a word, which a unit has too: "m²".
+_WITHOUT = (
+    "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640"
+    "\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed"
 )
-_APOSTROPHE, _DIGIT = re.compile("[\u02b9\u02bb-\u02bf\ua78c]"), re.compile(r"\d(?<![0-9])")
-# The mark of a footnote behind a number or a word. A unit has one too: "m²".
-_FOOTNOTE = re.compile(r"[²³¹⁰⁴-⁹](?:(?<=\d.)|(?<=[^\W\d_]{3}.))[²³¹⁰⁴-⁹]*")
+_APOSTROPHES, _MARKS_OF_NOTES = "\u02b9\u02bb-\u02bf\ua78c", "²³¹⁰⁴-⁹"
+_OPTIONAL = re.compile(rf"[{_WITHOUT}]+|[\u0300\u0301](?<=[\u0400-\u052f].)")
+_APOSTROPHE, _DIGIT = re.compile(f"[{_APOSTROPHES}]"), re.compile(r"\d(?<![0-9])")
+_FOOTNOTE = re.compile(rf"[{_MARKS_OF_NOTES}](?:(?<=\d.)|(?<=[^\W\d_]{{3}}.))[{_MARKS_OF_NOTES}]*")
+_RARE = re.compile(rf"[{_WITHOUT}{_APOSTROPHES}{_MARKS_OF_NOTES}\u0300\u0301]|\d")
 # More marks on one letter than any language has: the time of NFKC is quadratic in their number. The voiced marks of
 # half-width katakana are letters to Python's \w, and marks after NFKC.
 _MARKS = re.compile(r"((?:(?![\x00-\x7f])[\W\uff9e\uff9f]){30})(?:(?![\x00-\x7f])[\W\uff9e\uff9f])+")
@@ -147,14 +150,13 @@ def space_words(text: str) -> str:
 
 def clean(text: str) -> str:
     """The text without what a word or number may be written without, with one form of its characters and digits."""
-    if not (others := _others(text)):
+    if text.isascii():
         return text
-    text = normalise(_FOOTNOTE.sub("", text) if _FOOTNOTE.search(f"000{others}") else text)
-    others = _others(text)
-    for pattern, replacement in ((_OPTIONAL, ""), (_APOSTROPHE, "'"), (_DIGIT, _as_digit)):
-        if pattern.search(others):
-            text = pattern.sub(replacement, text)
-    return text
+    has_rare = _RARE.search(_others(text))
+    normal = normalise(_FOOTNOTE.sub("", text) if has_rare else text)
+    if not has_rare and (normal is text or not _RARE.search(_others(normal))):
+        return normal
+    return _DIGIT.sub(_as_digit, _APOSTROPHE.sub("'", _OPTIONAL.sub("", normal)))
 
 
 def _others(text: str) -> str:

@@ -130,7 +130,8 @@ def _read_name(text: Text) -> str:
             run = run[1:]
         if run:
             name = " ".join(run)
-            numbered = any(one.family in FAMILIES for one in parse_identifier(name))
+            has_digit = any(map(str.isdigit, name))
+            numbered = has_digit and any(one.family in FAMILIES for one in parse_identifier(name))
             return name if len(run) > 1 and not numbered and not _is_instruction(run) and as_key(name) else ""
     return ""
 

@@ -44,9 +44,9 @@ UNSPACED = (
     "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb"
 )
 _UNSPACED = re.compile(f"[{UNSPACED}]+")
-# What a word may be written without: characters without a width, marks of Hebrew, Arabic and the Quran, tatweel, and the
-# stress marks of Cyrillic. Letters that are an apostrophe; digits of other scripts; and the mark of a footnote behind a
-# number or a word, which a unit has too: "m²".
+# What a word may be written without: characters without a width, marks of Hebrew, Arabic and the Quran, tatweel; and
+# the stress marks of Cyrillic. Letters that are an apostrophe; digits of other scripts; and the mark of a footnote
+# behind a number or a word, which a unit has too: "m²".
 _WITHOUT = (
     "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640"
     "\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed"
@@ -159,6 +159,8 @@ def clean(text: str) -> str:
     return _DIGIT.sub(_as_digit, _APOSTROPHE.sub("'", _OPTIONAL.sub("", normal)))
 
 
+# A text is searched several times.
+@lru_cache(maxsize=1)
 def _others(text: str) -> str:
     """The characters outside of ASCII: a search in these few is faster than one in the text."""
     return "" if text.isascii() else text.encode(errors="replace").translate(None, _ASCII).decode()

@@ -482,7 +482,7 @@ class Citations:
         agree = NUMBER in self._sources_of or any(len(path) > 1 for path in known)
         families = {kind: family for kind, family in _FAMILY.items() if agree or family in self._sources_of}
         families |= {kind: kind for kind in own - joined}
-        self._families, self._around = families, list_around(families)
+        self._families, self._around = families, list_around(families) if families != _FAMILY else _AROUND
         # A text without a kind has no citation, unless there are numbers that need none.
         self._reads_all = any(map(_is_telling, known))
         self._files = {path[-1] for path in self._exact[FILE]}

@@ -38,11 +38,8 @@ _SHARED: dict[int, WordSearch[Any]] = {}
 _SHARING = Lock()
 
 
-class ExtraRetriever(NamedTuple):
-    """A retriever of an adapter's framework: its name, and its items for a text."""
-
-    name: str
-    retrieve: Callable[[str], Flow[Sequence[Any]]]
+# The items that a retriever of an adapter's framework finds for a text.
+Retrieve = Callable[[str], Flow[Sequence[Any]]]
 
 
 class KnownItems(NamedTuple):
@@ -58,9 +55,9 @@ class KnownItems(NamedTuple):
 
 
 class Extras(NamedTuple):
-    """What an adapter gives for the extra retrievers: themselves, and the store's knowledge of what they find."""
+    """What an adapter gives for the extra retrievers: themselves, by name, and what the store knows of their items."""
 
-    retrievers: Sequence[ExtraRetriever]
+    retrievers: Mapping[str, Retrieve]
     look_up: Callable[[Sequence[Any], Sequence[Hashable]], Flow[KnownItems]]
     # The name of the model that embeds texts; empty if it keeps the vectors of texts that it has embedded.
     model: Callable[[], str]
@@ -104,41 +101,41 @@ def gather_extras(
 
     ``knows_ids``: whether the store says which ids it has.
     """
-    named: dict[str, ExtraRetriever] = {}
+    named: dict[str, Retrieve] = {}
     words = share_search(kind, store) if settings.keyword_search else None
     if words is not None:
-        named[KEYWORD_SEARCH] = ExtraRetriever(KEYWORD_SEARCH, partial(search_words, words))
+        named[KEYWORD_SEARCH] = partial(search_words, words)
     for retriever in settings.extra_retrievers:
         first = name = name_of(retriever)
         number = 1
         while name in named or name in (VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW):
             number += 1
             name = f"{first} {number}"
-        named[name] = ExtraRetriever(name, partial(retrieve, retriever))
+        named[name] = partial(retrieve, retriever)
     indexes = [words, *(getattr(one, "words", None) for one in settings.extra_retrievers)]
     index = next((one for one in indexes if isinstance(one, WordSearch)), None)
     refresh = words.refresh if words is not None and knows_ids else None
     corpus = (None, None) if index is None else (index.weigh, index.score)
-    return Extras([*named.values()], look_up, model, refresh, *corpus)
+    return Extras(named, look_up, model, refresh, *corpus)
 
 
-def ask(owner: Settings, retriever: ExtraRetriever, queries: Sequence[EmbeddedQuery], each: int) -> Flow[ExtraSearch]:
+def ask(
+    owner: Settings, name: str, retrieve: Retrieve, queries: Sequence[EmbeddedQuery], each: int
+) -> Flow[ExtraSearch]:
     """What a retriever finds for the queries, ``each`` items for one of them."""
     started = time.perf_counter()
     # A question of which only the embedding is known has no text. If all of its words are removed, its text counts.
     texts = [query.words if query.words.strip() else query.text for query in queries]
     texts = [text for text in texts if text.strip()]
-    answers = yield from together([_ask_once(owner, retriever, text) for text in texts])
+    answers = yield from together([_ask_once(owner, name, retrieve, text) for text in texts])
     items = [item for found, _ in answers for item in found[:each]]
     errors = [error for _, error in answers if error is not None] if texts else ["the question has no text"]
-    milliseconds = 1000 * (time.perf_counter() - started)
-    return ExtraSearch(retriever.name, items, errors[0] if errors else None, milliseconds)
+    return ExtraSearch(name, items, errors[0] if errors else None, 1000 * (time.perf_counter() - started))
 
 
-def _ask_once(owner: Settings, retriever: ExtraRetriever, text: str) -> Flow[tuple[Sequence[Any], str | None]]:
-    name = retriever.name
+def _ask_once(owner: Settings, name: str, retrieve: Retrieve, text: str) -> Flow[tuple[Sequence[Any], str | None]]:
     try:
-        return (yield from retriever.retrieve(text)), None
+        return (yield from retrieve(text)), None
     # Every call would fail: the store holds too many documents for a keyword search, for example.
     except InvalidParameterError:
         raise
@@ -228,16 +225,12 @@ def _complete(
     unknown = [row for row in missing if texts[row] not in vectors]
     if unknown:
         new = list(dict.fromkeys(texts[row] for row in unknown))
-        model, nameless = extras.model(), sum(united.ids[row] is None for row in unknown)
+        model = extras.model()
         if model and is_first(owner, "_warned_of_embedding"):
-            why, remedy = "they have no id to look vectors up by", "Give them the ids that they have in the store"
-            if nameless < len(new):
-                why = "the store has no vectors for them"
-                why += f", and {nameless} of them have no id to look vectors up by" if nameless else ""
-                remedy = "Search the documents that are in the store, with the ids that they have there"
             warn(
                 f"extra_retrievers: each query embeds the texts of further documents ({len(new)} this time) with "
-                f"{model}: {why}. {remedy}, or use a cache of embeddings",
+                f"{model}: the store has no vectors for them, or they have no id to look vectors up by. Search the "
+                "documents of the store, with the ids that they have there, or use a cache of embeddings",
                 EmbeddingFallbackWarning,
             )
         vectors |= zip(new, (yield from embed(new)), strict=True)
@@ -283,12 +276,6 @@ class ItemKind(Generic[Item]):
         """The number of items of this store; None if it cannot list them."""
         listing, listed = self.find_listing(store)
         return None if listing is None else listing.count(listed)
-
-    def list_items(self, store: Any) -> Iterable[Item]:
-        """The items of a store that can be listed."""
-        listing, listed = self.find_listing(store)
-        assert listing is not None
-        return listing.items(listed)
 
 
 @dataclass(frozen=True)
@@ -356,7 +343,9 @@ class WordSearch(Generic[Item]):
                     f"the store holds {counted} documents, and an index is made over at most {MOST}: use the word "
                     "search of the store itself, or make a WordRetriever from those documents that matter"
                 )
-            items = state.items if store is None else self._copy(self.kind.list_items(store))
+            items, (listing, listed) = state.items, self.kind.find_listing(store)
+            if listing is not None:
+                items = self._copy(listing.items(listed))
             index = WordIndex([*map(self.kind.text, items)], state.index, _track).prepare()
             self._state = _State(items, index, counted)
             return self._state

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table as ConsoleTable
 from rich.text import Text
 
-from ..evaluation.advice import lines_to_paste
+from ..evaluation.advice import lines_of_best
 from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.results import Comparison, Measure, clip, counted
 from ..evaluation.tables import Table, tabulate_differences, tabulate_means, tabulate_replacements, tabulate_sizes
@@ -38,13 +38,9 @@ def show_comparison(show: Console, comparison: Comparison) -> None:
     _print(show, f"\n{advice.text}")
     for note in comparison.notes:
         _print(show, f"Note: {note}")
-    for row in (advice.setting, advice.runner_up):
-        setting = comparison.settings[row or 0]
-        code = lines_to_paste(setting, facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates)
-        if row is not None and code:
-            for name, lines in code.items():
-                show.print(Text(f"\n# {name}: {setting.label}\n{lines}"), soft_wrap=True)
-            break
+    label, code = lines_of_best(comparison) or ("", {})
+    for name, lines in code.items():
+        show.print(Text(f"\n# {name}: {label}\n{lines}"), soft_wrap=True)
 
 
 def show_diagnosis(show: Console, diagnosis: Diagnosis) -> None:

@@ -8,14 +8,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .._argument_names import argument_name
-from .._libraries import import_library
-from .._validation import quoted
+from .._validation import argument_name, import_library, quoted
 from ..errors import InvalidParameterError
 from ..selectors.registry import DEFAULT_SELECTOR
 from .judging import JudgedQuery, Matrix
 from .measures import bootstrap_interval, paired_test
-from .results import Difference, Estimate, Recommendation, Replacement, Setting, counted, number, percent
+from .results import Comparison, Difference, Estimate, Recommendation, Replacement, Setting, counted, number, percent
 from .search import HYBRID_SEARCH, SUM_OF_SCORES
 from .settings import OF_ADAPTERS, Settings, as_adapted
 from .summary import MeasureValues, gold_in_reach
@@ -309,12 +307,9 @@ def list_notes(
 
 
 def _count(names: Sequence[str], one: str, many: str) -> str:
-    return f"{counted(len(names), one, many)} ({some(names)})"
-
-
-def some(names: Sequence[str]) -> str:
-    """The first names, quoted."""
-    return ", ".join(map(quoted, names[:3])) + (", ..." if len(names) > 3 else "")
+    """How many, and the first of them."""
+    more = ", ..." if len(names) > 3 else ""
+    return f"{counted(len(names), one, many)} ({', '.join(map(quoted, names[:3]))}{more})"
 
 
 # For each framework: the class that searches and the one behind a reranker, plain similarity, and the fields that say
@@ -388,6 +383,18 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     call = f"selection = select({'queries' if setting.sub_questions else 'query'}, vectors, k={k}"
     lines["Arrays"] = "\n".join([f"from setselect import {kind + ', ' if own else ''}select", *_wrap(call, arguments)])
     return lines
+
+
+def lines_of_best(comparison: Comparison) -> tuple[str, dict[str, str]] | None:
+    """The label and the lines of the best row, or of the runner-up if nothing is selected for the best."""
+    facts, advice = comparison.corpus, comparison.recommendation
+    for row in (advice.setting, advice.runner_up):
+        if row is not None:
+            setting = comparison.settings[row]
+            lines = lines_to_paste(setting, facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates)
+            if lines:
+                return setting.label, lines
+    return None
 
 
 def _wrap(call: str, arguments: Mapping[str, str]) -> Iterable[str]:

@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._argument_names import argument_name
-from .._validation import check_integer, quoted
+from .._validation import argument_name, check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError, VectorSourceError
 from ..selection.route import DEFAULT_EXTRA_K, default_fetch_k, share_fetch_k
 from ..selectors.registry import Selector, check_selector

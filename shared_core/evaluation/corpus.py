@@ -16,9 +16,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from .._libraries import import_library
 from .._parsing import decode_text, is_text, parse_json, parse_object
-from .._validation import as_float, as_plain, is_missing, quoted
+from .._validation import as_float, as_plain, import_library, is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from ..facts import PLACE_KEYS, Facts, Place, find_identifiers, read_place
 
@@ -42,8 +41,8 @@ class Document:
 
     ``subtopics`` are the labels of what it covers, and ``title`` is its name in other texts. ``source`` says where it
     comes from, for ``max_per_source`` and for what other texts cite by number. ``cost`` is what it takes from a
-    ``budget``; None stands for the number of its characters. ``identifiers`` are its numbers or codes, by which other
-    texts cite it. ``place`` is its number in its source: the next text has the next number.
+    ``budget``; None stands for the number of its characters. ``facts`` are what else is known of it, by which other
+    texts cite it and stand next to it.
 
     >>> Document("a", "A text.").subtopics
     ()
@@ -55,14 +54,12 @@ class Document:
     title: str = ""
     source: str | None = None
     cost: float | None = None
-    identifiers: tuple[str, ...] = ()
-    place: int | None = None
+    facts: Facts | None = field(default=None, compare=False, repr=False)
 
-    @property
-    def facts(self) -> Facts:
-        """What is known of the text besides its words."""
-        place = None if self.place is None or self.source is None else Place(self.source, "", self.place)
-        return Facts(self.id, (self.title,), self.identifiers, self.source, place=place)
+    def read_facts(self) -> Facts:
+        """What is known of the text besides its words; the title is the only one."""
+        facts = self.facts or Facts(self.id, source=self.source)
+        return facts._replace(titles=(self.title,), file=None)
 
 
 @dataclass(frozen=True)
@@ -273,15 +270,17 @@ def as_document(record: str | Mapping[str, Any] | Document, default_id: str) -> 
         # The title stands before the text, as BEIR joins them.
         text = title if is_missing(record["text"]) else f"{title} {record['text']}".strip()
         record = {**record, "text": text}
+    name, source = _read_id(record, _DOCUMENT_IDS, default_id), None if source is None else as_name(source, "source")
+    numbers = [number for key in PLACE_KEYS if (number := read_place(record.get(key))) is not None]
+    place = Place(source, "", numbers[0]) if numbers and source is not None else None
     return Document(
-        _read_id(record, _DOCUMENT_IDS, default_id),
+        name,
         text_of(record, ("text",)),
         read_names(record, "subtopics"),
         title,
-        None if source is None else as_name(source, "source"),
+        source,
         None if cost is None else as_number(cost, "cost", least=0),
-        tuple(find_identifiers(record)),
-        next((place for key in PLACE_KEYS if (place := read_place(record.get(key))) is not None), None),
+        Facts(name, (title,), tuple(find_identifiers(record)), source, place=place),
     )
 
 

@@ -161,6 +161,6 @@ def search_documents(documents: Sequence[Document], rows: NDArray[np.floating]) 
         nearest = np.argsort(-(unit @ vector.astype(unit.dtype)), kind="stable")[:k].tolist()
         found = [documents[row] for row in nearest]
         bodies, sources = [one.text for one in found], [one.source for one in found]
-        return Found(bodies, unit[nearest], sources, lambda: Texts(bodies, [one.facts for one in found]))
+        return Found(bodies, unit[nearest], sources, lambda: Texts(bodies, [one.read_facts() for one in found]))
 
     return search

@@ -50,9 +50,9 @@ class SearchResult:
     ``subtopics`` maps labels of what the query asks for to the ids of all documents that cover it; by default they come
     from the query and the documents, and one that none of these covers counts as missed. ``copies`` maps documents that
     repeat the text of another to that other; by default the documents are compared. ``texts`` were embedded, and
-    ``bodies`` are compared and refer to each other (an empty one has no copies); ``facts`` are by what they refer. The
-    documents' own are the default. ``bm25`` and ``weigh`` are the scores of the documents and the weights of words in
-    the corpus; by default those among the candidates. ``gold_vectors`` are known of gold documents.
+    ``bodies`` are compared and refer to each other (an empty one has no copies); both are the texts else. ``bm25``
+    and ``weigh`` are the scores of the documents and the weights of words in the corpus; by default those among the
+    candidates. ``gold_vectors`` are known of gold documents.
     """
 
     vector: ArrayLike
@@ -62,7 +62,6 @@ class SearchResult:
     copies: Mapping[str, str] | None = None
     texts: Sequence[str] | None = None
     bodies: Sequence[str] | None = None
-    facts: Sequence[Facts] | None = None
     candidates: int | None = None
     by_words: Sequence[int] | None = None
     bm25: ArrayLike | None = None
@@ -70,16 +69,15 @@ class SearchResult:
     gold_vectors: Mapping[str, ArrayLike] = field(default_factory=dict)
 
 
-def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any]]]) -> list[Document]:
-    """Documents from a store: for each one its id (or None), text, title, and metadata.
+def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any], Facts]]) -> list[Document]:
+    """Documents from a store: for each one its id (or None), text, title, metadata, and facts.
 
-    >>> found = [("a", "A", "", {"subtopics": ["x"]}), ("a", "A", "", {}), (None, "B", "", {})]
-    >>> [document.id for document in found_documents(found)]
-    ['a', 'a (2)', 'text df7e70e5']
+    >>> [document.id for document in found_documents([("a", "A", "", {}, Facts()), ("a", "B", "", {}, Facts())])]
+    ['a', 'a (2)']
     """
     seen: dict[str, int] = {}
     documents = []
-    for given, text, title, metadata in found:
+    for given, text, title, metadata, facts in found:
         name = given or id_of_text(text)
         seen[name] = seen.get(name, 0) + 1
         source, cost = (first_value(metadata, (key,)) for key in ("source", "cost"))
@@ -88,7 +86,7 @@ def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any
         except InvalidInputError as error:
             raise InvalidInputError(f"document {quoted(name)}: {error}") from None
         unique = name if seen[name] == 1 else f"{name} ({seen[name]})"
-        documents.append(Document(unique, text, labels, title, None if source is None else str(source), cost))
+        documents.append(Document(unique, text, labels, title, None if source is None else str(source), cost, facts))
     return documents
 
 
@@ -258,8 +256,7 @@ class _Pool:
         self.everything = everything.take(order)
         self.embedded = [one.text for one in self.documents] if found.texts is None else [found.texts[i] for i in order]
         self.bodies = [bodies[i] for i in order]
-        facts = [one.facts for one in found.documents] if found.facts is None else found.facts
-        self.facts = [facts[i]._replace(titles=(found.documents[i].title,), file=None) for i in order]
+        self.facts = [document.read_facts() for document in self.documents]
         self.nearest = self._among(near)
         # Texts are split and compared when they are first used.
         same = len(united) == len(near) and found.weigh is None

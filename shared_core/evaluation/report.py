@@ -20,7 +20,7 @@ except ImportError as error:  # pragma: no cover
 
 from .._files import write_atomically
 from ..selection.route import DEFAULT_EXTRA_K
-from .advice import lines_to_paste, p_value
+from .advice import lines_of_best, p_value
 from .diagnosis import Diagnosis
 from .results import Comparison, Needs, Setting, clip, counted, number, percent
 from .search import HYBRID_SEARCH, SUM_OF_SCORES
@@ -66,21 +66,12 @@ def render(comparison: Comparison | Diagnosis) -> str:
     """
     if isinstance(comparison, Diagnosis):
         return _template("diagnosis_page.html.jinja").render(diagnosis=comparison, **_fixed_parts())
-    advice, facts, deciding = comparison.recommendation, comparison.corpus, comparison.deciding
-    named = (advice.setting, advice.runner_up)
+    deciding = comparison.deciding
     # The measure that decides, those with the same needs, the others.
     shown = sorted(
         comparison.measures, key=lambda one: (deciding is None or one.needs != deciding.needs, one != deciding)
     )
     compared = sorted(comparison.measures, key=lambda one: (one != deciding, one.needs == "nothing"))
-    code = next(
-        (
-            (one.label, lines)
-            for one in (comparison.settings[row] for row in named if row is not None)
-            if (lines := lines_to_paste(one, facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates))
-        ),
-        None,
-    )
     given = {one.needs: comparison.values[0, one.key].queries for one in comparison.measures if one.needs != "nothing"}
     return _template("report.html.jinja").render(
         comparison=comparison,
@@ -94,7 +85,7 @@ def render(comparison: Comparison | Diagnosis) -> str:
         means=tabulate_means(comparison, shown),
         spans=[(_TITLES[needs], len(list(run))) for needs, run in groupby(shown, lambda one: one.needs)],
         compared=[(one, tabulate_differences(comparison, one)) for one in compared if len(comparison.settings) > 1],
-        code=code,
+        code=lines_of_best(comparison),
         shown_queries={query.id: place for place, query in enumerate(comparison.queries)},
         # _query_data() leaves no "<" in the text, so the text cannot end its script element.
         data=Markup(_query_data(comparison)),

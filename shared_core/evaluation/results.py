@@ -260,7 +260,7 @@ class Comparison:
         return next((one for one in self.measures if one.key == self.recommendation.measure), None)
 
     def question(self, query: str) -> str:
-        """The text of the query with this id; the id itself if its text is not known, as of a root."""
+        """The text of the query with this id; the id itself if its text is not known."""
         return self.questions.get(query, query)
 
     def __repr__(self) -> str:

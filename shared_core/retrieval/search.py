@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .._parsing import is_text
 from .._validation import quoted
 from ..errors import warn
-from ..facts import DOCUMENT_ID
+from ..facts import DOCUMENT_ID, Facts
 from ..selection.route import DEFAULT_EXTRA_K, DEFAULT_K, share_fetch_k
 from ..texts import Texts
 from ..texts.titles import HEAD
@@ -227,8 +227,8 @@ def search_to_compare(
     read: Callable[[Any], tuple[str, Mapping[str, Any]]],
     texts: Sequence[str],
     vectors: Sequence[NDArray[np.float64]],
-) -> Flow[tuple[list[tuple[str | None, str, str, Mapping[str, Any]]], dict[str, Any]]]:
-    """For a comparison: the id, text, title and metadata of each candidate, and the columns of a ``SearchResult``.
+) -> Flow[tuple[list[tuple[str | None, str, str, Mapping[str, Any], Facts]], dict[str, Any]]]:
+    """For a comparison: id, text, title, metadata and facts of each candidate, and the columns of a ``SearchResult``.
 
     The question and its sub-questions have these ``texts`` and ``vectors``. ``read`` gives the text and the metadata
     of an item.
@@ -250,15 +250,12 @@ def search_to_compare(
     items, facts = pool.items, request.read_facts(pool)
     bodies = list(map(pool.body, items))
     names = (None if name is None else str(name) for name in pool.ids)
-    rows = [
-        (name, text, title, metadata)
-        for name, (text, metadata), title in zip(names, map(read, items), Texts(bodies, facts).titles, strict=True)
-    ]
+    columns = zip(names, map(read, items), Texts(bodies, facts).titles, facts, strict=True)
+    rows = [(name, text, title, metadata, fact) for name, (text, metadata), title, fact in columns]
     return rows, {
         "vectors": pool.vectors,
         "texts": list(map(pool.text, items)),
         "bodies": bodies,
-        "facts": facts,
         "candidates": candidates,
         "by_words": by_words,
         "bm25": bm25,

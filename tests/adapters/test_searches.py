@@ -220,17 +220,3 @@ def count_references(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     monkeypatch.setattr(request, "Texts", make)
     return made
-
-
-def test_a_cap_that_cannot_be_met_takes_no_memory_for_references(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Counting(WordEmbeddings())
-    vectors = np.random.default_rng(0).normal(size=(20_001, DIMENSION))
-    texts = [f"Ann Lee {i} knew Ann Lee {i + 1}." for i in range(len(vectors))]
-    store.rows = [Row(f"doc-{i}", text, {"topic": i % 2}, vectors[i]) for i, text in enumerate(texts)]
-    store.sizes, referring = [], count_references(monkeypatch)
-    retriever, told = SetSelectRetriever(vectorstore=store, k=3, max_per_source=1, source="topic"), list[Any]()
-    with pytest.warns(SetSelectWarning, match=r"2 of 20000 "):
-        assert len(RETRIEVERS[0].run(retriever, told=told)) == 2
-    assert store.sizes == [50, 200, 800, 3_200, 12_800, 20_000]
-    # The strengths of the references among 20,000 documents would take 1.6 GB.
-    assert referring == [True] * 4 + [False] * 2

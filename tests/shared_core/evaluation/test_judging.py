@@ -15,6 +15,7 @@ from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import SearchResult, found_documents, judge
 from shared_core.evaluation.results import Comparison, Difference
 from shared_core.evaluation.settings import named
+from shared_core.facts import Facts
 
 RNG = np.random.default_rng(5)
 DOCUMENTS = [{"id": f"d{i}", "text": f"text {i}"} for i in range(30)]
@@ -167,7 +168,7 @@ def test_copies_are_no_candidates_as_in_the_adapters() -> None:
 def test_documents_of_a_store_have_an_id_each_and_the_labels_of_their_metadata() -> None:
     rows: list[Any] = [("a", "A", "T", {"subtopics": "x", "source": 7}), ("b", "B", "", {"subtopics": ["x", "y"]})]
     rows += [("a", "C", "", {"cost": 2, "subtopics": [" ", "z"]}), (None, "D", "", {"subtopics": 3, "source": ""})]
-    found = found_documents(rows)
+    found = found_documents((*row, Facts()) for row in rows)
     assert [(document.source, document.cost) for document in found] == [
         ("7", None),
         (None, None),
@@ -178,13 +179,14 @@ def test_documents_of_a_store_have_an_id_each_and_the_labels_of_their_metadata()
     assert [document.id for document in found[:3]] == ["a", "b", "a (2)"]
     assert [document.title for document in found] == ["T", "", "", ""]
     with pytest.raises(InvalidInputError, match=r"'a'.*'subtopics'.*dict"):
-        found_documents([("a", "A", "", {"subtopics": {"x": 1}})])
+        found_documents([("a", "A", "", {"subtopics": {"x": 1}}, Facts())])
 
 
 @pytest.mark.parametrize("cost", [-1, float("inf"), "12 EUR", [3]])
 def test_a_cost_that_is_no_cost_is_named_by_a_budget_and_ignored_without_one(cost: Any) -> None:
     rows: list[Any] = [("a", "A", "", {"cost": 3}), ("b", "B", "", {"cost": cost}), ("c", "C", "", {"cost": "4"})]
-    found = SearchResult([1.0, 0.0], found_documents(rows), [[1.0, 0.0], [1.0, 0.1], [1.0, 0.2]])
+    documents = found_documents((*row, Facts()) for row in rows)
+    found = SearchResult([1.0, 0.0], documents, [[1.0, 0.0], [1.0, 0.1], [1.0, 0.2]])
     assert len(compare_candidates(["?"], lambda query: found, k=2).queries) == 1
     settings = [named("similarity"), named("coverage", budget=7)]
     with pytest.raises(InvalidInputError, match=r"query '\?': 'cost of document b' must be a finite number"):

@@ -212,7 +212,7 @@ def search_beside(
 ) -> Flow[tuple[Pool, Pool, list[ExtraSearch]]]:
     """What the vector search finds; what the extra retrievers find; and what happened to each of them."""
     each = extra_k if len(queries) == 1 else share_fetch_k(extra_k, least, len(queries))
-    asking: list[Flow[Any]] = [ask(owner, *one, queries, each) for one in extras.retrievers.items()]
+    asking: list[Flow[Any]] = [ask(owner, retriever, queries, each) for retriever in extras.retrievers]
     pool, *answers = yield from together([search_together(queries, store.search, fetch_k, least), *asking])
     joined, reports = yield from read_answers(owner, pool, answers, extras, store.read_ids, store.embed)
     return pool, joined, reports

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +24,7 @@ import numpy as np
 
 from benchmarks.common import CACHE, Block, best, facts, is_there, parser, publish, say, skip, slug, table
 from benchmarks.models import GEMMA, MINILM, PACKAGES, gemma_folder, is_installed
+from benchmarks.papers._language_models import Kept
 from benchmarks.regimes import Cell, cell_of, gain, interval, per_question
 from benchmarks.regimes_methods import DEFAULT, FETCH_K, METHODS, SIMILARITY, Corpus, Search
 from benchmarks.regimes_tasks import (
@@ -157,23 +157,17 @@ def read(model: Any, output: Any, before: list[list[int]], after: list[list[int]
 
 def keep(score: Score, path: Path) -> Score:
     """``score`` with its results kept in a file."""
-    kept: dict[str, float] = {}
-    if path.is_file():
-        kept = dict(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    kept = Kept(path)
 
     def scores(pairs: list[Pair]) -> list[float]:
         keys = [hashlib.sha256("\0".join(pair).encode()).hexdigest()[:24] for pair in pairs]
-        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in kept}
+        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in kept.results}
         # The pairs of a text come together, because a scorer may read it once for all of them.
         order = sorted(new, key=lambda key: new[key][1])
         for start in range(0, len(order), KEPT_AT_ONCE):
             some = order[start : start + KEPT_AT_ONCE]
-            found = dict(zip(some, map(float, score([new[key] for key in some])), strict=True))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a", encoding="utf-8") as lines:
-                lines.writelines(f"{json.dumps(item)}\n" for item in found.items())
-            kept.update(found)
-        return [kept[key] for key in keys]
+            kept.add(dict(zip(some, map(float, score([new[key] for key in some])), strict=True)))
+        return [kept.results[key] for key in keys]
 
     return scores
 

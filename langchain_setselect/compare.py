@@ -118,17 +118,12 @@ def _search(
     )
     request, _ = retriever._configured
     searching = retriever._store(request, "", dict(search_kwargs or {}))
-    # A source that the store itself adds to all documents says nothing.
-    sourced = reader is not None and "source" not in reader.added_keys(store)
 
     def read(document: Document) -> tuple[str, Mapping[str, Any]]:
         return document.page_content, document.metadata
 
-    def source_of(document: Document) -> Any:
-        return document.metadata.get("source") if sourced else None
-
     def nearest(vector: NDArray[np.float64], number: int) -> Found:
-        return Found(*run_flow(search_near(request, searching, source_of, vector, number)))
+        return Found(*run_flow(search_near(request, searching, lambda one: one.metadata.get("source"), vector, number)))
 
     searched = SearchedStore(
         type(store).__name__,

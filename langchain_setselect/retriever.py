@@ -255,17 +255,19 @@ class SearchSettings(SelectionSettings, Fetching):
             return search_store(store, reader, model(), narrowed, query, k)
 
         settings, config = request.settings, {"callbacks": callbacks}
-        extras = gather_extras(
-            DOCUMENTS,
-            store,
-            settings,
-            lambda one: one.get_name(),
-            partial(_retrieve, config=config),
-            partial(_search_words, store, store_kwargs, settings.extra_k, config),
-            partial(look_up, store, store_kwargs),
-            lambda: name_of_model(model()),
-            knows_ids=reader is not None and reader.looks_up and reader.id_of is document_id,
-        )
+        extras = None
+        if settings.keyword_search or settings.extra_retrievers:
+            extras = gather_extras(
+                DOCUMENTS,
+                store,
+                settings,
+                lambda one: one.get_name(),
+                partial(_retrieve, config=config),
+                partial(_search_words, store, store_kwargs, settings.extra_k, config),
+                partial(look_up, store, store_kwargs),
+                lambda: name_of_model(model()),
+                knows_ids=reader is not None and reader.looks_up and reader.id_of is document_id,
+            )
         return Store(
             lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),
             before,

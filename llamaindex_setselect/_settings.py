@@ -140,7 +140,7 @@ class SelectionSettings(Settings):
 
     @property
     def _vectors(self) -> NodeVectors:
-        return NodeVectors.of(self._index, None, self.embed_model)
+        return NodeVectors.of(self._index, self.embed_model)
 
 
 def embed_queries(settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[list[EmbeddedQuery]]:

@@ -10,10 +10,9 @@ from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.instrumentation.events.rerank import ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseComponent, NodeWithScore, QueryBundle
-from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
-from shared_core import InvalidInputError, InvalidParameterError
+from shared_core import InvalidInputError
 from shared_core.retrieval.events import warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_items, refuse_swapped, refuse_unknown
@@ -44,7 +43,7 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     """Selects the best *set* of ``top_n`` nodes out of those that a retriever found.
 
     ``index.as_query_engine(similarity_top_k=50, node_postprocessors=[SetSelectPostprocessor(index=index)])``
-    is all that a query engine needs. Vectors come from the store of ``index`` or ``vector_store``, else from the nodes.
+    is all that a query engine needs. Vectors come from the store of ``index``, else from the nodes.
     Texts are embedded again only if both have none, with an ``EmbeddingFallbackWarning``. In async code the question is
     embedded twice; :class:`SetSelectIndexRetriever` embeds it once.
 
@@ -78,11 +77,8 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     ['b', 'c']
     """
 
-    vector_store: BasePydanticVectorStore | None = Field(default=None, exclude=True)
-    """Where stored vectors are; by default the store of ``index``."""
-
     index: VectorStoreIndex | None = Field(default=None, exclude=True)
-    """Supplies the store and the embedding model. ``FaissVectorStore`` needs it."""
+    """Supplies the store, where stored vectors are, and the embedding model."""
 
     vector_store_kwargs: dict[str, Any] | None = None
     """The part of the store in which vectors are looked up: ``milvus_partition_names`` or ``shard_identifier``."""
@@ -90,6 +86,7 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     _remedies = MappingProxyType(
         {
             "fetch_k": f"{NO_SEARCH}. {REMEDY}",
+            "vector_store": "pass an index over it, index=VectorStoreIndex.from_vector_store(store, embed_model=...)",
             **dict.fromkeys(("follow", "keyword_search", "extra_retrievers", "extra_k"), NO_SEARCH),
         }
     )
@@ -107,14 +104,10 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     @property
     @override
     def _vectors(self) -> NodeVectors:
-        return NodeVectors.of(self.index, self.vector_store, self.embed_model, self.vector_store_kwargs)
+        return NodeVectors.of(self.index, self.embed_model, self.vector_store_kwargs)
 
     @override
     def _make_request(self) -> Request:
-        store, index = self.vector_store, self.index
-        # Vectors of one store under the ids of another store's index would be wrong.
-        if index is not None and store is not None and store is not index.vector_store:
-            raise InvalidParameterError("index= uses another store than vector_store=: give one of them")
         reader = self._vectors.reader
         refuse_unknown("the look-up by id", self.vector_store_kwargs or {}, () if reader is None else reader.scope)
         request = super()._make_request()
@@ -171,6 +164,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SetSelectPostprocessor:
         memo = {} if memo is None else memo
-        for runtime in (self.index, self.vector_store, self.embed_model, self.perspective, self.queries):
+        for runtime in (self.index, self.embed_model, self.perspective, self.queries):
             memo.setdefault(id(runtime), runtime)
         return super().__deepcopy__(memo)

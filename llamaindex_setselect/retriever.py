@@ -77,7 +77,7 @@ class IndexSettings(SelectionSettings, Fetching):
     @property
     @override
     def _vectors(self) -> NodeVectors:
-        return NodeVectors.of(self._index, None, self.embed_model, self.vector_store_kwargs)
+        return NodeVectors.of(self._index, self.embed_model, self.vector_store_kwargs)
 
     def _over(self, index: VectorStoreIndex) -> Self:
         check_instance(index, VectorStoreIndex, "index", say_place(index))
@@ -220,17 +220,19 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
     def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
         vectors, retriever, store = settings._vectors, cache(self._retriever), self._index.vector_store
         call = settings._request.settings
-        extras = gather_extras(
-            NODES,
-            self._index,
-            call,
-            lambda one: type(one).__name__,
-            partial(_find_extra, asked),
-            partial(_search_words, call.extra_k, self._make_filter()),
-            partial(self._look_up, vectors),
-            lambda: vectors.model_name,
-            knows_ids=vectors.reader is not None,
-        )
+        extras = None
+        if call.keyword_search or call.extra_retrievers:
+            extras = gather_extras(
+                NODES,
+                self._index,
+                call,
+                lambda one: type(one).__name__,
+                partial(_find_extra, asked),
+                partial(_search_words, call.extra_k, self._make_filter()),
+                partial(self._look_up, vectors),
+                lambda: vectors.model_name,
+                knows_ids=vectors.reader is not None,
+            )
 
         def before(k: int) -> Flow[list[NodeWithScore]]:
             nodes: list[NodeWithScore] = yield Step(

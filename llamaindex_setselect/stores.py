@@ -33,7 +33,6 @@ from shared_core.stores import (
     weaviate,
 )
 
-Index = VectorStoreIndex | None
 Fetch = Callable[..., Mapping[str, ArrayLike]]
 AsyncFetch = Callable[..., Awaitable[Mapping[str, ArrayLike]]]
 
@@ -84,32 +83,34 @@ def read_with_client(
     return VectorReader(fetch, afetch if aclient else None, on_node, getattr(core, "WIDEST", WIDEST), scope)
 
 
-def _fetch_simple(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
+def _fetch_simple(store: Any, node_ids: Sequence[str], index: VectorStoreIndex) -> Mapping[str, ArrayLike]:
     stored = store.data.embedding_dict
     return {node_id: stored[node_id] for node_id in node_ids if node_id in stored}
 
 
-def _fetch_lancedb(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
+def _fetch_lancedb(store: Any, node_ids: Sequence[str], index: VectorStoreIndex) -> Mapping[str, ArrayLike]:
     # The store has no table until a node is added.
     return {} if store._table is None else lancedb.vectors_by_id(store.table, node_ids, store.vector_column_name)
 
 
-async def _afetch_elasticsearch(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
+async def _afetch_elasticsearch(
+    store: Any, node_ids: Sequence[str], index: VectorStoreIndex
+) -> Mapping[str, ArrayLike]:
     return await elasticsearch.avectors_by_id(store.client, store.index_name, store.vector_field, node_ids)
 
 
-def _fetch_elasticsearch(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
+def _fetch_elasticsearch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex) -> Mapping[str, ArrayLike]:
     # The store has an async client only; its own ``query`` runs in this event loop too.
     return asyncio.get_event_loop().run_until_complete(_afetch_elasticsearch(store, node_ids, index))
 
 
-def _fetch_postgres(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
+def _fetch_postgres(store: Any, node_ids: Sequence[str], index: VectorStoreIndex) -> Mapping[str, ArrayLike]:
     store._initialize()
     with store._session() as session:
         return postgres.vectors_by_id(session, _select_nodes(store), node_ids)
 
 
-async def _afetch_postgres(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
+async def _afetch_postgres(store: Any, node_ids: Sequence[str], index: VectorStoreIndex) -> Mapping[str, ArrayLike]:
     store._initialize()
     async with store._async_session() as session:
         return await postgres.avectors_by_id(session, _select_nodes(store), node_ids)
@@ -185,17 +186,12 @@ def _count_postgres(store: Any) -> int:
     return count
 
 
-def _fetch_faiss(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
-    if index is None:
-        raise VectorSourceError(
-            "FaissVectorStore does not know the ids of its nodes, but the index over it does: "
-            "pass index= instead of vector_store="
-        )
+def _fetch_faiss(store: Any, node_ids: Sequence[str], index: VectorStoreIndex) -> Mapping[str, ArrayLike]:
     labels = faiss.labels_by_id(index, index.index_struct.nodes_dict, node_ids)
     return _read_faiss(store, node_ids, labels)
 
 
-def _fetch_faiss_mapped(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
+def _fetch_faiss_mapped(store: Any, node_ids: Sequence[str], index: VectorStoreIndex) -> Mapping[str, ArrayLike]:
     labels, nodes = store._node_id_to_faiss_id_map, store._faiss_id_to_node_id_map
     # After a deletion the store gives the next node a label that is in use, and loses the node that had it.
     found = [labels[name] if name in labels and nodes.get(labels[name]) == name else None for name in node_ids]

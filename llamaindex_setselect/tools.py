@@ -100,7 +100,7 @@ def _as_tool(tool: Any) -> BaseTool:
 
 
 def _as_model(embed_model: BaseEmbedding | None) -> EmbeddingModel:
-    vectors = NodeVectors.of(None, None, embed_model)
+    vectors = NodeVectors.of(None, embed_model)
     model = vectors.need_model("the tools")
     check_instance(model, BaseEmbedding, "embed_model")
     return EmbeddingModel(

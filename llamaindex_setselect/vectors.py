@@ -45,7 +45,7 @@ def register_vector_source(
     store_class : type or str
         The store's class or its full name (``"package.module.Class"``); its subclasses are included.
     function : callable
-        ``function(store, node_ids, index) -> {node_id: vector}``; ``index`` is the ``VectorStoreIndex`` or None. Ids
+        ``function(store, node_ids, index) -> {node_id: vector}``; ``index`` is the ``VectorStoreIndex``. Ids
         that the store does not know are left out.
     afunction : async callable, optional
         The async version of ``function``. Without it, ``function`` runs in a thread in async code.
@@ -98,7 +98,6 @@ def _read_embeddings(step: Step, texts: list[str], source: str, dtype: DTypeLike
 class NodeVectors:
     """Reads vectors of nodes from a store (with the index over it), or makes them with an embedding model."""
 
-    store: Any
     index: VectorStoreIndex | None
     model: BaseEmbedding | None
     # Arguments of the store's search; the reader's ``scope`` says which of them its look-up takes.
@@ -106,19 +105,18 @@ class NodeVectors:
 
     @classmethod
     def of(
-        cls,
-        index: VectorStoreIndex | None,
-        store: Any,
-        model: BaseEmbedding | None,
-        kwargs: Mapping[str, Any] | None = None,
+        cls, index: VectorStoreIndex | None, model: BaseEmbedding | None, kwargs: Mapping[str, Any] | None = None
     ) -> NodeVectors:
-        """By default the store and the model are the index's; without an index, the model set in ``Settings``."""
-        if store is None and index is not None:
-            store = index.vector_store
+        """By default the model is the index's; without an index, the one set in ``Settings``."""
         if model is None:
             # Settings.embed_model would create LlamaIndex's default model, which needs an OpenAI key.
             model = Settings._embed_model if index is None else index._embed_model
-        return cls(store, index, model, kwargs or {})
+        return cls(index, model, kwargs or {})
+
+    @property
+    def store(self) -> Any:
+        """The store of the index."""
+        return None if self.index is None else self.index.vector_store
 
     @property
     def reader(self) -> VectorReader | None:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import importlib
 import math
 import operator
 import re
 import reprlib
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields
 from datetime import UTC, date, datetime, time
 from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._argument_names import argument_name
 from .errors import InvalidInputError, InvalidParameterError
 
 FloatArray = NDArray[np.floating[Any]]
@@ -437,3 +440,35 @@ class ReadOnlyArrays:
                 if isinstance(array, np.ndarray):
                     read_only(array)
         self.__dict__.update(state)
+
+
+# What messages call an argument: in a command the option that sets it.
+_names: ContextVar[Mapping[str, str]] = ContextVar("_names", default=MappingProxyType({}))
+
+
+@contextmanager
+def rename_arguments(names: Mapping[str, str]) -> Iterator[None]:
+    """Let messages call arguments by these names.
+
+    >>> with rename_arguments({"fetch_k": "--fetch-k"}):
+    ...     argument_name("fetch_k"), argument_name("k")
+    ('--fetch-k', 'k')
+    """
+    token = _names.set({**_names.get(), **names})
+    try:
+        yield
+    finally:
+        _names.reset(token)
+
+
+def argument_name(name: str) -> str:
+    """The name of this argument in a message."""
+    return _names.get().get(name, name)
+
+
+def import_library(name: str, extra: str) -> Any:
+    """The module ``name``, imported now; the ImportError names the extra of setselect that installs it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(f'this needs {name}: pip install "setselect[{extra}]"') from error

@@ -9,9 +9,8 @@ import pytest
 
 # These files import torch at their start. In an environment without it all other tests run.
 _NEED_TORCH = {
-    "benchmarks": ["language_models", "learned_judge", "ragsys", "vrsd_downstream"],
+    "benchmarks": ["language_models", "reranker"],
     "shared_core/cli": ["train"],
-    "shared_core/learning/feedback": ["language_model"],
     "shared_core/signals": ["embedding_models", "language_models", "perplexity"],
 }
 if find_spec("torch") is None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -154,12 +152,6 @@ def test_a_users_prompt_keeps_its_other_braces(make: Any) -> None:
     assert model._prompts[0].startswith(f'As {{"root": …}}: {QUERY}')
     with pytest.raises(InvalidParameterError, match=r"\{query\}"):
         make(GOOD, "Split the query")
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
-async def test_copies_extract_the_same(copied: Callable[[Any], PerspectiveExtractor], make: Any) -> None:
-    extractor = copied(make(GOOD, cache_size=0)[1])
-    assert extractor.extract(QUERY) == await extractor.aextract(QUERY) == PARTS
 
 
 async def test_the_async_method_of_a_chat_model_is_awaited() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.common import CACHE, REPEATED, Block, say, slug
 from benchmarks.models import GEMMA, GEMMA_SHA256, gemma_folder, is_installed
-from shared_core._libraries import import_library
+from shared_core._validation import import_library
 from shared_core.signals import language_models
 from shared_core.signals.language_models import Item, choose_precision
 from shared_core.signals.perplexity import LogPerplexityQuality

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.retrieval.extra import StoreListing
-from shared_core.retrieval.inputs import refuse_unknown
 from shared_core.stores import (
     azure_search,
     chroma,
@@ -46,7 +45,6 @@ def _azure_request(
         raise InvalidParameterError(
             f"setselect searches by vector, which AzureSearch calls 'similarity'; got search_type={search_type!r}"
         )
-    refuse_unknown("AzureSearch", [name for name in more if name == "filter"], ["filters"])
     return {"field": _azure_module(store).FIELDS_CONTENT_VECTOR, "filter": filters, **more}
 
 
@@ -173,7 +171,6 @@ def _milvus_request(
         "filter": expr,
         "timeout": store.timeout or timeout,
     }
-    refuse_unknown("Milvus", [name for name in more if name in arguments], ["param", "expr", "timeout", "anns_field"])
     return {**arguments, **more}
 
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._libraries import import_library
-from .._validation import quoted
+from .._validation import import_library, quoted
 from ..errors import InvalidInputError, VectorSourceError
 
 # FAISS raises these where a file is damaged; its Python wrapper raises the last one.

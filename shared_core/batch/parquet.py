@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._libraries import import_library
-from .._validation import is_missing, quoted
+from .._validation import import_library, is_missing, quoted
 from ..errors import InvalidInputError
 from ..facts import IDENTIFIER_KEYS, PLACE_KEYS, find_identifiers, write_identifier
 

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._libraries import import_library
-from .._validation import as_numeric, check_ranges
+from .._validation import as_numeric, check_ranges, import_library
 from ..candidates import Candidates, Parts, References
 from ..errors import InvalidInputError, SetSelectError
 from ..scaling import Scale

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._argument_names import argument_name as name_of
 from .._files import write_atomically
-from .._libraries import import_library
 from .._parsing import parse_object
-from .._validation import as_numeric, check_fields, check_ranges, is_missing, quoted
+from .._validation import argument_name as name_of
+from .._validation import as_numeric, check_fields, check_ranges, import_library, is_missing, quoted
 from ..candidates import Candidates
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, VectorSourceError
 from ..scaling import Scale

@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from .._argument_names import rename_arguments
+from .._validation import rename_arguments
 from ..errors import SetSelectError
 from . import COMMANDS
 from ._terminal import CRASHED, EXIT_CODES, message_console, stop

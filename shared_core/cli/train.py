@@ -18,9 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from .._files import hold_lock, remove_leftovers
-from .._libraries import import_library
 from .._parsing import parse_object
-from .._validation import is_missing, quoted
+from .._validation import import_library, is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ..evaluation.corpus import JSON_SUFFIXES, parse_lines, text_of, unpacked
 from ..learning import (

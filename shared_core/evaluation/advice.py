@@ -8,9 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .._argument_names import argument_name
-from .._libraries import import_library
-from .._validation import quoted
+from .._validation import argument_name, import_library, quoted
 from ..errors import InvalidParameterError
 from ..selectors.registry import DEFAULT_SELECTOR
 from .judging import JudgedQuery, Matrix

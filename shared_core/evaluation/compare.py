@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._argument_names import argument_name
-from .._validation import as_numeric, check_integer, quoted
+from .._validation import argument_name, as_numeric, check_integer, quoted
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError, VectorSourceError
 from ..selection.route import DEFAULT_EXTRA_K, default_fetch_k, share_fetch_k

@@ -16,9 +16,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from .._libraries import import_library
 from .._parsing import decode_text, is_text, parse_json, parse_object
-from .._validation import as_float, as_plain, is_missing, quoted
+from .._validation import as_float, as_plain, import_library, is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from ..facts import PLACE_KEYS, Facts, Place, find_identifiers, read_place
 

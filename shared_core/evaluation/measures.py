@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._libraries import import_library
-from .._validation import as_numeric, check_integer, check_number, quoted
+from .._validation import as_numeric, check_integer, check_number, import_library, quoted
 from ..candidates.cosines import measure_set
 from ..errors import InvalidInputError, InvalidParameterError
 

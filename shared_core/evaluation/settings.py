@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._argument_names import argument_name
-from .._validation import check_fields, check_number, nearest_name, quoted
+from .._validation import argument_name, check_fields, check_number, nearest_name, quoted
 from ..candidates import Candidates, check_constraints, cosines_with_queries
 from ..errors import InvalidParameterError
 from ..selection.route import Limits, select_set, share_fetch_k

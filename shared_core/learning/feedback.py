@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .._argument_names import argument_name
-from .._validation import as_float, check_integer, check_number, quoted
+from .._validation import argument_name, as_float, check_integer, check_number, quoted
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..signals.language_models import Item as ModelItem
 from ..signals.language_models import LanguageModel, PromptTooLong, Scored

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._argument_names import argument_name, rename_arguments
-from .._libraries import import_library
-from .._validation import as_names, as_numeric, quoted
+from .._validation import argument_name, as_names, as_numeric, import_library, quoted, rename_arguments
 from ..candidates import Candidates
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..selection.route import select_set

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._argument_names import argument_name
 from .._files import hold_lock, named_errors, write_through
 from .._parsing import parse_json
-from .._validation import FloatArray, as_float, check_integer, check_one_of, quoted
+from .._validation import FloatArray, argument_name, as_float, check_integer, check_one_of, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from ..signals.progress import progress_bar
 from .feedback import Feedback, Pair, noting, score_all

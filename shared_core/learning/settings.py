@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._argument_names import argument_name
-from .._validation import check_fields, check_one_of
+from .._validation import argument_name, check_fields, check_one_of
 from ..errors import InvalidParameterError
 
 

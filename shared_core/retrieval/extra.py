@@ -99,8 +99,8 @@ def gather_extras(
     model: Callable[[], str],
     *,
     knows_ids: bool,
-) -> Extras | None:
-    """The extra retrievers and the search by words of the settings, whose names differ; None if there are none.
+) -> Extras:
+    """The extra retrievers and the search by words of the settings, whose names differ.
 
     ``knows_ids``: whether the store says which ids it has.
     """
@@ -115,8 +115,6 @@ def gather_extras(
             number += 1
             name = f"{first} {number}"
         named[name] = ExtraRetriever(name, partial(retrieve, retriever))
-    if not named:
-        return None
     indexes = [words, *(getattr(one, "words", None) for one in settings.extra_retrievers)]
     index = next((one for one in indexes if isinstance(one, WordSearch)), None)
     refresh = words.refresh if words is not None and knows_ids else None

@@ -50,11 +50,11 @@ def embed_question(settings: Call, question: str, embed: Embed, config: Any = No
     texts, text = [question], None
     removed: Collection[str] = ()
     queries, perspective = settings.queries, settings.perspective
-    if is_splitter(queries):
-        # A question of which only the embedding is known has no text to split.
-        queries = (yield from _split(queries, question, config)) if question.strip() else None
     if queries is not None:
-        texts = distinct_queries(question, queries)  # type: ignore[arg-type]
+        if is_splitter(queries):
+            # A question of which only the embedding is known has no text to split.
+            queries = (yield from _split(queries, question, config)) if question.strip() else None
+        texts = distinct_queries(question, queries or ())  # type: ignore[arg-type]
     if perspective is not None:
         parts: QueryParts | None = yield Step(
             partial(read_perspective, perspective, question), partial(aread_perspective, perspective, question)

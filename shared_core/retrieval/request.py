@@ -133,7 +133,7 @@ class Request:
         candidates = searched = self._make_candidates(distinct, queries)
         if queries[0].pap is not None:
             candidates = queries[0].pap.apply(candidates)
-        texts, shown = self.read_texts(distinct, weigh), self._find_shown(distinct)
+        texts, shown = self.read_texts(distinct, weigh), self._find_shown(distinct) if self.shown else []
         question = [] if getattr(self.selector, "word_weight", 1) == 0 else [query.words for query in queries]
         selection = select_set(
             candidates,

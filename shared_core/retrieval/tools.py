@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from .._validation import as_identifiers, as_plain, as_text, is_missing, quoted
 from ..candidates import as_unit_rows, as_unit_vector
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..selection.route import DEFAULT_EXTRA_K
-from ..texts.words import Text, match_split_words, split_clauses, split_words
+from ..texts.words import match_split_words, read_text, split_clauses, split_words
 from .events import LOGGER, describe, in_shadow, is_first, timed
 from .flow import Flow, Step
 from .inputs import refuse_unknown, where_to_pass_parameters
@@ -134,26 +135,25 @@ class ToolSelection(NamedTuple):
 
 
 class _Memory:
-    """The vectors of the texts that were asked for last, and the words of these texts."""
+    """The vectors of the texts that were asked for last."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._entries: OrderedDict[str, tuple[Vector, Text]] = OrderedDict()
+        self._vectors: OrderedDict[str, Vector] = OrderedDict()
         self._lock = threading.Lock()
 
-    def look_up(self, texts: Sequence[str], embed: Callable[[list[str]], Flow[Any]]) -> Flow[list[tuple[Vector, Text]]]:
-        """The entries of the texts. Those that are new are embedded in one call."""
-        known = {text: entry for text in texts if (entry := self._entries.get(text)) is not None}
+    def look_up(self, texts: Sequence[str], embed: Callable[[list[str]], Flow[Any]]) -> Flow[list[Vector]]:
+        """The vectors of the texts. Those that are new are embedded in one call."""
+        known = {text: vector for text in texts if (vector := self._vectors.get(text)) is not None}
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new:
-            vectors = yield from embed(new)
-            known |= {text: (vector, Text(text)) for text, vector in zip(new, vectors, strict=True)}
+            known |= zip(new, (yield from embed(new)), strict=True)
         with self._lock:
-            for text, entry in known.items():
-                self._entries[text] = entry
-                self._entries.move_to_end(text)
-            while len(self._entries) > max(self._most, len(known)):
-                self._entries.popitem(last=False)
+            for text, vector in known.items():
+                self._vectors[text] = vector
+                self._vectors.move_to_end(text)
+            while len(self._vectors) > max(self._most, len(known)):
+                self._vectors.popitem(last=False)
         return [known[text] for text in texts]
 
 
@@ -246,28 +246,41 @@ class ToolSelector:
             for original, tool in zip(given, read, strict=True)
             if tool is None or (tool.id in kept and tools[tool.id] is tool)
         ]
-        return ToolSelection(
-            returned, partial(self._describe, selected, given, returned, sorted(tools.keys() & {*turn.called}), reason)
-        )
+
+        def make_event() -> dict[str, Any]:
+            return {
+                "max_tools": self.request.k,
+                "vector_source": self.model.source,
+                **describe(self.request, selected),
+                "shadow": self.request.settings.shadow,
+                "error": selected.error,
+                "tools": [tool.id for tool in map(self.kind.read, returned) if tool is not None],
+                "called": sorted(tools.keys() & {*turn.called}),
+                "all_because": reason,
+                "tokens": sum(map(self.kind.count_tokens, returned)),
+                "tokens_of_all": sum(map(self.kind.count_tokens, given)),
+            }
+
+        return ToolSelection(returned, make_event)
 
     def _select(self, tools: Sequence[Tool], asked: Sequence[str], config: Any) -> Flow[ItemSelection]:
         started = time.perf_counter()
-        entries = yield from self._texts.look_up([tool.text for tool in tools], self.model.embed_texts)
-        vectors = as_unit_rows(stack_vectors([vector for vector, _ in entries], _read_names(tools)))
+        stored = yield from self._texts.look_up([tool.text for tool in tools], self.model.embed_texts)
+        vectors = as_unit_rows(stack_vectors(stored, _read_names(tools)))
         settings = self.request.settings
         if settings.queries is None and self.request.capabilities.sub_questions:
             sub_questions = yield from self._find_sub_questions(asked, vectors)
             settings = settings.model_copy(update={"queries": sub_questions})
         queries = yield from embed_question(settings, asked[0], self._embed_questions, config)
-        rows = self._find_candidates(tools, vectors, [text for _, text in entries], queries)
-        items = [tools[row] for row in rows]
-        pool = Pool(items, _read_names(items), _read_text, _read_text, vectors[rows])
+        rows = self._find_candidates(tools, vectors, queries)
+        items, text_of = [tools[row] for row in rows], attrgetter("text")
+        pool = Pool(items, _read_names(items), text_of, text_of, vectors[rows])
         selected: ItemSelection = yield Step(partial(self.request.select, pool, queries))
         return timed(self.request, selected, started, lambda: self.model.source)
 
     def _embed_questions(self, texts: list[str]) -> Flow[list[Vector]]:
-        entries = yield from self._questions.look_up(texts, self.model.embed_questions)
-        return [np.asarray(vector, np.float64) for vector, _ in entries]
+        vectors = yield from self._questions.look_up(texts, self.model.embed_questions)
+        return [np.asarray(vector, np.float64) for vector in vectors]
 
     def _find_sub_questions(self, asked: Sequence[str], tools: NDArray[Any]) -> Flow[tuple[str, ...]]:
         """The clauses of the request, and those of the other texts that are near to a tool."""
@@ -277,13 +290,13 @@ class ToolSelector:
         if not further:
             return tuple(clauses)
         own = [request, *clauses]
-        entries = yield from self._questions.look_up([*own, *further], self.model.embed_questions)
-        nearest = (as_unit_rows([vector for vector, _ in entries]) @ tools.T).max(axis=1)
+        vectors = yield from self._questions.look_up([*own, *further], self.model.embed_questions)
+        nearest = (as_unit_rows(vectors) @ tools.T).max(axis=1)
         least = LEAST_SHARE * nearest[: len(own)].min()
         return (*clauses, *(text for text, share in zip(further, nearest[len(own) :], strict=True) if share >= least))
 
     def _find_candidates(
-        self, tools: Sequence[Tool], vectors: NDArray[Any], texts: Sequence[Text], queries: Sequence[EmbeddedQuery]
+        self, tools: Sequence[Tool], vectors: NDArray[Any], queries: Sequence[EmbeddedQuery]
     ) -> list[int]:
         """The rows of the candidates: all, or the nearest ones, the best by words, and those that are always there."""
         most = max(MOST_CANDIDATES, 2 * (self.request.k or 0))
@@ -291,7 +304,7 @@ class ToolSelector:
             return [*range(len(tools))]
         searched = [as_unit_vector(query.search_vector, vectors.shape, vectors.dtype) for query in queries]
         cosines = (vectors @ np.array(searched).T).max(axis=1)
-        words = match_split_words([query.words for query in queries], texts)
+        words = match_split_words([query.words for query in queries], [read_text(tool.text) for tool in tools])
         by_words = words.covered @ words.weights
         best = np.argsort(-by_words, kind="stable")[:DEFAULT_EXTRA_K]
         rows = {*np.argsort(-cosines, kind="stable")[:most].tolist(), *best[by_words[best] > 0].tolist()}
@@ -307,28 +320,6 @@ class ToolSelector:
         missing = [name for name in self.always if name not in tools]
         if missing and is_first(self, "_warned_of_missing"):
             warn(f"always names {quoted(missing[0])}, and no tool has this name; the tools are {quoted([*tools])}")
-
-    def _describe(
-        self,
-        selected: ItemSelection,
-        given: Sequence[Any],
-        returned: Sequence[Any],
-        called: list[str],
-        reason: str | None,
-    ) -> dict[str, Any]:
-        names = [tool.id for tool in map(self.kind.read, returned) if tool is not None]
-        return {
-            "max_tools": self.request.k,
-            "vector_source": self.model.source,
-            **describe(self.request, selected),
-            "shadow": self.request.settings.shadow,
-            "error": selected.error,
-            "tools": names,
-            "called": called,
-            "all_because": reason,
-            "tokens": sum(map(self.kind.count_tokens, returned)),
-            "tokens_of_all": sum(map(self.kind.count_tokens, given)),
-        }
 
 
 def read_turn(said: Iterable[tuple[bool, str]], called: Collection[str]) -> Turn:
@@ -375,10 +366,6 @@ def _shorten(text: str) -> str:
 
 def _read_names(tools: Sequence[Tool]) -> list[str]:
     return [tool.id for tool in tools]
-
-
-def _read_text(tool: Tool) -> str:
-    return tool.text
 
 
 def as_storable(value: Any) -> Any:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from .._argument_names import argument_name
-from .._validation import nearest_name
+from .._validation import argument_name, nearest_name
 from ..errors import InvalidParameterError, warn
 from ..selectors.registry import Selector, capabilities_of, selector_names, selector_parameters
 

@@ -82,6 +82,7 @@ def select_set(
     Copies are left out before anything is measured on the candidates, so one more copy of a text changes nothing.
     """
     check_usable(selector, candidates, limits.budget, shown)
+    capabilities = capabilities_of(selector)
 
     def select_rows(rows: Rows | None) -> Selection:
         """The selection among these rows; None stands for all."""
@@ -91,7 +92,13 @@ def select_set(
             split = None if texts is None else texts.take(rows.tolist())
             if pool.cover is not None:
                 pool = pool.with_checked(cover=pool.cover.that_count())
-        used = pool if split is None else _with_texts(pool, selector, question, split)
+        read: dict[str, Any] = {}
+        if split is not None and capabilities.words and pool.words is None and any(question):
+            read["words"] = split.match_words(question)
+        refers, adjoins = capabilities.references, capabilities.neighbours
+        if split is not None and (refers or adjoins) and pool.references is None:
+            read["references"] = split.find_references(refer=refers, neighbours=adjoins)
+        used = pool.with_checked(**read) if read else pool
         if pool.relevance_given:
             used = used.with_values(relevance=rescale(pool.relevance, relevance_scale))
         selection = _select_up_to(k, used, pool.relevance, selector, before, limits)
@@ -140,17 +147,6 @@ def _one_of_each_text(candidates: Candidates, bodies: Sequence[str], shown: Sequ
             kept.append(row)
         seen.add(bodies[row])
     return np.array(sorted(kept), np.int64)
-
-
-def _with_texts(candidates: Candidates, selector: Selector, question: str | Sequence[str], texts: Texts) -> Candidates:
-    """The candidates with the words and references of their texts, where the selector uses them."""
-    capabilities = capabilities_of(selector)
-    read: dict[str, Any] = {}
-    if capabilities.words and candidates.words is None and any(question):
-        read["words"] = texts.match_words(question)
-    if (capabilities.references or capabilities.neighbours) and candidates.references is None:
-        read["references"] = texts.find_references(refer=capabilities.references, neighbours=capabilities.neighbours)
-    return candidates.with_checked(**read) if read else candidates
 
 
 def _select_up_to(

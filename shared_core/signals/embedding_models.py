@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .._libraries import import_library
-from .._validation import as_float64, as_numeric, quoted
+from .._validation import as_float64, as_numeric, import_library, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
 Vectors = NDArray[np.float32]

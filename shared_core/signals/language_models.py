@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._libraries import import_library
-from .._validation import check_integer, quoted
+from .._validation import check_integer, import_library, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
 # A forward pass has room for this many tokens for each text of the batch size. A token of an answer counts four times,

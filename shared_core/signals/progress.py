@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from .._libraries import import_library
+from .._validation import import_library
 
 
 @contextlib.contextmanager

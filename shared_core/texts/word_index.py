@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._libraries import import_library
+from .._validation import import_library
 from .fold import group_accented, list_spellings
 from .words import Text, check_strings
 

@@ -265,15 +265,6 @@ def test_a_number_belongs_to_a_document(subject: Any) -> None:
         assert sum(number for _, _, number in kinds(told)) == count
 
 
-def test_of_10_000_citations_20_are_looked_up() -> None:
-    many = ", ".join(f"Rule {a}.{b}.1" for a in range(10, 110) for b in range(100))
-    for subject in RETRIEVERS:
-        told: list[Any] = []
-        store = subject.open(rules(f"{START} {many}."), subject.kinds[0])
-        follow(subject, store, told)
-        assert len(kinds(told)) == FOLLOWED
-
-
 def test_other_keys_and_readers() -> None:
     for subject in RETRIEVERS:
         moved = [

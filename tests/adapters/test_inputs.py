@@ -246,10 +246,7 @@ def test_a_store_or_an_index_in_the_position_of_another_argument(subject: Subjec
 # A call with something in the place of another thing, and a word of the message.
 OBJECTS: dict[str, tuple[Callable[[], Any], str]] = {
     "a postprocessor: an index without a name": (lambda: LI.SetSelectPostprocessor(INDEX), "Postprocessor.*index="),
-    "a postprocessor: an index as the store": (
-        lambda: LI.SetSelectPostprocessor(vector_store=INDEX),
-        "vector_store.*index=",
-    ),
+    "a postprocessor: a store": (lambda: LI.SetSelectPostprocessor(index=INDEX.vector_store), "from_vector_store"),
     "compare_store: a retriever": (lambda: LC.compare_store(RETRIEVER, ["a"]), r"store.*\.vectorstore"),
     "compare_index: a store": (lambda: LI.compare_index(INDEX.vector_store, ["a"]), "from_vector_store"),
     "from_store: a retriever": (lambda: LC.WordRetriever.from_store(RETRIEVER), r"store.*\.vectorstore"),

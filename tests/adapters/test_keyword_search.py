@@ -23,7 +23,6 @@ from shared_core.retrieval import extra as word_search
 from shared_core.texts.word_index import WordIndex
 from tests.adapters.bindings import (
     QUERY,
-    RERANKERS,
     RETRIEVERS,
     ROWS,
     VECTORS,
@@ -279,9 +278,3 @@ def test_without_bm25s_the_error_names_the_extra(subject: Subject, monkeypatch: 
     made = subject.make(open_store(subject, 0), keyword_search=True)
     with pytest.raises(ImportError, match=r"setselect\[words\]"):
         subject.run(made)
-
-
-@over(RERANKERS)
-def test_a_reranker_does_not_search(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match="keyword_search"):
-        subject.make(subject.corpus(), keyword_search=True)

@@ -254,16 +254,6 @@ def test_scores_of_a_store_are_no_rerankers(subject: Subject, settings: dict[str
     subject.run(subject.make(subject.corpus(), **settings), [*rows, *rows[:9]])
 
 
-@pytest.mark.parametrize("kind", ["simple", "flat ip", "flat l2"])
-def test_a_retriever_in_front_is_no_reranker(kind: str) -> None:
-    subject = RERANKERS[1]
-    index = subject.open(ROWS, kind)
-    nodes = index.as_retriever(similarity_top_k=20).retrieve(QUERY)
-    assert len({node.score for node in nodes}) > 9
-    found = subject.make(index).postprocess_nodes(nodes, query_str=QUERY)
-    assert numbers(found) == expected(numbers(nodes))
-
-
 @OVER_ALL_CLASSES
 async def test_an_own_model_replaces_that_of_the_store(subject: Subject) -> None:
     other, store = subject.open(ROWS[:1], subject.kinds[0]), subject.corpus()

@@ -30,7 +30,6 @@ from tests.adapters.bindings import (
     values,
 )
 from tests.embedding import embed
-from tests.llamaindex_setselect.nodes_and_indexes import STORES
 
 OVER_ALL_CLASSES = over(SUBJECTS)
 SELECTORS: list[dict[str, Any]] = [
@@ -87,19 +86,6 @@ async def test_selectors_by_name_with_parameters_or_as_objects(subject: Subject,
     assert (
         numbers(subject.run(made, given)) == numbers(await subject.arun(made, given)) == expected(rows, 6, **settings)
     )
-
-
-@pytest.mark.parametrize(
-    ("subject", "kind"),
-    [(subject, kind) for subject in SUBJECTS for kind in (subject.kinds if subject.size == "k" else STORES)],
-    ids=lambda value: value if isinstance(value, str) else value.name,
-)
-async def test_picks_and_scores_over_other_stores(subject: Subject, kind: str) -> None:
-    rows = nearest()
-    made = subject.make(subject.corpus(kind), k=5, selector="mmr", lambda_mult=0.4)
-    found = subject.run(made, [ROWS[row] for row in rows])
-    assert numbers(found) == numbers(await subject.arun(made, [ROWS[row] for row in rows]))
-    assert numbers(found) == expected(rows, 5, "mmr", lambda_mult=0.4)
 
 
 @OVER_ALL_CLASSES

@@ -168,12 +168,6 @@ def test_sub_questions_are_projected_and_words_of_the_perspective_do_not_count(s
         run(subject, queries=PARTS, perspective=PARTS[0])
 
 
-@over(RERANKERS)
-def test_scores_of_a_fusion_are_not_warned_of(subject: Subject) -> None:
-    # Any warning would be an error.
-    run(subject, [row._replace(score=i * 7 % COUNT) for i, row in enumerate(story())], queries=PARTS)
-
-
 # What is reported
 
 

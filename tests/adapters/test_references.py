@@ -19,7 +19,7 @@ from llama_index.vector_stores.chroma import ChromaVectorStore
 
 from langchain_setselect import SetSelectRetriever, register_vector_source
 from llamaindex_setselect import SetSelectIndexRetriever
-from setselect import Coverage, InvalidInputError, InvalidParameterError, SetSelectWarning
+from setselect import Coverage, InvalidInputError, SetSelectWarning
 from tests.adapters.bindings import (
     EXAMPLES,
     QUERY,
@@ -464,14 +464,3 @@ async def test_only_what_a_link_asks_for_becomes_a_candidate(subject: Subject, t
 
 
 # What is refused
-
-
-@over(RERANKERS)
-def test_a_reranker_does_not_follow(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match="follow"):
-        subject.make(subject.corpus(), follow=True)
-
-
-def test_scores_of_other_searches_are_no_relevance() -> None:
-    with pytest.raises(InvalidParameterError, match="relevance='score'"):
-        RETRIEVERS[1].make(RETRIEVERS[1].corpus(), follow=True, relevance="score")

@@ -65,11 +65,12 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"budget": float("nan"), "costs": "tokens"}, P, "budget"),
     ({"budget": 9}, BudgetError, "costs"),
     ({"shown": "doc-1"}, P, "doc-1"),
-    ({"shown": [None]}, P, "None.*ids"),
+    ({"shown": [None]}, P, "ids.*without None"),
     *(
-        ({"shown": shown}, P, rf"shown.*{word}")
-        for rows, word in zip(([s.item(ROWS[0])] for s in RERANKERS), (r"item\.id ", r"item\.node_id "), strict=True)
-        for shown in (rows, rows[0])
+        ({"shown": shown}, P, r"shown.*item\.id .*node_id")
+        for s in RERANKERS
+        for row in [s.item(ROWS[0])]
+        for shown in ([row], row)
     ),
     ({"order": "best"}, P, "long_context"),
     ({"direction": "away"}, P, "emphasize"),
@@ -142,6 +143,15 @@ def test_fetch_k_is_at_least_k_and_no_setting_of_a_reranker(subject: Subject) ->
     word = "5" if subject.searches else "not search.*retriever in front"
     with pytest.raises(InvalidParameterError, match=f"fetch_k.*{word}"):
         subject.make(subject.corpus(), k=5, fetch_k=4 if subject.searches else 20)
+
+
+@over(RERANKERS)
+@pytest.mark.parametrize(
+    "settings", [{"extra_retrievers": [1]}, {"keyword_search": True}, {"follow": "cites"}], ids=name_of
+)
+def test_what_searches_is_no_setting_of_a_reranker(subject: Subject, settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match=next(iter(settings))):
+        subject.make(subject.corpus(), **settings)
 
 
 @over([RETRIEVERS[1], EXAMPLES[1]])

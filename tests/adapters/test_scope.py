@@ -55,7 +55,9 @@ def make(subject: Subject, part: dict[str, Any] | None, **settings: Any) -> Any:
     if subject is RERANKERS[0]:
         return SetSelectCompressor(vectorstore=Parted(WordEmbeddings()), vectorstore_kwargs=part, **settings)
     model = CountingEmbedding()
-    return SetSelectPostprocessor(vector_store=PartedNodes(), embed_model=model, vector_store_kwargs=part, **settings)
+    storage = StorageContext.from_defaults(vector_store=PartedNodes())
+    index = VectorStoreIndex([], embed_model=model, storage_context=storage)
+    return SetSelectPostprocessor(index=index, vector_store_kwargs=part, **settings)
 
 
 @over(RERANKERS)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
-from llama_index.core import Settings, StorageContext, VectorStoreIndex
+from llama_index.core import MockEmbedding, Settings, StorageContext, VectorStoreIndex
 from llama_index.core.schema import QueryBundle
 from llama_index.core.vector_stores import SimpleVectorStore
 
@@ -186,7 +186,10 @@ async def test_a_store_without_any_vector_is_an_error_that_says_what_to_do(
 def test_a_postprocessor_without_a_model_and_without_vectors_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{__name__}.HOLES", {row.id for row in COPIES})
     monkeypatch.setattr(Settings, "_embed_model", None)
-    made = RERANKERS[1].cls(vector_store=HoledNodes(), top_n=3)
+    storage = StorageContext.from_defaults(vector_store=HoledNodes())
+    index = VectorStoreIndex([], storage_context=storage, embed_model=MockEmbedding(embed_dim=2))
+    index._embed_model = None  # type: ignore[assignment]
+    made = RERANKERS[1].cls(index=index, top_n=3)
     nodes = [RERANKERS[1].item(row) for row in COPIES[60:70]]
     question = QueryBundle(QUERY, embedding=embed(QUERY).tolist())
     with pytest.warns(SetSelectWarning), pytest.raises(VectorSourceError, match=r"10 .*doc-60.*embedding model"):
@@ -217,17 +220,3 @@ def count_references(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     monkeypatch.setattr(request, "Texts", make)
     return made
-
-
-def test_a_cap_that_cannot_be_met_takes_no_memory_for_references(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Counting(WordEmbeddings())
-    vectors = np.random.default_rng(0).normal(size=(20_001, DIMENSION))
-    texts = [f"Ann Lee {i} knew Ann Lee {i + 1}." for i in range(len(vectors))]
-    store.rows = [Row(f"doc-{i}", text, {"topic": i % 2}, vectors[i]) for i, text in enumerate(texts)]
-    store.sizes, referring = [], count_references(monkeypatch)
-    retriever, told = SetSelectRetriever(vectorstore=store, k=3, max_per_source=1, source="topic"), list[Any]()
-    with pytest.warns(SetSelectWarning, match=r"2 of 20000 "):
-        assert len(RETRIEVERS[0].run(retriever, told=told)) == 2
-    assert store.sizes == [50, 200, 800, 3_200, 12_800, 20_000]
-    # The strengths of the references among 20,000 documents would take 1.6 GB.
-    assert referring == [True] * 4 + [False] * 2

@@ -131,7 +131,7 @@ def run_program(*arguments: object) -> tuple[int, str, str]:
 
 
 @pytest.fixture
-def cases(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> Cases:
+def cases(request: pytest.FixtureRequest) -> Cases:
     """``cases(share, at_most=None)`` yields ``(number, rng)`` for each case of this test."""
     name = int.from_bytes(hashlib.sha256(request.node.name.encode()).digest()[:8], "big")
 
@@ -141,7 +141,6 @@ def cases(request: pytest.FixtureRequest, record_property: Callable[[str, object
         for number in numbers:
             request.node.stash[_CURRENT] = number
             yield number, np.random.default_rng([SEED, name, number])
-        record_property("cases", len(numbers))
 
     return draw
 
@@ -157,29 +156,3 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         told = [f"{name}={shlex.quote(str(value))}" for name, value in variables.items()] + [shlex.join(command)]
         report.sections.append(("this command repeats the failed case", " ".join(told)))
     return report
-
-
-def pytest_report_header() -> str:
-    return f"{CASES:,} cases, seed {SEED}, {_numba()}"
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say how many cases each test ran. ``make test`` does not show it, because it does not name this folder."""
-    run: dict[str, int] = {}
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            properties = dict(getattr(report, "user_properties", ()))
-            if "cases" in properties:
-                run[report.nodeid] = properties["cases"]
-    terminalreporter.section(f"{sum(run.values()):,} cases in {len(run)} tests, seed {SEED}, {_numba()}")
-    for nodeid, number in sorted(run.items()):
-        terminalreporter.write_line(f"{number:>11,}  {nodeid}")
-
-
-def _numba() -> str:
-    """Whether this run uses numba, found out by a look at numba and not at the environment variables."""
-    try:
-        import numba
-    except ImportError:
-        return "without numba"
-    return "numba switched off" if numba.config.DISABLE_JIT else f"numba {numba.__version__}"

@@ -210,35 +210,6 @@ def test_threads_that_share_an_object_get_their_own_answers(subject: Subject, ca
             assert [future.result() for future in together] == alone
 
 
-@pytest.mark.usefixtures("_hurried_threads")
-def test_threads_that_call_with_different_arguments_get_their_own_answers(cases: Cases) -> None:
-    store = RETRIEVERS[0].corpus()
-    shared = SetSelectRetriever(vectorstore=store, k=5, perspective="red")
-    with ThreadPoolExecutor(THREADS) as pool:
-        for _, rng in cases(share=0.005, at_most=100):
-            calls = [(question(rng), {"score_threshold": -1.0, "fetch_k": 30, **draw(rng)}) for _ in range(16)]
-            calls = [(text, settings) for text, settings in calls if "relevance" not in settings]
-            alone = [SetSelectRetriever(vectorstore=store, k=5, perspective="red").invoke(t, **s) for t, s in calls]
-            together = [pool.submit(shared.invoke, text, **settings) for text, settings in calls]
-            assert [future.result() for future in together] == alone
-
-
-@pytest.mark.usefixtures("_hurried_threads")
-def test_ids_that_are_shown_while_other_threads_retrieve_count_wholly_or_not_at_all(cases: Cases) -> None:
-    subject = RETRIEVERS[1]
-    with ThreadPoolExecutor(THREADS) as pool:
-        for _, rng in cases(share=0.005, at_most=200):
-            text = question(rng)
-            both = [[f"doc-{number}" for number in rng.choice(60, size=4, replace=False)] for _ in range(2)]
-            made = [subject.make(subject.corpus(), k=5, shown=shown) for shown in (*both, both[0])]
-            allowed = [subject.run(each, query=text) for each in made[:2]]
-            futures = []
-            for turn in range(16):
-                futures.append(pool.submit(subject.run, made[2], query=text))
-                futures.append(pool.submit(setattr, made[2], "shown", both[turn % 2]))
-            assert all(future.result() in allowed for future in futures[::2])
-
-
 PARTS = QueryParts("hidden harbour engine", "northern")
 
 
@@ -309,17 +280,3 @@ async def test_a_store_that_returns_anything_but_what_was_asked_gives_a_set_of_i
         texts = [document.page_content for document in found]
         assert len(found) == len(set(texts)) == min(k, len(firsts))
         assert set(texts) <= {document.page_content for document in firsts.values()}
-
-
-def test_an_index_whose_nodes_vanish_gives_a_set_of_the_others(cases: Cases) -> None:
-    subject = RETRIEVERS[1]
-    for _, rng in cases(share=0.02, at_most=500):
-        index = subject.open(ROWS, "simple")
-        gone = set(rng.choice(60, size=int(rng.integers(0, 60)), replace=False).tolist())
-        for number in gone:
-            index.vector_store.data.embedding_dict.pop(f"doc-{number}")
-            index.vector_store.data.text_id_to_ref_doc_id.pop(f"doc-{number}")
-        k = int(rng.integers(1, 8))
-        found = numbers(subject.run(subject.make(index, k=k, fetch_k=60)))
-        assert len(set(found)) == len(found) == min(k, 60 - len(gone))
-        assert not gone & set(found)

@@ -17,11 +17,8 @@ from llama_index.core.vector_stores import SimpleVectorStore
 from langchain_setselect import register_vector_source
 from llamaindex_setselect import vectors
 from llamaindex_setselect.stores import VectorReader
-from shared_core import InvalidInputError, PerspectiveError, VectorSourceError
+from shared_core import InvalidInputError, PerspectiveError
 from tests.adapters.bindings import (
-    EXAMPLES,
-    RERANKERS,
-    RETRIEVERS,
     ROWS,
     SUBJECTS,
     Subject,
@@ -180,16 +177,6 @@ def test_a_model_that_returns_no_vector_for_the_query_or_the_perspective(subject
     error_of(calls, (InvalidInputError, PerspectiveError))
 
 
-@pytest.mark.parametrize("fault", ["None", "NaN"])
-@over([RETRIEVERS[0], RETRIEVERS[1], *EXAMPLES])
-def test_a_model_that_returns_no_vector_for_a_sub_question(subject: Subject, fault: str) -> None:
-    odd, word = QUERY_FAULTS[fault]
-    calls = calls_of(subject, False, None, odd, "loud", queries=["loud violin"])
-    told = error_of(calls, InvalidInputError)
-    assert re.search(word, told)
-    assert "loud violin" in told
-
-
 @pytest.mark.parametrize("form", ["tensor", "list of tensors"])
 @over(SUBJECTS)
 async def test_tensors_as_stored_vectors(subject: Subject, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,19 +206,3 @@ async def test_tensors_as_stored_vectors(subject: Subject, form: str, monkeypatc
     rows = [ROWS[row] for row in nearest(50)]
     picks = numbers(subject.run(made, rows))
     assert picks == numbers(await subject.arun(made, rows)) == expected(nearest(50), 5, "mmr")
-
-
-@pytest.mark.parametrize("found", [None, {"doc-3": None}, {"doc-3": [NAN] * 48}])
-@over(RERANKERS)
-def test_a_look_up_that_returns_no_vectors(subject: Subject, found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Lying(Unread):
-        pass
-
-    register_vector_source(Lying, lambda *a, **k: ([], []), fetch=lambda store, ids: found)
-    monkeypatch.setattr(vectors, "_READERS", {SimpleVectorStore: VectorReader(lambda store, ids, index: found)})
-    store = subject.open(ROWS, subject.kinds[0])
-    made = subject.make(Lying(store) if isinstance(store, VectorStore) else store)
-    rows = ROWS[:12]
-    calls = lambda: subject.run(made, rows), lambda: subject.arun(made, rows)
-    told = error_of(calls, (InvalidInputError, VectorSourceError))
-    assert "doc-3" in told or not isinstance(found, dict)

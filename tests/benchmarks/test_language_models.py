@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.learned.judge import END, Judge
 from benchmarks.papers import _language_models, ragsys
 from tests.shared_core.signals.completions_server import oracle
 
@@ -33,6 +34,20 @@ def test_totals_and_answers_are_those_of_the_model(tiny_model: Path, loaded: tup
         more = ids[0, len(tokenizer(prompt)["input_ids"]) :]
         written.append(_language_models.first_line(tokenizer.decode(more, skip_special_tokens=True).split("\n")[0]))
     assert local.complete(prompts, 5) == written
+
+
+def test_a_judge_gives_log_p_of_the_answer_and_its_end(
+    tiny_model: Path, loaded: tuple[Any, Any], tmp_path: Path
+) -> None:
+    items = [{"question": f"{word}?", "answer": f"{word}(x)"} for word in ("tea", "rain", "What", "keeps", "well")]
+    judge = Judge(_language_models.from_transformers(tiny_model), tmp_path / "verdicts.jsonl")
+    asked = [(items[0], items[1:4]), (items[4], [])]
+    prompts = ["".join(f"{one['question']}\n{one['answer']}\n\n" for one in some) for _, some in asked]
+    wanted = [
+        oracle(*loaded, f"{prompt}{item['question']}\n", item["answer"] + END)[0]
+        for prompt, (item, _) in zip(prompts, asked, strict=True)
+    ]
+    np.testing.assert_allclose(judge.score(asked), wanted, atol=1e-4)
 
 
 def test_kept_answers_are_not_asked_again_and_an_unfinished_line_is(tiny_model: Path, tmp_path: Path) -> None:

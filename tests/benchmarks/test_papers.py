@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.papers import pir, ragsys, vrsd_optimum
 from benchmarks.papers.pir import PERSPECTIVE_MODES, Vectors, p_recall_at_k, perspective_scores, perspective_shares
-from benchmarks.papers.ragsys import Pool, Question, Totals, dpo, mc1, mc2, mc2_truthfulqa, mc3
+from benchmarks.papers.ragsys import Pool, Question, Totals, mc1, mc2, mc2_truthfulqa, mc3
 from benchmarks.papers.vrsd_downstream import DATA_SETS, named_option
 from tests import oracles
 from tests.shared_core.cases import gaussian
@@ -26,13 +26,6 @@ def test_each_measure_by_hand() -> None:
     assert mc2(CORRECT, INCORRECT) == pytest.approx(1 / 3)
     assert mc3(CORRECT, INCORRECT) == pytest.approx(13 / 8)
     assert mc2_truthfulqa(CORRECT, INCORRECT) == pytest.approx(13 / 21)
-
-
-def test_dpo_is_the_mean_over_all_triples() -> None:
-    # Gains of correct answers ×2 and ×1/2, of incorrect ones ×1 and ×3: σ(log r) = r / (1 + r).
-    logs = (np.log(values) for values in ([1 / 2, 1 / 8], [1 / 4, 3 / 8], [1 / 4, 1 / 4], [1 / 4, 1 / 8]))
-    expected = sum(math.log(r / (1 + r)) for r in (2, 2 / 3, 1 / 2, 1 / 6)) / 4
-    assert dpo(*logs) == pytest.approx(expected)
 
 
 def test_p_recall_by_hand() -> None:

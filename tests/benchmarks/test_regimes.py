@@ -69,15 +69,6 @@ def test_summary_by_hand() -> None:
     assert "Does not hold: setselect loses at most" in regimes.verdict(cells)
 
 
-def test_each_question_of_a_kind_has_the_same_weight() -> None:
-    many = cell("SciFact", "one", setselect=[0.5] * 6)._replace(questions=list("abcdef"))
-    many.worth[5]["similarity"] = np.full(6, 0.5)
-    kind = regimes.kinds_of([cell("PIR", "one", setselect=[0.9, 0.9]), many])["one right document"]
-    assert (kind.sizes, kind.gain("setselect")) == ([6, 2], pytest.approx(10))
-    assert kind.interval("setselect") == "+10.0 (+10.0 to +10.0)"
-    assert regimes.mean_of_kinds([kind], "setselect") == "+10.0 (+10.0 to +10.0)"
-
-
 def test_a_text_that_is_there_twice_is_one_candidate() -> None:
     texts = ["same", "other", "same", "third"]
     case = share("question", [frozenset("a"), frozenset("b"), frozenset("c"), frozenset("d")], frozenset("abc"))

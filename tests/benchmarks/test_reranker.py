@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
 from benchmarks import reranker
-from benchmarks.reranker import Pair, keep, likelihood
+from benchmarks.reranker import likelihood
 
 BOS = 1
 
@@ -54,23 +53,3 @@ def test_the_likelihood_is_that_of_the_question_after_its_text(model: Any, monke
             logs = model(torch.tensor([before + after])).logits[0].log_softmax(-1)
         expected = np.mean([logs[len(before) + place - 1, token] for place, token in enumerate(after)])
         assert found == pytest.approx(expected, abs=1e-5)
-
-
-def test_what_was_scored_is_kept_when_a_run_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reranker, "KEPT_AT_ONCE", 2)
-    asked: list[Pair] = []
-
-    def score(pairs: list[Pair]) -> np.ndarray:
-        if len(asked) == 2:
-            raise KeyboardInterrupt
-        asked.extend(pairs)
-        return np.array([float(len(text)) for _, text in pairs], np.float32)
-
-    pairs = [("a question", text) for text in ("ccc", "a", "bb")]
-    path = tmp_path / "a folder" / "scores.jsonl"
-    with pytest.raises(KeyboardInterrupt):
-        keep(score, path)(pairs)
-    assert keep(score, path)(pairs[1:]) == [1, 2]
-    asked.clear()
-    assert keep(score, path)(pairs) == [3, 1, 2]
-    assert asked == pairs[:1]

@@ -54,15 +54,6 @@ def built(demo: ModuleType, both: tuple[Any, Any], monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(demo, "llamaindex_index", lambda _: both[1])
 
 
-def test_the_corpus_has_each_function_once(docs: Any) -> None:
-    assert len(docs.names) == len(set(docs.names)) == len(docs.texts) == len(docs.vectors)
-    assert len(docs.names) > 800
-    assert {"numpy.mean", "numpy.ma.mean", "numpy.nanmean", "numpy.polynomial.chebyshev.chebfit"} <= set(docs.names)
-    text = docs.texts[docs.names.index("numpy.mean")]
-    assert text.startswith("numpy.mean: Compute the arithmetic mean along the specified axis.")
-    assert "Parameters" not in text
-
-
 def test_both_adapters_agree_in_order_and_score(demo: ModuleType, both: tuple[Any, Any]) -> None:
     for question in demo.QUESTIONS:
         for method in demo.METHODS:
@@ -114,23 +105,6 @@ def test_the_demo_says_why_each_text_is_picked(demo: ModuleType, capsys: pytest.
     # A question of which no text has a word.
     assert demo.main(["Wie dreht man das?"]) == 0
     assert "words:" not in capsys.readouterr().out
-
-
-@pytest.mark.usefixtures("built", "wide")
-def test_disagreement_is_shown_and_fails(
-    demo: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    honest = demo.through_llamaindex
-
-    def swapped(index: Any, question: str, method: str) -> tuple[list[str], list[float]]:
-        names, scores = honest(index, question, method)
-        return (names[::-1], scores[::-1]) if method == "coverage" else (names, scores)
-
-    monkeypatch.setattr(demo, "through_llamaindex", swapped)
-    assert demo.main(["sort an array"]) == 1
-    printed = capsys.readouterr().out
-    assert "coverage differs" in printed
-    assert "4 of 5 sets" in printed
 
 
 def test_other_weights_are_refused(minilm: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

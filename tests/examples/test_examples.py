@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -129,22 +128,3 @@ def test_runs_offline_and_without_noise(group: str, tmp_path: Path, request: pyt
     skipped = [result["out"].strip() for result in found.values() if result["out"].startswith("skipped: ")]
     if skipped:
         pytest.skip("; ".join(skipped))
-
-
-def test_each_fits_on_a_page() -> None:
-    lengths = {script: len((EXAMPLES / script).read_text().splitlines()) for script in SCRIPTS if script != "demo.py"}
-    assert {script: length for script, length in lengths.items() if length > 60} == {}
-
-
-def test_without_gemma_an_example_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    module = runpy.run_path(str(EXAMPLES / "_gemma.py"))
-    # The functions of the module look these names up in its namespace.
-    namespace = module["gemma_folder"].__globals__
-    monkeypatch.setitem(namespace, "FOLDER", tmp_path / "model")
-    monkeypatch.setitem(namespace, "GEMMA_PARTS", ["a-package-that-is-not-installed"])
-    with pytest.raises(SystemExit) as ended:
-        module["gemma_folder"]()
-    assert ended.value.code == 2
-    assert capsys.readouterr().err == "gemma-3-270m is not installed: run make models\n"

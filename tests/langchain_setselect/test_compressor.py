@@ -14,7 +14,6 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source
 from setselect import (
     EmbeddingFallbackWarning,
-    InvalidParameterError,
     SetSelectWarning,
     VectorSourceError,
 )
@@ -136,9 +135,3 @@ def test_scores_under_other_keys_of_rerankers_are_warned_of(
     documents[1].metadata[key] = 0
     documents[0].metadata[key] = 20
     assert compressed(documents, vectorstore=store, relevance=key, search_type="similarity")[0] == ROWS[0]
-
-
-@pytest.mark.parametrize("name", ["fetch_k", "filter", "vectorstore"])
-def test_arguments_of_a_search_are_refused(name: str, embeddings: WordEmbeddings) -> None:
-    with pytest.raises(InvalidParameterError, match=name):
-        SetSelectCompressor(embeddings=embeddings, search_kwargs={name: 30})

@@ -13,7 +13,6 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
-from llama_index.core.vector_stores import SimpleVectorStore
 
 from llamaindex_setselect import SetSelectPostprocessor
 from setselect import (
@@ -22,7 +21,6 @@ from setselect import (
     VRSD,
     Coverage,
     InvalidInputError,
-    InvalidParameterError,
 )
 from tests.adapters.bindings import name_of, recording
 from tests.llamaindex_setselect.nodes_and_indexes import (
@@ -62,12 +60,6 @@ def test_queries_with_and_without_an_embedding(
 
 
 # Nodes and stores
-
-
-def test_index_over_another_store(index: VectorStoreIndex) -> None:
-    with pytest.raises(InvalidParameterError, match="store"):
-        SetSelectPostprocessor(index=index, vector_store=SimpleVectorStore())
-    SetSelectPostprocessor(index=index, vector_store=index.vector_store)
 
 
 # Scores

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import Settings, StorageContext, VectorStoreIndex
+from llama_index.core import MockEmbedding, Settings, StorageContext, VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.storage.kvstore import SimpleKVStore
 from llama_index.vector_stores.faiss import FaissMapVectorStore
@@ -40,6 +40,14 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
 )
 
 
+def over(store: Any) -> VectorStoreIndex:
+    """An index over a store that was filled before, without an embedding model."""
+    storage = StorageContext.from_defaults(vector_store=store)
+    index = VectorStoreIndex([], storage_context=storage, embed_model=MockEmbedding(embed_dim=2))
+    index._embed_model = None
+    return index
+
+
 def fetch(post: SetSelectPostprocessor, nodes: Sequence[TextNode]) -> dict[str, ArrayLike]:
     _, ids, rows = run_flow(post._vectors.fetch(scored(nodes)))
     return dict(zip(ids, rows, strict=True))
@@ -62,12 +70,6 @@ def test_every_store_returns_its_vectors_without_embedding(kind: str, model: Cou
     assert_own_vectors(fetch(post, shuffled), [n.node_id for n in shuffled])
     assert model.texts == []
     assert post.vector_source == f"store: {type(post.index.vector_store).__name__}"  # type: ignore[union-attr]
-
-
-def test_a_faiss_store_without_an_index_is_refused(model: CountingEmbedding, nodes: list[NodeWithScore]) -> None:
-    post = SetSelectPostprocessor(vector_store=make_index("flat ip", model).vector_store)
-    with pytest.raises(VectorSourceError, match="pass index="):
-        post.postprocess_nodes(nodes, bundle())
 
 
 @pytest.mark.parametrize(("kind", "deleted"), [("idmap", ["n0"]), ("idmap2", ["n7", "n3"]), ("idmap", ["n39"])])
@@ -111,7 +113,7 @@ def test_a_deleted_node_is_left_out_and_named_unless_it_has_an_embedding(
 ) -> None:
     best, nodes = expected(ALL, 1)[0], make_nodes()
     index.vector_store.delete_nodes([best])
-    post = SetSelectPostprocessor(vector_store=index.vector_store, top_n=39)
+    post = SetSelectPostprocessor(index=over(index.vector_store), top_n=39)
     with pytest.warns(SetSelectWarning, match=f"1 of 40 nodes.*{best!r}") as caught:
         chosen = post.postprocess_nodes(scored(nodes), bundle())
     assert not any(isinstance(w.message, EmbeddingFallbackWarning) for w in caught)
@@ -189,7 +191,7 @@ async def test_only_nodes_without_an_embedding_are_looked_up(model: CountingEmbe
         return {node_id: embedding(TEXTS[int(node_id[1:])]) for node_id in node_ids}
 
     register_vector_source(Generous, fetch_stored, on_node=True)
-    post = SetSelectPostprocessor(vector_store=Generous(), embed_model=model)
+    post = SetSelectPostprocessor(index=over(Generous()), embed_model=model)
     nodes = make_nodes()
     for place, node in enumerate(nodes):
         node.embedding = None if place in (4, 7) else embedding(node.text)
@@ -213,13 +215,14 @@ def test_fallback_warns_once_per_store_class(
 
     monkeypatch.delitem(vectors._READERS, "llama_index.core.vector_stores.simple.SimpleVectorStore")
     for store, word in ((Unknown(), " Unknown.*register_vector_source"), (OtherUnknown(), "OtherUnknown"), (None, "")):
-        post = SetSelectPostprocessor(vector_store=store, embed_model=model)
+        index = None if store is None else over(store)
+        post = SetSelectPostprocessor(index=index, embed_model=model)
         assert ("no vector reader" in post.vector_source) == (store is not None)
         with pytest.warns(EmbeddingFallbackWarning, match=word):
             post.postprocess_nodes(nodes, bundle())
         # A second warning would be an error here.
         post.postprocess_nodes(nodes, bundle())
-        SetSelectPostprocessor(vector_store=store, embed_model=model).postprocess_nodes(nodes, bundle())
+        SetSelectPostprocessor(index=index, embed_model=model).postprocess_nodes(nodes, bundle())
 
 
 def test_settings_model_is_used_if_set(

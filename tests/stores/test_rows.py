@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from shared_core.stores import qdrant
 from shared_core.stores.rows import Calls, TwoWays
 
 
@@ -46,7 +44,3 @@ async def test_the_error_of_a_call_reaches_the_caller() -> None:
         total(call, [1, 0])
     with pytest.raises(ZeroDivisionError):
         await total.awaited(acall, [1, 0])
-
-
-def test_a_pickle_is_the_same_function() -> None:
-    assert pickle.loads(pickle.dumps(qdrant.vectors_by_id)) is qdrant.vectors_by_id

@@ -21,7 +21,14 @@ from typing_extensions import override
 from shared_core import VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.events import describe
-from shared_core.retrieval.extra import WordSearch, check_retrievers, gather_extras
+from shared_core.retrieval.extra import (
+    FilteredRetriever,
+    WordSearch,
+    check_retrievers,
+    gather_extras,
+    share_search,
+    unwrap,
+)
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
 from shared_core.retrieval.inputs import check_items, check_question
@@ -48,6 +55,8 @@ from .vectors import (
     search_and_embed,
 )
 from .words import DOCUMENTS, WordRetriever
+
+AnyRetriever = Runnable[str, list[Document]] | FilteredRetriever
 
 
 def model_of(owner: Any) -> Any:
@@ -207,13 +216,13 @@ class SearchSettings(SelectionSettings, Fetching):
 
     if TYPE_CHECKING:
         # The core, which knows no framework, declares it.
-        extra_retrievers: Runnable[str, list[Document]] | Sequence[Runnable[str, list[Document]]] = ()
+        extra_retrievers: AnyRetriever | Sequence[AnyRetriever] = ()
 
     @override
     def _check_searches(self, call: Call) -> None:
         if call.keyword_search:
             DOCUMENTS.check_listing(self.vectorstore, "from_documents(documents)")
-        check_retrievers(call.extra_retrievers, Runnable, "LangChain")
+        check_retrievers(unwrap(call.extra_retrievers), Runnable, "LangChain")
 
     @property
     def vector_source(self) -> str:
@@ -222,6 +231,10 @@ class SearchSettings(SelectionSettings, Fetching):
         if reader_of(self.vectorstore) is not None:
             return f"store: {store}"
         return f"{describe_embedding(model_of(self))}: no vector reader is registered for {store}"
+
+    def refresh(self) -> None:
+        """Read all documents for ``keyword_search`` again at the next search. See the page on keyword search."""
+        share_search(DOCUMENTS, self.vectorstore).refresh()
 
     def _search(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None

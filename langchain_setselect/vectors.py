@@ -149,7 +149,7 @@ def fetch_or_embed(
     nameless = sum(ids[row] is None for row in unknown)
     why = "there is no vectorstore=" if store is None else f"{type(store).__name__} has no vectors for them by id"
     why += f", and {nameless} of them have no id" if nameless else ""
-    why += ". Pass the store that holds them, with its ids; register_vector_source(..., fetch=...) adds a look-up"
+    why += ". Pass the store, and the ids that they have in it; register_vector_source(..., fetch=...) adds a look-up"
     key = warned, None if store is None else type(store)
     rest = iter((yield from _embed_again(embeddings, [documents[row] for row in unknown], key, why)))
     return [known[one] if one in known else next(rest) for one in ids]
@@ -195,18 +195,19 @@ def look_up(
     ids = yield from find_ids(store, documents, ids)
     where = {name: value for name, value in kwargs.items() if reader is not None and name in reader.scope}
     known = yield from fetch_vectors(store, ids, where)
-    admitted: list[bool | None] = [True] * len(ids)
+    items, admitted = [*documents], list[bool | None]([True] * len(ids))
     if kwargs:
-        passing = None if kwargs.keys() - where.keys() else known.keys()
+        passing: Any = None if kwargs.keys() - where.keys() else known
         if reader is not None and reader.passing is not None:
             passing = yield Step(partial(reader.passing, store, [name for name in known if name is not None], **kwargs))
-        # Without a part of the store that is searched, an id that the store does not have is that of another source.
-        is_foreign = not where and reader is not None and reader.looks_up
         for row, name in enumerate(ids):
-            admitted[row] = (is_foreign and name is not None) or None
-            if name in known:
-                admitted[row] = None if passing is None else name in passing
-    return KnownItems(ids, [known.get(name) for name in ids], admitted)
+            admitted[row] = None if name not in known or passing is None else name in passing
+            own = passing.get(name) if admitted[row] else None
+            # The store's document passes the filter. One of another source may have the same id.
+            if isinstance(own, Document):
+                items[row] = own
+                admitted[row] = True if own.page_content == documents[row].page_content else None
+    return KnownItems(ids, [known.get(name) for name in ids], admitted, items)
 
 
 def need_embeddings(store: VectorStore | None, embeddings: Embeddings | None) -> Embeddings:

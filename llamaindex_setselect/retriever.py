@@ -20,7 +20,15 @@ from typing_extensions import override
 
 from shared_core import InvalidParameterError
 from shared_core.errors import check_query_length
-from shared_core.retrieval.extra import KnownItems, WordSearch, check_retrievers, gather_extras
+from shared_core.retrieval.extra import (
+    FilteredRetriever,
+    KnownItems,
+    WordSearch,
+    check_retrievers,
+    gather_extras,
+    share_search,
+    unwrap,
+)
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
 from shared_core.retrieval.inputs import check_instance, check_items
@@ -56,7 +64,7 @@ class IndexSettings(SelectionSettings, Fetching):
 
     if TYPE_CHECKING:
         # The core, which knows no framework, declares it.
-        extra_retrievers: BaseRetriever | Sequence[BaseRetriever] = ()
+        extra_retrievers: BaseRetriever | FilteredRetriever | Sequence[BaseRetriever | FilteredRetriever] = ()
 
     filters: Annotated[MetadataFilters | None, BeforeValidator(check_filters)] = None
     """The store's own filter."""
@@ -100,7 +108,7 @@ class IndexSettings(SelectionSettings, Fetching):
                 "vector search and of another search cannot be compared"
             )
         retrievers: Any = self.extra_retrievers
-        check_retrievers(retrievers, BaseRetriever, "LlamaIndex")
+        check_retrievers(unwrap(retrievers), BaseRetriever, "LlamaIndex")
         return super()._make_request()
 
 
@@ -203,6 +211,10 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         """Where the nodes' vectors will come from, in words."""
         return self._settings._vectors.words
 
+    def refresh(self) -> None:
+        """Read all nodes for ``keyword_search`` again at the next search. See the page on keyword search."""
+        share_search(NODES, self._index).refresh()
+
     @override
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         settings, request = self._settings, self._settings._request
@@ -283,7 +295,8 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
             passed = passes(node)
             return passed if not passed or not arguments or (in_part and vector is not None) else None
 
-        return KnownItems(ids, known, [admits(one.node, vector) for one, vector in zip(nodes, known, strict=True)])
+        admitted = [admits(one.node, vector) for one, vector in zip(nodes, known, strict=True)]
+        return KnownItems(ids, known, admitted, nodes)
 
     def _make_filter(self) -> Callable[[BaseNode], bool | None]:
         """Whether a node is in the part of the index that is searched; None if that is not known."""

@@ -80,19 +80,26 @@ def _chroma_documents(rows: Any) -> list[Document | None]:
     ]
 
 
+def _chroma_passing(store: Any, ids: Sequence[str], *, filter: Any = None, **more: Any) -> dict[str, Document]:
+    rows = chroma.rows_by_id(store._collection, ids, filter, **more)
+    return {row[0]: document for row, document in zip(rows, _chroma_documents(rows), strict=True) if document}
+
+
 CHROMA = read_with_client(
     chroma,
     attrgetter("_collection"),
     lambda store, *, filter=None, **more: {"where": filter, **more},
     lambda store, rows, vectors, more: (_chroma_documents(rows), vectors),
     lookup=lambda store, ids: {"ids": ids},
-    passing=lambda store, ids, *, filter=None, **more: chroma.filter_ids(store._collection, ids, filter, **more),
+    passing=_chroma_passing,
     filters=("filter", "where"),
     narrow=narrow_by_operators,
 )
 CHROMA_LISTING = StoreListing(
     lambda store: filter(None, _chroma_documents(chroma.list_rows(store._collection))),
     lambda store: store._collection.count(),
+    ids=lambda store: store._collection.get(include=[])["ids"],
+    read=_chroma_passing,
 )
 
 
@@ -286,6 +293,15 @@ def _qdrant_request(store: Any, *, filter: Any = None, **more: Any) -> dict[str,
     return {"collection": store.collection_name, "name": store.vector_name, "query_filter": filter, **more}
 
 
+def _qdrant_passing(
+    store: Any, ids: Sequence[str], *, filter: Any = None, shard_key_selector: Any = None, **more: Any
+) -> dict[str, Document]:
+    arguments = store.client, store.collection_name, ids, filter
+    records = qdrant.records_by_id(*arguments, shard_key_selector=shard_key_selector)
+    documents: Sequence[Any] = _qdrant_hits(store, records.values(), (), more)[0]
+    return dict(zip(records, documents, strict=True))
+
+
 QDRANT = read_with_client(
     qdrant,
     attrgetter("client"),
@@ -300,9 +316,7 @@ QDRANT = read_with_client(
     id_of=_qdrant_id_of,
     added_keys=lambda store: ["_id", "_collection_name"],
     scope=["shard_key_selector"],
-    passing=lambda store, ids, *, filter=None, shard_key_selector=None, **more: qdrant.filter_ids(
-        store.client, store.collection_name, ids, filter, shard_key_selector=shard_key_selector
-    ),
+    passing=_qdrant_passing,
     narrow=lambda store, own, where: {"filter": qdrant.narrow_filter(own, where, f"{store.metadata_payload_key}.")},
 )
 
@@ -327,6 +341,8 @@ SQLITE_VEC = read_with_client(
 SQLITE_VEC_LISTING = StoreListing(
     lambda store: _sqlite_documents(sqlite_vec.list_rows(store._connection, store._table)),
     lambda store: sqlite_vec.count_rows(store._connection, store._table),
+    # The changes of this connection, and those of others.
+    lambda store: (store._connection.total_changes, *store._connection.execute("PRAGMA data_version").fetchone()),
 )
 
 

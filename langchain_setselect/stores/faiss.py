@@ -63,16 +63,16 @@ def _find_ids(store: Any, texts: Collection[str]) -> Mapping[str, str]:
     return {document.page_content: name for name, document in documents.items() if document.page_content in texts}
 
 
-def _passing(store: Any, ids: Sequence[str], *, filter: Any = None) -> list[str]:
+def _passing(store: Any, ids: Sequence[str], *, filter: Any = None) -> dict[str, Document]:
     passes = (lambda metadata: True) if filter is None else store._create_filter_func(filter)
     known = zip(ids, _read(store, ids), strict=True)
-    return [name for name, document in known if document is not None and passes(document.metadata)]
+    return {name: document for name, document in known if document is not None and passes(document.metadata)}
 
 
 def _find(store: Any, query: list[float], k: int, *, where: Where, **more: Any) -> Hits:
     documents = getattr(store.docstore, "_dict", {}).copy()
     names = [name for name, document in documents.items() if suits(where, document.metadata.get)]
-    vectors = _fetch(store, _passing(store, names, **more))
+    vectors = _fetch(store, [*_passing(store, names, **more)])
     found = nearest_of(names, vectors, query, k)
     return _read(store, found), [vectors[name] for name in found]
 
@@ -81,5 +81,18 @@ def _list(store: Any) -> list[Document]:
     return [document for document in _read(store, [*store.index_to_docstore_id.values()]) if document is not None]
 
 
+def _texts(store: Any) -> dict[str, str] | None:
+    """The texts by id; None if the documents are not in this process."""
+    documents = getattr(store.docstore, "_dict", None)
+    names = store.index_to_docstore_id.copy().values()
+    return documents and {name: documents[name].page_content for name in names if name in documents}
+
+
 READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing, find=_find, takes=["filter"])
-LISTING = StoreListing(_list, lambda store: len(store.index_to_docstore_id))
+LISTING = StoreListing(
+    _list,
+    lambda store: len(store.index_to_docstore_id),
+    _texts,
+    lambda store: [*store.index_to_docstore_id.copy().values()],
+    _passing,
+)

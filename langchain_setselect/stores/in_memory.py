@@ -42,19 +42,18 @@ def _find_ids(store: InMemoryVectorStore, texts: Collection[str]) -> Mapping[str
     return {entry["text"]: name for name, entry in store.store.copy().items() if entry["text"] in texts}
 
 
-def _passing(store: InMemoryVectorStore, ids: Sequence[str], *, filter: Any = None) -> list[str]:
+def _passing(store: InMemoryVectorStore, ids: Sequence[str], *, filter: Any = None) -> dict[str, Document]:
     entries = [(name, store.store.get(name)) for name in ids]
     known = [(name, Document(entry["text"], id=name, metadata=entry["metadata"])) for name, entry in entries if entry]
-    return [name for name, document in known if filter is None or filter(document)]
+    return {name: document for name, document in known if filter is None or filter(document)}
 
 
 def _find(store: InMemoryVectorStore, query: list[float], k: int, *, where: Where, **more: Any) -> Hits:
     entries = store.store.copy()
     names = [name for name, entry in entries.items() if suits(where, entry["metadata"].get)]
     passing = _passing(store, names, **more)
-    found = nearest_of(passing, _fetch(store, passing), query, k)
-    documents = [Document(entries[name]["text"], id=name, metadata=entries[name]["metadata"]) for name in found]
-    return documents, [entries[name]["vector"] for name in found]
+    found = nearest_of([*passing], _fetch(store, [*passing]), query, k)
+    return [passing[name] for name in found], [entries[name]["vector"] for name in found]
 
 
 def _list(store: InMemoryVectorStore) -> list[Document]:
@@ -63,4 +62,10 @@ def _list(store: InMemoryVectorStore) -> list[Document]:
 
 
 READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing, find=_find, takes=["filter"])
-LISTING = StoreListing(_list, lambda store: len(store.store))
+LISTING = StoreListing(
+    _list,
+    lambda store: len(store.store),
+    lambda store: {name: entry["text"] for name, entry in store.store.copy().items()},
+    lambda store: store.store.copy(),
+    _passing,
+)

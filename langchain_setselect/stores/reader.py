@@ -49,8 +49,8 @@ class VectorReader(NamedTuple):
     scope: Collection[str] = ()
     # ``find_ids(store, texts)``: the ids under which the store keeps these texts; None if it cannot be asked.
     find_ids: Callable[[Any, Collection[str]], Mapping[str, str]] | None = None
-    # ``passing(store, ids, **kwargs)``: those of the ids that a search with these arguments may find.
-    passing: Callable[..., Collection[str]] | None = None
+    # ``passing(store, ids, **kwargs)``: by id, the documents of these that a search with these arguments may find.
+    passing: Callable[..., Mapping[str, Document]] | None = None
     # Those of the FILTER_NAMES that are arguments of the store; None if that is not known.
     filters: Collection[str] | None = ("filter",)
     # All arguments of a search; None if the store checks them, or passes them on to its client, which does.

@@ -40,10 +40,17 @@ def vectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, NDArray[np.f
     return dict(zip(found["ids"], np.asarray(found["embeddings"], dtype=np.float32), strict=True))
 
 
-def filter_ids(collection: Any, ids: Sequence[str], where: Any = None, where_document: Any = None) -> list[str]:
-    """Those of the ids in a ``chromadb.Collection`` that pass the filters."""
-    found: list[str] = collection.get(ids=list(ids), where=where, where_document=where_document, include=[])["ids"]
-    return found
+def rows_by_id(
+    collection: Any, ids: Sequence[str], where: Any = None, where_document: Any = None
+) -> list[tuple[str, str | None, Mapping[str, Any]]]:
+    """A tuple (id, text, metadata) for each of the ids in a ``chromadb.Collection`` that passes the filters."""
+    # Chroma refuses an empty list.
+    if not ids:
+        return []
+    found = collection.get(
+        ids=list(ids), where=where, where_document=where_document, include=["documents", "metadatas"]
+    )
+    return list(zip(found["ids"], found["documents"], (more or {} for more in found["metadatas"]), strict=True))
 
 
 def narrow_filter(where: Any, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,24 +54,23 @@ def vectors_by_id(
 avectors_by_id = vectors_by_id.awaited
 
 
-def filter_ids(
+def records_by_id(
     client: Any, collection: str, ids: Sequence[str], query_filter: Any = None, **arguments: Any
-) -> list[str]:
-    """Those of the ids that pass the filter, with a ``QdrantClient``; ``arguments`` are passed to it."""
+) -> dict[str, Any]:
+    """The records of those of the ids that pass the filter, with a ``QdrantClient``; ``arguments`` are passed to it."""
     from qdrant_client import models
 
     spellings = _find_points(ids)
     if not spellings:
-        return []
+        return {}
     conditions = [models.HasIdCondition(has_id=list(spellings)), *([] if query_filter is None else [query_filter])]
     records, _ = client.scroll(
         collection_name=collection,
         scroll_filter=models.Filter(must=conditions),
         limit=len(spellings),
-        with_payload=False,
         **arguments,
     )
-    return [name for record in records for name in spellings[record.id]]
+    return {name: record for record in records for name in spellings[record.id]}
 
 
 def narrow_filter(query_filter: Any, values: Mapping[str, Any], prefix: str = "") -> Any:

@@ -293,21 +293,6 @@ async def test_what_the_filter_of_the_store_excludes_does_not_come_in(subject: S
         assert {*report["left_out"]} == {row.id for row in ROWS} - ids
 
 
-def test_with_a_filter_documents_of_another_source_come_in_by_their_ids() -> None:
-    # Nothing says where a document without an id comes from.
-    nameless = [NEW[1]._replace(id=None), NEW[2]._replace(id=None)]  # type: ignore[arg-type]
-    extra = words(LANGCHAIN, search=Listed([NEW[0], *nameless]))
-    told: list[Any] = []
-    made = LANGCHAIN.make(LANGCHAIN.corpus(), k=2, fetch_k=3, extra_retrievers=extra, **filtered(LANGCHAIN, 0))
-    with pytest.warns(SetSelectWarning) as warned:
-        LANGCHAIN.run(made, told=told)
-    assert len(warned) == 2
-    assert any("2 documents" in str(one.message) and "filter" in str(one.message) for one in warned)
-    (report,) = told[0]["extra_retrievers"]
-    assert report["added"] == ["new-0"]
-    assert report["left_out"] == [row.text for row in nameless]
-
-
 def test_llamaindex_filters_nodes_of_other_sources_too() -> None:
     told: list[Any] = []
     ours = [NEW[0]._replace(metadata={"number": 100, "topic": TOPIC}), NEW[1]]

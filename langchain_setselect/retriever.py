@@ -21,7 +21,14 @@ from typing_extensions import override
 from shared_core import VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.events import describe
-from shared_core.retrieval.extra import FilteredRetriever, WordSearch, check_retrievers, gather_extras, unwrap
+from shared_core.retrieval.extra import (
+    FilteredRetriever,
+    WordSearch,
+    check_retrievers,
+    gather_extras,
+    share_search,
+    unwrap,
+)
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
 from shared_core.retrieval.inputs import check_items, check_question
@@ -224,6 +231,10 @@ class SearchSettings(SelectionSettings, Fetching):
         if reader_of(self.vectorstore) is not None:
             return f"store: {store}"
         return f"{describe_embedding(model_of(self))}: no vector reader is registered for {store}"
+
+    def refresh(self) -> None:
+        """Read all documents for ``keyword_search`` again at the next search. See the page on keyword search."""
+        share_search(DOCUMENTS, self.vectorstore).refresh()
 
     def _search(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None

@@ -118,8 +118,8 @@ class WordRetriever(BaseRetriever):
     def from_store(cls, store: VectorStore, **settings: Any) -> Self:
         """A retriever over the documents of a vector store, which follows the store.
 
-        The documents are read from the store at the first search, and again when their number has changed. Pickles
-        contain the store, not the documents. The page on keyword search names the stores whose documents can be listed.
+        The page on keyword search says when the index knows a change, and names the stores whose documents can be
+        listed. ``retriever.words.refresh()`` reads everything again. Pickles contain the store, not the documents.
         """
         check_instance(store, VectorStore, "store", say_place(store))
         DOCUMENTS.check_listing(store, "from_documents(documents)")

@@ -26,6 +26,7 @@ from shared_core.retrieval.extra import (
     WordSearch,
     check_retrievers,
     gather_extras,
+    share_search,
     unwrap,
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
@@ -209,6 +210,10 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
     def vector_source(self) -> str:
         """Where the nodes' vectors will come from, in words."""
         return self._settings._vectors.words
+
+    def refresh(self) -> None:
+        """Read all nodes for ``keyword_search`` again at the next search. See the page on keyword search."""
+        share_search(NODES, self._index).refresh()
 
     @override
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

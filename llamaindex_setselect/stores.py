@@ -177,6 +177,10 @@ def _as_node(node_id: str, text: str, metadata: dict[str, Any]) -> BaseNode:
         return TextNode(id_=node_id, text=text, metadata=metadata)
 
 
+def _read_nodes(store: Any, ids: Sequence[str]) -> dict[str, BaseNode]:
+    return {node.node_id: node for node in (store.get_nodes([*ids]) if ids else ())}
+
+
 def _count_postgres(store: Any) -> int:
     from sqlalchemy import func, select
 
@@ -260,16 +264,22 @@ READERS: dict[type | str, VectorReader] = {
 # The stores that hold the texts of their nodes. Those of the others are in the index's docstore.
 LISTINGS: dict[type | str, StoreListing[BaseNode]] = {
     "llama_index.vector_stores.chroma.base.ChromaVectorStore": StoreListing(
-        lambda store: store.get_nodes(None), lambda store: store.client.count()
+        lambda store: store.get_nodes(None),
+        lambda store: store.client.count(),
+        ids=lambda store: store.client.get(include=[])["ids"],
+        read=_read_nodes,
     ),
     "llama_index.vector_stores.duckdb.base.DuckDBVectorStore": StoreListing(
-        lambda store: store.get_nodes(), lambda store: duckdb.count_rows(store.client, store.table)
+        lambda store: store.get_nodes(), lambda store: duckdb.count_rows(store.client, store.table), read=_read_nodes
     ),
     "llama_index.vector_stores.lancedb.base.LanceDBVectorStore": StoreListing(
         lambda store: [] if store._table is None else store.get_nodes(),
         lambda store: 0 if store._table is None else store.table.count_rows(),
+        lambda store: 0 if store._table is None else store.table.version,
     ),
-    "llama_index.vector_stores.postgres.base.PGVectorStore": StoreListing(_list_postgres, _count_postgres),
+    "llama_index.vector_stores.postgres.base.PGVectorStore": StoreListing(
+        _list_postgres, _count_postgres, read=_read_nodes
+    ),
 }
 
 # The stores that pass the values of filters on as they are. Others write a query as a text, and not all escape them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from operator import attrgetter
 from typing import Any, Self
@@ -36,7 +36,27 @@ def _list_docstore(index: VectorStoreIndex) -> Iterable[BaseNode]:
     return nodes
 
 
-_IN_DOCSTORE = StoreListing(_list_docstore, lambda index: len(index.index_struct.nodes_dict))
+def _read_docstore(index: VectorStoreIndex, ids: Sequence[str]) -> dict[str, BaseNode]:
+    return {node.node_id: node for node in index.docstore.get_nodes([*ids], raise_error=False)}
+
+
+def _list_raw(index: VectorStoreIndex) -> dict[str, Any] | None:
+    """What a docstore in memory keeps for each id; None for another one."""
+    store: Any = index.docstore
+    kept = getattr(getattr(store, "_kvstore", None), "_data", None)
+    if not isinstance(kept, dict):
+        return None
+    nodes = kept.get(store._node_collection, {})
+    return {name: nodes[name] for name in [*index.index_struct.nodes_dict.values()] if name in nodes}
+
+
+_IN_DOCSTORE = StoreListing(
+    _list_docstore,
+    lambda index: len(index.index_struct.nodes_dict),
+    _list_raw,
+    lambda index: [*index.index_struct.nodes_dict.values()],
+    _read_docstore,
+)
 
 
 def _find_listing(store: Any) -> Any:
@@ -106,8 +126,9 @@ class WordRetriever(QueryChecks, BaseRetriever):
     def from_store(cls, store: VectorStoreIndex | BasePydanticVectorStore, **settings: Any) -> Self:
         """A retriever over the nodes of an index or of a vector store, which follows it; see :meth:`from_nodes`.
 
-        The nodes are read at the first search, and again when their number has changed. Pickles contain the store, not
-        the nodes. Pass the index of a store whose nodes cannot be listed: its docstore has them.
+        The page on keyword search says when the index knows a change. ``retriever.words.refresh()`` reads everything
+        again. Pickles contain the store, not the nodes. Pass the index of a store whose nodes cannot be listed: its
+        docstore has them.
         """
         check_instance(store, (VectorStoreIndex, BasePydanticVectorStore), "store", say_place(store))
         has_texts = isinstance(store, VectorStoreIndex) or store.stores_text

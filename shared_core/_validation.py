@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import fields
 from datetime import UTC, date, datetime, time
 from email.utils import parsedate_to_datetime
 from types import MappingProxyType
@@ -107,7 +106,7 @@ class Real(NamedTuple):
 
 _ABOVE_0 = Real(1e-12)
 # What an argument may be, wherever it is one: a number, a truth value, or one of some words.
-RANGES: dict[str, Whole | Real | type[bool] | tuple[str, ...]] = {
+RANGES: dict[str, Whole | Real | type[bool] | tuple[str | None, ...]] = {
     **dict.fromkeys(("k", "fetch_k", "subsets", "max_per_source", "workers", "threads", "concurrency"), Whole(1)),
     **dict.fromkeys(("block_rows", "rank", "batch_size", "epochs", "patience"), Whole(1)),
     **dict.fromkeys(("min_k", "skew_rank", "seed"), Whole(0)),
@@ -120,7 +119,8 @@ RANGES: dict[str, Whole | Real | type[bool] | tuple[str, ...]] = {
     "budget": Real(),
     "drop_near_duplicates": Real(-1, 1),
     **dict.fromkeys(("refine", "corpus", "progress", "keyword_search", "learn_relevance"), bool),
-    **dict.fromkeys(("scale", "relevance_scale"), ("minmax", "rank", "sigmoid", "zscore")),
+    # None: not scaled.
+    **dict.fromkeys(("scale", "relevance_scale"), ("minmax", "rank", "sigmoid", "zscore", None)),
     "relevance_mapping": ("linear", "exponential"),
     "direction": ("remove", "emphasize"),
     "objective": ("listwise", "likelihood"),
@@ -134,10 +134,10 @@ def check_ranges(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_fields(instance: Any) -> None:
     """Check the fields of a dataclass that are in ``RANGES``, and keep their values as Python's."""
-    for field in fields(instance):
+    for name, field in instance.__dataclass_fields__.items():
         # None is a value where it is the default.
-        if field.name in RANGES and (getattr(instance, field.name) is not None or field.default is not None):
-            object.__setattr__(instance, field.name, check_range(field.name, getattr(instance, field.name)))
+        if name in RANGES and ((value := getattr(instance, name)) is not None or field.default is not None):
+            object.__setattr__(instance, name, check_range(name, value))
 
 
 def check_range(name: str, value: Any) -> Any:
@@ -148,7 +148,8 @@ def check_range(name: str, value: Any) -> Any:
         case Real(low, high):
             return check_number(value, name, low, high)
         case tuple() as words:
-            return check_one_of(value, name, words)
+            allowed = [word for word in words if word is not None]
+            return None if value is None and None in words else check_one_of(value, name, allowed)
     return check_bool(value, name)
 
 

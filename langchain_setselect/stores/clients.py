@@ -98,6 +98,8 @@ CHROMA = read_with_client(
 CHROMA_LISTING = StoreListing(
     lambda store: filter(None, _chroma_documents(chroma.list_rows(store._collection))),
     lambda store: store._collection.count(),
+    ids=lambda store: store._collection.get(include=[])["ids"],
+    read=_chroma_passing,
 )
 
 
@@ -339,6 +341,8 @@ SQLITE_VEC = read_with_client(
 SQLITE_VEC_LISTING = StoreListing(
     lambda store: _sqlite_documents(sqlite_vec.list_rows(store._connection, store._table)),
     lambda store: sqlite_vec.count_rows(store._connection, store._table),
+    # The changes of this connection, and those of others.
+    lambda store: (store._connection.total_changes, *store._connection.execute("PRAGMA data_version").fetchone()),
 )
 
 

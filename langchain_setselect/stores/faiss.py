@@ -81,5 +81,18 @@ def _list(store: Any) -> list[Document]:
     return [document for document in _read(store, [*store.index_to_docstore_id.values()]) if document is not None]
 
 
+def _texts(store: Any) -> dict[str, str] | None:
+    """The texts by id; None if the documents are not in this process."""
+    documents = getattr(store.docstore, "_dict", None)
+    names = store.index_to_docstore_id.copy().values()
+    return documents and {name: documents[name].page_content for name in names if name in documents}
+
+
 READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing, find=_find, takes=["filter"])
-LISTING = StoreListing(_list, lambda store: len(store.index_to_docstore_id))
+LISTING = StoreListing(
+    _list,
+    lambda store: len(store.index_to_docstore_id),
+    _texts,
+    lambda store: [*store.index_to_docstore_id.copy().values()],
+    _passing,
+)

@@ -62,4 +62,10 @@ def _list(store: InMemoryVectorStore) -> list[Document]:
 
 
 READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing, find=_find, takes=["filter"])
-LISTING = StoreListing(_list, lambda store: len(store.store))
+LISTING = StoreListing(
+    _list,
+    lambda store: len(store.store),
+    lambda store: {name: entry["text"] for name, entry in store.store.copy().items()},
+    lambda store: store.store.copy(),
+    _passing,
+)

@@ -77,6 +77,7 @@ def _listing(table_of: Any, documents: Any) -> StoreListing[Document]:
     return StoreListing(
         lambda store: [] if (table := table_of(store)) is None else documents(store, table),
         lambda store: 0 if (table := table_of(store)) is None else table.count_rows(),
+        lambda store: 0 if (table := table_of(store)) is None else table.version,
     )
 
 

@@ -141,6 +141,10 @@ def _document(table: Any, row: Mapping[str, Any]) -> Document:
     return Document(id=str(row[table.id_column]), page_content=row[table.content_column], metadata=metadata)
 
 
+def _read_ids(store: Any, ids: Sequence[str]) -> dict[Any, Document]:
+    return {document.id: document for document in store.get_by_ids(ids)}
+
+
 def _refuse_sync(store: Any, *_: Any, **__: Any) -> Any:
     # The store's own sync methods raise this error too.
     raise NotImplementedError("AsyncPGVectorStore has async methods only: await ainvoke, or use PGVectorStore")
@@ -207,5 +211,5 @@ COLLECTION_READER = VectorReader(
 )
 TABLE_READER = VectorReader(*_run_in_engine(_search_table), *_run_in_engine(_fetch_table), takes=_OF_TABLES)
 ASYNC_TABLE_READER = VectorReader(_refuse_sync, _search_table, _refuse_sync, _fetch_table, takes=_OF_TABLES)
-COLLECTION_LISTING = StoreListing(_list, _count)
-TABLE_LISTING = StoreListing(_run_in_engine(_list_table)[0], _run_in_engine(_count_table)[0])
+COLLECTION_LISTING = StoreListing(_list, _count, read=_read_ids)
+TABLE_LISTING = StoreListing(_run_in_engine(_list_table)[0], _run_in_engine(_count_table)[0], read=_read_ids)

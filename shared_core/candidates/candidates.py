@@ -186,10 +186,6 @@ class Candidates(ReadOnlyArrays):
 
         The other arguments replace what was given before. What is None stays as it was given; if no relevance was
         given, it is the cosine with ``query``.
-
-        >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
-        >>> c.with_query([0.0, 1.0]).relevance.tolist()
-        [0.0, 1.0]
         """
         units = as_unit_queries(query, self.vectors.shape, self.dtype)
         other = self.with_checked(query=units[0], questions=units)
@@ -203,12 +199,7 @@ class Candidates(ReadOnlyArrays):
         words: Parts | None = None,
         references: References | ArrayLike | None = None,
     ) -> Candidates:
-        """The same candidates with these values in place of what was given before; None stays as it was.
-
-        >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
-        >>> c.with_values(relevance=[0.2, 0.7]).relevance.tolist()
-        [0.2, 0.7]
-        """
+        """The same candidates with these values in place of what was given before; None stays as it was."""
         changes: dict[str, Any] = {}
         if relevance is not None:
             changes = {"relevance": as_column(relevance, len(self), "relevance"), "relevance_given": True}
@@ -219,12 +210,7 @@ class Candidates(ReadOnlyArrays):
         return self.with_checked(**changes)
 
     def with_vectors(self, query: ArrayLike, vectors: ArrayLike) -> Candidates:
-        """The same candidates with other vectors and another query; InvalidInputError if their number differs.
-
-        >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]], ids=["a", "b"])
-        >>> c.with_vectors([1.0], [[1.0], [2.0]]).ids
-        ('a', 'b')
-        """
+        """The same candidates with other vectors and another query; InvalidInputError if their number differs."""
         other = Candidates(query, vectors)
         if len(other) != len(self):
             raise InvalidInputError(f"vectors must have {len(self)} rows, one for each candidate, got {len(other)}")
@@ -236,23 +222,13 @@ class Candidates(ReadOnlyArrays):
     def with_constraints(
         self, max_per_source: int | None = None, drop_near_duplicates: float | None = None
     ) -> Candidates:
-        """The same candidates with these constraints in place of their own; see the arguments of the class.
-
-        >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]], sources=["a", "a"])
-        >>> c.with_constraints(max_per_source=1).max_per_source
-        1
-        """
+        """The same candidates with these constraints in place of their own; see the arguments of the class."""
         return self.with_checked(
             **check_constraints(max_per_source, drop_near_duplicates, has_sources=self.sources is not None)
         )
 
     def take(self, rows: ArrayLike) -> Candidates:
-        """The candidates at these rows, in this order, with the same query.
-
-        >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]], ids=["a", "b"])
-        >>> c.take([1]).ids
-        ('b',)
-        """
+        """The candidates at these rows, in this order, with the same query."""
         index = as_rows(rows, len(self), "rows")
         taken: dict[str, Any] = {}
         for name in ("vectors", "relevance", "quality", "costs", "prefer"):

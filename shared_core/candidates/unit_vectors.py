@@ -71,11 +71,13 @@ def refuse_packed(vectors: NDArray[Any], what: str) -> None:
     that were scaled to bytes (precision "int8" or "uint8") keep eight or nine of the ten, and pass. Stores return bytes
     as floats, so the values decide and not the dtype.
     """
+    # Nearly all embeddings are told by their first number.
+    if vectors.shape[-1] < _LEAST_BYTES or vectors.item(0) % 1:
+        return
     while vectors.ndim > 2:
         vectors = vectors[0]
     rows = np.atleast_2d(vectors)[:64]
-    # Nearly all embeddings are told by their first number.
-    if rows.shape[1] < _LEAST_BYTES or rows[0, 0] % 1 or not (np.abs(rows) <= 255).all():
+    if not (np.abs(rows) <= 255).all():
         return
     lowest = 0 if rows.min() >= 0 else -128
     if rows.min() < lowest or rows.max() > lowest + 255 or (rows % 1).any():

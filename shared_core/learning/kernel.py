@@ -63,8 +63,8 @@ class RowFactors(_Factors):
     """A row of V (M, K) and of B (M, K') for each of M items; V, B and λ (one for each two columns of B) are trained.
 
     >>> factors = RowFactors([[1.0], [2.0]], [[1.0, 0.0], [0.0, 1.0]], [0.5])
-    >>> factors.to_kernel().dense().round(6).tolist()
-    [[1.0, 2.5], [1.5, 4.0]]
+    >>> factors.to_kernel()
+    LowRankKernel(M=2, K=1, K'=2)
     """
 
     def __init__(self, V: ArrayLike, B: ArrayLike | None = None, rates: ArrayLike = ()) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -33,6 +34,8 @@ Item = TypeVar("Item")
 SHOWN_FROM = 20_000
 # The most documents that are read out of a store. Splitting more takes minutes, and holding them gigabytes.
 MOST = 1_000_000
+# After so many seconds the texts of a store that does not say what has changed are read again.
+SECONDS = 60
 # The searches that ``share_search`` made, by the id of the store.
 _SHARED: dict[int, WordSearch[Any]] = {}
 _SHARING = Lock()
@@ -87,8 +90,8 @@ class Extras(NamedTuple):
     look_up: Callable[[Sequence[Any], Sequence[Hashable]], Flow[KnownItems]]
     # The name of the model that embeds texts; empty if it keeps the vectors of texts that it has embedded.
     model: Callable[[], str]
-    # Called if the keyword search finds documents that are not in the store any more. None if that cannot be known.
-    refresh: Callable[[], None] | None = None
+    # Whether the store says which ids it has.
+    knows_ids: bool = False
     # What words weigh in the corpus, if one of the retrievers has an index of words.
     weigh: Weigh | None = None
     # The BM25 scores of texts for a question in the corpus, if one of the retrievers has an index of words.
@@ -148,9 +151,8 @@ def gather_extras(
         named[name] = ExtraRetriever(name, partial(retrieve, retriever), isinstance(one, FilteredRetriever))
     indexes = [words, *(getattr(one, "words", None) for one in retrievers)]
     index = next((one for one in indexes if isinstance(one, WordSearch)), None)
-    refresh = words.refresh if words is not None and knows_ids else None
     corpus = (None, None) if index is None else (index.weigh, index.score)
-    return Extras([*named.values()], look_up, model, refresh, *corpus)
+    return Extras([*named.values()], look_up, model, knows_ids, *corpus)
 
 
 def ask(owner: Settings, retriever: ExtraRetriever, queries: Sequence[EmbeddedQuery], each: int) -> Flow[ExtraSearch]:
@@ -221,12 +223,10 @@ def read_answers(
             for row, passes in zip(new, known.admitted, strict=True)
         ]
         left_out = [row for row, passes in zip(new, admitted, strict=True) if not passes]
-        if extras.refresh is not None:
-            # The index of words may be older than the store.
+        if extras.knows_ids:
+            # They were deleted since the search by words.
             deleted = [row for row in new if searches[row] == (KEYWORD_SEARCH,) and united.vectors[row] is None]
-            if deleted:
-                extras.refresh()
-                left_out = sorted({*left_out, *deleted})
+            left_out = sorted({*left_out, *deleted})
         unknown = sum(known.admitted[row - first] is None for row in left_out)
         if unknown and is_first(owner, "_warned_of_filter"):
             warn(
@@ -285,10 +285,16 @@ def _complete(
 
 @dataclass(frozen=True)
 class StoreListing(Generic[Item]):
-    """How all items of a store are listed, as its searches return them, and counted, which is fast."""
+    """How the items of a store are listed, as its searches return them, and counted, which is fast."""
 
     items: Callable[[Any], Iterable[Item]]
     count: Callable[[Any], int]
+    # What differs after each change of the store: a number, or by id an object that another one replaces. None if the
+    # store does not say it. Then a text that was replaced is noticed after a while.
+    version: Callable[[Any], Any] = lambda store: None
+    # The ids of all items, and by id those of some ids that the store has now. None if it has no ids.
+    ids: Callable[[Any], Iterable[Hashable]] | None = None
+    read: Callable[[Any, Sequence[Any]], Mapping[Any, Item]] | None = None
 
 
 @dataclass(frozen=True)
@@ -322,35 +328,33 @@ class ItemKind(Generic[Item]):
         listing, listed = self.find_listing(store)
         return None if listing is None else listing.count(listed)
 
-    def list_items(self, store: Any) -> Iterable[Item]:
-        """The items of a store that can be listed."""
-        listing, listed = self.find_listing(store)
-        assert listing is not None
-        return listing.items(listed)
-
 
 @dataclass(frozen=True)
 class _State(Generic[Item]):
     """What one search sees."""
 
-    items: tuple[Item, ...]
+    # The items, or their ids where the store is asked for the items that a search finds.
+    items: tuple[Any, ...]
     index: WordIndex
-    # How many items there were before they were listed; None if ``index`` is that of earlier items.
-    counted: int | None = None
+    version: Any = None
+    # When all texts were read; None if they have to be read again. Those of the ``doubtful`` ids in any case.
+    listed: float | None = None
+    doubtful: frozenset[Hashable] = frozenset()
 
 
 class WordSearch(Generic[Item]):
     """Items that can be searched by words, by any number of threads.
 
-    With a ``store``, or a weak reference to one, the items are those of the store: they are listed at the first search,
-    and again when the store counts another number of them; texts that have not changed are not split again. Otherwise
-    the index is made at the first search. Pickles contain the store, or the items and their words.
+    With a ``store``, or a weak reference to one, the items are those that the store has now. What changed since the
+    last search is read again, where the store says it, else what was added, and after ``SECONDS`` everything; texts
+    that have not changed are not split again. Otherwise the index is made at the first search. Pickles contain the
+    store, or the items and their words.
     """
 
     def __init__(self, kind: ItemKind[Item], items: Iterable[Item] = (), store: Any = None) -> None:
         self.kind, self._store = kind, store
         self._lock = Lock()
-        self._state: _State[Item] = _State(self._copy(items), WordIndex(()))
+        self._state: _State[Item] = _State(tuple(self._by_id(map(kind.copy, items)).values()), WordIndex(()))
 
     def search(
         self, question: Any, k: Any, passes: Callable[[Item], bool] | None = None, name: str = "k"
@@ -360,10 +364,25 @@ class WordSearch(Generic[Item]):
         Messages call ``k`` by its ``name``.
         """
         k = check_integer(k, name, 1)
-        state = self._current()
-        row_passes = None if passes is None else lambda row: passes(state.items[row])
-        rows, scores = state.index.best_rows(question, k, row_passes)
-        return [(self.kind.copy(state.items[row]), score) for row, score in zip(rows, scores.tolist(), strict=True)]
+        state, (listing, place) = self._current(), self._find_store()
+        rows, scores = state.index.best_rows(question, 2 * k if passes is None else max(len(state.items), 1))
+        hits, doubtful, size = list[tuple[Item, float]](), set[Hashable](), k if passes is None else max(4 * k, 100)
+        for start in range(0, len(rows), size):
+            some, found = rows[start : start + size].tolist(), None
+            if listing is not None and listing.read is not None:
+                found = listing.read(place, [state.items[row] for row in some])
+            for row, score in zip(some, scores[start : start + size].tolist(), strict=True):
+                item = state.items[row] if found is None else found.get(state.items[row])
+                if item is None or (found is not None and self.kind.text(item) != state.index.texts[row]):
+                    doubtful.add(state.items[row])
+                if item is not None and (passes is None or passes(item)):
+                    hits.append((self.kind.copy(item), score))
+            if len(hits) >= k:
+                break
+        if doubtful:
+            with self._lock:
+                self._state = replace(self._state, doubtful=self._state.doubtful | doubtful)
+        return hits[:k]
 
     def weigh(self, terms: Sequence[str]) -> NDArray[np.float64]:
         """The inverse document frequency of each term among the items of the last search; 1 if none was possible."""
@@ -375,48 +394,99 @@ class WordSearch(Generic[Item]):
         return self._state.index.score_texts(question, texts)
 
     def refresh(self) -> None:
-        """List the items of the store again at the next search, whatever their number is."""
+        """Read all items of the store again at the next search."""
         with self._lock:
-            self._state = replace(self._state, counted=None)
+            self._state = replace(self._state, listed=None)
+
+    def _find_store(self) -> tuple[StoreListing[Item] | None, Any]:
+        store = self._store() if isinstance(self._store, weakref.ref) else self._store
+        return (None, None) if store is None else self.kind.find_listing(store)
 
     def _current(self) -> _State[Item]:
         """The state, with its index."""
-        state, store = self._state, self._store() if isinstance(self._store, weakref.ref) else self._store
-        if state.counted is not None and state.counted == self._count(store):
-            return state
+        listing, place = self._find_store()
+        if self._is_current(listing, version := _read_version(listing, place)):
+            return self._state
         # The other threads wait, and find the new state.
         with self._lock:
-            state, counted = self._state, self._count(store)
-            if state.counted == counted:
-                return state
-            if store is not None and counted > MOST:
-                raise InvalidParameterError(
-                    f"the store holds {counted} documents, and an index is made over at most {MOST}: use the word "
-                    "search of the store itself, or make a WordRetriever from those documents that matter"
-                )
-            items = state.items if store is None else self._copy(self.kind.list_items(store))
-            index = WordIndex([*map(self.kind.text, items)], state.index, _track).prepare()
-            self._state = _State(items, index, counted)
+            if not self._is_current(listing, version := _read_version(listing, place)):
+                self._state = self._list(listing, place, version)
             return self._state
 
-    def _count(self, store: Any) -> int:
-        return len(self._state.items) if store is None else self.kind.count(store) or 0
+    def _is_current(self, listing: StoreListing[Item] | None, version: Any) -> bool:
+        state = self._state
+        if state.listed is None or state.doubtful or not _is_same(state.version, version):
+            return False
+        return listing is None or version[1] is not None or time.monotonic() - state.listed < SECONDS
 
-    def _copy(self, items: Iterable[Item]) -> tuple[Item, ...]:
-        """Copies of the items. Of several with the same id, the last one stands in the place of the first."""
-        copies: dict[Hashable, Item] = {}
-        for item in map(self.kind.copy, items):
+    def _list(self, listing: StoreListing[Item] | None, place: Any, version: Any) -> _State[Item]:
+        state, listed = self._state, time.monotonic()
+        if listing is None:
+            return _State(
+                state.items, WordIndex([*map(self.kind.text, state.items)], state.index, _track), None, listed
+            )
+        if version[0] > MOST:
+            raise InvalidParameterError(
+                f"the store holds {version[0]} documents, and an index is made over at most {MOST}: use the word "
+                "search of the store itself, or make a WordRetriever from those documents that matter"
+            )
+        is_old = state.listed is None or (version[1] is None and listed - state.listed >= SECONDS)
+        if is_old or listing.read is None or listing.ids is None:
+            items = self._by_id(listing.items(place))
+            texts = {name: self.kind.text(item) for name, item in items.items()}
+            names = tuple(items.values() if listing.read is None else items)
+        else:
+            listed = state.listed or listed
+            texts = self._read_changes(
+                listing, place, version[1], dict(zip(state.items, state.index.texts, strict=True))
+            )
+            names = tuple(texts)
+        same = state.index.texts == tuple(texts.values())
+        index = state.index if same else WordIndex([*texts.values()], state.index, _track).prepare()
+        return _State(names, index, version, listed)
+
+    def _read_changes(self, listing: Any, place: Any, marks: Any, old: dict[Any, str]) -> dict[Any, str]:
+        """The texts by id. Those that are known and have not changed are not read."""
+        state = self._state
+        known = state.version[1] if isinstance(marks, dict) else None
+        current = marks if isinstance(marks, dict) else dict.fromkeys(listing.ids(place))
+        changed = [
+            name
+            for name, mark in current.items()
+            if name not in old or name in state.doubtful or (known is not None and known.get(name) is not mark)
+        ]
+        found = listing.read(place, changed) if changed else {}
+        texts = {**old, **dict.fromkeys(changed), **{name: self.kind.text(item) for name, item in found.items()}}
+        return {name: text for name in current if (text := texts.get(name)) is not None}
+
+    def _by_id(self, items: Iterable[Item]) -> dict[Hashable, Item]:
+        """The items by id. Of several with the same id, the last one stands in the place of the first."""
+        by_id: dict[Hashable, Item] = {}
+        for item in items:
             name = self.kind.id(item)
-            copies[object() if name is None else name] = item
-        return tuple(copies.values())
+            by_id[object() if name is None else name] = item
+        return by_id
 
     def __getstate__(self) -> dict[str, Any]:
         # A lock cannot be pickled, and a store may have changed when the pickle is read.
-        state = replace(self._state, counted=None) if self._store is None else _State((), WordIndex(()))
+        state = replace(self._state, listed=None) if self._store is None else _State((), WordIndex(()))
         return {"kind": self.kind, "_store": self._store, "_state": state}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=Lock())
+
+
+def _read_version(listing: StoreListing[Any] | None, place: Any) -> Any:
+    """The number of items of a store, and its version."""
+    return None if listing is None else (listing.count(place), listing.version(place))
+
+
+def _is_same(first: Any, second: Any) -> bool:
+    """Whether two versions are equal. The objects in a mapping are compared by identity."""
+    if first is None or second is None or not isinstance(first[1], dict) or not isinstance(second[1], dict):
+        return bool(first == second)
+    one, other = first[1], second[1]
+    return one.keys() == other.keys() and all(map(operator.is_, one.values(), map(other.__getitem__, one)))
 
 
 def as_predicate(given: Any) -> Callable[[Any], bool] | None:

@@ -292,10 +292,10 @@ class Fetching(BaseModel):
     an extra retriever do; in events the search is called ``"keyword search"``. They are among the documents that the
     filter of the search lets in, where that is known.
 
-    The documents are read from the store at the first search, and again when the store counts another number of them.
-    All retrievers over one store object share the index, which is not pickled. It needs the extra ``words``, and a
-    store whose documents can be listed: see :meth:`WordRetriever.from_store`. For another store pass its own search by
-    words as one of the ``extra_retrievers``."""
+    What it returns is what the store has now. The page on keyword search says when its index knows a change; the method
+    ``refresh()`` reads everything again. All retrievers over one store object share the index, which is not pickled. It
+    needs the extra ``words``, and a store whose documents can be listed: see :meth:`WordRetriever.from_store`. For
+    another store pass its own search by words as one of the ``extra_retrievers``."""
 
     extra_k: Positive = DEFAULT_EXTRA_K
     """How many documents of each of the ``extra_retrievers``, and of ``keyword_search``, join the candidates. The

@@ -69,11 +69,12 @@ def refuse_unknown_parameters(
 
     ``more``: arguments of ``function`` that are not in its signature.
     """
-    of_selectors = dict.fromkeys(p for selector in selector_names() for p in selector_parameters(selector))
-    taken = (p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD)
-    known = dict.fromkeys((*taken, *more, *of_selectors))
     for name in parameters:
-        if name not in of_selectors:
-            near = nearest_name(name, known)
-            hint = f"did you mean {near!r}?" if near else f"it has {', '.join(known)}"
-            raise InvalidParameterError(f"{function.__name__}() has no argument {name!r}: {hint}")
+        if any(name in selector_parameters(selector) for selector in selector_names()):
+            continue
+        taken = (p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD)
+        of_selectors = (p for selector in selector_names() for p in selector_parameters(selector))
+        known = dict.fromkeys((*taken, *more, *of_selectors))
+        near = nearest_name(name, known)
+        hint = f"did you mean {near!r}?" if near else f"it has {', '.join(known)}"
+        raise InvalidParameterError(f"{function.__name__}() has no argument {name!r}: {hint}")

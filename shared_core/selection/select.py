@@ -121,10 +121,10 @@ def select(
         missing = "texts" if texts is None else "question"
         raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
     called = {"titles": titles, "identifiers": identifiers, "neighbours": neighbours}
-    for name, column in called.items():
-        if column is not None and texts is None:
+    for name in [name for name, column in called.items() if column is not None]:
+        if texts is None:
             raise InvalidInputError(f"texts is missing: {name} says how the texts lead to each other")
-        if column is not None and references is not None:
+        if references is not None:
             warn(f"{name} has no effect with references, which are used as given")
     columns: dict[str, Any] = {"relevance": relevance, "quality": quality, "references": references, "cover": cover}
     columns |= {"costs": costs, "sources": sources, "prefer": prefer, **constraints}

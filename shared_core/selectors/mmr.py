@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,9 +16,6 @@ from ..candidates import TIE_EPS, TIE_TOLERANCE, Candidates
 from .greedy import GreedyState, lowest_of_best, run_compiled
 from .registry import Capabilities, register_selector
 from .selection import Selection, make_selection
-
-# The initial m_i: below any cosine, and finite. With -inf the score of a closed candidate would be -inf + inf = NaN.
-NOTHING_PICKED = -4.0
 
 Vector = NDArray[np.float64]
 
@@ -77,9 +75,7 @@ class MMR:
             i = lowest_of_best(scores, v_tie)
             gains.append(float(self.lambda_mult * v[i]))
             state.take(i, scores)
-        m = np.full(len(v), NOTHING_PICKED)
-        for j in state.shown + state.picks:
-            np.maximum(m, rows.dot(rows[j]), out=m)
+        m = functools.reduce(np.maximum, [rows.dot(rows[j]) for j in state.shown + state.picks]).astype(np.float64)
         if not state.constraints:
             left = state.target - len(state.picks)
             picks, of_picks = np.empty(left, np.int64), np.empty(left)

@@ -104,7 +104,7 @@ def check_usable(
     if len(candidates.questions) > 1:
         check_capability(selector, "sub_questions")
     limits = budget, candidates.max_per_source, candidates.drop_near_duplicates
-    if shown or limits != (None, None, None):
+    if shown or any(limit is not None for limit in limits):
         check_capability(selector, "constraints")
 
 
@@ -113,12 +113,6 @@ class Selector(Protocol):
     """An object that selects a set: one of the five selectors here, or your own (see :func:`register_selector`).
 
     Its attribute ``capabilities``, if it has one, says what it can use: see :class:`Capabilities`.
-
-    Examples
-    --------
-    >>> from setselect import MMR, Selector
-    >>> isinstance(MMR(), Selector)
-    True
     """
 
     def select(
@@ -204,31 +198,15 @@ def selector_class(name: str) -> Any:
 def selector_parameters(name: str) -> tuple[str, ...]:
     """The parameters of the selector of this name.
 
-    Raises
-    ------
-    InvalidParameterError
-        The name is unknown.
-
-    Examples
-    --------
-    >>> from setselect import selector_parameters
     >>> selector_parameters("mmr")
     ('lambda_mult', 'lambda_b')
     """
-    return tuple(field.name for field in dataclasses.fields(selector_class(name)) if field.init)
+    return _read_parameters(selector_class(name))
 
 
 def make_selector(name: str, **parameters: Any) -> Selector:
-    """The selector of this name with these parameters.
+    """The selector of this name with these parameters; the error of an unknown one lists what is allowed.
 
-    Raises
-    ------
-    InvalidParameterError
-        The name or a parameter is unknown (the message lists what is allowed), or a value is out of range.
-
-    Examples
-    --------
-    >>> from setselect import make_selector
     >>> make_selector("mmr", lambda_mult=0.5)
     MMR(lambda_mult=0.5, lambda_b=0.95)
     """
@@ -245,6 +223,11 @@ def make_selector(name: str, **parameters: Any) -> Selector:
         raise InvalidParameterError(f"selector {quoted(name)} has no parameter {quoted(unknown[0])}{remedy}")
     selector: Selector = _REGISTRY[name](**parameters)
     return selector
+
+
+@functools.cache
+def _read_parameters(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind) if field.init)
 
 
 @functools.cache

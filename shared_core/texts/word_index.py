@@ -1,4 +1,4 @@
-"""An index of words over many texts: which of them have the words of a question, ranked by BM25 (by bm25s)."""
+"""An index of words over many texts: which of them have the words of a question, ranked by BM25."""
 
 from __future__ import annotations
 
@@ -80,8 +80,7 @@ class WordIndex:
 
     def prepare(self) -> Self:
         """The index itself, after it has made the matrix that the first search would make."""
-        if self._vocabulary:
-            _ = self._bm25
+        _ = self._scores
         return self
 
     def _find_forms(self, term: str) -> list[str]:
@@ -95,17 +94,28 @@ class WordIndex:
         by_times = defaultdict(list)
         for term, times in Counter(terms).items():
             by_times[times].append(term)
+        starts, rows, values = self._scores
         for times, some in by_times.items():
-            scores += np.float32(times) * self._bm25.get_scores(some)
+            # Sums of 32 bits in this order are those of bm25s.
+            part = np.zeros(len(self.texts), np.float32)
+            for number in map(self._vocabulary.__getitem__, some):
+                holders = slice(starts[number], starts[number + 1])
+                part[rows[holders]] += values[holders]
+            scores += np.float32(times) * part
         return scores
 
     @cached_property
-    def _bm25(self) -> Any:
-        """The matrix of scores. bm25s cannot make one without a word, and none is needed."""
-        matrix = import_library("bm25s", "words").BM25()
-        corpus = [terms.tolist() for terms in self._rows], self._vocabulary
-        matrix.index(corpus, create_empty_token=False, show_progress=False)
-        return matrix
+    def _scores(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+        """Where the scores of each term begin, and the rows and scores of all. A loop of Python takes seconds."""
+        n, sizes = len(self.texts), np.array([*map(len, self._rows)], np.int64)
+        terms = np.concatenate([np.empty(0, np.int32), *self._rows]).astype(np.int64)
+        pairs, counts = np.unique(terms * n + np.repeat(np.arange(n), sizes), return_counts=True)
+        terms, rows = np.divmod(pairs, max(n, 1))
+        holders = np.bincount(terms, minlength=len(self._vocabulary))
+        idf = np.log(1 + (n - holders + 0.5) / (holders + 0.5)).astype(np.float32)
+        lengths = 1.5 * (0.25 + 0.75 * sizes / (sizes.mean() if sizes.any() else 1))
+        values = idf[terms] * (counts / (lengths[rows] + counts))
+        return np.concatenate([[0], np.cumsum(holders)]), rows, values.astype(np.float32)
 
     @cached_property
     def _accented(self) -> dict[str, list[str]]:
@@ -114,9 +124,8 @@ class WordIndex:
     @cached_property
     def _holders(self) -> NDArray[np.int64]:
         """How many texts have each term."""
-        different = np.concatenate([np.empty(0, np.int32), *map(np.unique, self._rows)])
-        return np.bincount(different, minlength=len(self._vocabulary))
+        return np.diff(self._scores[0])
 
     def __getstate__(self) -> dict[str, Any]:
         # The matrix is made again: it is larger than all the rest.
-        return {name: value for name, value in self.__dict__.items() if name != "_bm25"}
+        return {name: value for name, value in self.__dict__.items() if name != "_scores"}

@@ -12,11 +12,6 @@ HERE = Path(__file__).parent
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # These tests often select all rows of a store on purpose, to see what it returns of them.
     all_selected = pytest.mark.filterwarnings("ignore:.*all of them are selected:shared_core.errors.SetSelectWarning")
-    # The vectors are of many lengths, so that a product or a distance orders them otherwise than the cosine.
-    other_metric = pytest.mark.filterwarnings(
-        "ignore:the score of the candidates is ignored:shared_core.errors.SetSelectWarning"
-    )
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(all_selected)
-            item.add_marker(other_metric)

@@ -61,21 +61,8 @@ class LearnedKernel(ReadOnlyArrays):
         """log r of each candidate, shape (n,), float64, at most 0; None if the kernel has no temperature.
 
         r_i = exp(cos(q W_R, e_i W_R) / (2·temperature)), divided by its maximum among the candidates, where q and e_i
-        are the unit vectors. Of several questions q is the first, the question. Without W_R the cosine is that of q and
-        e_i. A vector that W_R maps to zero has cosine 0 with every vector. (The paper, 4.4.1, trains encoders E_Q and
-        E_P for the similarity; here one linear map takes the place of both.)
-
-        Raises
-        ------
-        KernelError
-            The length of the candidates' vectors differs from the number of rows of W_R.
-
-        Examples
-        --------
-        >>> from setselect import Candidates, LowRankKernel
-        >>> kernel = LowRankKernel([[1.0], [2.0]], temperature=0.5)
-        >>> kernel.log_relevance(Candidates([1.0, 0.0], [[0.0, 1.0], [1.0, 0.0]])).tolist()
-        [-1.0, 0.0]
+        are the unit vectors, and q is the first question. Without W_R the cosine is that of q and e_i. (The paper,
+        4.4.1, trains two encoders; here one linear map takes their place.)
         """
         if self.temperature is None:
             return None
@@ -84,17 +71,8 @@ class LearnedKernel(ReadOnlyArrays):
         return log_exponential(_mapped_cosines(candidates, np.asarray(self.W_R)), self.temperature)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a safetensors file in one step: at every moment the file holds the old kernel or the new one.
+        """Write a safetensors file (extra ``kernel``) in one step; ids must be strings or integers.
 
-        Raises
-        ------
-        KernelError
-            An id of a :class:`LowRankKernel` is neither a string nor an integer.
-        ImportError
-            safetensors is missing (``pip install "setselect[kernel]"``).
-
-        Examples
-        --------
         >>> import tempfile
         >>> from setselect import LowRankKernel
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -116,17 +94,7 @@ class LearnedKernel(ReadOnlyArrays):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a file written by :meth:`save`.
-
-        Raises
-        ------
-        KernelError
-            The file is truncated, is not a kernel, is of another kind or a later format, or its arrays do not fit.
-        FileNotFoundError
-            There is no such file.
-        ImportError
-            safetensors is missing.
-        """
+        """Read a file written by :meth:`save`. A KernelError names what is wrong in it."""
         _safetensors()
         try:
             file = SafetensorsFile(path)

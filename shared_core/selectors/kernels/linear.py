@@ -82,38 +82,12 @@ class LinearKernel(LearnedKernel):
     def to_low_rank(self, vectors: ArrayLike, ids: Iterable[Hashable] | None = None) -> LowRankKernel:
         """The rows of V and B of known items, computed once: a :class:`LowRankKernel` that looks them up by id.
 
-        It selects what this kernel selects, without the product with W_V and W_B in each selection, and holds
-        8·(K + K') bytes for each item. Items that come later need this kernel, or a new call.
+        It selects what this kernel selects, and holds 8·(K + K') bytes for each item. ``vectors`` are the embeddings of
+        M items, of any length, and ``ids`` their names, as the candidates will have them (default: 0..M-1).
 
-        Parameters
-        ----------
-        vectors : array-like, shape (M, d)
-            Embeddings of the items, of any length.
-        ids : iterable of M hashables, optional
-            Names of the items, as the candidates will have them; 0..M-1 by default.
-
-        Raises
-        ------
-        InvalidInputError, KernelError
-            The vectors are not M finite rows of the kernel's length, or there is not one id for each.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from setselect import LinearKernel
         >>> LinearKernel(np.eye(2)).to_low_rank([[2.0, 0.0], [0.0, 1.0]], ids=["a", "b"])
         LowRankKernel(M=2, K=2, K'=0)
         """
         rows = as_numeric(vectors, "vectors")
         V, B, C = self.factors(Candidates(np.ones(rows.shape[-1:]), rows))
         return LowRankKernel(V, B, C, ids=ids, W_R=self.W_R, temperature=self.temperature)
-
-    def dense(self, vectors: ArrayLike) -> Matrix:
-        """L of these vectors, which are scaled to unit length first, shape (n, n); for tests.
-
-        >>> import numpy as np
-        >>> from setselect import LinearKernel
-        >>> LinearKernel(np.eye(2)).dense([[2.0, 0.0], [0.0, 1.0]]).tolist()
-        [[1.0, 0.0], [0.0, 1.0]]
-        """
-        return self.to_low_rank(vectors).dense()

@@ -98,17 +98,6 @@ class LowRankKernel(LearnedKernel):
             ) from None
         return V[index], B[index], C
 
-    def dense(self) -> Matrix:
-        """L of all M items, shape (M, M); for tests and small sets of items.
-
-        >>> from setselect import LowRankKernel
-        >>> LowRankKernel([[1.0], [2.0]]).dense().tolist()
-        [[1.0, 2.0], [2.0, 4.0]]
-        """
-        V, B, C = self._arrays()
-        L: Matrix = V @ V.T + B @ C @ B.T
-        return L
-
     def _metadata(self) -> dict[str, str]:
         ids = [name.item() if isinstance(name, np.integer) else name for name in self.ids or ()]
         for name in ids:

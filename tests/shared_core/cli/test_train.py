@@ -267,4 +267,4 @@ def test_questions_are_embedded_with_the_model(tmp_path: Path) -> None:
     given = ["train", str(tmp_path / "pool.jsonl"), "--out", str(tmp_path / "k.safetensors")]
     result = CliRunner().invoke(app, [*given, "--cache", str(tmp_path / "cache"), *SMALL])
     assert result.exit_code in (0, 1), result.output
-    assert LinearKernel.load(tmp_path / "k.safetensors").dense(np.eye(384)[:2]).shape == (2, 2)
+    assert np.shape(LinearKernel.load(tmp_path / "k.safetensors").W_V)[0] == 384

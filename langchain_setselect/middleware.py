@@ -33,8 +33,6 @@ class SetSelectTools(AgentMiddleware):
     ----------
     max_tools : int, optional
         The most tools to select. None with a ``budget``: as many as fit.
-    tools : sequence of BaseTool or callable, optional
-        Further tools for the agent, which need not be passed to ``create_agent``.
     embeddings, always, **settings
         As for :func:`select_tools`. With ``shadow=True`` the model gets all tools.
 
@@ -55,11 +53,9 @@ class SetSelectTools(AgentMiddleware):
         embeddings: Embeddings,
         max_tools: int | None = DEFAULT_MAX_TOOLS,
         always: Sequence[str] = (),
-        tools: Sequence[BaseTool | Callable[..., Any]] = (),
         **settings: Any,
     ) -> None:
         super().__init__()
-        self.tools = [*tools]  # type: ignore[list-item]  # create_agent takes functions too
         self._selector = ToolSelector(type(self).__name__, TOOLS, as_model(embeddings), max_tools, always, settings)
 
     @override

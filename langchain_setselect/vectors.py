@@ -149,7 +149,7 @@ def fetch_or_embed(
     nameless = sum(ids[row] is None for row in unknown)
     why = "there is no vectorstore=" if store is None else f"{type(store).__name__} has no vectors for them by id"
     why += f", and {nameless} of them have no id" if nameless else ""
-    why += ". Pass the store that holds them, with its ids; register_vector_source(..., fetch=...) adds a look-up"
+    why += ". Pass the store, and the ids that they have in it; register_vector_source(..., fetch=...) adds a look-up"
     key = warned, None if store is None else type(store)
     rest = iter((yield from _embed_again(embeddings, [documents[row] for row in unknown], key, why)))
     return [known[one] if one in known else next(rest) for one in ids]

@@ -149,8 +149,10 @@ def test_always_further_tools_and_the_tools_of_the_provider(embeddings: WordEmbe
         return ""
 
     model = Scripted(script=[AIMessage("Hello")])
-    middleware = SetSelectTools(embeddings, 3, tools=TOOLS, always=["share_music"])
-    create_agent(model, tools=[finish, WEB], middleware=[middleware]).invoke({"messages": [HumanMessage(REQUEST)]})
+    middleware = SetSelectTools(embeddings, 3, always=["share_music"])
+    create_agent(model, tools=[*TOOLS, finish, WEB], middleware=[middleware]).invoke(
+        {"messages": [HumanMessage(REQUEST)]}
+    )
     (seen,) = model.seen
     assert WEB in seen
     assert {"find_weather", "share_calendar", "share_music"} < {*seen[:-1]}

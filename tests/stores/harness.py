@@ -28,9 +28,10 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from langchain_setselect.vectors import reader_of
-from llamaindex_setselect.vectors import NodeVectors
+from llamaindex_setselect import vectors
 from setselect import select
 from shared_core.retrieval.flow import run_flow
+from shared_core.retrieval.inputs import find_registered
 
 DIMENSION = 32
 FETCH_K = 40
@@ -186,30 +187,25 @@ def langchain_reader(store: Any) -> Any:
 
 def llamaindex_reader(store: Any) -> Any:
     """The vector reader that setselect uses for a LlamaIndex store."""
-    reader = NodeVectors.of(None, store, None).reader
+    reader = find_registered(vectors._READERS, type(store))
     assert reader is not None
     return reader
 
 
 def fetch_nodes(store: Any, ids: list[str], index: VectorStoreIndex | None = None) -> Any:
     """Vectors by node id, from the LlamaIndex store's vector reader."""
-    return _by_id(ids, llamaindex_reader(store).fetch(store, ids, index))
+    return llamaindex_reader(store).fetch(store, ids, index)
 
 
 async def afetch_nodes(store: Any, ids: list[str], index: VectorStoreIndex | None = None) -> Any:
     """Vectors by node id, awaited from the LlamaIndex store's vector reader."""
-    return _by_id(ids, await llamaindex_reader(store).afetch(store, ids, index))
+    return await llamaindex_reader(store).afetch(store, ids, index)
 
 
-def _by_id(ids: list[str], found: Any) -> Any:
-    """Vectors by node id, where a reader may have returned an array with one row for each id."""
-    return dict(zip(ids, found, strict=True)) if isinstance(found, np.ndarray) else found
-
-
-def node_vectors(nodes: list[Any], index: VectorStoreIndex | None = None, vector_store: Any = None) -> dict[str, Any]:
-    """Vectors by node id, as a postprocessor over the index or store reads them."""
-    vectors = NodeVectors.of(index, vector_store, None)
-    _, ids, rows = run_flow(vectors.fetch([NodeWithScore(node=node) for node in nodes], embed_unknown=True))
+def node_vectors(nodes: list[Any], index: VectorStoreIndex) -> dict[str, Any]:
+    """Vectors by node id, as a postprocessor over the index reads them."""
+    reading = vectors.NodeVectors.of(index, None)
+    _, ids, rows = run_flow(reading.fetch([NodeWithScore(node=node) for node in nodes], embed_unknown=True))
     return dict(zip(ids, rows, strict=True))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import TextNode
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
@@ -21,6 +22,7 @@ from tests.stores.harness import (
     FETCH_K,
     QUERIES,
     ROWS,
+    TableEmbedding,
     TableEmbeddings,
     fill,
     langchain_reader,
@@ -143,7 +145,7 @@ class TestIds:
             node = TextNode(id_="a", text="first", embedding=ROWS[0].vector)
             store.add([node])
             store.add([node.model_copy(update={"text": "second", "embedding": ROWS[1].vector})])
-            found = node_vectors([node], vector_store=store)
+            found = node_vectors([node], VectorStoreIndex.from_vector_store(store, embed_model=TableEmbedding()))
             assert np.asarray(found["a"]).tolist() == ROWS[1].vector
 
 

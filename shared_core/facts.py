@@ -190,7 +190,7 @@ def find_identifiers(record: Mapping[str, Any], *given: Any) -> list[str]:
     """The numbers and codes under the usual keys of a record, or those that are given.
 
     >>> find_identifiers({"section": 12.0, "clause": "4.5", "code": ["E10", None], "symbol": "load", "rule": {}})
-    ['12', 'Clause 4.5', 'E10', 'load()']
+    ['12', 'E10', 'Clause 4.5', 'load()']
     """
     written = []
     for form, values in [("{}", one) for one in given] or [

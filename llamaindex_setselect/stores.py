@@ -158,15 +158,20 @@ def _weaviate_async_collection(store: Any) -> Any:
     return None if store._aclient is None else store._aclient.collections.get(store.index_name)
 
 
-def _list_postgres(store: Any) -> list[BaseNode]:
+def _list_postgres(store: Any, ids: Sequence[str] | None = None) -> list[BaseNode]:
     from sqlalchemy import select
 
-    # The store's own ``get_nodes`` reads the vectors too.
+    # The store's own ``get_nodes`` reads the vectors too, and a node refuses those of half precision.
     row = store._table_class
+    statement = select(row.node_id, row.text, row.metadata_).order_by(row.id)
     store._initialize()
     with store._session() as session:
-        rows = session.execute(select(row.node_id, row.text, row.metadata_).order_by(row.id)).all()
+        rows = session.execute(statement if ids is None else statement.where(row.node_id.in_(ids))).all()
     return [_as_node(*fields) for fields in rows]
+
+
+def _read_postgres(store: Any, ids: Sequence[str]) -> dict[str, BaseNode]:
+    return {node.node_id: node for node in _list_postgres(store, ids)}
 
 
 def _as_node(node_id: str, text: str, metadata: dict[str, Any]) -> BaseNode:
@@ -278,7 +283,7 @@ LISTINGS: dict[type | str, StoreListing[BaseNode]] = {
         lambda store: 0 if store._table is None else store.table.version,
     ),
     "llama_index.vector_stores.postgres.base.PGVectorStore": StoreListing(
-        _list_postgres, _count_postgres, read=_read_nodes
+        _list_postgres, _count_postgres, read=_read_postgres
     ),
 }
 

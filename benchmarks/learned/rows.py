@@ -46,6 +46,7 @@ UNLEARNED: dict[str, Any] = {
 }
 # The rows of the selectors that ``fit`` compares its kernel with, by the names that it gives them.
 RIVALS = {
+    "Coverage()": "Coverage",
     "NDPP()": AUTO,
     "NDPP(relevance_mapping='linear', ridge=0.0)": "NDPP, linear",
     "NDPP(relevance_mapping='exponential', temperature=0.1, ridge=0.0)": "NDPP, exponential, T = 0.1",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +24,7 @@ from ..evaluation.settings import distinct, parse_setting, sweep
 from ..evaluation.shadow_log import compare_log
 from ..signals.embedding_models import DEFAULT_MODEL
 from ._console_report import show_comparison, show_diagnosis
-from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, show_progress, stop
+from ._terminal import FINE, WITH_PROBLEMS, import_attribute, message_console, result_console, show_progress, stop
 from ._vectors import VectorSource, read_vectors
 
 
@@ -128,14 +129,11 @@ def compare(
         options["settings"] = distinct([*sweep(), *map(parse_setting, setting or ())])
         found: Comparison | Diagnosis
         if store is not None:
-            # It needs pydantic, which the other runs do not.
-            from ._store import load_store
-
-            loaded, shown["title"] = load_store(store), store
+            (opened, compare_opened, diagnose_opened), shown["title"] = _load_store(store), store
             if queries is None:
-                found = loaded.diagnose(loaded.opened, k=sizes[0], **shown)
+                found = diagnose_opened(opened, k=sizes[0], **shown)
             else:
-                found = loaded.compare(loaded.opened, read_queries(queries), **options, **shown)
+                found = compare_opened(opened, read_queries(queries), **options, **shown)
         elif documents is not None and not asks:
             texts = read_documents(documents)
             rows = None if vectors is None else read_vectors(vectors, [text.id for text in texts])
@@ -207,6 +205,38 @@ def _refuse_others(context: typer.Context, way: str) -> None:
         origin, name = context.get_parameter_source(option.name or ""), option.name
         if way and name not in _WAYS[way][0] and origin is not None and origin.name == "COMMANDLINE":
             raise InvalidParameterError(f"{_WAYS[way][1]}: leave out {option.opts[0]}")
+
+
+_NEEDED = "a vector store of LangChain, a VectorStoreIndex of LlamaIndex, or a function that returns one"
+# The adapter's functions for a store or an index, by the full name of its class. As in _vectors.py, import-linter
+# cannot see the adapters' names.
+_ADAPTERS: dict[type | str, tuple[str, str, str]] = {
+    "langchain_core.vectorstores.base.VectorStore": ("langchain_setselect", "compare_store", "diagnose_store"),
+    "llama_index.core.indices.vector_store.base.VectorStoreIndex": (
+        "llamaindex_setselect", "compare_index", "diagnose_index",
+    ),
+}  # fmt: skip
+
+
+def _load_store(given: str) -> tuple[Any, Callable[..., Comparison], Callable[..., Diagnosis]]:
+    """The store or index that ``module:attribute`` names or returns, with the functions of its adapter."""
+    # It needs pydantic, which the other runs do not.
+    from ..retrieval.inputs import find_registered
+
+    value = import_attribute("--store", given, _NEEDED)
+    adapter = find_registered(_ADAPTERS, type(value))
+    # A function of the user's may raise anything.
+    if adapter is None and callable(value):
+        try:
+            value = value()
+        except Exception as error:
+            raise InvalidParameterError(f"--store: {given}() failed: {type(error).__name__}: {error}") from error
+        adapter = find_registered(_ADAPTERS, type(value))
+    if adapter is None:
+        raise InvalidParameterError(f"--store: {given} must be {_NEEDED}, got {quoted(value)}")
+    package, compare, diagnose = adapter
+    functions = import_module(package)
+    return value, getattr(functions, compare), getattr(functions, diagnose)
 
 
 def _read_sizes(k: str) -> list[int]:

@@ -14,8 +14,7 @@ from ..selectors.registry import DEFAULT_SELECTOR
 from .judging import JudgedQuery, Matrix
 from .measures import bootstrap_interval, paired_test
 from .results import Comparison, Difference, Estimate, Recommendation, Replacement, Setting, counted, number, percent
-from .search import HYBRID_SEARCH, SUM_OF_SCORES
-from .settings import OF_ADAPTERS, Settings, as_adapted
+from .settings import HYBRID_SEARCH, OF_ADAPTERS, SUM_OF_SCORES, Settings, as_adapted
 from .summary import MeasureValues, gold_in_reach
 
 # The measures that can decide by default. Those that use the most specific knowledge of what is right come first.

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import argument_name, check_integer, quoted
+from .._validation import argument_name, as_numeric, check_integer, quoted
+from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError, VectorSourceError
 from ..selection.route import DEFAULT_EXTRA_K, default_fetch_k, share_fetch_k
 from ..selectors.registry import Selector, check_selector
@@ -25,8 +26,7 @@ from .corpus import Document, Query, as_document, as_query, convert_all
 from .diagnosis import Diagnosis, SearchByVector, diagnose, search_documents
 from .judging import JudgedQuery, SearchResult, carriers_of, copies_of, found_documents, judge, subtopics_of
 from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Replacement, Setting, Size, counted
-from .search import HYBRID_SEARCH, SUM_OF_SCORES, as_vectors, nearest_rows
-from .settings import Settings, as_adapted, sweep, with_merged_lists, with_scores
+from .settings import HYBRID_SEARCH, SUM_OF_SCORES, Settings, as_adapted, sweep, with_merged_lists, with_scores
 from .summary import (
     MeasureValues,
     allowed_measures,
@@ -50,6 +50,8 @@ _OF_ALL_SIZES = ("relevance", "redundancy", "precision", "topic_precision", *COU
 VIEWS = 50
 # Queries that lose most, and as many that gain most, which the result keeps in full too.
 CHANGES = 5
+# Cosines that exact search holds in memory together: 64 MB.
+_BLOCK = 16_000_000
 _PACKAGES = ("numpy", "setselect", "scipy")
 
 
@@ -148,9 +150,9 @@ def compare(
     def search_all() -> tuple[NDArray[np.floating], dict[str, Any], WordIndex]:
         """The vectors of the documents; for each query its vectors and the nearest rows; and an index of words."""
         embed_documents, embed_queries = embed if isinstance(embed, tuple) else (embed, embed)
-        rows = as_vectors(embed_documents, [document.text for document in corpus], "documents")
+        rows = _as_vectors(embed_documents, [document.text for document in corpus], "documents")
         asked = [query.questions for query in cleaned]
-        vectors = as_vectors(embed_queries, [text for texts in asked for text in texts], "queries")
+        vectors = _as_vectors(embed_queries, [text for texts in asked for text in texts], "queries")
         if rows.shape[1] != vectors.shape[1]:
             raise InvalidInputError(
                 f"vectors of documents have length {rows.shape[1]}, those of queries {vectors.shape[1]}: embed both "
@@ -220,7 +222,7 @@ def diagnose_documents(
     """
     _, fetch_k = check_options(k, fetch_k)
     corpus = convert_all(documents, as_document, "documents")
-    rows = as_vectors(embed, [document.text for document in corpus], "documents")
+    rows = _as_vectors(embed, [document.text for document in corpus], "documents")
     search, fetch_k = search_documents(corpus, rows), min(fetch_k, len(corpus))
     return diagnose(search, rows.shape[1], title=title, documents=len(corpus), fetch_k=fetch_k, track=track)
 
@@ -450,3 +452,35 @@ def _name_of(model: str) -> str:
     """The model's name for the report: of a folder only its name, so that the report does not tell where it is."""
     folder = Path(model).expanduser()
     return folder.absolute().name if folder.is_dir() or folder.is_absolute() else model
+
+
+def _as_vectors(
+    embed: Callable[[list[str]], ArrayLike] | ArrayLike, texts: list[str], what: str
+) -> NDArray[np.floating]:
+    """One vector for each text, shape (n, d): made by ``embed``, or ``embed`` itself after a check."""
+    array = as_numeric(embed(texts) if callable(embed) else embed, f"vectors of {what}")
+    if array.ndim != 2 or len(array) != len(texts) or not array.shape[1]:
+        raise InvalidInputError(f"vectors of {what} must have shape ({len(texts)}, d), got {array.shape}")
+    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+    if len(bad):
+        raise InvalidInputError(f"vectors of {what}: row {bad[0]} holds NaN or inf")
+    rows: NDArray[np.floating] = array if array.dtype.kind == "f" else array.astype(np.float64)
+    return rows
+
+
+def nearest_rows(queries: NDArray[np.floating], rows: NDArray[np.floating], fetch_k: int) -> NDArray[np.intp]:
+    """(Q, fetch_k): the rows of the highest cosine, best first; equal cosines go to the lower row."""
+    # A zero query gets the first rows here. judge() refuses it later, and names its id.
+    unit, unit_queries = (as_unit_rows(each, copy=False).astype(np.float32, copy=False) for each in (rows, queries))
+    blocks = []
+    step = max(1, _BLOCK // len(unit))
+    for start in range(0, len(unit_queries), step):
+        cosines = unit_queries[start : start + step] @ unit.T
+        # A partition alone would take any of the rows that tie for the last place.
+        last = np.partition(cosines, -fetch_k, axis=1)[:, -fetch_k, None]
+        above, tied = cosines > last, cosines == last
+        taken = above | (tied & (tied.cumsum(axis=1) <= fetch_k - above.sum(axis=1, keepdims=True)))
+        near = np.nonzero(taken)[1].reshape(len(cosines), fetch_k)
+        order = np.argsort(-np.take_along_axis(cosines, near, axis=1), axis=1, kind="stable")
+        blocks.append(np.take_along_axis(near, order, axis=1))
+    return np.concatenate(blocks)

@@ -25,8 +25,7 @@ from ..texts.word_index import WordIndex
 from ..texts.words import Text, Weigh, join_questions, list_terms, match_words
 from .corpus import Document, Query, as_number, first_value, read_names
 from .results import CandidateView, QueryView, clip, counted
-from .search import rank_with_words
-from .settings import Adapted, as_adapted
+from .settings import Adapted, as_adapted, rank_with_words
 
 Matrix = NDArray[np.float64]
 # What is no part of a word, and tells an answer from another one: "C++", "5 %", "-5".

@@ -23,7 +23,7 @@ from ..selection.route import DEFAULT_EXTRA_K
 from .advice import lines_of_best, p_value
 from .diagnosis import Diagnosis
 from .results import Comparison, Needs, Setting, clip, counted, number, percent
-from .search import HYBRID_SEARCH, SUM_OF_SCORES
+from .settings import HYBRID_SEARCH, SUM_OF_SCORES
 from .tables import signed, tabulate_differences, tabulate_means, tabulate_replacements, tabulate_sizes
 
 _TEMPLATES = Path(__file__).parent / "templates"

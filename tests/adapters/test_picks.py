@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from setselect import MMR, NDPP, VRSD, Coverage, LowRankKernel, PerspectiveExtractor, QueryParts
+from setselect import MMR, NDPP, VRSD, Coverage, LowRankKernel, PerspectiveExtractor, QueryParts, SetSelectWarning
 from tests import oracles
 from tests.adapters.bindings import (
     EXAMPLES,
@@ -160,16 +161,6 @@ def test_a_threshold_is_a_cosine_and_applies_before_the_selection(subject: Subje
 
 
 @OVER_ALL_CLASSES
-@pytest.mark.parametrize("scale", ["rank", None])
-def test_a_threshold_applies_to_given_relevance_unscaled(subject: Subject, scale: Any) -> None:
-    rows = nearest()
-    settings = {"k": 12, "selector": "mmr", "relevance": "number", "relevance_scale": scale, "score_threshold": 50.5}
-    wanted = [row for row in rows if row > 50]
-    assert sorted(subject.select(rows, **settings)) == sorted(wanted)
-    assert len(wanted) < 12
-
-
-@OVER_ALL_CLASSES
 def test_shown_items_count_as_picked_and_do_not_come_back(subject: Subject) -> None:
     shown = expected(nearest(), 3)
     rows = nearest(23)
@@ -177,34 +168,10 @@ def test_shown_items_count_as_picked_and_do_not_come_back(subject: Subject) -> N
     ids = [ROWS[row].id for row in shown]
     for given in ([*ids], np.array(ids), set(ids)):
         assert subject.select(rows, shown=given) == wanted
-    found = subject.select([*rows, *nearest(24)[23:]], shown=[*ids, "elsewhere"])
+    with pytest.warns(SetSelectWarning, match="shown holds 'elsewhere'") if subject.searches else nullcontext():
+        found = subject.select([*rows, *nearest(24)[23:]], shown=[*ids, "elsewhere"])
     assert found
     assert not set(shown) & set(found)
-
-
-@OVER_ALL_CLASSES
-@pytest.mark.parametrize("selector", [{"selector": MMR(lambda_b=0.7)}, {}], ids=name_of)
-def test_all_settings_together(subject: Subject, selector: dict[str, Any]) -> None:
-    q, p = embed(QUERY), embed("northern")
-    projected = oracles.pap(q, p)
-    rows = nearest(31, projected)
-    shown = nearest(50, projected)[2]
-    core: dict[str, Any] = {"budget": 26, "max_per_source": 2, **selector}
-    # MMR uses a quality, Coverage values to cover.
-    read = "quality" if selector else "cover"
-    wanted = expected(
-        rows,
-        5,
-        query=projected,
-        question="hidden harbour engine",
-        costs=values(rows, "tokens"),
-        sources=values(rows, "topic"),
-        shown=[rows.index(shown)],
-        **{read: values(rows, "quality")},
-        **core,
-    )
-    more = {read: "quality", "costs": "tokens", "source": "topic", "shown": [f"doc-{shown}"]}
-    assert subject.select(rows, k=5, perspective="northern", **more, **core) == wanted
 
 
 # Perspectives

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from setselect import MMR, Coverage, SetSelectWarning, select
+from setselect import MMR, SetSelectWarning, select
 from tests.adapters.bindings import (
     EXAMPLES,
     QUERY,
@@ -225,23 +225,6 @@ def test_a_copy_that_cannot_be_selected_leaves_its_place_to_one_that_can(
         settings.append({"score_threshold": 0.5, "relevance": "close"})
     for more in settings:
         assert sorted(numbers(subject.run(subject.make(store, k=4, **prefer, **more), rows))) == [1, 4, 7, 10]
-
-
-@OVER_ALL_CLASSES
-def test_a_document_without_the_key_comes_last_or_covers_nothing(subject: Subject) -> None:
-    rows = [
-        row._replace(metadata={"number": i, **({"day": i, "label": "a"} if i % 3 == 1 else {})})
-        for i, row in enumerate(thrice(4))
-    ]
-    store = subject.open(rows, subject.kinds[0])
-    for prefer in ("day", {row.id: row.metadata["day"] for row in rows if "day" in row.metadata}):
-        made = subject.make(store, k=4, prefer=prefer)
-        assert sorted(numbers(subject.run(made, rows))) == [1, 4, 7, 10]
-    labels = {"drop_duplicates": False, "selector": Coverage(word_weight=0)}
-    as_none = [row._replace(metadata={"label": None, **row.metadata}) for row in rows]
-    with_none = subject.make(subject.open(as_none, subject.kinds[0]), cover="label", k=4, **labels)
-    made = subject.make(store, cover="label", k=4, **labels)
-    assert numbers(subject.run(made, rows)) == numbers(subject.run(with_none, as_none))
 
 
 @OVER_SEARCHES

@@ -19,7 +19,6 @@ from tests.stores.cases.azure_search import (
 )
 from tests.stores.harness import (
     BY_ID,
-    FETCH_K,
     QUERIES,
     ROWS,
     TableEmbeddings,
@@ -53,23 +52,6 @@ class TestLangChain:
         with langchain_over(replay, TableEmbeddings(), package) as store:
             fill(store)
             yield store
-
-    def test_a_search_is_one_request_by_vector(self, store: VectorStore, replay: AzureReplay) -> None:
-        replay.requests.clear()
-        found = SetSelectRetriever(
-            vectorstore=store, k=5, fetch_k=FETCH_K, search_kwargs={"filters": FILTER, "search_type": "similarity"}
-        ).invoke("query 3")
-        [request] = replay.requests
-        assert request.path == "/indexes('passages')/docs/search.post.search"
-        assert request.body == {
-            "search": "",
-            "top": FETCH_K,
-            "filter": FILTER,
-            "vectorQueries": [{"kind": "vector", "vector": QUERY, "k": FETCH_K, "fields": "content_vector"}],
-        }
-        assert len(found) == 5
-        assert all(set(d.metadata) >= {"id", "colour", "number"} for d in found)
-        assert not any("content_vector" in d.metadata for d in found)
 
     def test_select_gets_the_field_of_the_vectors(self, store: VectorStore, replay: AzureReplay) -> None:
         reader = langchain_reader(store)

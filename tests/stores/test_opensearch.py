@@ -44,12 +44,6 @@ class TestLangChain:
         yield store
         store.client.close()
 
-    def test_one_request_which_is_the_stores_own(self, server: ElasticReplay, store: Any) -> None:
-        own_search(store, QUERY, 60, **cases.RED)
-        READER.search(store, QUERY, 60, **cases.RED)
-        own, ours = server.requests
-        assert ours == own
-
     def test_fields_and_indices_of_ones_own(self, server: ElasticReplay, store: Any) -> None:
         names = {"vector_field": "embedding", "text_field": "content", "index_name": "other"}
         table = {row.text: row.vector for row in ROWS[:2]}

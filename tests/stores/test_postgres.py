@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import TextNode
 
-from langchain_setselect import SetSelectCompressor, SetSelectRetriever
+from langchain_setselect import SetSelectRetriever
 from shared_core.errors import SetSelectWarning
 from tests.stores.cases import postgres as cases
 from tests.stores.cases.postgres_server import database, execute
@@ -22,12 +21,11 @@ from tests.stores.harness import (
     FETCH_K,
     QUERIES,
     ROWS,
-    TableEmbedding,
     TableEmbeddings,
+    fetch_nodes,
     fill,
     langchain_reader,
     needs,
-    node_vectors,
     stored,
 )
 
@@ -74,20 +72,6 @@ def assert_own(store: Any, query: str = QUERY, k: int = FETCH_K, exact: Any = la
     wanted = exact(stored(BY_ID[document.id or ""] for document in documents))
     np.testing.assert_array_equal(np.array(vectors).reshape(-1, DIMENSION), wanted)
     return list(documents)
-
-
-class TestStatements:
-    def test_langchain_sends_one(self, collection: Any, table: Any) -> None:
-        for store, engine, own in ((collection, collection._engine, 2), (table, table._engine._pool, 1)):
-            with statements(engine) as sent:
-                store.similarity_search_by_vector(QUERIES[QUERY], k=5)
-                assert len(sent) == own
-                sent.clear()
-                found = SetSelectRetriever(vectorstore=store).invoke(QUERY)
-                assert len(sent) == 1
-                sent.clear()
-                SetSelectCompressor(vectorstore=store).compress_documents(found, QUERY)
-                assert len(sent) == 1
 
 
 class TestIndexes:
@@ -145,8 +129,7 @@ class TestIds:
             node = TextNode(id_="a", text="first", embedding=ROWS[0].vector)
             store.add([node])
             store.add([node.model_copy(update={"text": "second", "embedding": ROWS[1].vector})])
-            found = node_vectors([node], VectorStoreIndex.from_vector_store(store, embed_model=TableEmbedding()))
-            assert np.asarray(found["a"]).tolist() == ROWS[1].vector
+            assert np.asarray(fetch_nodes(store, ["a"])["a"]).tolist() == ROWS[1].vector
 
 
 class TestHybridSearch:

@@ -1,4 +1,4 @@
-"""What only Qdrant has: keys of its payload, named and sparse vectors, spellings of ids, and a server over HTTP."""
+"""What only Qdrant has: keys of its payload, named and sparse vectors, spellings of ids, and shards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from langchain_setselect.stores.clients import QDRANT as READER
 from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.stores.qdrant import search_with_vectors, vectors_by_id
-from tests.stores.cases.qdrant import Kind, langchain, llamaindex, row_of
+from tests.stores.cases.qdrant import Kind, langchain, llamaindex
 from tests.stores.harness import (
     DIMENSION,
     FETCH_K,
@@ -30,12 +30,10 @@ from tests.stores.harness import (
     own_search,
     stored,
 )
-from tests.stores.replay.http import Replay, Request, serving
 
 pytest.importorskip("langchain_qdrant")
 pytest.importorskip("llama_index.vector_stores.qdrant")
 
-from langchain_qdrant import QdrantVectorStore
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 
 QUERY = QUERIES["query 3"]
@@ -111,99 +109,48 @@ class TestLlamaIndex:
         await client.close()
 
 
-class Wire(Replay):
-    """Qdrant's HTTP client on one side and its local mode on the other."""
+class TestRequests:
+    @pytest.fixture
+    def asked(self, store: Any, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+        """The arguments of the calls of the store's client."""
+        asked: list[dict[str, Any]] = []
 
-    def __init__(self, local: QdrantClient) -> None:
-        super().__init__()
-        self.local = local
+        def noted(call: Any) -> Any:
+            def note(**arguments: Any) -> Any:
+                asked.append(arguments)
+                return call(**arguments)
 
-    def answer(self, request: Request) -> tuple[int, Any]:
-        _, collection, *rest = request.path.strip("/").split("/")
-        return 200, {"result": self._result(collection, rest, request.body), "status": "ok", "time": 0.0}
+            return note
 
-    def _result(self, collection: str, path: list[str], body: Any) -> Any:
-        match path:
-            case []:
-                return self.local.get_collection(collection).model_dump(mode="json")
-            case ["exists"]:
-                return {"exists": self.local.collection_exists(collection)}
-            case ["points"]:
-                records = self.local.retrieve(collection, body["ids"], body["with_payload"], body["with_vector"])
-                # A server answers in an order of its own.
-                return [record.model_dump(mode="json") for record in reversed(records)]
-        asked = models.QueryRequest(**body)
-        arguments = {"query_filter": asked.filter, "limit": asked.limit or 10}
-        points = self.local.query_points(collection, asked.query, asked.using, **arguments).points
-        records = self.local.retrieve(collection, [p.id for p in points], False, asked.with_vector)
-        vectors = {record.id: record.vector for record in records}
-        return {"points": [p.model_copy(update={"vector": vectors[p.id]}).model_dump(mode="json") for p in points]}
+        for name in ("query_points", "retrieve"):
+            monkeypatch.setattr(store.client, name, noted(getattr(store.client, name)))
+        return asked
 
-
-@pytest.fixture
-def wire(local: QdrantClient) -> Iterator[Wire]:
-    with serving(Wire(local)) as wire:
-        yield wire
-
-
-@pytest.fixture
-def client(wire: Wire) -> Iterator[QdrantClient]:
-    client = QdrantClient(wire.url, check_compatibility=False)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def remote(client: QdrantClient, local: QdrantClient) -> Any:
-    """LangChain's store over HTTP."""
-    local.create_collection("rows", UNNAMED)
-    local.upsert("rows", [point(row) for row in ROWS])
-    settings: dict[str, Any] = {"distance": models.Distance.DOT, "validate_collection_config": False}
-    return QdrantVectorStore(client, "rows", TableEmbeddings(), **settings)
-
-
-class TestOverHttp:
-    async def test_one_request_per_search_equal_to_the_stores_own(self, wire: Wire, remote: Any) -> None:
-        some = models.Filter(must_not=[models.HasIdCondition(has_id=[ROWS[3].id])])
+    def test_a_search_is_the_stores_own_and_asks_for_vectors(self, store: Any, asked: list[dict[str, Any]]) -> None:
         arguments: dict[str, Any] = {
-            "filter": some,
-            "search_params": models.SearchParams(hnsw_ef=64, exact=True),
-            "offset": 0,
+            "filter": models.Filter(must_not=[models.HasIdCondition(has_id=[ROWS[3].id])]),
             "consistency": "majority",
             "shard_key_selector": "eu",
             "timeout": 9,
         }
-        own = own_search(remote, QUERY, FETCH_K, **arguments)
-        plain = wire.requests[-1]
-        wire.requests.clear()
-        documents, vectors = READER.search(remote, QUERY, FETCH_K, **arguments)
-        assert wire.requests == [plain._replace(body=plain.body | {"with_vector": [""]})]
-        assert documents == own
-        np.testing.assert_array_equal(vectors, stored([row_of(document) for document in documents]))
+        own_search(store, QUERY, FETCH_K, **arguments)
+        READER.search(store, QUERY, FETCH_K, **arguments)
+        own, ours = asked
+        assert {**own, "with_vectors": [""]} == dict.fromkeys(own) | {"offset": own["offset"]} | ours
 
-        retriever = SetSelectRetriever(vectorstore=remote, k=K, fetch_k=FETCH_K)
-        wire.requests.clear()
-        assert retriever.invoke("query 3") == await retriever.ainvoke("query 3")
-        assert len(wire.requests) == 2
-
-    def test_a_look_up_names_the_shard_that_was_searched(
-        self, wire: Wire, remote: Any, client: QdrantClient, local: QdrantClient
-    ) -> None:
-        documents = own_search(remote, QUERY, K)
-        wire.requests.clear()
-        compressor = SetSelectCompressor(vectorstore=remote, vectorstore_kwargs={"shard_key_selector": "eu"}, k=3)
+    def test_a_look_up_names_the_shard_that_was_searched(self, store: Any, asked: list[dict[str, Any]]) -> None:
+        documents = own_search(store, QUERY, K)
+        compressor = SetSelectCompressor(vectorstore=store, vectorstore_kwargs={"shard_key_selector": "eu"}, k=3)
         compressor.compress_documents(documents, "query 3")
-        assert [request.body["shard_key"] for request in wire.requests] == ["eu"]
-        store = llamaindex(
+        nodes = llamaindex(
             DOT,
-            client=client,
+            client=store.client,
             sharding_method=models.ShardingMethod.CUSTOM,
             shard_key_selector_fn=lambda identifier: f"{identifier}-1",
             shard_keys=["eu-1"],
         )
-        wire.requests.clear()
-        llamaindex_reader(store).fetch(store, [ROWS[0].id], None, shard_identifier="eu")
-        assert [request.body["shard_key"] for request in wire.requests] == ["eu-1"]
+        llamaindex_reader(nodes).fetch(nodes, [ROWS[0].id], None, shard_identifier="eu")
+        assert [arguments["shard_key_selector"] for arguments in asked[1:]] == ["eu", "eu-1"]
 
 
 def test_shown_documents_are_known_by_the_id_in_the_metadata(store: Any) -> None:

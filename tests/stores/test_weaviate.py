@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from langchain_core.vectorstores import VectorStore
 
-from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.clients import WEAVIATE as READER
 from shared_core import VectorSourceError
 from shared_core.stores.weaviate import avectors_by_id, search_with_vectors, vectors_by_id
@@ -63,19 +62,6 @@ def named(replay: WeaviateReplay) -> Iterator[Any]:
             ]
         )
         yield collection
-
-
-def test_a_search_is_one_call_that_asks_for_vectors(store: VectorStore, replay: WeaviateReplay) -> None:
-    before = len(replay.requests)
-    picked = SetSelectRetriever(vectorstore=store, k=5, fetch_k=FETCH_K).invoke("query 3")
-    [asked] = replay.asked
-    assert len(replay.requests) == before
-    assert asked.collection == "Passages"
-    assert asked.limit == FETCH_K
-    assert asked.metadata.vector
-    assert asked.hybrid_search.alpha == 1
-    np.testing.assert_array_equal(np.frombuffer(asked.hybrid_search.vector_bytes, "<f4"), np.float32(QUERY))
-    assert not any("vector" in document.metadata for document in picked)
 
 
 async def test_vectors_of_the_searched_name_are_returned(named: Any, replay: WeaviateReplay) -> None:

@@ -2,128 +2,75 @@
 
 from __future__ import annotations
 
-import uuid
-import zlib
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core import StorageContext, VectorStoreIndex
 
-from tests.adapters.bindings import RETRIEVERS, ROWS, Subject, _node
-from tests.langchain_setselect.conftest import WordEmbeddings
-from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
-from tests.stores.harness import needs
+from langchain_setselect import SetSelectRetriever
+from llamaindex_setselect import SetSelectIndexRetriever
+from tests.adapters.bindings import Listener, recorded
+from tests.stores.cases import lancedb, postgres, qdrant
+from tests.stores.harness import (
+    QUERIES,
+    ROWS,
+    TABLE,
+    LlamaIndexCase,
+    TableEmbedding,
+    TableEmbeddings,
+    index_over,
+)
 
-LANGCHAIN, LLAMAINDEX = RETRIEVERS
-# The words of many rows, of which the vector search finds two.
-QUESTION = "loud violin"
-# Qdrant takes UUIDs only.
-WITH_UUIDS = [row._replace(id=str(uuid.UUID(int=i + 1))) for i, row in enumerate(ROWS)]
+# The words of one row, which are not the words that the vector is of.
+QUESTION = "17 passage"
+NUMBERS = TABLE | {QUESTION: QUERIES["query 1"]}
+SETTINGS: dict[str, Any] = {"selector": "similarity", "fetch_k": 2}
+SPARSE = {"vector_store_query_mode": "sparse"}
 
 
-def sparse(text: str) -> tuple[list[int], list[float]]:
-    """The words of a text as a sparse vector."""
-    counts = Counter(zlib.crc32(word.encode()) for word in text.lower().split())
-    return [*counts], [float(count) for count in counts.values()]
-
-
-def check(subject: Subject, store: Any, by_words: Any) -> None:
-    """What has a word of the question joins the candidates by its id, and nothing is embedded."""
-    told: list[Any] = []
-    made = subject.make(store, k=2, fetch_k=2, extra_retrievers=by_words)
-    subject.model(store).counts()
-    subject.run(made, told=told, query=QUESTION)
-    assert subject.model(store).counts()[1] == 0
+def check(told: list[Any]) -> None:
+    """The row with the words is found first, and joins the candidates by its id."""
     (report,) = told[0]["extra_retrievers"]
     assert report["error"] is None
-    assert len(report["found"]) > 10
-    assert report["added"]
-    known = {row.id: row.text for row in [*ROWS, *WITH_UUIDS]}
-    assert all({*known[name].split()} & {"loud", "violin"} for name in report["found"])
-    assert any({"loud", "violin"} <= {*known[name].split()} for name in report["found"])
+    assert report["found"][0] == ROWS[17].id
+    assert ROWS[17].id in report["added"]
 
 
-def test_qdrant_in_langchain() -> None:
-    needs("langchain_qdrant")
-    from langchain_qdrant import QdrantVectorStore, RetrievalMode
-    from langchain_qdrant.sparse_embeddings import SparseEmbeddings, SparseVector
-    from qdrant_client import QdrantClient, models
+def test_qdrant_in_langchain(tmp_path: Path) -> None:
+    case = next(case for case in qdrant.LANGCHAIN if case.name == "Qdrant hybrid")
+    model, told = TableEmbeddings(NUMBERS), list[Any]()
+    with case.open(model, tmp_path) as store:
+        from langchain_qdrant import QdrantVectorStore, RetrievalMode
 
-    class Words(SparseEmbeddings):
-        def embed_query(self, text: str) -> SparseVector:
-            indices, values = sparse(text)
-            return SparseVector(indices=indices, values=values)
-
-        def embed_documents(self, texts: list[str]) -> list[SparseVector]:
-            return list(map(self.embed_query, texts))
-
-    client = QdrantClient(":memory:")
-    client.create_collection(
-        "rows",
-        vectors_config=models.VectorParams(size=48, distance=models.Distance.COSINE),
-        sparse_vectors_config={"langchain-sparse": models.SparseVectorParams()},
-    )
-    more: dict[str, Any] = {"sparse_embedding": Words()}
-    filled = QdrantVectorStore(client, "rows", WordEmbeddings(), retrieval_mode=RetrievalMode.HYBRID, **more)
-    filled.add_texts([row.text for row in ROWS], [row.metadata for row in ROWS], ids=[row.id for row in WITH_UUIDS])
-    by_words = QdrantVectorStore(client, "rows", retrieval_mode=RetrievalMode.SPARSE, **more)
-    store = QdrantVectorStore(client, "rows", WordEmbeddings())
-    check(LANGCHAIN, store, by_words.as_retriever(search_kwargs={"k": 25}))
+        words: Any = {"sparse_embedding": store.sparse_embeddings, "retrieval_mode": RetrievalMode.SPARSE}  # type: ignore[attr-defined]
+        by_words = QdrantVectorStore(store.client, "rows", **words).as_retriever(search_kwargs={"k": 25})  # type: ignore[attr-defined]
+        model.forget()
+        retriever = SetSelectRetriever(vectorstore=store, k=2, extra_retrievers=by_words, **SETTINGS)
+        retriever.invoke(QUESTION, config={"callbacks": [Listener(told)]})
+    check(told)
+    assert (model.documents, model.queries) == (0, 1)
 
 
-@pytest.mark.filterwarnings("ignore:Payload indexes have no effect")
-def test_qdrant_in_llamaindex() -> None:
-    needs("llama_index.vector_stores.qdrant")
-    from llama_index.vector_stores.qdrant import QdrantVectorStore
-    from qdrant_client import QdrantClient
-
-    def sparse_batch(texts: list[str]) -> tuple[list[list[int]], list[list[float]]]:
-        vectors = list(map(sparse, texts))
-        return [indices for indices, _ in vectors], [values for _, values in vectors]
-
-    store = QdrantVectorStore(
-        "rows",
-        client=QdrantClient(":memory:"),
-        enable_hybrid=True,
-        sparse_doc_fn=sparse_batch,
-        sparse_query_fn=sparse_batch,
-    )
-    index = open_index(store, WITH_UUIDS)
-    check(LLAMAINDEX, index, index.as_retriever(vector_store_query_mode="sparse", similarity_top_k=25))
-
-
-@pytest.mark.filterwarnings("ignore:table_names\\(\\) is deprecated:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:create_fts_index is deprecated:DeprecationWarning")
-def test_lancedb_in_llamaindex(tmp_path: Path) -> None:
-    needs("llama_index.vector_stores.lancedb")
-    from llama_index.vector_stores.lancedb import LanceDBVectorStore
-
-    index = open_index(LanceDBVectorStore(uri=str(tmp_path), mode="overwrite"), ROWS)
-    kwargs = {"query_type": "fts"}
-    check(LLAMAINDEX, index, index.as_retriever(vector_store_kwargs=kwargs, similarity_top_k=25))
-
-
-def open_index(store: Any, rows: Any) -> VectorStoreIndex:
-    context = StorageContext.from_defaults(vector_store=store)
-    return VectorStoreIndex(list(map(_node, rows)), embed_model=CountingEmbedding(), storage_context=context)
-
-
-def test_postgres_in_llamaindex() -> None:
-    needs("llama_index.vector_stores.postgres")
-    from llama_index.vector_stores.postgres import PGVectorStore
-
-    from tests.stores.cases.postgres_server import database
-
-    with database() as (_, address):
-        store = PGVectorStore.from_params(
-            connection_string=address("psycopg2"),
-            async_connection_string=address("asyncpg"),
-            table_name="rows",
-            embed_dim=48,
-            hybrid_search=True,
-            text_search_config="english",
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        pytest.param(next(c for c in module.LLAMAINDEX if name in c.name), words, id=name)
+        for module, name, words in (
+            (qdrant, "hybrid", SPARSE),
+            (postgres, "hybrid", SPARSE),
+            (lancedb, "LanceDB", {"vector_store_kwargs": {"query_type": "fts"}}),
         )
-        index = open_index(store, ROWS)
-        check(LLAMAINDEX, index, index.as_retriever(vector_store_query_mode="sparse", similarity_top_k=25))
+    ],
+)
+def test_llamaindexs_stores(case: LlamaIndexCase, words: dict[str, Any], tmp_path: Path) -> None:
+    model, told = TableEmbedding(table=NUMBERS), list[Any]()
+    with case.open(tmp_path) as store:
+        index = index_over(store, model)
+        by_words = index.as_retriever(similarity_top_k=25, **words)
+        model.forget()
+        retriever = SetSelectIndexRetriever(index, top_n=2, extra_retrievers=by_words, **SETTINGS)
+        with recorded(told):
+            retriever.retrieve(QUESTION)
+    check(told)
+    assert model.documents == 0

@@ -106,24 +106,6 @@ def test_a_comparison_is_shown_and_written_and_a_second_run_embeds_nothing(
     assert read(corpus / "again.json") == written
 
 
-def test_the_settings_are_shown_with_what_they_gain_and_lose_against_similarity(corpus: Path, words: list[str]) -> None:
-    # The last query wants both documents that say the same, and diversity gives one of them up.
-    write(corpus / "queries.jsonl", [*QUERIES[:1] * 9, {**QUERIES[0], "gold": ["bread", "loaf"]}])
-    result = on(corpus, "--out", corpus / "report.json")
-    assert result.exit_code == 0, result.output
-    written = read(corpus / "report.json")
-    worse = [d for d in written["differences"] if d["measure"] == "recall" and d["worst_query"]]
-    labels = [setting["label"] for setting in written["settings"]]
-    table = result.stdout[result.stdout.index("recall@2 against similarity") :].splitlines()
-    assert worse
-    for to in worse:
-        at = next(i for i, line in enumerate(table) if line.removeprefix("→").strip().startswith(labels[to["setting"]]))
-        figures = [f"{100 * to['worse']:.0f}", "%", f"-{to['worst_loss']:.3f}"]
-        assert table[at].split()[-3:] == figures
-        # The query is shown by its text, which is cut.
-        assert "How is bread baked, and" in table[at + 1]
-
-
 def test_sizes_and_changes_are_shown_and_a_narrow_terminal_cuts_no_figure(
     corpus: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,13 +7,12 @@ import pytest
 
 from shared_core import VRSD, Candidates, select
 from shared_core.errors import InvalidInputError, InvalidParameterError
-from shared_core.evaluation import search
-from shared_core.evaluation.compare import compare, compare_candidates
+from shared_core.evaluation import compare as compare_module
+from shared_core.evaluation.compare import compare, compare_candidates, nearest_rows
 from shared_core.evaluation.corpus import Document
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
 from shared_core.evaluation.judging import SearchResult, _find_answers
 from shared_core.evaluation.results import Comparison, Difference
-from shared_core.evaluation.search import nearest_rows
 from shared_core.evaluation.settings import named, sweep
 from tests.embedding import corpus, embed
 
@@ -303,7 +302,7 @@ def test_search_is_exact_in_one_block_and_in_several(monkeypatch: pytest.MonkeyP
     rows, queries = rng.normal(size=(300, 8)) * rng.uniform(0.1, 1e6, size=(300, 1)), rng.normal(size=(11, 8))
     expected = [np.argsort(-(rows @ q / np.linalg.norm(rows, axis=1)), kind="stable")[:7].tolist() for q in queries]
     assert nearest_rows(queries, rows, 7).tolist() == expected
-    monkeypatch.setattr(search, "_BLOCK", 1000)
+    monkeypatch.setattr(compare_module, "_BLOCK", 1000)
     assert nearest_rows(queries, rows, 7).tolist() == expected
     # Of rows that tie for the last place, the lower ones are found.
     repeated = np.eye(3)[rng.integers(3, size=300)]

@@ -153,29 +153,6 @@ def test_ids_and_titles_are_read_as_benchmarks_write_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "word"),
-    [
-        (3, "expected a text"),
-        ({"title": "No text"}, "no 'text'"),
-        ({"_id": ["a"], "text": "A"}, "'_id'"),
-        ({"text": "A", "subtopics": {"x": 1}}, "'subtopics'"),
-        ({"text": "A", "subtopics": [True]}, "'subtopics'"),
-    ],
-)
-def test_a_record_that_is_no_document_is_an_error_that_names_position_and_key(record: Any, word: str) -> None:
-    with pytest.raises(InvalidInputError, match=rf"documents, position 1: .*{word}"):
-        convert_all(["A", record], as_document, "documents")
-
-
-@pytest.mark.parametrize(
-    ("records", "word"), [([], "no queries"), ("one text", "must be a list"), (["A", Query("1", "B")], "second time")]
-)
-def test_lists_that_cannot_be_converted(records: Any, word: str) -> None:
-    with pytest.raises(InvalidInputError, match=word):
-        convert_all(records, as_query, "queries")
-
-
-@pytest.mark.parametrize(
     ("name", "content", "error", "word"),
     [
         ("docs.jsonl", "", InvalidInputError, "holds no"),

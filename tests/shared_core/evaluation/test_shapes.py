@@ -228,22 +228,6 @@ def test_one_set_of_judgements_in_the_files_of_other_programs(tmp_path: Path, na
     assert read_qrels(tmp_path / name) == {"1": {"": ["a"]}, "2": {"": ["b"]}}
 
 
-@pytest.mark.parametrize(
-    ("record", "word"),
-    [
-        ({"query-id": "1", "corpus-id": "a"}, "'score'"),
-        ({"query-id": "1", "corpus-id": None, "score": 1}, "'corpus-id'"),
-        ({"query-id": "1", "corpus-id": "a", "score": True}, "the score"),
-        ({"query-id": ["1"], "corpus-id": "a", "score": 1}, "the query"),
-    ],
-)
-def test_a_judgement_that_is_none_is_an_error_that_names_its_line(tmp_path: Path, record: Any, word: str) -> None:
-    path = tmp_path / "test.jsonl"
-    path.write_text('{"query-id": "1", "corpus-id": "a", "score": 1}\n' + json.dumps(record), encoding="utf-8")
-    with pytest.raises(InvalidInputError, match=rf"test\.jsonl:2: .*{word}"):
-        read_qrels(path)
-
-
 @pytest.mark.parametrize("suffix", ["tsv", "csv.gz", "jsonl.gz"])
 def test_the_files_of_a_benchmark_may_be_packed_and_of_each_kind(tmp_path: Path, suffix: str) -> None:
     kind = suffix.removesuffix(".gz")

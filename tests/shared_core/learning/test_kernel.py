@@ -48,19 +48,6 @@ def test_linear_factors_have_the_rows_that_their_kernel_serves(K: int, K_skew: i
     np.testing.assert_array_equal(plain(factors.C()), c)
 
 
-@every_kind
-def test_the_given_arrays_are_copied_and_unchanged(kind: str) -> None:
-    given = [array.copy() for array in parts(M if kind == "rows" else D, 2, 2)]
-    vectors = UNIT.copy()
-    factors = RowFactors(*given) if kind == "rows" else LinearFactors(vectors, *given)
-    with torch.no_grad():
-        for tensor in (*factors.parameters(), *factors.buffers()):
-            tensor += 1.0
-    for array, original in zip(given, parts(M if kind == "rows" else D, 2, 2), strict=True):
-        np.testing.assert_array_equal(array, original)
-    np.testing.assert_array_equal(vectors, UNIT)
-
-
 # --- where training starts --------------------------------------------------------------------------
 
 

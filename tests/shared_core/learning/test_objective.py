@@ -74,13 +74,6 @@ def test_the_probabilities_of_all_subsets_sum_to_one(kind: str, K: int, K_skew: 
     assert np.exp(Likelihood(factors, everything, ridge=0).values()).sum() + empty == pytest.approx(1, rel=1e-9)
 
 
-def test_many_subsets_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    loss = Likelihood(factors_of("rows", 3, 4), SUBSETS)
-    whole = loss.values()
-    monkeypatch.setattr("shared_core.learning.objective._ROWS_AT_ONCE", 8)
-    np.testing.assert_allclose(loss.values(), whole, rtol=1e-12)
-
-
 @every_shape
 def test_the_gradient_equals_central_differences(kind: str, K: int, K_skew: int) -> None:
     factors = factors_of(kind, K, K_skew)
@@ -138,25 +131,6 @@ def test_a_known_kernel_is_recovered_from_its_samples() -> None:
     assert before < truth
     assert (after - before) / (truth - before) >= 0.95
     assert np.abs((factors.rates - rates_before).detach().numpy()).min() > 0.01
-
-
-@pytest.mark.slow
-def test_items_that_come_together_need_the_skew_part() -> None:
-    """det L_{ij} ≤ L_ii L_jj under a symmetric kernel: it cannot say that two items want each other."""
-    rng = np.random.default_rng(2)
-    v, b, rates = 0.3 * np.eye(4), np.eye(4), np.array([3.0, 2.0])
-    subsets, chances = probabilities(dense(v, b, rates))
-    drawn = [subsets[i] for i in rng.choice(len(subsets), size=2000, p=chances)]
-    labels, held_out = drawn[:1500], drawn[1500:]
-    truth = Likelihood(RowFactors(v, b, rates), held_out).values().mean()
-    found = {}
-    for K_skew in (4, 0):
-        factors = RowFactors(rng.normal(size=(4, 4)), 0.3 * rng.normal(size=(4, K_skew)), np.ones(K_skew // 2))
-        train(factors, labels)
-        found[K_skew] = Likelihood(factors, held_out).values().mean()
-    # Both may end in a local optimum; the optimum of the full-rank symmetric kernel is far below.
-    assert found[0] < truth - 0.5
-    assert found[4] > found[0] + 0.3
 
 
 # --- listwise ---------------------------------------------------------------------------------------

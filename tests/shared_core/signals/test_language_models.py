@@ -65,18 +65,6 @@ def score(model: LanguageModel, items: Sequence[Item] = ITEMS, batch_size: int =
     return [scores[place] for place in range(len(items))]
 
 
-def watch(model: Any) -> tuple[Any, list[tuple[int, int]], list[int]]:
-    """A copy of the model, the shapes of the texts it reads, and the number of tokens that it makes logits for."""
-    model = copy.deepcopy(model)
-    shapes: list[tuple[int, int]] = []
-    rows: list[int] = []
-    model.register_forward_pre_hook(
-        lambda module, args, kwargs: shapes.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
-    )
-    model.get_output_embeddings().register_forward_hook(lambda module, args, out: rows.append(out[..., 0].numel()))
-    return model, shapes, rows
-
-
 # --- transformers ---------------------------------------------------------------------------------
 
 
@@ -119,25 +107,6 @@ def test_dropout_is_off_and_the_model_keeps_its_mode() -> None:
     model = copy.deepcopy(GPT2).train()
     assert score(LanguageModel(model, PLAIN)) == score(LanguageModel(GPT2, PLAIN))
     assert all(part.training for part in model.modules())
-
-
-@pytest.mark.parametrize("batch_size", [1, 4])
-def test_a_batch_has_256_tokens_for_each_text_of_the_batch_size(batch_size: int) -> None:
-    model, shapes, _ = watch(MODELS["Gemma 3"])
-    items = [Item(row, chr(48 + row) * (8 + 9 * row) + " ", "yes") for row in range(60)]
-    score(LanguageModel(model, BYTES), items, batch_size)
-    assert sum(rows for rows, _ in shapes) == 60
-    assert all(rows == 1 or rows * width <= 256 * batch_size for rows, width in shapes)
-    assert max(rows for rows, _ in shapes) > 1.5 * batch_size
-    # The longest come first, so that a lack of memory shows at once.
-    assert [width for _, width in shapes] == sorted((width for _, width in shapes), reverse=True)
-
-
-def test_logits_are_made_for_the_answers_tokens_only() -> None:
-    model, _, rows = watch(MODELS["Gemma 3"])
-    items = [Item(row, "abcdefgh"[row] * 40, "x" * (1 + 3 * row)) for row in range(8)]
-    score(LanguageModel(model, BYTES), items)
-    assert sum(rows) == sum(len(item.answer) for item in items)
 
 
 @pytest.mark.parametrize("tokenizer", [PLAIN, STARTING], ids=["plain", "with a start token"])

@@ -98,21 +98,6 @@ def test_annotate_returns_copies() -> None:
         quality().annotate(examples)
 
 
-def test_equal_pairs_are_computed_once() -> None:
-    scorer = quality()
-    asked: list[int] = []
-    score_batches = scorer._model.score_batches
-
-    def counted(items: Any, batch_size: int) -> Any:
-        asked.append(len(items))
-        return score_batches(items, batch_size)
-
-    scorer._model.score_batches = counted  # type: ignore[method-assign]
-    scores = scorer.score(QUESTIONS * 2, ANSWERS * 2)
-    assert asked == [7]
-    np.testing.assert_array_equal(scores[:7], scores[7:])
-
-
 def test_temporary_failures_are_retried_and_lasting_ones_name_the_items(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     completions = Completions(MODEL, TOKENIZER)

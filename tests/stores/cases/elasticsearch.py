@@ -37,17 +37,9 @@ def langchain(server: ElasticReplay, embeddings: Embeddings, metric: str = "COSI
     )
 
 
-def exact() -> dict[str, Any]:
-    """Arguments for an exact search by a script."""
-    needs("langchain_elasticsearch")
-    from langchain_elasticsearch import ElasticsearchStore
-
-    return {"strategy": ElasticsearchStore.ExactRetrievalStrategy()}
-
-
 @contextmanager
-def _opened(server: ElasticReplay, embeddings: Embeddings, metric: str, by_script: bool) -> Iterator[Any]:
-    store: Any = langchain(server, embeddings, metric, **(exact() if by_script else {}))
+def _opened(server: ElasticReplay, embeddings: Embeddings, metric: str) -> Iterator[Any]:
+    store: Any = langchain(server, embeddings, metric)
     yield store
     store.close()
 
@@ -134,20 +126,19 @@ def _forget(store: Any, row: Row) -> dict[str, Any]:
     return {"custom_query": everything}
 
 
-def _case(version: str, metric: str, by_script: bool = False) -> LangChainCase:
+def _case(version: str, metric: str) -> LangChainCase:
     return LangChainCase(
-        f"Elasticsearch, replayed, {version}, {metric.lower()}{', exact' if by_script else ''}",
-        over(_serve(version), partial(_opened, metric=metric, by_script=by_script)),
+        f"Elasticsearch, replayed, {version}, {metric.lower()}",
+        over(_serve(version), partial(_opened, metric=metric)),
         RED,
         own=own_search,
         by_id=False,
         row_of=lambda document: BY_TEXT[document.page_content],
-        precision=LAST_BIT if version == NEW and metric == "COSINE" and not by_script else 0,
+        precision=LAST_BIT if version == NEW and metric == "COSINE" else 0,
         arguments=({"filter": [{"bool": {"must": [*RED["filter"], {"term": {"metadata.number": 3}}]}}]},),
         refused="colour",
-        # A script cannot score a document without a vector.
-        forget=None if by_script else _forget,
-        aopen=aover(_serve(version), alangchain) if metric == "COSINE" and not by_script else None,
+        forget=_forget,
+        aopen=aover(_serve(version), alangchain) if metric == "COSINE" else None,
     )
 
 
@@ -156,7 +147,6 @@ LANGCHAIN = [
     _case(NEW, "COSINE"),
     _case(OLD, "MAX_INNER_PRODUCT"),
     _case(NEW, "EUCLIDEAN_DISTANCE"),
-    _case(NEW, "COSINE", by_script=True),
 ]
 LLAMAINDEX = [
     LlamaIndexCase(

@@ -1,9 +1,9 @@
-"""Qdrant in this process: in memory and on disk, in its metrics, with named vectors, with sparse vectors as well.
-
-No package of pip or apt holds a server; test_qdrant.py runs Qdrant's HTTP client against this local mode.
-"""
+"""Qdrant in this process: in memory and on disk, in its metrics, with named vectors, with sparse vectors as well. No
+package of pip or apt holds a server."""
 
 import importlib.util
+import zlib
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -43,8 +43,9 @@ def where(kind: Kind, folder: Path) -> dict[str, Any]:
 
 
 def sparse_of(text: str) -> tuple[list[int], list[float]]:
-    """A sparse vector that no search of these tests uses."""
-    return [1, 2 + len(text)], [0.5, 1.0]
+    """The words of a text as a sparse vector."""
+    counts = Counter(zlib.crc32(word.encode()) for word in text.split())
+    return [*counts], [float(count) for count in counts.values()]
 
 
 @contextmanager
@@ -72,7 +73,7 @@ def langchain(kind: Kind, embeddings: Embeddings, folder: Path, **settings: Any)
             )
             settings |= {"retrieval_mode": RetrievalMode.HYBRID, "sparse_embedding": Sparse()}
         else:
-            client.create_collection("rows", {kind.vector: vectors} if kind.vector else vectors)
+            client.create_collection("rows", vectors)
         # The validation would embed a text that the table of vectors does not have.
         yield QdrantVectorStore(
             client,
@@ -119,14 +120,10 @@ def llamaindex(kind: Kind, **clients: Any) -> Any:
 @contextmanager
 def _llamaindex(kind: Kind, folder: Path) -> Iterator[BasePydanticVectorStore]:
     needs("llama_index.vector_stores.qdrant")
-    from qdrant_client import QdrantClient, models
+    from qdrant_client import QdrantClient
 
     client = QdrantClient(**where(kind, folder))
     try:
-        if kind.vector and not kind.sparse:
-            # The store itself names its dense vector only if it has a sparse one too.
-            vectors = models.VectorParams(size=DIMENSION, distance=models.Distance[kind.metric])
-            client.create_collection("rows", {kind.vector: vectors})
         yield llamaindex(kind, client=client)
     finally:
         client.close()
@@ -135,13 +132,10 @@ def _llamaindex(kind: Kind, folder: Path) -> Iterator[BasePydanticVectorStore]:
 @asynccontextmanager
 async def _allamaindex(kind: Kind, folder: Path) -> AsyncIterator[BasePydanticVectorStore]:
     needs("llama_index.vector_stores.qdrant")
-    from qdrant_client import AsyncQdrantClient, models
+    from qdrant_client import AsyncQdrantClient
 
     client = AsyncQdrantClient(**where(kind, folder))
     try:
-        if kind.vector and not kind.sparse:
-            vectors = models.VectorParams(size=DIMENSION, distance=models.Distance[kind.metric])
-            await client.create_collection("rows", {kind.vector: vectors})
         yield llamaindex(kind, aclient=client)
     finally:
         await client.close()

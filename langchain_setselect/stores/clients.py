@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -95,12 +95,14 @@ CHROMA = read_with_client(
     filters=("filter", "where"),
     narrow=narrow_by_operators,
 )
-CHROMA_LISTING = StoreListing(
-    lambda store: filter(None, _chroma_documents(chroma.list_rows(store._collection))),
-    lambda store: store._collection.count(),
-    ids=lambda store: store._collection.get(include=[])["ids"],
-    read=_chroma_passing,
-)
+
+
+def _chroma_list(store: Any, ids: Sequence[str] | None) -> Iterable[Document]:
+    rows = chroma.list_rows(store._collection) if ids is None else chroma.rows_by_id(store._collection, ids, None)
+    return filter(None, _chroma_documents(rows))
+
+
+CHROMA_LISTING = StoreListing(_chroma_list, lambda store: (store._collection.count(), None))
 
 
 # DuckDB of langchain-community, whose documents have no ids to look vectors up by.
@@ -123,12 +125,14 @@ DUCKDB = read_with_client(
 )
 
 
-def _duckdb_list(store: Any) -> list[Document]:
+def _duckdb_list(store: Any, ids: Any) -> list[Document]:
     rows = duckdb.list_rows(store._connection, store._table, [store._text_key, "metadata"])
     return [Document(page_content=text, metadata=json.loads(metadata or "{}")) for text, metadata in rows]
 
 
-DUCKDB_LISTING = StoreListing(_duckdb_list, lambda store: duckdb.count_rows(store._connection, store._table))
+DUCKDB_LISTING = StoreListing(
+    _duckdb_list, lambda store: (duckdb.count_rows(store._connection, store._table), None), by_id=False
+)
 
 
 # The two stores of langchain-elasticsearch, whose documents have no ids.
@@ -338,11 +342,17 @@ SQLITE_VEC = read_with_client(
     lambda store, rows, vectors, more: (_sqlite_documents(rows), vectors),
     takes=(),
 )._replace(asearch=_sqlite_asearch)
+
+
+def _sqlite_version(connection: Any) -> Any:
+    """What counts the changes of this connection, and those of others."""
+    return connection.total_changes, *connection.execute("PRAGMA data_version").fetchone()
+
+
 SQLITE_VEC_LISTING = StoreListing(
-    lambda store: _sqlite_documents(sqlite_vec.list_rows(store._connection, store._table)),
-    lambda store: sqlite_vec.count_rows(store._connection, store._table),
-    # The changes of this connection, and those of others.
-    lambda store: (store._connection.total_changes, *store._connection.execute("PRAGMA data_version").fetchone()),
+    lambda store, ids: _sqlite_documents(sqlite_vec.list_rows(store._connection, store._table)),
+    lambda store: (sqlite_vec.count_rows(store._connection, store._table), _sqlite_version(store._connection)),
+    by_id=False,
 )
 
 

@@ -275,7 +275,10 @@ LISTINGS: dict[type | str, StoreListing[BaseNode]] = {
         read=_read_nodes,
     ),
     "llama_index.vector_stores.duckdb.base.DuckDBVectorStore": StoreListing(
-        lambda store: store.get_nodes(), lambda store: duckdb.count_rows(store.client, store.table), read=_read_nodes
+        lambda store: store.get_nodes(),
+        lambda store: duckdb.count_rows(store.client, store.table),
+        lambda store: duckdb.hash_rows(store.client, store.table, "text, metadata_"),
+        read=_read_nodes,
     ),
     "llama_index.vector_stores.lancedb.base.LanceDBVectorStore": StoreListing(
         lambda store: [] if store._table is None else store.get_nodes(),

@@ -128,7 +128,11 @@ def _duckdb_list(store: Any) -> list[Document]:
     return [Document(page_content=text, metadata=json.loads(metadata or "{}")) for text, metadata in rows]
 
 
-DUCKDB_LISTING = StoreListing(_duckdb_list, lambda store: duckdb.count_rows(store._connection, store._table))
+DUCKDB_LISTING = StoreListing(
+    _duckdb_list,
+    lambda store: duckdb.count_rows(store._connection, store._table),
+    lambda store: duckdb.hash_rows(store._connection, store._table, f'"{store._text_key}", metadata'),
+)
 
 
 # The two stores of langchain-elasticsearch, whose documents have no ids.

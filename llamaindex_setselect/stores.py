@@ -268,7 +268,11 @@ LISTINGS: dict[type | str, StoreListing[BaseNode]] = {
         _read_nodes, lambda store: (store.client.count(), None)
     ),
     "llama_index.vector_stores.duckdb.base.DuckDBVectorStore": StoreListing(
-        _read_nodes, lambda store: (duckdb.count_rows(store.client, store.table), None)
+        _read_nodes,
+        lambda store: (
+            duckdb.count_rows(store.client, store.table),
+            duckdb.hash_rows(store.client, store.table, "text, metadata_"),
+        ),
     ),
     "llama_index.vector_stores.lancedb.base.LanceDBVectorStore": StoreListing(
         lambda store, ids: [] if store._table is None else store.get_nodes(),

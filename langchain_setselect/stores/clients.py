@@ -131,7 +131,12 @@ def _duckdb_list(store: Any, ids: Any) -> list[Document]:
 
 
 DUCKDB_LISTING = StoreListing(
-    _duckdb_list, lambda store: (duckdb.count_rows(store._connection, store._table), None), by_id=False
+    _duckdb_list,
+    lambda store: (
+        duckdb.count_rows(store._connection, store._table),
+        duckdb.hash_rows(store._connection, store._table, f'"{store._text_key}", metadata'),
+    ),
+    by_id=False,
 )
 
 

@@ -53,6 +53,13 @@ def count_rows(connection: Any, relation: Any) -> int:
     return count
 
 
+def hash_rows(connection: Any, relation: Any, columns: str) -> int:
+    """A number that a change of these columns changes. One thread at a time uses the connection."""
+    with _LOCKS.setdefault(connection, Lock()):
+        number: int = relation.aggregate(f"coalesce(sum(hash({columns})), 0)").fetchall()[0][0]
+    return number
+
+
 def vectors_by_id(
     connection: Any, table: str, ids: Sequence[str], vector_column: str = "embedding", id_column: str = "id"
 ) -> dict[str, Row]:

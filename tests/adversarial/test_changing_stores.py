@@ -32,7 +32,9 @@ class Changing:
         self.clock, self.ended = 0, defaultdict[str, list[int]](list)
         if kind == "simple":
             self.store: Any = VectorStoreIndex([], embed_model=CountingEmbedding())
-            self.search: Any = llamaindex_setselect.SetSelectIndexRetriever(self.store, top_n=4, keyword_search=True)
+            self.search: Any = llamaindex_setselect.SetSelectIndexRetriever(
+                self.store, similarity_top_k=4, keyword_search=True
+            )
             return
         if kind == "FAISS":
             self.store = FAISS.from_texts(["start"], WordEmbeddings(), ids=["start"])

@@ -64,7 +64,7 @@ $(OTHERS)/.ready: pyproject.toml constraints.txt
 
 test-stores: $(STORES)/.ready $(OTHERS)/.ready ## run the tests of all vector stores, in two more environments
 	@SETSELECT_REQUIRE="all $(addprefix -,$(ELSEWHERE))" \
-		$(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores
+		$(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores tests/adversarial/test_changing_stores.py
 	@SETSELECT_REQUIRE="milvus_lite cryptography $(ELSEWHERE)" \
 		$(OTHERS)/bin/python -m pytest -q -n $(WORKERS) tests/stores -k "milvus or langchain_azure_ai"
 

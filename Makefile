@@ -125,7 +125,7 @@ report: $(READY) ## compare all methods on NumPy's docstrings, as one HTML page
 
 bench-stores: $(READY) $(STORES)/.ready $(OTHERS)/.ready ## measure the cost of stored vectors for each store, as a Markdown table
 	@$(BIN)/python -m benchmarks.stores --heading
-	@$(STORES)/bin/python -m benchmarks.stores --only Milvus PG PostgreSQL DuckDB sqlite
+	@$(STORES)/bin/python -m benchmarks.stores --only Milvus PG PostgreSQL
 	@$(OTHERS)/bin/python -m benchmarks.stores --only Milvus
 
 $(VENV)/.docs: $(READY)

@@ -21,7 +21,6 @@ from shared_core.stores import (
     WIDEST,
     azure_search,
     chroma,
-    duckdb,
     elasticsearch,
     faiss,
     lancedb,
@@ -226,13 +225,6 @@ READERS: dict[type | str, VectorReader] = {
         lambda store: {"key": store._field_mapping["id"], "field": store._field_mapping["embedding"]},
     ),
     "llama_index.vector_stores.chroma.base.ChromaVectorStore": read_with_client(chroma, _CLIENT),
-    "llama_index.vector_stores.duckdb.base.DuckDBVectorStore": read_with_client(
-        # The store keeps one connection per thread.
-        duckdb,
-        _CLIENT,
-        arguments=lambda store: {"table": store.table_name, "id_column": "node_id"},
-        on_node=True,
-    ),
     "llama_index.vector_stores.elasticsearch.base.ElasticsearchStore": VectorReader(
         _fetch_elasticsearch, _afetch_elasticsearch, widest=elasticsearch.WIDEST
     ),
@@ -266,13 +258,6 @@ READERS: dict[type | str, VectorReader] = {
 LISTINGS: dict[type | str, StoreListing[BaseNode]] = {
     "llama_index.vector_stores.chroma.base.ChromaVectorStore": StoreListing(
         _read_nodes, lambda store: (store.client.count(), None)
-    ),
-    "llama_index.vector_stores.duckdb.base.DuckDBVectorStore": StoreListing(
-        _read_nodes,
-        lambda store: (
-            duckdb.count_rows(store.client, store.table),
-            duckdb.hash_rows(store.client, store.table, "text, metadata_"),
-        ),
     ),
     "llama_index.vector_stores.lancedb.base.LanceDBVectorStore": StoreListing(
         lambda store, ids: [] if store._table is None else store.get_nodes(),

@@ -261,7 +261,7 @@ async def test_the_event_holds_the_selection(subject: Subject) -> None:
     }
     assert len(told) == 2
     for event in told:
-        assert event.items() >= (common | {subject.size: 5, "filled_from": None}).items()
+        assert event.items() >= (common | {"k": 5, "filled_from": None}).items()
         assert event["ids"] == [f"doc-{rows[i]}" for i in wanted.indices]
         assert {int(name[4:]) for name in event["ids"]} == set(numbers(found))
         assert event["gains"] == pytest.approx(wanted.gains.tolist(), abs=1e-9)

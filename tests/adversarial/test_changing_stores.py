@@ -31,21 +31,16 @@ from tests.stores.harness import DIMENSION, ROWS, LangChainCase, LlamaIndexCase,
 WORDS = ("harbour", "engine", "violin", "passage")
 # The words decide, since all vectors are the same.
 VECTORS = defaultdict[str, list[float]](lambda: [1.0] * DIMENSION)
-BY_SQL = {
-    "DuckDB in memory": "DELETE FROM embeddings WHERE text = ?",
-    "sqlite-vec": "DELETE FROM documents WHERE text = ?",
-}
 LANGCHAIN = (
     "in memory",
     "FAISS flat, L2",
     "Chroma in memory, l2",
     "LanceDB of langchain-lancedb",
     "LanceDB",
-    *BY_SQL,
     "PGVector, cosine",
     "PGVectorStore, cosine",
 )
-LLAMAINDEX = ("simple", "Chroma in memory, l2", "LanceDB", "DuckDB in memory, lists", "PostgreSQL, plain")
+LLAMAINDEX = ("simple", "Chroma in memory, l2", "LanceDB", "PostgreSQL, plain")
 
 
 class Changing:
@@ -101,20 +96,12 @@ class Changing:
 @contextmanager
 def langchain(name: str, folder: Path) -> Iterator[Changing]:
     case: LangChainCase = next(case for case in every_store.LANGCHAIN if case.name == name)
-    more = {"check_same_thread": False} if name == "sqlite-vec" else {}
-    with case.open(TableEmbeddings(VECTORS), folder, **more) as opened:
+    with case.open(TableEmbeddings(VECTORS), folder) as opened:
         store: Any = opened
-
-        def delete(name: str, text: str) -> None:
-            if case.name in BY_SQL:
-                store._connection.execute(BY_SQL[case.name], [text])
-            else:
-                store.delete([name])
-
         changing = Changing(
             langchain_setselect.SetSelectRetriever(vectorstore=store, k=4, keyword_search=True),
             lambda name, text: store.add_texts([text], [{"number": 1, "colour": "red"}], ids=[name]),
-            delete,
+            lambda name, text: store.delete([name]),
             replaces=name.startswith(("in memory", "Chroma", "PGVector,")),
             safe=name == "in memory",
         )
@@ -124,7 +111,7 @@ def langchain(name: str, folder: Path) -> Iterator[Changing]:
 
 
 def retriever_over(index: VectorStoreIndex) -> Any:
-    return llamaindex_setselect.SetSelectIndexRetriever(index, top_n=4, keyword_search=True)
+    return llamaindex_setselect.SetSelectIndexRetriever(index, similarity_top_k=4, keyword_search=True)
 
 
 @contextmanager

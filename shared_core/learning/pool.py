@@ -123,12 +123,12 @@ class Split:
     Attributes
     ----------
     examples : tuple of int
-        All rows of the pool except the held-out queries and the items that repeat them. Training sees nothing else,
-        and the examples for a held-out query are selected from these rows, as a new query meets known examples.
+        All rows except the held-out queries and the items that repeat them. Training sees nothing else, and the
+        examples for a held-out query are selected from these rows.
     trained : tuple of int
         The queries that are trained on; they are among ``examples``.
     held_out : tuple of int
-        The queries on which the fit is measured; they take no part in training.
+        The queries on which the fit is measured.
 
     Examples
     --------
@@ -167,13 +167,6 @@ def hold_out(
     Returns
     -------
     Split
-
-    Raises
-    ------
-    InvalidInputError
-        Items and vectors do not fit each other, or fewer than two queries differ.
-    InvalidParameterError
-        A parameter is out of its range.
 
     Examples
     --------

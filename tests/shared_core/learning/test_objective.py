@@ -12,7 +12,7 @@ from tests import oracles
 
 torch = pytest.importorskip("torch")
 
-from shared_core.learning.kernel import RowFactors, unit_rows  # noqa: E402
+from shared_core.learning.kernel import Factors, unit_rows  # noqa: E402
 from shared_core.learning.objective import LearnedRelevance, Likelihood, Listwise, make_task  # noqa: E402
 from tests.shared_core.learning.dense import (  # noqa: E402
     KINDS,
@@ -121,10 +121,10 @@ def test_a_known_kernel_is_recovered_from_its_samples() -> None:
     subsets, chances = probabilities(dense(v, b, rates))
     drawn = [subsets[i] for i in rng.choice(len(subsets), size=3000, p=chances)]
     labels, held_out = drawn[:2400], drawn[2400:]
-    truth = Likelihood(RowFactors(v, b, rates), held_out).values().mean()
+    truth = Likelihood(Factors(v, b, rates), held_out).values().mean()
 
     first = np.random.default_rng(100)
-    factors = RowFactors(first.normal(size=(n, K)), 0.3 * first.normal(size=(n, K_skew)), [1.0, 1.0])
+    factors = Factors(first.normal(size=(n, K)), 0.3 * first.normal(size=(n, K_skew)), [1.0, 1.0])
     before, rates_before = Likelihood(factors, held_out).values().mean(), factors.rates.detach().clone()
     train(factors, labels)
     after = Likelihood(factors, held_out).values().mean()

@@ -38,8 +38,8 @@ _LABELLED = re.compile(r"\s*\[\s*[^\W\d][\w:.-]*(?=[\s\[\]]|$)")
 class Feedback(Protocol):
     """Any callable that returns a finite number for a query and a subset; a higher number is better.
 
-    An object may also have ``score(pairs) -> list[float]``, which scores many pairs (item, items of a subset) in one
-    call, and a text ``fingerprint`` that identifies the feedback in the files of :func:`label`.
+    An object may also have ``score(pairs) -> list[float]``, for many pairs (item, items of a subset) in one call, and a
+    text ``fingerprint`` that identifies the feedback in the files of :func:`label`.
 
     Examples
     --------
@@ -166,7 +166,7 @@ class CoverageFeedback:
 
     @property
     def fingerprint(self) -> str:
-        """A text that identifies this feedback: its class, the name of ``symbols``, and its key."""
+        """A text that identifies this feedback."""
         return f"CoverageFeedback(symbols={self._symbols_name()}, answer={self.answer!r})"
 
     def __call__(self, query_item: Item, subset_items: Sequence[Item], /) -> float:
@@ -191,9 +191,6 @@ class CoverageFeedback:
             ]
             shares.append(len(symbols & frozenset().union(*examples)) / len(symbols))
         return shares
-
-    def __repr__(self) -> str:
-        return self.fingerprint
 
     def _find_symbols(self, item: Item, whose: str) -> frozenset[Any]:
         text = _read_text(item, self.answer, whose, "Name the key of its answer (answer=)")
@@ -307,7 +304,7 @@ class LanguageModelFeedback:
     batch_size : int
         As in :class:`LogPerplexityQuality`.
     model_id : str, optional
-        Identifies the model in the files of :func:`label`; default: the model's own name.
+        The model's name in the files of :func:`label`; default: its own.
 
     Examples
     --------
@@ -340,7 +337,7 @@ class LanguageModelFeedback:
 
     @property
     def fingerprint(self) -> str:
-        """A text that identifies this feedback: model, precision, length limit, template and keys."""
+        """A text that identifies this feedback."""
         if not self.model_id:
             raise InvalidParameterError("the model has no name that identifies its scores: pass model_id=")
         model = {"model": self.model_id, "limit": self._model.limit, "precision": self._model.precision}

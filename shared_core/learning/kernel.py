@@ -134,7 +134,9 @@ class Factors(nn.Module):
         """The current kernel; the rows of a :class:`LowRankKernel` are called ``ids`` (by default 0..n-1)."""
         v, b, c = (np.array(part.detach().cpu().numpy()) for part in (self.V, self.B, self.C()))
         skew = (b, c) if b.shape[1] else (None, None)
-        return LowRankKernel(v, *skew, ids) if self.unit is None else LinearKernel(v, *skew)
+        if self.unit is not None:
+            return LinearKernel(v, skew[0], skew[1])
+        return LowRankKernel(v, skew[0], skew[1], ids)
 
 
 def unit_rows(vectors: ArrayLike) -> Tensor:

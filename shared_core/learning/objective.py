@@ -20,7 +20,7 @@ from .settings import FitSettings
 
 RIDGE = 1e-5
 
-# Rows of V and B that are gathered at the same time where no gradient is needed.
+# Rows of V and B that are gathered at the same time.
 _ROWS_AT_ONCE = 65536
 # With the listwise objective, the learning rate of scalars (temperature, λ) is this many times that of matrices.
 _FASTER = 20.0
@@ -77,7 +77,8 @@ class Likelihood:
         diagonal = inside.to(torch.float64) * (self.ridge - 1) + 1
         # Every determinant here is positive, whatever the skew part; a negative sign would be a rounding error.
         matrices = v @ v.mT + self.factors.times_c(b) @ b.mT + torch.diag_embed(diagonal)
-        return torch.linalg.slogdet(matrices).logabsdet - self._normaliser()
+        logs: Tensor = torch.linalg.slogdet(matrices).logabsdet - self._normaliser()
+        return logs
 
     def _normaliser(self) -> Tensor:
         """log det(L + I) = log det(I + ZᵀZ X) with Z = [V B] and X = blkdiag(I, C), a determinant of size K + K'."""
@@ -249,11 +250,7 @@ def _softmax(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Task:
-    """An objective with all that the training loop needs of it: what is trained, and how.
-
-    ``groups`` are the parameters with their learning rates, for Adam. ``loss`` maps the numbers of m examples, int64
-    (m,) in 0..size-1, to a scalar. ``held_out`` has the likelihood of the held-out queries' subsets.
-    """
+    """An objective with what is trained, ``groups`` of it for Adam, and the likelihood of held-out subsets."""
 
     parts: nn.ModuleDict
     groups: list[dict[str, object]]

@@ -26,8 +26,8 @@ _TIE = 1e-13
 class Neighbours:
     """A pool of n items and their nearest neighbours by cosine, from vectors (n, d) of any length.
 
-    :func:`label` says which items are duplicates. Values that JSON cannot store are compared by their ``repr``.
-    ``unit`` are the vectors at length 1, in float64, and ``sha256`` identifies items and vectors.
+    :func:`label` says which items are duplicates. ``unit`` are the vectors at length 1, in float64, and ``sha256``
+    identifies items and vectors.
     """
 
     def __init__(self, items: Sequence[Mapping[str, Any]], vectors: ArrayLike) -> None:
@@ -161,8 +161,7 @@ def hold_out(
     Parameters
     ----------
     items, vectors, queries, held_out, seed
-        As in :func:`fit` and :class:`FitSettings`, which make the same split of the same values. ``held_out`` is a
-        share of the different queries; at least one of them is held out.
+        As in :func:`label` and :class:`FitSettings`. ``held_out`` is a share of the different queries, at least one.
 
     Returns
     -------

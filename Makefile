@@ -64,7 +64,7 @@ $(OTHERS)/.ready: pyproject.toml constraints.txt
 
 test-stores: $(STORES)/.ready $(OTHERS)/.ready ## run the tests of all vector stores, in two more environments
 	@SETSELECT_REQUIRE="all $(addprefix -,$(ELSEWHERE))" \
-		$(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores
+		$(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores tests/adversarial/test_changing_stores.py
 	@SETSELECT_REQUIRE="milvus_lite cryptography $(ELSEWHERE)" \
 		$(OTHERS)/bin/python -m pytest -q -n $(WORKERS) tests/stores -k "milvus or langchain_azure_ai"
 
@@ -126,7 +126,7 @@ report: $(READY) ## compare all methods on NumPy's docstrings, as one HTML page
 
 bench-stores: $(READY) $(STORES)/.ready $(OTHERS)/.ready ## measure the cost of stored vectors for each store, as a Markdown table
 	@$(BIN)/python -m benchmarks.stores --heading
-	@$(STORES)/bin/python -m benchmarks.stores --only Milvus PG PostgreSQL DuckDB sqlite
+	@$(STORES)/bin/python -m benchmarks.stores --only Milvus PG PostgreSQL
 	@$(OTHERS)/bin/python -m benchmarks.stores --only Milvus
 
 $(VENV)/.docs: $(READY)

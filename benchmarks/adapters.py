@@ -181,7 +181,7 @@ def langchain_pairs(store: FAISS) -> list[Pair]:
 
 def llamaindex_pairs(index: Any) -> list[Pair]:
     plain = index.as_retriever(similarity_top_k=FETCH_K)
-    retriever = SetSelectIndexRetriever(index, selector="vrsd", top_n=K, fetch_k=FETCH_K)
+    retriever = SetSelectIndexRetriever(index, selector="vrsd", similarity_top_k=K, fetch_k=FETCH_K)
     labels = {name: int(label) for label, name in index.index_struct.nodes_dict.items()}
 
     def vectors_of(found: list[NodeWithScore]) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from functools import partial
@@ -133,9 +132,4 @@ class WordRetriever(BaseRetriever):
 
     @override
     async def _aget_relevant_documents(self, query: str, *, run_manager: Any, **kwargs: Any) -> list[Document]:
-        search = partial(self._get_relevant_documents, query, **kwargs)
-        try:
-            return await run_in_executor(None, search)
-        # The connection of a SQLite store may belong to the caller's thread.
-        except sqlite3.ProgrammingError:
-            return search()
+        return await run_in_executor(None, partial(self._get_relevant_documents, query, **kwargs))

@@ -20,7 +20,7 @@ from shared_core.retrieval.pool import ItemSelection
 from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import select_among
-from shared_core.retrieval.settings import Joining
+from shared_core.retrieval.settings import Call, Joining, Positive
 
 from ._settings import (
     SelectionSettings,
@@ -37,6 +37,10 @@ from .vectors import NodeVectors
 Nodes = list[NodeWithScore]
 NO_SEARCH = "it does not search a store"
 REMEDY = "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default)"
+
+
+class _Call(Call):
+    size_name = "top_n"
 
 
 class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
@@ -77,12 +81,17 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     ['b', 'c']
     """
 
+    top_n: Positive | None = None
+    """How many nodes, 4 by default; with a ``budget`` and no ``top_n``, as many as fit."""
+
     index: VectorStoreIndex | None = Field(default=None, exclude=True)
     """Supplies the store, where stored vectors are, and the embedding model."""
 
     vector_store_kwargs: dict[str, Any] | None = None
     """The part of the store in which vectors are looked up: ``milvus_partition_names`` or ``shard_identifier``."""
 
+    size_name = "top_n"
+    _call = _Call
     _remedies = MappingProxyType(
         {
             "fetch_k": f"{NO_SEARCH}. {REMEDY}",

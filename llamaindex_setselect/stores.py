@@ -21,7 +21,6 @@ from shared_core.stores import (
     WIDEST,
     azure_search,
     chroma,
-    duckdb,
     elasticsearch,
     faiss,
     lancedb,
@@ -230,13 +229,6 @@ READERS: dict[type | str, VectorReader] = {
         lambda store: {"key": store._field_mapping["id"], "field": store._field_mapping["embedding"]},
     ),
     "llama_index.vector_stores.chroma.base.ChromaVectorStore": read_with_client(chroma, _CLIENT),
-    "llama_index.vector_stores.duckdb.base.DuckDBVectorStore": read_with_client(
-        # The store keeps one connection per thread.
-        duckdb,
-        _CLIENT,
-        arguments=lambda store: {"table": store.table_name, "id_column": "node_id"},
-        on_node=True,
-    ),
     "llama_index.vector_stores.elasticsearch.base.ElasticsearchStore": VectorReader(
         _fetch_elasticsearch, _afetch_elasticsearch, widest=elasticsearch.WIDEST
     ),
@@ -273,9 +265,6 @@ LISTINGS: dict[type | str, StoreListing[BaseNode]] = {
         lambda store: store.client.count(),
         ids=lambda store: store.client.get(include=[])["ids"],
         read=_read_nodes,
-    ),
-    "llama_index.vector_stores.duckdb.base.DuckDBVectorStore": StoreListing(
-        lambda store: store.get_nodes(), lambda store: duckdb.count_rows(store.client, store.table), read=_read_nodes
     ),
     "llama_index.vector_stores.lancedb.base.LanceDBVectorStore": StoreListing(
         lambda store: [] if store._table is None else store.get_nodes(),

@@ -325,7 +325,7 @@ _FRAMEWORKS = {
         },
     ),
     "LlamaIndex": (
-        "retriever = SetSelectIndexRetriever(index, top_n={k}, fetch_k={n}",
+        "retriever = SetSelectIndexRetriever(index, similarity_top_k={k}, fetch_k={n}",
         "postprocessor = SetSelectPostprocessor(index=index, top_n={k}",
         "retriever = index.as_retriever(similarity_top_k={k})",
         {

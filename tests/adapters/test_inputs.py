@@ -213,7 +213,7 @@ INDEXES: dict[str, tuple[Any, str]] = {
 }
 
 
-@over([subject for subject in SUBJECTS if subject.size == "k"])
+@over([subject for subject in SUBJECTS if subject.framework == "LangChain"])
 @pytest.mark.parametrize("form", STORES)
 def test_what_is_no_store(subject: Subject, form: str) -> None:
     value, word = STORES[form]
@@ -221,7 +221,7 @@ def test_what_is_no_store(subject: Subject, form: str) -> None:
         subject.make(value)
 
 
-@over([subject for subject in SUBJECTS if subject.size == "top_n"])
+@over([subject for subject in SUBJECTS if subject.framework == "LlamaIndex"])
 @pytest.mark.parametrize("form", INDEXES)
 def test_what_is_no_index(subject: Subject, form: str) -> None:
     value, word = INDEXES[form]
@@ -231,7 +231,7 @@ def test_what_is_no_index(subject: Subject, form: str) -> None:
 
 @over(SUBJECTS)
 def test_a_store_or_an_index_in_the_position_of_another_argument(subject: Subject) -> None:
-    if subject.size == "top_n":
+    if subject.framework == "LlamaIndex":
         with pytest.raises(InvalidParameterError, match=r"embed_model.*pass it as index="):
             subject.make(INDEX, embed_model=INDEX)
         return

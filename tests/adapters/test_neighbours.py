@@ -167,7 +167,9 @@ def test_nodes_of_llamaindex_become_the_text_again() -> None:
         [IndexDocument(text=TEXT, id_="file", metadata={"file_name": "a.md"})]
     )
     index = VectorStoreIndex(nodes, embed_model=CountingEmbedding())
-    (found,) = SetSelectIndexRetriever(index, top_n=len(nodes), fetch_k=50, join_neighbours=True).retrieve("harbour")
+    (found,) = SetSelectIndexRetriever(index, similarity_top_k=len(nodes), fetch_k=50, join_neighbours=True).retrieve(
+        "harbour"
+    )
     node: Any = found.node
     assert node.text.split() == TEXT.split()
     assert node.ref_doc_id == "file"
@@ -176,7 +178,7 @@ def test_nodes_of_llamaindex_become_the_text_again() -> None:
     assert "selection_joined" not in node.get_content(MetadataMode.LLM) + node.get_content(MetadataMode.EMBED)
     assert {NodeRelationship.PREVIOUS, NodeRelationship.NEXT}.isdisjoint(node.relationships)
     two = SetSelectIndexRetriever(
-        index, top_n=2, fetch_k=3, join_neighbours=True, node_ids=[n.node_id for n in nodes[1:3]]
+        index, similarity_top_k=2, fetch_k=3, join_neighbours=True, node_ids=[n.node_id for n in nodes[1:3]]
     )
     (found,) = two.retrieve("harbour")
     relations: Any = found.node
@@ -188,7 +190,9 @@ def test_windows_of_sentences_are_replaced_after_joining() -> None:
     nodes = SentenceWindowNodeParser(window_size=1).get_nodes_from_documents([IndexDocument(text=TEXT)])
     index = VectorStoreIndex(nodes, embed_model=CountingEmbedding())
     ids = [node.node_id for node in nodes[1:3]]
-    joined = SetSelectIndexRetriever(index, top_n=2, fetch_k=3, node_ids=ids, join_neighbours=True).retrieve("harbour")
+    joined = SetSelectIndexRetriever(index, similarity_top_k=2, fetch_k=3, node_ids=ids, join_neighbours=True).retrieve(
+        "harbour"
+    )
     (found,) = MetadataReplacementPostProcessor("window").postprocess_nodes(joined)
     assert [found.node.get_content(MetadataMode.NONE).count(f"0.{s} ") for s in range(5)] == [1, 1, 1, 1, 0]
 
@@ -216,7 +220,7 @@ async def test_a_tool_of_llamaindex_returns_no_part_twice() -> None:
 
     nodes = SentenceSplitter(chunk_size=60, chunk_overlap=0).get_nodes_from_documents([IndexDocument(text=TEXT)])
     index = VectorStoreIndex(nodes, embed_model=CountingEmbedding())
-    retriever = SetSelectIndexRetriever(index, top_n=3, join_neighbours=True)
+    retriever = SetSelectIndexRetriever(index, similarity_top_k=3, join_neighbours=True)
     tool = llamaindex_setselect.create_setselect_tool(retriever, "passages", "Finds passages.")
     found = texts_of(await FunctionAgent(tools=[tool], llm=scripted([["harbour"]] * 3)).run("hello"))
     assert_no_sentence_comes_twice(found)

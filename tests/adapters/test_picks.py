@@ -201,7 +201,7 @@ FORMS: list[tuple[dict[str, Any], Any, str]] = [
 @pytest.mark.parametrize("direction", ["remove", "emphasize"])
 async def test_perspectives_in_each_form(subject: Subject, direction: Any, corpus: bool) -> None:
     # LlamaIndex's model gives embeddings of unit length.
-    own = unit if subject.size == "top_n" else np.asarray
+    own = unit if subject.framework == "LlamaIndex" else np.asarray
     for settings, form, root in FORMS:
         p = own(embed(QUERY)) - own(embed(ROOT)) if isinstance(form, str) else form
         query = embed(QUERY) if p is None else oracles.pap(embed(QUERY), p, direction)

@@ -428,7 +428,10 @@ def test_a_llamaindex_store_that_holds_texts_looks_links_up_by_id() -> None:
     storage = StorageContext.from_defaults(vector_store=ChromaVectorStore(chroma_collection=collection))
     nodes = [TextNode(id_=r.id, text=r.text, metadata=r.metadata, embedding=r.vector.tolist()) for r in rows]
     index = VectorStoreIndex(nodes, embed_model=CountingEmbedding(), storage_context=storage)
-    retriever, told = SetSelectIndexRetriever(index, top_n=3, fetch_k=20, follow=True, links="links"), list[Any]()
+    retriever, told = (
+        SetSelectIndexRetriever(index, similarity_top_k=3, fetch_k=20, follow=True, links="links"),
+        list[Any](),
+    )
     assert HIDDEN in numbers(RETRIEVERS[1].run(retriever, told=told))
     assert told[0]["followed"] == [{"kind": "link", "name": "doc-24", "found": ["doc-24"], "selected": ["doc-24"]}]
 

@@ -69,7 +69,7 @@ def test_llamaindexs_stores(case: LlamaIndexCase, words: dict[str, Any], tmp_pat
         index = index_over(store, model)
         by_words = index.as_retriever(similarity_top_k=25, **words)
         model.forget()
-        retriever = SetSelectIndexRetriever(index, top_n=2, extra_retrievers=by_words, **SETTINGS)
+        retriever = SetSelectIndexRetriever(index, similarity_top_k=2, extra_retrievers=by_words, **SETTINGS)
         with recorded(told):
             retriever.retrieve(QUESTION)
     check(told)

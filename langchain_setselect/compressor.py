@@ -115,9 +115,7 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
             return Pool(documents, known, text_of, text_of, vectors, scores=scores)
 
         embedding = embed_queries(self, request, query, callbacks)
-        selected = yield from select_among(
-            request, self, query, documents, ids_of, embedding, read(), reranked, REMEDY, lambda: self.vector_source
-        )
+        selected = yield from select_among(request, self, query, documents, ids_of, embedding, read(), reranked, REMEDY)
         yield from tell(callbacks, partial(describe_call, self, request, selected))
         return arrange(request, selected, with_scores, join_documents)
 

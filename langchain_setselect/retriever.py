@@ -280,7 +280,6 @@ class SearchSettings(SelectionSettings, Fetching):
                 partial(_search_words, store, store_kwargs, settings.extra_k, config),
                 partial(look_up, store, store_kwargs),
                 lambda: name_of_model(model()),
-                knows_ids=reader is not None and reader.looks_up and reader.id_of is document_id,
             )
         return Store(
             lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),
@@ -289,7 +288,6 @@ class SearchSettings(SelectionSettings, Fetching):
             lambda texts: embed_texts(model(), texts),
             lambda ids: fetch_documents(store, model(), ids, filtered=bool(store_kwargs)),
             None if reader is None else reader.widest,
-            lambda: self.vector_source,
             extras,
             bool(store_kwargs),
             None if reader is None or not (reader.find or reader.narrow) else find,

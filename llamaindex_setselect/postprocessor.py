@@ -161,7 +161,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
             read_vectors(self._vectors, nodes, embed_unknown=True),
             "score",
             f"{REMEDY}, or lower top_n",
-            lambda: self.vector_source,
         )
 
     def __getstate__(self) -> dict[Any, Any]:

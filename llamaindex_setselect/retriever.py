@@ -245,7 +245,6 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
                 partial(_search_words, call.extra_k, self._make_filter()),
                 partial(self._look_up, vectors),
                 lambda: vectors.model_name,
-                knows_ids=vectors.reader is not None,
             )
 
         def before(k: int) -> Flow[list[NodeWithScore]]:
@@ -277,7 +276,6 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
             partial(vectors.embed, purpose="the names to follow"),
             partial(self._fetch, vectors),
             None if vectors.reader is None else vectors.reader.widest,
-            lambda: vectors.words,
             extras,
             self._is_filtered,
             find if vectors.reader is not None and takes_node_ids(store) else None,

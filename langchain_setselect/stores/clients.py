@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -92,12 +92,14 @@ CHROMA = read_with_client(
     filters=("filter", "where"),
     narrow=narrow_by_operators,
 )
-CHROMA_LISTING = StoreListing(
-    lambda store: filter(None, _chroma_documents(chroma.list_rows(store._collection))),
-    lambda store: store._collection.count(),
-    ids=lambda store: store._collection.get(include=[])["ids"],
-    read=_chroma_passing,
-)
+
+
+def _chroma_list(store: Any, ids: Sequence[str] | None) -> Iterable[Document]:
+    rows = chroma.list_rows(store._collection) if ids is None else chroma.rows_by_id(store._collection, ids, None)
+    return filter(None, _chroma_documents(rows))
+
+
+CHROMA_LISTING = StoreListing(_chroma_list, lambda store: (store._collection.count(), None))
 
 
 # The two stores of langchain-elasticsearch, whose documents have no ids.

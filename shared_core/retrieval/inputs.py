@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
@@ -13,7 +12,7 @@ from pydantic import BaseModel
 from .._validation import is_missing, quoted
 from .._validation import nearest_name as nearest_name
 from ..errors import InvalidInputError, InvalidParameterError
-from ..selectors.registry import Selector, selector_class, selector_names, selector_parameters
+from ..selectors.registry import selector_class, selector_names, selector_parameters
 
 # The attributes in which messages, documents and queries of the frameworks keep their text.
 _TEXTS = ("text", "content", "page_content", "query_str")
@@ -161,14 +160,6 @@ def where_to_pass_parameters() -> dict[str, str]:
             ways.setdefault(parameter, []).append(f"selector={selector_class(name).__name__}({parameter}=...)")
     ways["selector_kwargs"] = ["selector=VRSD(refine=True), for example"]
     return {parameter: f"pass {' or '.join(found)}" for parameter, found in ways.items()}
-
-
-def name_and_parameters(selector: Selector) -> tuple[str | None, dict[str, Any]]:
-    """The name under which a selector's class is registered, and its parameters that are not the default."""
-    name = next((name for name in selector_names() if type(selector) is selector_class(name)), None)
-    fields: tuple[Any, ...] = dataclasses.fields(selector) if dataclasses.is_dataclass(selector) else ()
-    values = [(field, getattr(selector, field.name)) for field in fields if field.init]
-    return name, {field.name: value for field, value in values if value != field.default}
 
 
 def join_examples(examples: Iterable[Mapping[str, Any]], keys: Sequence[str] | None) -> list[str]:

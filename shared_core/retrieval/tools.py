@@ -24,7 +24,7 @@ from ..candidates import as_unit_rows, as_unit_vector
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..selection.route import DEFAULT_EXTRA_K
 from ..texts.words import match_split_words, read_text, split_clauses, split_words
-from .events import LOGGER, describe, in_shadow, is_first, timed
+from .events import LOGGER, describe, in_shadow, is_first
 from .flow import Flow, Step
 from .inputs import refuse_unknown, where_to_pass_parameters
 from .pool import ItemSelection, Pool, stack_vectors
@@ -276,7 +276,7 @@ class ToolSelector:
         items, text_of = [tools[row] for row in rows], attrgetter("text")
         pool = Pool(items, _read_names(items), text_of, text_of, vectors[rows])
         selected: ItemSelection = yield Step(partial(self.request.select, pool, queries))
-        return timed(self.request, selected, started, lambda: self.model.source)
+        return selected._replace(milliseconds=1000 * (time.perf_counter() - started))
 
     def _embed_questions(self, texts: list[str]) -> Flow[list[Vector]]:
         vectors = yield from self._questions.look_up(texts, self.model.embed_questions)

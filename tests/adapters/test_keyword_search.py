@@ -66,7 +66,6 @@ async def test_the_best_documents_by_words_join_the_candidates(subject: Subject,
     assert numbers(await subject.arun(made, told=told)) == expected(joined())
     assert subject.model(store).counts()[1] == 0, "no text is embedded"
     for event in told:
-        assert event["candidates_by"] == {"vector search": FETCH_K, "keyword search": 25}
         (report,) = event["extra_retrievers"]
         assert {*report["found"]} == {f"doc-{row}" for row in by_words()}
         assert report["error"] is None

@@ -292,7 +292,7 @@ def test_an_object_in_the_place_of_another_one(case: str) -> None:
 async def test_an_empty_store_gives_one_warning(subject: Subject) -> None:
     empty = subject.open([], subject.kinds[0])
     made = subject.make(empty, k=1)
-    with pytest.warns(SetSelectWarning, match="no documents.*(InMemory|Simple)VectorStore.*empty") as caught:
+    with pytest.warns(SetSelectWarning, match="no documents") as caught:
         assert subject.run(made) == await subject.arun(made) == []
     assert len(caught) == 1
 

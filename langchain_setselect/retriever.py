@@ -31,9 +31,8 @@ from shared_core.retrieval.extra import (
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
-from shared_core.retrieval.inputs import check_items, check_question
+from shared_core.retrieval.inputs import EmbeddedQuery, Vector, check_items, check_question, embed_question
 from shared_core.retrieval.pool import ItemSelection, Pool
-from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import Joined, arrange
 from shared_core.retrieval.search import Store, search_and_select

@@ -15,9 +15,8 @@ from typing_extensions import override
 from shared_core import InvalidInputError
 from shared_core.retrieval.events import warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_items, refuse_swapped, refuse_unknown
+from shared_core.retrieval.inputs import EmbeddedQuery, check_items, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
-from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import select_among
 from shared_core.retrieval.settings import Call, Joining, Positive
@@ -134,7 +133,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         return finish(self, request, await run_flow_async(self._flow(request, nodes, query_bundle)))
 
     def _flow(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[ItemSelection]:
-        refuse_swapped(nodes, bundle, "postprocess_nodes(nodes, query_str=question)")
         nodes = check_items(nodes, NodeWithScore, "Wrap a node as NodeWithScore(node=node)")
         if isinstance(bundle, str):
             raise InvalidInputError("query_bundle must be a QueryBundle: pass a text as query_str=")

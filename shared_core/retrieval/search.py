@@ -33,6 +33,7 @@ from .follow import (
     keep_neighbours,
     suits,
 )
+from .inputs import EmbeddedQuery
 from .pool import (
     FOLLOW,
     KEYWORD_SEARCH,
@@ -43,7 +44,6 @@ from .pool import (
     Pool,
     unite,
 )
-from .question import EmbeddedQuery
 from .request import Request
 
 if TYPE_CHECKING:

@@ -26,9 +26,8 @@ from ..selection.route import DEFAULT_EXTRA_K
 from ..texts.words import match_split_words, read_text, split_clauses, split_words
 from .events import LOGGER, describe, in_shadow, is_first
 from .flow import Flow, Step
-from .inputs import refuse_unknown, where_to_pass_parameters
+from .inputs import EmbeddedQuery, Vector, embed_question, refuse_unknown, where_to_pass_parameters
 from .pool import ItemSelection, Pool, stack_vectors
-from .question import EmbeddedQuery, Vector, embed_question
 from .request import Request
 from .search import give
 from .settings import Call, Settings

@@ -23,7 +23,7 @@ def test_it_gives_the_public_names_of_the_core() -> None:
 HEAVY = (
     "torch pandas pyarrow scipy transformers typer ir_measures langgraph shared_core.learning shared_core.evaluation"
 )
-STORES = "faiss chromadb qdrant_client lancedb pymilvus duckdb psycopg"
+STORES = "faiss chromadb qdrant_client lancedb pymilvus psycopg"
 
 
 def test_an_import_loads_numpy_and_no_extra() -> None:

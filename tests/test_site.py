@@ -13,7 +13,7 @@ from llama_index.core.indices.vector_store.retrievers import VectorIndexRetrieve
 
 import shared_core
 from langchain_setselect import SetSelectRetriever
-from llamaindex_setselect.example_selector import ExampleSettings
+from llamaindex_setselect.retriever import RetrieverSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -49,7 +49,7 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 
 def test_every_setting_is_described_in_the_reference() -> None:
-    fields = [*SetSelectRetriever.model_fields.items(), *ExampleSettings.model_fields.items()]
+    fields = [*SetSelectRetriever.model_fields.items(), *RetrieverSettings.model_fields.items()]
     described = {name for name, field in fields if field.description} | VectorStoreRetriever.model_fields.keys()
     # What LlamaIndex's own retriever has too is explained there.
     of_llamaindex = {*inspect.signature(VectorIndexRetriever).parameters, "vector_store_kwargs"}

@@ -231,19 +231,7 @@ class Settings(BaseModel):
             try:
                 super().__init__(**values)
             except ValidationError as error:
-                raise _as_parameter_error(error, self.size_name, self._say_place) from None
-
-    @staticmethod
-    def _say_place(value: Any) -> str:
-        """A sentence about where an object of the framework goes; empty for another value."""
-        return ""
-
-    @classmethod
-    def _refuse_unnamed(cls, values: tuple[Any, ...]) -> None:
-        if values:
-            raise InvalidParameterError(
-                f"{cls.__name__} takes its arguments by name, got {quoted(values[0])}{cls._say_place(values[0])}"
-            )
+                raise _as_parameter_error(error, self.size_name) from None
 
     @classmethod
     def _refuse_unknown(cls, names: Iterable[str]) -> None:
@@ -327,7 +315,7 @@ class Call(Settings, Fetching, Joining):
     k: Positive | None = None
 
 
-def _as_parameter_error(error: ValidationError, size_name: str, say_place: Callable[[Any], str]) -> Exception:
+def _as_parameter_error(error: ValidationError, size_name: str) -> Exception:
     """The first mistake that pydantic found, as an error of setselect that names the setting."""
     first = error.errors()[0]
     own = first.get("ctx", {}).get("error")
@@ -335,7 +323,5 @@ def _as_parameter_error(error: ValidationError, size_name: str, say_place: Calla
         return own
     name = ".".join(map(str, first["loc"][:1])) or error.title
     got = "" if first["type"] == "missing" or not first["loc"] else f", got {quoted(first['input'])}"
-    return InvalidParameterError(
-        f"{size_name if name == 'k' else name}: {first['msg'].removeprefix('Value error, ')}{got}"
-        f"{say_place(first['input'])}"
-    )
+    name = size_name if name == "k" else name
+    return InvalidParameterError(f"{name}: {first['msg'].removeprefix('Value error, ')}{got}")

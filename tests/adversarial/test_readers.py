@@ -14,12 +14,10 @@ import pytest
 from shared_core import LinearKernel, LowRankKernel, SetSelectError
 from shared_core.cli._vectors import read_rows
 from shared_core.evaluation.corpus import read_documents, read_qrels, read_queries
-from shared_core.evaluation.shadow_log import compare_log
 from shared_core.learning.labels import LabelFile, LabelledSubset
 from shared_core.signals.embedding_models import CachedEmbedding
 from tests.adversarial.conftest import Cases, change_values, damage, run_program
 from tests.embedding import embed
-from tests.shared_core.evaluation.test_shadow_log import call
 
 JSON_LINES = b"""\
 {"id": "a", "text": "The river carries water.", "subtopics": ["river", "water"]}
@@ -51,10 +49,6 @@ COMPARED = {
     name: "".join(line % (id, id, id) for id in "abcd").encode()
     for name, line in (("documents", _DOCUMENT), ("queries", _QUERY))
 }
-LOGGED: dict[str, Any] = {
-    "time": "2026-01-31", "queries": ["more"], "candidates": 50, "sum_cosine": {"returned": 0.5, "selected": None},
-    "gains": [0.5, None], "referred_by": [None, "a"], "copies": {"b": "a"}, "costs": {"returned": 8, "selected": 4.5},
-}  # fmt: skip
 
 
 def check_message(error: SetSelectError, path: Path) -> None:
@@ -137,26 +131,6 @@ def test_compare_of_corpora_with_other_values(cases: Cases, tmp_path: Path) -> N
         assert code in (0, 2), told
         assert (code == 2) == ("error: " in told), told
         assert code != 0 or out.exists()
-
-
-def test_logs_with_other_values(cases: Cases, tmp_path: Path) -> None:
-    path = tmp_path / "shadow.log"
-    lines = "".join(json.dumps(call(query, "abcd", "abce", **LOGGED)) + "\n" for query in ["one", "two", "three"])
-    for number, rng in cases(share=1, at_most=5000):
-        changed = change_values(lines.encode(), rng)
-        path.write_bytes(damage(changed, rng) if number % 3 == 2 else changed)
-        if number % 4:
-            # Faster than the command.
-            try:
-                assert str(compare_log(path)).replace("\n", "").isprintable()
-            except SetSelectError as error:
-                check_message(error, path)
-            continue
-        code, out, told = run_program("compare", "--log", path)
-        assert code in (0, 1, 2), told
-        assert code != 2 or told.startswith(f"error: {path}"), told
-        # What a log says cannot steer a terminal.
-        assert (out + told).replace("\n", "").isprintable()
 
 
 def test_headers_of_arrays(cases: Cases, tmp_path: Path) -> None:

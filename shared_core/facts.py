@@ -22,17 +22,15 @@ from .errors import InvalidInputError, warn
 TITLE_KEYS = ("title", "Title", "document_title", "Header 1", "header_path")
 HEADING_KEYS = tuple(f"Header {level}" for level in range(1, 7))
 FILE_TITLE_KEYS = ("file_name", "filename", "source")
-# A number or code, each with the form of what it says; and the file by which code names an item.
+# A number or code, each with the form of what it says.
 IDENTIFIER_KEYS = {
     **dict.fromkeys(("section", "number", "key", "code"), "{}"),
     **{key: f"{key.title()} {{}}" for key in ("clause", "article", "rule")},
-    "symbol": "{}()",
 }
-PATH_KEYS = ("file_path", "path", "source", "file_name", "filename")
 # The document of which an item is a part, and LlamaIndex's word for its id; what else links may call an item.
 SOURCE_KEYS = ("file_path", "file_name", "filename", "source", "url")
 DOCUMENT_ID = "ref_doc_id"
-ADDRESS_KEYS = ("source", "url")
+ADDRESS_KEYS = ("source", "url", "file_path", "path", "file_name", "filename")
 # The number of an item in its document; else the character with which it begins, on its page if there is one.
 PLACE_KEYS = ("chunk_index", "chunk", "seq_num")
 START = "start_index"
@@ -129,8 +127,6 @@ def _read(item: Any, node: Any, name: Hashable, says: Mapping[str, Any], named: 
     identifiers = []
     if "identifier" in says or not metadata.keys().isdisjoint(IDENTIFIER_KEYS):
         identifiers = find_identifiers(metadata, *[says[key] for key in says if key == "identifier"])
-    path = metadata.get(next(filter(metadata.__contains__, PATH_KEYS), ""))
-    identifiers += [path] if isinstance(path, str) else []
     links = _read_links(says["links"]) if "links" in says else None
     called = item_id(item), document_id, *map(metadata.get, ADDRESS_KEYS)
     keys = tuple(as_text(key) for key in called if key is not None and not is_missing(key))
@@ -193,8 +189,8 @@ def _read_file_name(path: str) -> str:
 def find_identifiers(record: Mapping[str, Any], *given: Any) -> list[str]:
     """The numbers and codes under the usual keys of a record, or those that are given.
 
-    >>> find_identifiers({"section": 12.0, "clause": "4.5", "code": ["E10", None], "symbol": "load", "rule": {}})
-    ['12', 'E10', 'Clause 4.5', 'load()']
+    >>> find_identifiers({"section": 12.0, "clause": "4.5", "code": ["E10", None], "rule": {}})
+    ['12', 'E10', 'Clause 4.5']
     """
     written = []
     for form, values in [("{}", one) for one in given] or [

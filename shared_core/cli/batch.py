@@ -68,7 +68,7 @@ def batch(
         str | None,
         typer.Option(
             help="Column of numbers or codes in these files, by which texts cite others. Default: section, "
-            "clause, article, rule, number, key, code, symbol."
+            "clause, article, rule, number, key, code."
         ),
     ] = None,
     sources: Annotated[

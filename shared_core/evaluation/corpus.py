@@ -109,7 +109,7 @@ def read_documents(path: Path | str) -> list[Document]:
                               ``_id`` (by default the line's number), ``subtopics`` (a list of labels), ``source`` (for
                               ``max_per_source``), ``cost`` (for ``budget``), and the number or code of the text by
                               which others cite it: ``section``, ``clause``, ``article``, ``rule``, ``number``,
-                              ``key``, ``code``, ``symbol``; other keys are ignored
+                              ``key``, ``code``; other keys are ignored
     ``.csv``, ``.tsv``        the same as columns; several values in a cell are separated by ``;`` or are a JSON array
     ``.parquet``              the same as columns, by pyarrow (``pip install "setselect[batch]"``)
     ``.txt``, ``.md``         one document a line

@@ -11,7 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from .fold import strip_markup
 from .identifiers import parse_identifier
 from .kinds import EDITION_BEFORE, EDITION_BEHIND, FAMILIES
-from .titles import HEAD, JOINING, LINE, as_key, clean_title, is_title, shorten_titles, split_heading, without_brackets
+from .titles import (
+    HEAD,
+    JOINING,
+    LINE,
+    as_key,
+    clean_title,
+    list_parts,
+    split_heading,
+    without_brackets,
+    without_number,
+)
 from .words import Text, keep, read_text, split_words
 
 
@@ -109,7 +119,7 @@ def read_name(text: str) -> str:
     >>> read_name("The river is long.")
     ''
     """
-    return shorten_titles([_read_name(read_text(text))])[0]
+    return without_number(_read_name(read_text(text)))
 
 
 @keep
@@ -196,13 +206,11 @@ def list_names(titles: Sequence[str | None] | None, texts: Sequence[str]) -> lis
     It is the title, without what its site and its numbering put around it. Without a title that says something it is
     the name that :func:`read_name` reads.
     """
-    cleaned = [clean_title(title) if title else "" for title in titles or [""] * len(texts)]
-    # "Untitled | FilmBase"
-    titled = [title if is_title(title) else "" for title in shorten_titles(cleaned)]
-    read = shorten_titles(
-        ["" if title else _read_name(read_text(text)) for title, text in zip(titled, texts, strict=True)]
-    )
-    return [_forms_of_title(title) if title else _forms_of_read(name) for title, name in zip(titled, read, strict=True)]
+    cleaned = [without_number(clean_title(title)) if title else "" for title in titles or [""] * len(texts)]
+    return [
+        [*_forms_of_title(title), *parts] if title else _forms_of_read(read_name(text))
+        for title, parts, text in zip(cleaned, list_parts(cleaned), texts, strict=True)
+    ]
 
 
 def _forms_of_title(title: str) -> list[str]:

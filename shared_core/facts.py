@@ -64,9 +64,8 @@ class Facts(NamedTuple):
 
     ``titles`` are what may be the title of its document, the best first, and ``heading`` the last one of the headings
     that a splitter wrote. ``source`` is the document to which its numbers belong, ``where`` the metadata that find it,
-    and ``file`` the document that the metadata alone name. ``links`` are None if there are none, and a string where it
-    is not known whether they are one or several. ``keys`` are what links may call the item besides its titles.
-    ``start`` is where its text begins, in characters.
+    and ``file`` the document that the metadata alone name. ``keys`` are what links may call the item besides its
+    titles, and ``links`` its own, None if it has no list. ``start`` is where its text begins, in characters.
     """
 
     id: Hashable = None
@@ -75,7 +74,7 @@ class Facts(NamedTuple):
     source: Hashable = None
     file: str | None = None
     where: KeyValues = ()
-    links: tuple[str, ...] | str | None = None
+    links: tuple[str, ...] | None = None
     keys: tuple[str, ...] = ()
     beside: Beside = (None, None)
     place: Place | None = None
@@ -218,16 +217,14 @@ def write_identifier(form: str, value: Any) -> str | None:
     return form.format(text) if text[:1].isdigit() or "(" in form else text
 
 
-def _read_links(value: Any) -> tuple[str, ...] | str | None:
-    """What an item links to. A string with commas stays one: it may be a title, or several links."""
+def _read_links(value: Any) -> tuple[str, ...] | None:
+    """What an item links to. A string is one link, or a JSON list."""
     if isinstance(value, str):
         text = value = value.strip()
         if text.startswith("[") and text.endswith("]"):
-            # A title may stand in brackets.
+            # But a title may stand in brackets too.
             with suppress(InvalidInputError):
                 value = [*parse_json(text)]
-        elif "," in text:
-            return text
     # Nodes are iterable too.
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)) and not hasattr(value, "node_id"):
         return tuple(target for element in value if (target := _read_target(element)) is not None)

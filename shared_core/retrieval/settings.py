@@ -101,8 +101,8 @@ class Settings(BaseModel):
     links: Values = None
     """Which other documents a document links to. A value is an id, a title, or the URL that another document has as
     ``"source"`` or ``"url"``, or a list of them. A link may also be a dictionary with ``"node_id"``, ``"url"`` or
-    ``"target"``, or an object with a ``node_id``. A string may hold several links: a JSON list, or with commas between
-    them. A document with links refers to the documents that they lead to, and to no others. If the value is None or
+    ``"target"``, or an object with a ``node_id``. A string may be a JSON list of links.
+    A document with links refers to the documents that they lead to, and to no others. If the value is None or
     missing, its text is searched for names."""
 
     lambda_mult: Share | None = None

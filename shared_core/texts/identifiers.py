@@ -510,9 +510,8 @@ class Citations:
             return []
         numbers = range(low[1] + 1, high[1])
         between = dict.fromkeys(f"{low[0]}{number}" for number in numbers) if len(numbers) <= _LONGEST_RANGE else {}
-        between |= dict.fromkeys(
-            sorted(level for level in self._last.get(first[:-1], ()) if low < _order(level) < high)
-        )
+        known = sorted(level for level in self._last.get(first[:-1], ()) if low < _order(level) < high)
+        between |= dict.fromkeys(known)
         return [(*first[:-1], level) for level in between]
 
     def _find_sources(self, text: str, row: int, series: Series, family: str | None) -> list[Hashable | None]:
@@ -544,12 +543,8 @@ def _agreeing(index: _Index, family: str, path: Path) -> list[int]:
     """
     if not (rows := index.get(path)):
         return []
-    several = count_levels(path) > 1
-    return [
-        row
-        for row, other in rows
-        if other in (family, NUMBER) or family == NUMBER or (several and kinds.ANNEX not in (other, family))
-    ]
+    kin, several = {family, NUMBER}, count_levels(path) > 1 and family != kinds.ANNEX
+    return [row for row, other in rows if other in kin or not family or (several and other != kinds.ANNEX)]
 
 
 def number_sections(identifiers: Sequence[Sequence[Identifier]], sources: Sequence[Hashable | None]) -> list[int]:

@@ -91,18 +91,15 @@ _NEW_SENTENCE = re.compile(rf"\A{_PIECE}[.!?:]|\n[{_GAP}]*\n")
 def read_name(text: str) -> str:
     """The name of a text that has no title: its heading, or the capitalised words that it begins with.
 
-    The heading is the ``title`` in the front matter, an ``<h1>`` or ``<title>`` before all other text, or the first
-    line, if it is marked as a heading or bold, or if it is short, does not end like a sentence, and further lines
-    follow. It loses its markup and its number. Else the name is the run of two or more capitalised words with which the
-    text begins, behind articles, prepositions and numbers, but no instruction ("Click Save"), salutation ("Hi Bob,") or
-    speaker ("Bob Roy:"). A text that begins in lower case begins inside of a sentence. Scripts without capitals have
-    names in headings alone.
+    The heading is the ``title`` in the front matter, or the first line, if it is marked as a heading or bold, or if it
+    is short, does not end like a sentence, and further lines follow. It loses its markup and its number. Else the name
+    is the run of two or more capitalised words with which the text begins, behind articles, prepositions and numbers,
+    but no instruction ("Click Save"), salutation ("Hi Bob,") or speaker ("Bob Roy:").
 
     Parameters
     ----------
     text : str
-        The text. A heading is looked for in its first 2,000 characters, other names in its first 200. White space
-        before them does not count.
+        The text. A heading is looked for in its first 2,000 characters, other names in its first 200.
 
     Returns
     -------
@@ -126,8 +123,7 @@ def read_name(text: str) -> str:
 def _read_name(text: Text) -> str:
     """:func:`read_name` with the number of a heading."""
     heading, head = split_heading(text)
-    # Saves the search in texts without capitals.
-    # A text that begins in lower case begins inside of a sentence.
+    # Saves the search in texts without capitals. A text that begins in lower case begins inside of a sentence.
     if heading or head[:1].islower() or not any(map(str.isupper, head[: LINE + 1])):
         return heading
     for start, _, run in capitalised_runs(head):

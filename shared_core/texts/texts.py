@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
@@ -20,13 +19,11 @@ from ..facts import FILE, Facts, Place, read_place
 from .identifiers import Identifier, list_identifiers
 from .names import list_names
 from .neighbours import Neighbours, add_neighbours, find_neighbours, refer_to_nothing
-from .references import as_address, find_split_references
-from .titles import SHARE_OF_CANDIDATES, SOURCES, as_key, clean_title, cut_running_header, is_title, split_heading
+from .references import find_split_references
+from .titles import SHARE_OF_CANDIDATES, SOURCES, cut_running_header, is_title, split_heading
 from .words import Text, Weigh, check_strings, match_split_words, read_text
 
 _NOTHING = Facts()
-# What stands between links in one string. A URL may hold a comma.
-_COMMA, _COMMA_OF_URLS = re.compile(r"\s*,\s*"), re.compile(r"\s*,(?:\s+|(?=\w[\w+.-]*://))")
 
 
 class Texts:
@@ -90,21 +87,8 @@ class Texts:
 
     @cached_property
     def links(self) -> list[tuple[str, ...] | None]:
-        """What each text links to; None if it has no links. A string may be a title with a comma, or several links."""
-        known: set[Hashable] = set()
-        if any(isinstance(fact.links, str) for fact in self.facts):
-            names = [*(key for fact in self.facts for key in fact.keys), *self.titles]
-            known = {*names, *map(as_address, names), *map(as_key, map(clean_title, self.titles))} - {()}
-        links: list[tuple[str, ...] | None] = []
-        for given in (fact.links for fact in self.facts):
-            if not isinstance(given, str):
-                links.append(given)
-            elif given in known or as_address(given) in known or as_key(given) in known:
-                links.append((given,))
-            else:
-                parts = (_COMMA_OF_URLS if "://" in given else _COMMA).split(given)
-                links.append(tuple(part for part in parts if part.strip()) or None)
-        return links
+        """What each text links to; None if it has no links."""
+        return [fact.links for fact in self.facts]
 
     @cached_property
     def names(self) -> list[list[str]]:

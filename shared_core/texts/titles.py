@@ -74,12 +74,6 @@ _FRONT_MATTER = re.compile(
 _TITLE_LINE = re.compile(
     r"^[\"']?title[\"']?[^\S\n]*[:=][^\S\n]*(?:[|>][+-]?[^\S\n]*\n)?[^\S\n]*([^\s].*)$", re.MULTILINE | re.IGNORECASE
 )
-# The heading of a page, before which only markup stands.
-_HEADING_ELEMENT = re.compile(
-    r"(?: [\s\ufeff]++ | <!--.*?--> | <(script|style)\b.*?</\1\s*> | <(?!h1\b|title\b)[^<>]*> )*+"
-    r"<(h1|title)\b[^<>]*> (.*?) </\2\s*>",
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
-)
 # The line under a heading of Markdown, and a line that is bold as a whole.
 _UNDERLINE = re.compile(r"[^\S\n]*(?:={2,}|-{2,})[^\S\n]*(?:\n|\Z)")
 _BOLD = re.compile(r"(\*\*|__)(?!\s)(?:(?!\1).)+(?<!\s)\1")
@@ -205,8 +199,6 @@ def split_heading(text: Text) -> tuple[str, str]:
         head = head[block.end() :]
         if (title := _TITLE_LINE.search(block["lines"])) and (name := clean_title(title[1].strip().strip("\"'"))):
             return name, head
-    if (element := _HEADING_ELEMENT.match(head)) and (name := clean_title(element[3])):
-        return name, head
     for _ in range(EMPTY_HEADINGS):
         head = head[_NOTHING.match(head).end() :]  # type: ignore[union-attr]
         line, _, rest = head.partition("\n")

@@ -95,7 +95,7 @@ class Settings(BaseModel):
     """The number or code under which other documents cite a document, or a list of several. By default the metadata
     ``"section"``, ``"clause"``, ``"article"``, ``"rule"``, ``"number"``, ``"key"`` or ``"code"``, and the
     path of its file. A document without one is called by the number or code with which its text begins ("4.5.1 A
-    person must", "§ 12", "E1042:"), or by what its code defines. A number ("Rule 4.5.1") means a document of the same
+    person must", "§ 12", "E1042:"). A number ("Rule 4.5.1") means a document of the same
     ``source``, unless another one is named beside it."""
 
     links: Values = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import chain
 from typing import Annotated, Any, NamedTuple
@@ -21,7 +21,7 @@ from shared_core.retrieval.extra import check_integer
 from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.pool import name_items, name_of_text
 from shared_core.retrieval.result import JOINED
-from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, RecentSteps, as_storable
+from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, as_storable, remember_steps
 
 from .retriever import SetSelectRetriever, read_ids
 
@@ -75,12 +75,12 @@ def create_setselect_tool(
     recent = None if recent_calls is None else check_integer(recent_calls, "recent_calls", 0)
     _READER.tools.add(name)
     prompt = document_prompt or PromptTemplate.from_template("{page_content}")
-    steps = RecentSteps()
+    calls_of = remember_steps()
 
     def start(query: str, runtime: Any) -> _Call:
         if not query.strip():
             raise ToolException(EMPTY_QUERY)
-        return _Call.of(retriever, name, steps, runtime, recent)
+        return _Call.of(retriever, name, calls_of, runtime, recent)
 
     def answer(call: _Call, documents: list[Document]) -> tuple[str, list[Document]]:
         ids, call.parallel.names[call.id] = _name(retriever, documents)
@@ -128,7 +128,12 @@ class _Call(NamedTuple):
 
     @classmethod
     def of(
-        cls, retriever: SetSelectRetriever, tool: str, steps: RecentSteps, runtime: Any, recent: int | None
+        cls,
+        retriever: SetSelectRetriever,
+        tool: str,
+        calls_of: Callable[[Hashable], ParallelCalls],
+        runtime: Any,
+        recent: int | None,
     ) -> _Call:
         """The call that LangGraph's ``ToolRuntime`` describes; None stands for a call outside of a graph."""
         before = [*retriever._configured[0].shown]
@@ -141,7 +146,7 @@ class _Call(NamedTuple):
                 before += _name(retriever, whole)[1]
         # The ids of the current step of the graph and of those that contain it, which no other run has.
         step = runtime.config.get("configurable", {}).get("checkpoint_map")
-        return cls(runtime.tool_call_id, before, steps.calls_of(str(step)) if step else ParallelCalls())
+        return cls(runtime.tool_call_id, before, calls_of(str(step)) if step else ParallelCalls())
 
     @property
     def shown(self) -> list[Hashable]:

@@ -247,7 +247,8 @@ class SearchSettings(SelectionSettings, Fetching):
     ) -> Store:
         store, reader = self.vectorstore, reader_of(self.vectorstore)
         model, store_kwargs = partial(model_of, self), {**(self.vectorstore_kwargs or {}), **store_kwargs}
-        check_arguments(store, store_kwargs)
+        if store_kwargs:
+            check_arguments(store, store_kwargs)
 
         def before(k: int) -> Flow[list[Document]]:
             arguments = {**store_kwargs, "k": k}

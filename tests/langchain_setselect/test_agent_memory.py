@@ -213,7 +213,7 @@ def test_tools_that_the_system_message_names_are_kept(embeddings: WordEmbeddings
     assert "delete_photo" in names_of(select_tools(messages, TOOLS, 3, embeddings=embeddings))
 
 
-# Empty questions, and ids that nobody knows
+# Empty questions
 
 
 def test_an_empty_request_says_that_all_tools_come_back(embeddings: WordEmbeddings) -> None:

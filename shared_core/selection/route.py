@@ -95,7 +95,7 @@ def select_set(
         read["words"] = texts.match_words(question)
     refers, adjoins = capabilities.references, capabilities.neighbours
     if texts is not None and (refers or adjoins) and candidates.references is None:
-        read["references"] = texts.find_references(refer=refers, neighbours=adjoins)
+        read["references"] = texts.find_references(refer=refers, neighbours=adjoins, prefer=candidates.prefer)
     used = candidates.with_checked(**read) if read else candidates
     if candidates.relevance_given:
         used = used.with_values(relevance=rescale(candidates.relevance, relevance_scale))

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import SHADOW_LOG_VERSION
 from .._validation import id_of_text
 from ..candidates.cosines import SetCosines, measure_set
 from ..errors import EmbeddingFallbackWarning, warn
@@ -166,7 +165,7 @@ def in_shadow(
         selected = ItemSelection.nothing()._replace(error=f"{type(error).__name__}: {error}")
     if SHADOW_LOGGER.isEnabledFor(logging.INFO):
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        line = {"version": SHADOW_LOG_VERSION, "time": now, "query": question, **line, "error": selected.error}
+        line = {"version": 1, "time": now, "query": question, **line, "error": selected.error}
         # Characters outside of ASCII are escaped, so the encoding of the file does not matter.
         SHADOW_LOGGER.info("%s", json.dumps(line))
     return selected._replace(returned=[*returned], returned_ids=ids)

@@ -208,9 +208,9 @@ class Settings(BaseModel):
     """Return what was there before the selection, and only record what the selection would have returned. A retriever
     or example selector returns the ``k`` results of the store's own search, without constraints and scores. A
     postprocessor or compressor returns what it got. The event has the selection under its usual keys, and under
-    ``returned`` the ids of what was returned. The log ``setselect.shadow`` gets one line of JSON, which
-    :func:`compare_log` reads. An error of the selection goes to the log ``setselect``, and the result stays the same.
-    The store is searched twice, as before and for the selection."""
+    ``returned`` the ids of what was returned. The log ``setselect.shadow`` gets one line of JSON. An
+    error of the selection goes to the log ``setselect``, and the result stays the same. The store is searched twice, as
+    before and for the selection."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, use_attribute_docstrings=True)
 

@@ -10,7 +10,6 @@ from langchain_core.vectorstores import VectorStore
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from tests.adapters.bindings import QUERY, expected, numbers
 
-
 # Several queries, several retrievers
 
 

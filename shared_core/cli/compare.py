@@ -16,7 +16,7 @@ from .._validation import quoted
 from ..errors import InvalidParameterError
 from ..evaluation.compare import check_options, diagnose_documents, need_extra
 from ..evaluation.compare import compare as compare_methods
-from ..evaluation.corpus import JudgedCorpus, beir_files, read_documents, read_judged, read_queries, unpacked
+from ..evaluation.corpus import JudgedCorpus, beir_files, read_documents, read_judged, read_queries
 from ..evaluation.demo import demo_corpus
 from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.results import Comparison, counted
@@ -132,7 +132,7 @@ def compare(
                 shown["title"], corpus = "NumPy's docstrings", JudgedCorpus(*demo_corpus())
             elif folder is not None:
                 files = beir_files(folder, qrels)
-                shown["title"], corpus = f"{folder.absolute().name}, {unpacked(files[2]).stem}", read_judged(*files)
+                shown["title"], corpus = f"{folder.absolute().name}, {files[2].stem}", read_judged(*files)
             elif documents is None or queries is None:
                 raise InvalidParameterError(
                     "--documents and --queries are needed, or --store, or a BEIR folder, or --demo"

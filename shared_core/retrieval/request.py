@@ -186,8 +186,8 @@ class Request:
 
     def _make_candidates(self, pool: Pool, queries: Sequence[EmbeddedQuery]) -> Candidates:
         items, settings, n = pool.items, self.settings, len(pool.items)
-        # Copies are left out by ``prefer`` too.
-        prefers = settings.drop_duplicates or settings.drop_near_duplicates is not None
+        # Copies are left out by ``prefer`` too, and references lead to the version that it says.
+        prefers = settings.drop_duplicates or settings.drop_near_duplicates is not None or self.reads_references
         read: dict[str, Any] = {}
         for name in ("quality", "costs"):
             if (value := getattr(settings, name)) is not None:

@@ -16,7 +16,7 @@ NEEDS = {
     "sources": ("max_per_source", "texts", "neighbours"),
     "min_k": ("min_gain",),
     "extra_k": ("extra_retrievers", "keyword_search"),
-    "prefer": ("drop_near_duplicates", "drop_duplicates"),
+    "prefer": ("drop_near_duplicates", "drop_duplicates", "texts"),
     **dict.fromkeys(("perspective_vector", "direction", "corpus"), ("perspective",)),
 }
 # An argument, and the capability that a selector needs to use it.

@@ -97,7 +97,7 @@ def select_set(
             read["words"] = split.match_words(question)
         refers, adjoins = capabilities.references, capabilities.neighbours
         if split is not None and (refers or adjoins) and pool.references is None:
-            read["references"] = split.find_references(refer=refers, neighbours=adjoins)
+            read["references"] = split.find_references(refer=refers, neighbours=adjoins, prefer=pool.prefer)
         used = pool.with_checked(**read) if read else pool
         if pool.relevance_given:
             used = used.with_values(relevance=rescale(pool.relevance, relevance_scale))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from .._validation import argument_name, nearest_name
 from ..errors import InvalidParameterError, warn
-from ..selectors.registry import Selector, capabilities_of, selector_names, selector_parameters
+from ..selectors.registry import Selector, capabilities_of, owners_of, selector_names, selector_parameters
 
 # An argument, and those of which it needs one. An interface may lack some of them.
 NEEDS = {
@@ -70,7 +70,7 @@ def refuse_unknown_parameters(
     ``more``: arguments of ``function`` that are not in its signature.
     """
     for name in parameters:
-        if any(name in selector_parameters(selector) for selector in selector_names()):
+        if owners_of(name):
             continue
         taken = (p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD)
         of_selectors = (p for selector in selector_names() for p in selector_parameters(selector))

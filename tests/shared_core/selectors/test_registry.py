@@ -37,7 +37,7 @@ def test_parameters_reach_the_selector() -> None:
     assert make_selector("vrsd", refine=True) == VRSD(refine=True) != VRSD()
     assert make_selector("mmr", lambda_mult=0.2, lambda_b=0.3) == MMR(0.2, 0.3) != MMR()
     assert make_selector("ndpp", relevance_mapping="exponential", temperature=0.5) == NDPP(None, "exponential", 0.5)
-    assert NDPP(temperature="auto") == NDPP(temperature=None) == NDPP()
+    assert NDPP(temperature="auto") == NDPP()
     kernel = LowRankKernel(np.eye(3))
     assert hash(NDPP(kernel)) == hash(NDPP(kernel))
 

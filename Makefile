@@ -68,8 +68,9 @@ test-stores: $(STORES)/.ready $(OTHERS)/.ready ## run the tests of all vector st
 	@SETSELECT_REQUIRE="milvus_lite cryptography $(ELSEWHERE)" \
 		$(OTHERS)/bin/python -m pytest -q -n $(WORKERS) tests/stores -k "milvus or langchain_azure_ai"
 
-test-install: $(READY) ## install the wheel in clean environments, without extras and with each extra; PYTHONS="3.12" EXTRAS="bare batch"
-	@$(BIN)/python tests/installation/install.py $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(EXTRAS),--extras $(EXTRAS))
+test-install: $(READY) ## install the wheel in clean environments, without extras and with each extra; PYTHONS="3.12" EXTRAS="bare batch"; PAGES=3 runs pages
+	@$(BIN)/python tests/installation/install.py $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(EXTRAS),--extras $(EXTRAS)) \
+		$(if $(PAGES),--pages $(PAGES))
 
 FUZZ = FUZZ_CASES=$(CASES) FUZZ_SEED=$(SEED) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 # Files, locks and resumption do not depend on numba.

@@ -186,11 +186,6 @@ def _read_parameters(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind) if field.init)
 
 
-def owners_of(parameter: str) -> list[str]:
-    """The names of the selectors that have this parameter."""
-    return [name for name, kind in _REGISTRY.items() if parameter in _read_parameters(kind)]
-
-
 def make_selector(name: str, **parameters: Any) -> Selector:
     """The selector of this name with these parameters; the error of an unknown one lists what is allowed.
 
@@ -201,7 +196,7 @@ def make_selector(name: str, **parameters: Any) -> Selector:
     allowed = _read_parameters(kind)
     unknown = [p for p in parameters if p not in allowed]
     if unknown:
-        owners = " or ".join(map(quoted, owners_of(unknown[0])))
+        owners = " or ".join(quoted(other) for other in _REGISTRY if unknown[0] in selector_parameters(other))
         near = nearest_name(unknown[0], allowed)
         remedy = f": did you mean {near!r}?" if near else f"; allowed: {', '.join(allowed) or 'none'}"
         if owners:

@@ -258,7 +258,7 @@ def test_one_more_copy_of_a_text_changes_no_pick() -> None:
         with warnings.catch_warnings(action="ignore"):
             expected = asked.select()
             assert_alike(more.select(), expected)
-            with_copies = replace(more, limits=replace(more.limits, drop_copies=False)).select()
+            with_copies = replace(more, limits=more.limits._replace(drop_copies=False)).select()
         changed += with_copies.indices.tolist() != expected.indices.tolist()
     assert changed > 25
 

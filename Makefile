@@ -64,12 +64,13 @@ $(OTHERS)/.ready: pyproject.toml constraints.txt
 
 test-stores: $(STORES)/.ready $(OTHERS)/.ready ## run the tests of all vector stores, in two more environments
 	@SETSELECT_REQUIRE="all $(addprefix -,$(ELSEWHERE))" \
-		$(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores
+		$(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores tests/adversarial/test_changing_stores.py
 	@SETSELECT_REQUIRE="milvus_lite cryptography $(ELSEWHERE)" \
 		$(OTHERS)/bin/python -m pytest -q -n $(WORKERS) tests/stores -k "milvus or langchain_azure_ai"
 
-test-install: $(READY) ## install the wheel in clean environments, without extras and with each extra; PYTHONS="3.12" EXTRAS="bare batch"
-	@$(BIN)/python tests/installation/install.py $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(EXTRAS),--extras $(EXTRAS))
+test-install: $(READY) ## install the wheel in clean environments, without extras and with each extra; PYTHONS="3.12" EXTRAS="bare batch"; PAGES=3 runs pages
+	@$(BIN)/python tests/installation/install.py $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(EXTRAS),--extras $(EXTRAS)) \
+		$(if $(PAGES),--pages $(PAGES))
 
 FUZZ = FUZZ_CASES=$(CASES) FUZZ_SEED=$(SEED) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 # Files, locks and resumption do not depend on numba.
@@ -125,7 +126,7 @@ report: $(READY) ## compare all methods on NumPy's docstrings, as one HTML page
 
 bench-stores: $(READY) $(STORES)/.ready $(OTHERS)/.ready ## measure the cost of stored vectors for each store, as a Markdown table
 	@$(BIN)/python -m benchmarks.stores --heading
-	@$(STORES)/bin/python -m benchmarks.stores --only Milvus PG PostgreSQL DuckDB sqlite
+	@$(STORES)/bin/python -m benchmarks.stores --only Milvus PG PostgreSQL
 	@$(OTHERS)/bin/python -m benchmarks.stores --only Milvus
 
 $(VENV)/.docs: $(READY)

@@ -32,6 +32,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +59,7 @@ from benchmarks.racing.contenders import numpy_alone
 from langchain_setselect import SetSelectRetriever, WordRetriever
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 from setselect import Coverage
+from setselect.evaluation import demo_corpus
 
 WITH_NUMBA, NUMPY = "with numba", "numpy alone"
 # The rows of the default, on texts without references and on texts that refer to each other.
@@ -99,7 +101,7 @@ def main() -> None:
     harness.fill(store)
     index = harness.index_over(FaissVectorStore(IndexFlatL2(DIMENSION)), harness.TableEmbedding(table=harness.TABLE))
     with_words = [*words_pairs(store), *words_pairs(store, named=True)]
-    pairs = [*langchain_pairs(store), *with_words, *llamaindex_pairs(index)]
+    pairs = [*langchain_pairs(store), *with_words, *llamaindex_pairs(index), embedding_pair()]
     found = {WITH_NUMBA: asyncio.run(race(pairs, options.turns))}
     with numpy_alone():
         found[NUMPY] = asyncio.run(race([pair for pair in pairs if pair.ours], options.turns))
@@ -179,7 +181,7 @@ def langchain_pairs(store: FAISS) -> list[Pair]:
 
 def llamaindex_pairs(index: Any) -> list[Pair]:
     plain = index.as_retriever(similarity_top_k=FETCH_K)
-    retriever = SetSelectIndexRetriever(index, selector="vrsd", top_n=K, fetch_k=FETCH_K)
+    retriever = SetSelectIndexRetriever(index, selector="vrsd", similarity_top_k=K, fetch_k=FETCH_K)
     labels = {name: int(label) for label, name in index.index_struct.nodes_dict.items()}
 
     def vectors_of(found: list[NodeWithScore]) -> np.ndarray:
@@ -215,6 +217,14 @@ def llamaindex_pairs(index: Any) -> list[Pair]:
             embedded(plain._get_nodes_with_embeddings),
         ),
     ]
+
+
+def embedding_pair() -> Pair:
+    """What every vector search costs: the embedding of a question, here of those of the demo."""
+    from _minilm import load_minilm
+
+    model, questions = load_minilm(), cycle(query.text for query in demo_corpus()[1])
+    return Pair("all-MiniLM-L6-v2, the embedding of a question", lambda _: model.embed_query(next(questions)), len)
 
 
 def no_synthesizer() -> BaseSynthesizer:

@@ -89,7 +89,7 @@ def llamaindex_calls(case: Any, folder: Path, stack: ExitStack) -> dict[str, Cal
 
     store = stack.enter_context(case.open(folder))
     index = harness.index_over(store, harness.TableEmbedding(table=harness.TABLE))
-    return {str(size): SetSelectIndexRetriever(index, top_n=K, fetch_k=size).retrieve for size in SIZES}
+    return {str(size): SetSelectIndexRetriever(index, similarity_top_k=K, fetch_k=size).retrieve for size in SIZES}
 
 
 def measure_costs(regime: Regime) -> list[Cost]:

@@ -41,11 +41,10 @@ STORES = {
     "LangChain": (
         "in memory", "FAISS flat, L2", "Chroma in memory, l2", "Chroma on a server, ip", "Qdrant in memory, Euclid",
         "LanceDB", "Milvus Lite FLAT, COSINE, given ids", "PGVector, cosine", "PGVectorStore, cosine",
-        "DuckDB in memory", "sqlite-vec",
     ),
     "LlamaIndex": (
         "simple", "FAISS flat, L2", "Chroma in memory, l2", "Chroma on a server, ip", "Qdrant in memory, Euclid",
-        "LanceDB", "Milvus Lite FLAT, COSINE", "PostgreSQL, plain", "DuckDB in memory, lists",
+        "LanceDB", "Milvus Lite FLAT, COSINE", "PostgreSQL, plain",
     ),
 }  # fmt: skip
 SECONDS = 6.0
@@ -112,7 +111,7 @@ def of_llamaindex(case: harness.LlamaIndexCase, folder: Path, stack: ExitStack) 
     store = stack.enter_context(case.open(folder))
     index = harness.index_over(store, harness.TableEmbedding(table=harness.TABLE))
     plain = index.as_retriever(similarity_top_k=FETCH_K)
-    retriever = SetSelectIndexRetriever(index, selector="vrsd", top_n=K, fetch_k=FETCH_K)
+    retriever = SetSelectIndexRetriever(index, selector="vrsd", similarity_top_k=K, fetch_k=FETCH_K)
 
     def search(query: str) -> list[Any]:
         return plain.retrieve(QueryBundle(query, embedding=harness.QUERIES[query]))

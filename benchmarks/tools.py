@@ -1,27 +1,24 @@
-"""The set of tools for a request: what select_tools finds beside other methods, what the schemas take, and its time.
+"""The set of tools for a request: what select_tools finds beside other methods, and its time.
 
 MetaTool (Huang et al., ICLR 2024, arXiv 2310.03128): 199 tools of ChatGPT's plugin store, and requests that need two of
 them. Choices were made on the development half of the requests; the other half checks. Whether a language model calls
-the right tool is not measured. The schemas are those of the tools in langchain-community, for which nobody has labelled
-requests.
+the right tool is not measured. Two larger catalogues are searched by graph-tool-call too.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from importlib.util import find_spec
 from itertools import cycle, islice
 from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import StructuredTool
 
 from benchmarks.common import (
     Block,
@@ -45,8 +42,9 @@ from shared_core.texts.words import split_clauses
 
 PAGE = "tools.md"
 FILES = "metatool/docs.jsonl", "metatool/queries.jsonl"
+CATALOGUES = "seal_tools_dev", "stabletoolbench"
 MODELS = (MINILM, MPNET)
-KS = (3, 5, 10)
+KS, CATALOGUE_KS = (3, 5, 10), (5, 10)
 SIMILARITY, OURS, WITHOUT_CLAUSES = "similarity", "select_tools", "select_tools, queries=()"
 IN_TURN = "similarity to each clause in turn"
 OTHERS = (SIMILARITY, "MMR λ 0.5", "MMR λ 0.8", "hybrid search", "VRSD", IN_TURN)
@@ -70,7 +68,7 @@ Select = Callable[[Request, int], frozenset[str]]
 
 
 class Corpus(NamedTuple):
-    tools: list[dict[str, str]]
+    tools: list[dict[str, Any]]
     requests: list[Request]
 
 
@@ -177,6 +175,46 @@ def result_tables(corpus: Corpus, known: Sequence[Cached]) -> Iterator[Block]:
     yield table(columns, gains)
 
 
+# --- catalogues of endpoints, beside graph-tool-call -----------------------------------------------
+
+
+def read_catalogue(name: str) -> Corpus:
+    """The tools of a catalogue with their parameters, and the other half of its requests."""
+    tools = []
+    for row in records(f"{name}/docs.jsonl"):
+        description, _, parameters = row["text"].partition(" Parameters: ")
+        fields = {field: {"type": "string"} for field in parameters.rstrip(".").split(", ") if field}
+        schema = {"type": "object", "properties": fields}
+        tools.append({"name": row["id"], "description": description, "parameters": schema})
+    requests = [Request(query["text"], frozenset(query["gold"])) for query in records(f"{name}/queries.jsonl")]
+    return Corpus(tools, [request for request in requests if not is_development(request.text)])
+
+
+def catalogue_rows(name: str, known: Cached) -> Iterator[list[str]]:
+    """Complete sets, recall and time of similarity, select_tools and graph-tool-call with the same model."""
+    from graph_tool_call import ToolGraph
+
+    corpus = read_catalogue(name)
+    known.learn([text for request in corpus.requests for text in (request.text, *split_clauses(request.text))])
+    names = [tool["name"] for tool in corpus.tools]
+    vectors = embed([tool["description"] for tool in corpus.tools], known.model)
+    graph = ToolGraph()
+    graph.add_tools(corpus.tools)
+    graph.enable_embedding(known.embed_documents)
+    methods: dict[str, Select] = {
+        SIMILARITY: lambda request, k: frozenset(names[row] for row in best(vectors @ known.vectors[request.text], k)),
+        OURS: by_select_tools(corpus, known),
+        "graph-tool-call": lambda request, k: frozenset(t.name for t in graph.retrieve(request.text, top_k=k)),
+    }
+    for method, select in methods.items():
+        # The first request embeds the tools, and compiles.
+        select(corpus.requests[0], KS[-1])
+        start = time.process_time()
+        recall = measure(corpus, select, CATALOGUE_KS)
+        took = 1000 * (time.process_time() - start) / (len(corpus.requests) * len(CATALOGUE_KS))
+        yield [f"{name}, {len(corpus.requests)} requests", *row_of(method, recall), f"{took:,.0f}"]
+
+
 # --- the development half --------------------------------------------------------------------------
 
 
@@ -214,39 +252,7 @@ def choice_table(corpus: Corpus, known: Sequence[Cached]) -> str:
     return table(["what is said besides the request", *said], rows)
 
 
-# --- tokens and time -------------------------------------------------------------------------------
-
-
-def community_tools() -> list[dict[str, Any]]:
-    """The schemas of the tools of langchain-community, without making the tools, most of which need a key."""
-    os.environ.setdefault("USER_AGENT", "benchmark")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import langchain_community.tools as package
-
-        found = []
-        for name in package.__all__:
-            cls = getattr(package, name)
-            if not (isinstance(cls, type) and issubclass(cls, BaseTool)):
-                continue
-            title, description, schema = (cls.model_fields[f].default for f in ("name", "description", "args_schema"))
-            if isinstance(title, str) and isinstance(description, str) and hasattr(schema, "model_json_schema"):
-                schema = schema.model_json_schema()
-                found.append({"name": title, "description": description, "parameters": schema})
-    return [*{tool["name"]: tool for tool in found}.values()]
-
-
-def token_table(corpus: Corpus, known: Cached) -> str:
-    tools = community_tools()
-
-    def count(some: Sequence[dict[str, Any]]) -> float:
-        return sum(len(json.dumps(tool)) for tool in some) / core.CHARACTERS_PER_TOKEN
-
-    rows = [["all", str(len(tools)), f"{count(tools):,.0f}"]]
-    for k in KS:
-        sets = [select_tools(request.text, tools, k, embeddings=known) for request in corpus.requests]
-        rows.append([f"max_tools={k}", str(k), f"{np.mean([count(one) for one in sets]):,.0f}"])
-    return table(["the tools of langchain-community", "tools", "tokens of their schemas"], rows)
+# --- time ------------------------------------------------------------------------------------------
 
 
 def time_table(corpus: Corpus, known: Cached) -> str:
@@ -274,11 +280,13 @@ def time_table(corpus: Corpus, known: Cached) -> str:
 def blocks() -> Iterator[Block]:
     known = [Cached(model) for model in MODELS]
     development, other = read_corpus(development=True), read_corpus(development=False)
-    packages = ["numpy", "langchain-core", "langchain-community", *(PACKAGES[model][0] for model in MODELS)]
+    packages = ["numpy", "langchain-core", "graph-tool-call", *(PACKAGES[model][0] for model in MODELS)]
     yield facts(FILES, packages, 0)
     yield from result_tables(other, known)
+    yield "## Beside graph-tool-call"
+    rows = [row for name in CATALOGUES for row in catalogue_rows(name, known[0])]
+    yield table(["catalogue", *head("method", CATALOGUE_KS), "milliseconds of the processor"], rows)
     yield choice_table(development, known)
-    yield token_table(other, known[0])
     yield time_table(other, known[0])
 
 
@@ -288,6 +296,8 @@ def main() -> None:
     for model in MODELS:
         if not is_installed(model):
             sys.exit(f"{model} is not installed: run make models")
+    if find_spec("graph_tool_call") is None:
+        sys.exit("graph-tool-call is not installed: run make bench FAST=1")
     publish(PAGE, blocks(), options.write)
 
 

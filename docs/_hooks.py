@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # Pages that GitHub expects at the top of the repository.
 AT_THE_TOP = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
 HELP = "<!-- the help of all commands -->"
+# What only the pages of the repository say.
+REPOSITORY = re.compile(r"^.* <!--repository-->\n", re.MULTILINE)
 
 FENCED = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r'(\]\(|\b(?:src|href)=")([^)"\s]+)')
@@ -42,7 +44,7 @@ def on_nav(nav: Navigation, **_: Any) -> None:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Fill in the help of the commands. Lead each link to a page of the site or to the repository."""
-    markdown = markdown.replace(HELP, _help()) if HELP in markdown else markdown
+    markdown = REPOSITORY.sub("", markdown.replace(HELP, _help()) if HELP in markdown else markdown)
     here = page.file.src_uri
     source = next((top for top, name in AT_THE_TOP.items() if name == here), f"docs/{here}")
 

@@ -85,7 +85,7 @@ def through_llamaindex(index: VectorStoreIndex, question: str, method: str) -> t
     """Names and cosines of what a LlamaIndex retriever returns."""
     from llamaindex_setselect import SetSelectIndexRetriever
 
-    found = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K, **METHODS[method]).retrieve(question)
+    found = SetSelectIndexRetriever(index, similarity_top_k=K, fetch_k=FETCH_K, **METHODS[method]).retrieve(question)
     return [n.node_id for n in found], [n.score or 0.0 for n in found]
 
 

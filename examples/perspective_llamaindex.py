@@ -46,5 +46,5 @@ for title, settings in {
     "Emphasized: ": {"perspective": extractor, "direction": "emphasize"},
     "Removed:    ": {"perspective": extractor, "direction": "remove"},
 }.items():
-    retriever = SetSelectIndexRetriever(index, top_n=3, selector="similarity", **settings)
+    retriever = SetSelectIndexRetriever(index, similarity_top_k=3, selector="similarity", **settings)
     print(title, ", ".join(found.node_id for found in retriever.retrieve(QUESTION)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from _tiny_lm import read, tiny_model, tiny_tokenizer
 
-from setselect import LanguageModel, LogPerplexityQuality, select
+from setselect import LanguageModel, LogPerplexityQuality, rescale, select
 
 # Every question occurs twice, once with a wrong answer.
 CAPITALS = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Japan": "Tokyo", "Peru": "Lima"}
@@ -24,8 +24,9 @@ read(model, tokenizer, known)
 
 # Score once, offline, and keep the result. With many examples add progress=True.
 quality = LogPerplexityQuality(LanguageModel(model, tokenizer))
-logs = [example["quality"] for example in quality.annotate(EXAMPLES)]
-examples = quality.annotate(EXAMPLES, scale="rank")
+logs = quality.score([example["question"] for example in EXAMPLES], [example["answer"] for example in EXAMPLES])
+ranked = rescale(logs, "rank").tolist()
+examples = [{**example, "quality": rank} for example, rank in zip(EXAMPLES, ranked, strict=True)]
 print("log p/token  rank")
 for example, log in sorted(zip(examples, logs, strict=True), key=lambda pair: -pair[1]):
     print(f"{log:11.2f}  {example['quality']:.2f}  {example['question']} {example['answer']}")

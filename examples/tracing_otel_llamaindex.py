@@ -23,12 +23,12 @@ index = VectorStoreIndex(nodes, embed_model=LangchainEmbedding(minilm()))
 
 exporter = InMemorySpanExporter()
 LlamaIndexOpenTelemetry(span_exporter=exporter, span_processor="simple").start_registering()
-SetSelectIndexRetriever(index, top_n=3, fetch_k=50).retrieve("read numbers from a text file")
+SetSelectIndexRetriever(index, similarity_top_k=3, fetch_k=50).retrieve("read numbers from a text file")
 
 for span in exporter.get_finished_spans():
     for event in span.events:
         if event.name == "ReRankEndEvent":
             # A span's name ends with a random number.
             print(f"span {span.name.split('-')[0]}, event {event.name}")
-            for key in ("selector", "top_n", "fetch_k", "candidates", "vector_source", "ids"):
+            for key in ("selector", "k", "fetch_k", "candidates", "vector_source", "ids"):
                 print(f"  {key} = {event.attributes[f'tags.setselect.{key}']}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,11 +10,8 @@ try:
 except ImportError as error:
     raise ImportError('SetSelectTools needs the package langchain: pip install "setselect[langchain]"') from error
 from langchain_core.embeddings import Embeddings
-from langchain_core.tools import BaseTool
 from typing_extensions import override
 
-from shared_core.errors import warn
-from shared_core.retrieval.events import is_first
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.tools import DEFAULT_MAX_TOOLS, ToolSelector
 
@@ -33,7 +29,7 @@ class SetSelectTools(AgentMiddleware):
     ----------
     max_tools : int, optional
         The most tools to select. None with a ``budget``: as many as fit.
-    embeddings, always, **settings
+    embeddings, always_include, **settings
         As for :func:`select_tools`. With ``shadow=True`` the model gets all tools.
 
     Examples
@@ -52,11 +48,13 @@ class SetSelectTools(AgentMiddleware):
         self,
         embeddings: Embeddings,
         max_tools: int | None = DEFAULT_MAX_TOOLS,
-        always: Sequence[str] = (),
+        always_include: Sequence[str] = (),
         **settings: Any,
     ) -> None:
         super().__init__()
-        self._selector = ToolSelector(type(self).__name__, TOOLS, as_model(embeddings), max_tools, always, settings)
+        self._selector = ToolSelector(
+            type(self).__name__, TOOLS, as_model(embeddings), max_tools, always_include, settings
+        )
 
     @override
     def wrap_model_call(
@@ -75,23 +73,7 @@ class SetSelectTools(AgentMiddleware):
         turn = read_messages([*system, *request.messages])
         # A tool that the model has to call stays too.
         turn = turn._replace(called={*turn.called, *_names_in(request.tool_choice)})
-        tools = yield from select_and_tell(self._selector, request.tools, turn)
-        selected = {*map(id, tools)}
-        left_out = [tool for tool in request.tools if id(tool) not in selected]
-        names = [tool.name for tool in left_out if isinstance(tool, BaseTool) and _is_of_middleware(tool)]
-        if names and is_first(self, "_warned_of_middleware"):
-            warn(
-                f"{', '.join(names)}: left out, although the module of these tools defines a middleware. If it tells "
-                "the model to use them, name them in always="
-            )
-        return tools
-
-
-def _is_of_middleware(tool: Any) -> bool:
-    """Whether the function of a tool is in a module that defines a middleware, which may have brought the tool."""
-    name = getattr(getattr(tool, "func", None) or getattr(tool, "coroutine", None), "__module__", "")
-    classes = [value for value in vars(sys.modules.get(name, object)).values() if isinstance(value, type)]
-    return any(issubclass(cls, AgentMiddleware) and cls.__module__ == name for cls in classes)
+        return select_and_tell(self._selector, request.tools, turn)
 
 
 def _names_in(tool_choice: Any) -> list[str]:

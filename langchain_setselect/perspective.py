@@ -34,27 +34,15 @@ def extractor_from_chat_model(
     Traceback (most recent call last):
     NotImplementedError: with_structured_output is not implemented for this model.
     """
-    splitter = _Splitter(model, check_prompt(prompt))
-    return PerspectiveExtractor(splitter.split, splitter.asplit, cache_size)
+    check_prompt(prompt)
+    structured = model.with_structured_output(SplitQuery, include_raw=True)
 
+    async def asplit(query: str) -> Any:
+        return _answer(await structured.ainvoke(prompt.replace("{query}", query)))
 
-class _Splitter:
-    """A model that splits queries, and the prompt it is given."""
-
-    def __init__(self, model: BaseChatModel, prompt: str) -> None:
-        self._arguments = model, prompt
-        self._structured = model.with_structured_output(SplitQuery, include_raw=True)
-        self._prompt = prompt
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # LangChain's chain for structured output cannot be pickled, so it is made again from the model.
-        return type(self), self._arguments
-
-    def split(self, query: str) -> Any:
-        return _answer(self._structured.invoke(self._prompt.replace("{query}", query)))
-
-    async def asplit(self, query: str) -> Any:
-        return _answer(await self._structured.ainvoke(self._prompt.replace("{query}", query)))
+    return PerspectiveExtractor(
+        lambda query: _answer(structured.invoke(prompt.replace("{query}", query))), asplit, cache_size
+    )
 
 
 def _answer(output: Any) -> Any:

@@ -31,9 +31,8 @@ from shared_core.retrieval.extra import (
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
-from shared_core.retrieval.inputs import check_items, check_question
+from shared_core.retrieval.inputs import EmbeddedQuery, Vector, check_items, check_question, embed_question
 from shared_core.retrieval.pool import ItemSelection, Pool
-from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import Joined, arrange
 from shared_core.retrieval.search import Store, search_and_select
@@ -248,7 +247,8 @@ class SearchSettings(SelectionSettings, Fetching):
     ) -> Store:
         store, reader = self.vectorstore, reader_of(self.vectorstore)
         model, store_kwargs = partial(model_of, self), {**(self.vectorstore_kwargs or {}), **store_kwargs}
-        check_arguments(store, store_kwargs)
+        if store_kwargs:
+            check_arguments(store, store_kwargs)
 
         def before(k: int) -> Flow[list[Document]]:
             arguments = {**store_kwargs, "k": k}
@@ -279,7 +279,6 @@ class SearchSettings(SelectionSettings, Fetching):
                 partial(_search_words, store, store_kwargs, settings.extra_k, config),
                 partial(look_up, store, store_kwargs),
                 lambda: name_of_model(model()),
-                knows_ids=reader is not None and reader.looks_up and reader.id_of is document_id,
             )
         return Store(
             lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),
@@ -288,7 +287,6 @@ class SearchSettings(SelectionSettings, Fetching):
             lambda texts: embed_texts(model(), texts),
             lambda ids: fetch_documents(store, model(), ids, filtered=bool(store_kwargs)),
             None if reader is None else reader.widest,
-            lambda: self.vector_source,
             extras,
             bool(store_kwargs),
             None if reader is None or not (reader.find or reader.narrow) else find,

@@ -46,7 +46,7 @@ def select_tools(
     k: int | None = DEFAULT_MAX_TOOLS,
     *,
     embeddings: Embeddings,
-    always: Sequence[str] = (),
+    always_include: Sequence[str] = (),
     **settings: Any,
 ) -> list[Any]:
     """The best set of ``k`` tools for a request, in the order of ``tools``; they cover all of its parts.
@@ -65,7 +65,7 @@ def select_tools(
         The most tools to select. None with a ``budget``: as many as fit.
     embeddings : Embeddings
         The embedding model.
-    always : sequence of str
+    always_include : sequence of str
         Names of tools that you get in any case, besides the ``k``.
     **settings
         Settings of :class:`Settings`. A ``budget`` is in tokens of the tools' schemas. ``queries`` takes the place of
@@ -85,7 +85,7 @@ def select_tools(
     >>> [tool.__name__ for tool in chosen]
     ['weather']
     """
-    return run_flow(_select(query, tools, k, embeddings, always, **settings))
+    return run_flow(_select(query, tools, k, embeddings, always_include, **settings))
 
 
 async def aselect_tools(
@@ -96,9 +96,9 @@ async def aselect_tools(
 
 
 def _select(
-    query: Any, tools: Any, k: int | None, embeddings: Any = None, always: Any = (), **settings: Any
+    query: Any, tools: Any, k: int | None, embeddings: Any = None, always_include: Any = (), **settings: Any
 ) -> Flow[list[Any]]:
-    selector = ToolSelector("select_tools", TOOLS, as_model(embeddings), k, always, settings, Call)
+    selector = ToolSelector("select_tools", TOOLS, as_model(embeddings), k, always_include, settings, Call)
     return select_and_tell(selector, check_tools(tools), _read_query(query))
 
 

@@ -18,8 +18,7 @@ from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.retrieval.events import warn_of_fallback
 from shared_core.retrieval.extra import KnownItems
 from shared_core.retrieval.flow import Flow, Step, gather
-from shared_core.retrieval.inputs import find_registered, refuse_unknown
-from shared_core.retrieval.question import EmbeddedQuery
+from shared_core.retrieval.inputs import EmbeddedQuery, find_registered, refuse_unknown
 from shared_core.signals.embedding_models import as_embedding, as_embeddings
 
 from .stores import READERS

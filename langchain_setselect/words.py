@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from functools import partial
@@ -21,7 +20,7 @@ from shared_core.retrieval.extra import ItemKind, WordSearch, as_predicate, chec
 from shared_core.retrieval.inputs import check_instance, check_items, check_question, find_registered, refuse_unknown
 from shared_core.texts.words import check_strings
 
-from ._settings import OF_DICT, say_place
+from ._settings import OF_DICT
 from .stores import LISTINGS
 
 
@@ -121,7 +120,7 @@ class WordRetriever(BaseRetriever):
         The page on keyword search says when the index knows a change, and names the stores whose documents can be
         listed. ``retriever.words.refresh()`` reads everything again. Pickles contain the store, not the documents.
         """
-        check_instance(store, VectorStore, "store", say_place(store))
+        check_instance(store, VectorStore, "store")
         DOCUMENTS.check_listing(store, "from_documents(documents)")
         return cls(words=WordSearch(DOCUMENTS, store=store), **settings)
 
@@ -133,9 +132,4 @@ class WordRetriever(BaseRetriever):
 
     @override
     async def _aget_relevant_documents(self, query: str, *, run_manager: Any, **kwargs: Any) -> list[Document]:
-        search = partial(self._get_relevant_documents, query, **kwargs)
-        try:
-            return await run_in_executor(None, search)
-        # The connection of a SQLite store may belong to the caller's thread.
-        except sqlite3.ProgrammingError:
-            return search()
+        return await run_in_executor(None, partial(self._get_relevant_documents, query, **kwargs))

@@ -12,7 +12,6 @@ import setselect  # noqa: F401
 from shared_core.retrieval.extra import FilteredRetriever
 from shared_core.retrieval.inputs import import_at_first_use
 
-from .example_selector import SetSelectExampleSelector
 from .perspective import extractor_from_llm
 from .postprocessor import SetSelectPostprocessor
 from .retriever import SetSelectIndexRetriever
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FilteredRetriever",
-    "SetSelectExampleSelector",
     "SetSelectIndexRetriever",
     "SetSelectPostprocessor",
     "SetSelectToolRetriever",

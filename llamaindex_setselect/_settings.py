@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
@@ -24,17 +22,16 @@ from llama_index.core.schema import (
     QueryType,
     TextNode,
 )
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
+from llama_index.core.vector_stores.types import MetadataFilters
 
 from shared_core import InvalidInputError
 from shared_core.retrieval.events import describe
 from shared_core.retrieval.flow import Flow, together
-from shared_core.retrieval.inputs import check_instance, check_question, place_of
+from shared_core.retrieval.inputs import EmbeddedQuery, Vector, check_instance, check_question, embed_question
 from shared_core.retrieval.pool import ItemSelection, Pool, read_scores
-from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import JOINED, Joined, arrange
-from shared_core.retrieval.settings import Call, Positive, Settings
+from shared_core.retrieval.settings import Call, Settings
 from shared_core.signals.embedding_models import as_embedding
 
 from .vectors import NodeVectors, embed_as_queries
@@ -42,16 +39,6 @@ from .vectors import NodeVectors, embed_as_queries
 EVENT = "setselect"
 
 dispatcher = get_dispatcher(__name__)
-
-_PLACES = {
-    (BaseRetriever, BaseQueryEngine): "Pass the index that it searches",
-    BasePydanticVectorStore: (
-        "This is a store: pass an index over it, VectorStoreIndex.from_vector_store(store, embed_model=...)"
-    ),
-    VectorStoreIndex: "This is an index: pass it as index=",
-    BaseEmbedding: "This is an embedding model: pass it as embed_model=",
-}
-say_place = partial(place_of, places=_PLACES)
 
 
 def check_query(query: Any) -> Any:
@@ -90,29 +77,21 @@ def _document_of(node: BaseNode) -> str:
     return node.ref_doc_id or node.node_id
 
 
-class _Call(Call):
-    size_name = "top_n"
-
-
 class SelectionSettings(Settings):
     """The fields of all LlamaIndex classes."""
-
-    top_n: Positive | None = None
-    """How many nodes, 4 by default; with a ``budget`` and no ``top_n``, as many as fit."""
 
     embed_model: BaseEmbedding | None = Field(default=None, exclude=True)
     """By default the index's, else the one set in LlamaIndex's ``Settings``."""
 
-    size_name = "top_n"
-    _default_source: ClassVar[Any] = staticmethod(_document_of)
+    # The class of the settings of a call; its errors name the field that says how many nodes are selected.
+    _call: ClassVar[type[Call]] = Call
     # Set by the classes that search an index. The postprocessor has a field of its own.
     _index: VectorStoreIndex | None = PrivateAttr(default=None)
 
     # Type checkers read the arguments from the fields.
     if not TYPE_CHECKING:
 
-        def __init__(self, *unnamed: Any, **settings: Any) -> None:
-            self._refuse_unnamed(unnamed)
+        def __init__(self, **settings: Any) -> None:
             self._refuse_unknown(settings)
             super().__init__(**settings)
             _ = self._request  # checks the settings together
@@ -127,16 +106,9 @@ class SelectionSettings(Settings):
 
     def _make_request(self) -> Request:
         fields = {name: getattr(self, name) for name in Call.model_fields.keys() & type(self).model_fields.keys()}
-        fields["source"] = self.source or self._default_source
-        call = _Call(**fields, k=self.top_n)
-        return Request(call, view=self._view, refer_by_default=self._refer_by_default)
-
-    _say_place = staticmethod(say_place)
-
-    @staticmethod
-    def _view(scored: NodeWithScore) -> Any:
-        """What a function that is the value of a setting gets."""
-        return scored.node
+        fields["source"] = self.source or _document_of
+        call = self._call(**fields, k=getattr(self, self.size_name))
+        return Request(call, view=attrgetter("node"), refer_by_default=True)
 
     @property
     def _vectors(self) -> NodeVectors:
@@ -201,7 +173,7 @@ def finish(settings: SelectionSettings, request: Request, selected: ItemSelectio
     """
     nodes = arrange(request, selected, _with_scores, _join_nodes)
     if is_heard():
-        data = {"top_n": request.k, "vector_source": settings._vectors.words, **describe(request, selected)}
+        data = {"k": request.k, "vector_source": settings._vectors.words, **describe(request, selected)}
         dispatcher.event(ReRankEndEvent(nodes=nodes, tags={EVENT: data}))
     return nodes
 

@@ -105,7 +105,7 @@ def _search(
     # The settings to compare have no links. A diagnosis counts them.
     retriever = SetSelectIndexRetriever(
         index,
-        top_n=max(sizes),
+        similarity_top_k=max(sizes),
         fetch_k=fetch_k,
         filters=filters,
         embed_model=embed_model,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.bridge.pydantic import ValidationError
@@ -40,28 +39,21 @@ def extractor_from_llm(llm: LLM, prompt: str = PERSPECTIVE_PROMPT, *, cache_size
     >>> extractor_from_llm(MockLLM()).extract("ferries")
     QueryParts(root='ferries', perspective=None)
     """
-    splitter = _Splitter(llm, PromptTemplate(check_prompt(prompt)))
-    return PerspectiveExtractor(splitter.split, splitter.asplit, cache_size)
+    template = PromptTemplate(check_prompt(prompt))
 
-
-@dataclass(frozen=True)
-class _Splitter:
-    """A model that splits queries, and its prompt. Unlike a closure it can be pickled if the model can."""
-
-    llm: LLM
-    prompt: PromptTemplate
-
-    def split(self, query: str) -> Any:
+    def split(query: str) -> Any:
         try:
-            return self.llm.structured_predict(SplitQuery, self.prompt, query=query)
+            return llm.structured_predict(SplitQuery, template, query=query)
         except ValueError as error:
             return _read_unparsable(error)
 
-    async def asplit(self, query: str) -> Any:
+    async def asplit(query: str) -> Any:
         try:
-            return await self.llm.astructured_predict(SplitQuery, self.prompt, query=query)
+            return await llm.astructured_predict(SplitQuery, template, query=query)
         except ValueError as error:
             return _read_unparsable(error)
+
+    return PerspectiveExtractor(split, asplit, cache_size)
 
 
 def _read_unparsable(error: ValueError) -> str:

@@ -15,12 +15,11 @@ from typing_extensions import override
 from shared_core import InvalidInputError
 from shared_core.retrieval.events import warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_items, refuse_swapped, refuse_unknown
+from shared_core.retrieval.inputs import EmbeddedQuery, check_items, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
-from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import select_among
-from shared_core.retrieval.settings import Joining
+from shared_core.retrieval.settings import Call, Joining, Positive
 
 from ._settings import (
     SelectionSettings,
@@ -37,6 +36,10 @@ from .vectors import NodeVectors
 Nodes = list[NodeWithScore]
 NO_SEARCH = "it does not search a store"
 REMEDY = "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default)"
+
+
+class _Call(Call):
+    size_name = "top_n"
 
 
 class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
@@ -77,12 +80,17 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     ['b', 'c']
     """
 
+    top_n: Positive | None = None
+    """How many nodes, 4 by default; with a ``budget`` and no ``top_n``, as many as fit."""
+
     index: VectorStoreIndex | None = Field(default=None, exclude=True)
     """Supplies the store, where stored vectors are, and the embedding model."""
 
     vector_store_kwargs: dict[str, Any] | None = None
     """The part of the store in which vectors are looked up: ``milvus_partition_names`` or ``shard_identifier``."""
 
+    size_name = "top_n"
+    _call = _Call
     _remedies = MappingProxyType(
         {
             "fetch_k": f"{NO_SEARCH}. {REMEDY}",
@@ -125,7 +133,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         return finish(self, request, await run_flow_async(self._flow(request, nodes, query_bundle)))
 
     def _flow(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[ItemSelection]:
-        refuse_swapped(nodes, bundle, "postprocess_nodes(nodes, query_str=question)")
         nodes = check_items(nodes, NodeWithScore, "Wrap a node as NodeWithScore(node=node)")
         if isinstance(bundle, str):
             raise InvalidInputError("query_bundle must be a QueryBundle: pass a text as query_str=")
@@ -152,7 +159,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
             read_vectors(self._vectors, nodes, embed_unknown=True),
             "score",
             f"{REMEDY}, or lower top_n",
-            lambda: self.vector_source,
         )
 
     def __getstate__(self) -> dict[Any, Any]:

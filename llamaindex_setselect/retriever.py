@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Concatenate, ParamSpec, Self
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
@@ -31,12 +31,11 @@ from shared_core.retrieval.extra import (
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
-from shared_core.retrieval.inputs import check_instance, check_items
+from shared_core.retrieval.inputs import EmbeddedQuery, check_instance, check_items
 from shared_core.retrieval.pool import ItemSelection, Pool
-from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
-from shared_core.retrieval.settings import Fetching, Joining
+from shared_core.retrieval.settings import Fetching, Joining, Positive
 
 from ._settings import (
     QueryChecks,
@@ -46,7 +45,6 @@ from ._settings import (
     finish,
     read_ids,
     read_vectors,
-    say_place,
 )
 from .stores import narrow, takes_node_ids
 from .vectors import NodeVectors
@@ -55,8 +53,8 @@ from .words import NODES, as_function
 P = ParamSpec("P")
 
 
-class IndexSettings(SelectionSettings, Fetching):
-    """The fields of the classes that search an index: settings, and arguments of ``VectorIndexRetriever``.
+class RetrieverSettings(SelectionSettings, Fetching, Joining):
+    """The fields of :class:`SetSelectIndexRetriever`: settings, and arguments of ``VectorIndexRetriever``.
 
     ``callback_manager``, ``object_map`` and ``verbose`` are by default the index's. Arguments of the store's own MMR
     (``vector_store_query_mode="mmr"``, ``mmr_threshold``, ...) are an error: use ``selector="mmr"``.
@@ -65,6 +63,9 @@ class IndexSettings(SelectionSettings, Fetching):
     if TYPE_CHECKING:
         # The core, which knows no framework, declares it.
         extra_retrievers: BaseRetriever | FilteredRetriever | Sequence[BaseRetriever | FilteredRetriever] = ()
+
+    similarity_top_k: Positive | None = None
+    """How many nodes, 4 by default; with a ``budget`` and no ``similarity_top_k``, as many as fit."""
 
     filters: Annotated[MetadataFilters | None, BeforeValidator(check_filters)] = None
     """The store's own filter."""
@@ -80,6 +81,7 @@ class IndexSettings(SelectionSettings, Fetching):
     object_map: dict[str, Any] | None = None
     verbose: bool = False
 
+    size_name = "similarity_top_k"
     _owner = "SetSelectIndexRetriever"
 
     @property
@@ -88,7 +90,7 @@ class IndexSettings(SelectionSettings, Fetching):
         return NodeVectors.of(self._index, self.embed_model, self.vector_store_kwargs)
 
     def _over(self, index: VectorStoreIndex) -> Self:
-        check_instance(index, VectorStoreIndex, "index", say_place(index))
+        check_instance(index, VectorStoreIndex, "index")
         if self.keyword_search:
             NODES.check_listing(index, "from_nodes(nodes)")
         self._index = index
@@ -112,10 +114,6 @@ class IndexSettings(SelectionSettings, Fetching):
         return super()._make_request()
 
 
-class RetrieverSettings(IndexSettings, Joining):
-    """The fields of :class:`SetSelectIndexRetriever`."""
-
-
 def _find_extra(asked: QueryBundle, retriever: Any, text: str) -> Flow[list[NodeWithScore]]:
     """What an extra retriever finds. It may search with another model, so it does not get the query's embedding."""
     bundle = QueryBundle(text)
@@ -133,8 +131,12 @@ def _search_words(
     return [NodeWithScore(node=node, score=score) for node, score in hits]
 
 
-# The fields that LlamaIndex's base class keeps itself.
-_OF_BASE_CLASS = ("callback_manager", "object_map")
+# The fields that LlamaIndex's base class keeps itself, and those that each search takes.
+_OF_BASE_CLASS = "callback_manager", "object_map"
+_OF_SEARCH = (
+    *("vector_store_query_mode", "alpha", "node_ids", "doc_ids", "sparse_top_k", "hybrid_top_k"),
+    "vector_store_kwargs",
+)
 
 
 def takes_fields_of(
@@ -145,11 +147,12 @@ def takes_fields_of(
 
 
 class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
-    """Fetches ``fetch_k`` nodes from a ``VectorStoreIndex`` and returns the best *set* of ``top_n``.
+    """Fetches ``fetch_k`` nodes from a ``VectorStoreIndex`` and returns the best *set* of
+    ``similarity_top_k``.
 
     By default the nodes are relevant, repeat little, together cover the words of the question, and lead to each other
-    (:class:`Coverage`). If a constraint or repeated texts leave fewer than ``top_n`` nodes, a wider search follows,
-    provided that the store returns its vectors. Scores, events and errors are those of
+    (:class:`Coverage`). If a constraint or repeated texts leave fewer than ``similarity_top_k`` nodes, a wider search
+    follows, provided that the store returns its vectors. Scores, events and errors are those of
     :class:`SetSelectPostprocessor`.
 
     Parameters
@@ -157,7 +160,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
     index : VectorStoreIndex
         Where the nodes are searched; the vectors are those that its vector store keeps.
     **options
-        See :class:`IndexSettings`, :class:`Settings`, :class:`Fetching` and :class:`Joining`. They can be changed
+        See :class:`RetrieverSettings`, :class:`Settings`, :class:`Fetching` and :class:`Joining`. They can be changed
         between calls: ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
 
     Examples
@@ -167,18 +170,15 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
     >>> vectors = {"a": [1.0, 0.0], "b": [1.0, 0.02], "c": [0.0, 1.0]}
     >>> nodes = [TextNode(id_=i, text=i, embedding=v) for i, v in vectors.items()]
     >>> index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2))
-    >>> retriever = SetSelectIndexRetriever(index, top_n=2)
+    >>> retriever = SetSelectIndexRetriever(index, similarity_top_k=2)
     >>> [n.node_id for n in retriever.retrieve(QueryBundle("both", embedding=[1.0, 1.0]))]
     ['b', 'c']
     """
 
-    # The model of the options.
-    _fields: ClassVar[type[IndexSettings]] = RetrieverSettings
-
     @takes_fields_of(RetrieverSettings)
     def __init__(self, index: VectorStoreIndex, **options: Any) -> None:
         self._index = index
-        self._settings = settings = self._fields(**options)._over(index)
+        self._settings = settings = RetrieverSettings(**options)._over(index)
         super().__init__(
             callback_manager=settings.callback_manager or index._callback_manager,
             object_map=index._object_map if settings.object_map is None else settings.object_map,
@@ -187,7 +187,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
 
     # A setting can be changed between calls, as in the other classes.
     if TYPE_CHECKING:
-        top_n: int | None
+        similarity_top_k: int | None
         fetch_k: int | None
         shown: Iterable[str]
     else:
@@ -198,11 +198,11 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
                 return
             # A new object, because a call in another thread may be using the current one.
             given = {field: getattr(self._settings, field) for field in self._settings.model_fields_set}
-            self._settings = self._fields(**{**given, name: value})._over(self._index)
+            self._settings = RetrieverSettings(**{**given, name: value})._over(self._index)
             self._verbose = self._settings.verbose
 
         def __getattr__(self, name: str) -> Any:
-            if name in self._fields.model_fields:
+            if name in RetrieverSettings.model_fields:
                 return getattr(self._settings, name)
             raise AttributeError(f"{type(self).__name__} has no {name}")
 
@@ -243,7 +243,6 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
                 partial(_search_words, call.extra_k, self._make_filter()),
                 partial(self._look_up, vectors),
                 lambda: vectors.model_name,
-                knows_ids=vectors.reader is not None,
             )
 
         def before(k: int) -> Flow[list[NodeWithScore]]:
@@ -275,7 +274,6 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
             partial(vectors.embed, purpose="the names to follow"),
             partial(self._fetch, vectors),
             None if vectors.reader is None else vectors.reader.widest,
-            lambda: vectors.words,
             extras,
             self._is_filtered,
             find if vectors.reader is not None and takes_node_ids(store) else None,
@@ -336,9 +334,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         return self._settings.filters is not None or bool(self._search_arguments())
 
     def _search_arguments(self) -> dict[str, Any]:
-        # The fields that are arguments of each search.
-        names = IndexSettings.__annotations__.keys() - {"filters", "extra_retrievers", "verbose", *_OF_BASE_CLASS}
-        given = {name: getattr(self._settings, name) for name in names}
+        given = {name: getattr(self._settings, name) for name in _OF_SEARCH}
         return {name: value for name, value in given.items() if value is not None}
 
     def _retriever(self, fetch_k: int, filters: MetadataFilters | None = None) -> VectorIndexRetriever:

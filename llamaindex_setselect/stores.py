@@ -21,7 +21,6 @@ from shared_core.stores import (
     WIDEST,
     azure_search,
     chroma,
-    duckdb,
     elasticsearch,
     faiss,
     lancedb,
@@ -158,7 +157,7 @@ def _weaviate_async_collection(store: Any) -> Any:
     return None if store._aclient is None else store._aclient.collections.get(store.index_name)
 
 
-def _list_postgres(store: Any, ids: Sequence[str] | None = None) -> list[BaseNode]:
+def _list_postgres(store: Any, ids: Sequence[str] | None) -> list[BaseNode]:
     from sqlalchemy import select
 
     # The store's own ``get_nodes`` reads the vectors too, and a node refuses those of half precision.
@@ -170,10 +169,6 @@ def _list_postgres(store: Any, ids: Sequence[str] | None = None) -> list[BaseNod
     return [_as_node(*fields) for fields in rows]
 
 
-def _read_postgres(store: Any, ids: Sequence[str]) -> dict[str, BaseNode]:
-    return {node.node_id: node for node in _list_postgres(store, ids)}
-
-
 def _as_node(node_id: str, text: str, metadata: dict[str, Any]) -> BaseNode:
     try:
         return metadata_dict_to_node(metadata, text)
@@ -182,8 +177,8 @@ def _as_node(node_id: str, text: str, metadata: dict[str, Any]) -> BaseNode:
         return TextNode(id_=node_id, text=text, metadata=metadata)
 
 
-def _read_nodes(store: Any, ids: Sequence[str]) -> dict[str, BaseNode]:
-    return {node.node_id: node for node in (store.get_nodes([*ids]) if ids else ())}
+def _read_nodes(store: Any, ids: Sequence[str] | None) -> Any:
+    return store.get_nodes(ids)
 
 
 def _count_postgres(store: Any) -> int:
@@ -230,13 +225,6 @@ READERS: dict[type | str, VectorReader] = {
         lambda store: {"key": store._field_mapping["id"], "field": store._field_mapping["embedding"]},
     ),
     "llama_index.vector_stores.chroma.base.ChromaVectorStore": read_with_client(chroma, _CLIENT),
-    "llama_index.vector_stores.duckdb.base.DuckDBVectorStore": read_with_client(
-        # The store keeps one connection per thread.
-        duckdb,
-        _CLIENT,
-        arguments=lambda store: {"table": store.table_name, "id_column": "node_id"},
-        on_node=True,
-    ),
     "llama_index.vector_stores.elasticsearch.base.ElasticsearchStore": VectorReader(
         _fetch_elasticsearch, _afetch_elasticsearch, widest=elasticsearch.WIDEST
     ),
@@ -269,21 +257,15 @@ READERS: dict[type | str, VectorReader] = {
 # The stores that hold the texts of their nodes. Those of the others are in the index's docstore.
 LISTINGS: dict[type | str, StoreListing[BaseNode]] = {
     "llama_index.vector_stores.chroma.base.ChromaVectorStore": StoreListing(
-        lambda store: store.get_nodes(None),
-        lambda store: store.client.count(),
-        ids=lambda store: store.client.get(include=[])["ids"],
-        read=_read_nodes,
-    ),
-    "llama_index.vector_stores.duckdb.base.DuckDBVectorStore": StoreListing(
-        lambda store: store.get_nodes(), lambda store: duckdb.count_rows(store.client, store.table), read=_read_nodes
+        _read_nodes, lambda store: (store.client.count(), None)
     ),
     "llama_index.vector_stores.lancedb.base.LanceDBVectorStore": StoreListing(
-        lambda store: [] if store._table is None else store.get_nodes(),
-        lambda store: 0 if store._table is None else store.table.count_rows(),
-        lambda store: 0 if store._table is None else store.table.version,
+        lambda store, ids: [] if store._table is None else store.get_nodes(),
+        lambda store: (0, 0) if store._table is None else (store.table.count_rows(), store.table.version),
+        by_id=False,
     ),
     "llama_index.vector_stores.postgres.base.PGVectorStore": StoreListing(
-        _list_postgres, _count_postgres, read=_read_postgres
+        _list_postgres, lambda store: (_count_postgres(store), None)
     ),
 }
 

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from shared_core.retrieval.flow import run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_instance, check_question
+from shared_core.retrieval.settings import Call
 from shared_core.retrieval.tools import (
     DEFAULT_MAX_TOOLS,
     EmbeddingModel,
@@ -31,6 +32,10 @@ from ._settings import EVENT, dispatcher, is_heard
 from .vectors import NodeVectors, embed_as_queries
 
 
+class _Call(Call):
+    size_name = "similarity_top_k"
+
+
 class SetSelectToolRetriever(ObjectRetriever[BaseTool]):
     """Retrieves the best set of tools for a request; replaces ``object_index.as_retriever(similarity_top_k=10)``.
 
@@ -45,10 +50,10 @@ class SetSelectToolRetriever(ObjectRetriever[BaseTool]):
         The tools, in place of an ``ObjectIndex`` of them. The list ``tools`` of the object may be changed later.
     embed_model : BaseEmbedding, optional
         By default the one set in LlamaIndex's ``Settings``.
-    max_tools : int, optional
+    similarity_top_k : int, optional
         The most tools to select. None with a ``budget``: as many as fit.
-    always : sequence of str
-        Names of tools that you get in any case, besides the ``max_tools``.
+    always_include : sequence of str
+        Names of tools that you get in any case, besides the ``similarity_top_k``.
     **settings
         Settings of :class:`Settings`. A ``budget`` is in tokens of the tools' schemas. ``queries`` takes the place of
         the clauses of the request.
@@ -61,7 +66,7 @@ class SetSelectToolRetriever(ObjectRetriever[BaseTool]):
     ...     "The weather in a city."
     >>> def convert(amount: float, currency: str) -> str:
     ...     "Convert an amount of money."
-    >>> retriever = SetSelectToolRetriever([convert, weather], MockEmbedding(embed_dim=8), max_tools=1)
+    >>> retriever = SetSelectToolRetriever([convert, weather], MockEmbedding(embed_dim=8), similarity_top_k=1)
     >>> [tool.metadata.name for tool in retriever.retrieve("What is the weather in Oslo?")]
     ['weather']
     """
@@ -70,14 +75,16 @@ class SetSelectToolRetriever(ObjectRetriever[BaseTool]):
         self,
         tools: Sequence[BaseTool | Callable[..., Any]],
         embed_model: BaseEmbedding | None = None,
-        max_tools: int | None = DEFAULT_MAX_TOOLS,
-        always: Sequence[str] = (),
+        similarity_top_k: int | None = DEFAULT_MAX_TOOLS,
+        always_include: Sequence[str] = (),
         **settings: Any,
     ) -> None:
         # The parent keeps the retriever and the mapping of an index, which a list of tools does not have.
         self._node_postprocessors = []
         self.tools: list[BaseTool] = [*map(_as_tool, check_tools(tools))]
-        self._selector = ToolSelector(type(self).__name__, TOOLS, _as_model(embed_model), max_tools, always, settings)
+        self._selector = ToolSelector(
+            type(self).__name__, TOOLS, _as_model(embed_model), similarity_top_k, always_include, settings, _Call
+        )
 
     @override
     def retrieve(self, str_or_query_bundle: QueryType) -> list[BaseTool]:

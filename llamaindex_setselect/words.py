@@ -18,7 +18,7 @@ from typing_extensions import override
 from shared_core.retrieval.extra import ItemKind, StoreListing, WordSearch, check_integer
 from shared_core.retrieval.inputs import check_instance, check_items, find_registered
 
-from ._settings import QueryChecks, check_filters, say_place
+from ._settings import QueryChecks, check_filters
 from .stores import LISTINGS
 
 
@@ -30,33 +30,24 @@ def _text(node: BaseNode) -> str:
     return node.get_content(metadata_mode=MetadataMode.EMBED)
 
 
-def _list_docstore(index: VectorStoreIndex) -> Iterable[BaseNode]:
+def _read_docstore(index: VectorStoreIndex, ids: Sequence[str] | None) -> list[BaseNode]:
     # A docstore may also have nodes that are not in the index.
-    nodes: list[BaseNode] = index.docstore.get_nodes([*index.index_struct.nodes_dict.values()], raise_error=False)
+    names = [*(index.index_struct.nodes_dict.values() if ids is None else ids)]
+    nodes: list[BaseNode] = index.docstore.get_nodes(names, raise_error=False)
     return nodes
 
 
-def _read_docstore(index: VectorStoreIndex, ids: Sequence[str]) -> dict[str, BaseNode]:
-    return {node.node_id: node for node in index.docstore.get_nodes([*ids], raise_error=False)}
-
-
-def _list_raw(index: VectorStoreIndex) -> dict[str, Any] | None:
-    """What a docstore in memory keeps for each id; None for another one."""
-    store: Any = index.docstore
+def _list_raw(index: VectorStoreIndex) -> dict[str, Any] | tuple[int, None]:
+    """What a docstore in memory keeps for each id; the number of nodes for another one."""
+    store, names = index.docstore, [*index.index_struct.nodes_dict.values()]
     kept = getattr(getattr(store, "_kvstore", None), "_data", None)
     if not isinstance(kept, dict):
-        return None
-    nodes = kept.get(store._node_collection, {})
-    return {name: nodes[name] for name in [*index.index_struct.nodes_dict.values()] if name in nodes}
+        return len(names), None
+    nodes = kept.get(store._node_collection, {})  # type: ignore[attr-defined]
+    return {name: nodes[name] for name in names if name in nodes}
 
 
-_IN_DOCSTORE = StoreListing(
-    _list_docstore,
-    lambda index: len(index.index_struct.nodes_dict),
-    _list_raw,
-    lambda index: [*index.index_struct.nodes_dict.values()],
-    _read_docstore,
-)
+_IN_DOCSTORE = StoreListing(_read_docstore, _list_raw)
 
 
 def _find_listing(store: Any) -> Any:
@@ -130,7 +121,7 @@ class WordRetriever(QueryChecks, BaseRetriever):
         again. Pickles contain the store, not the nodes. Pass the index of a store whose nodes cannot be listed: its
         docstore has them.
         """
-        check_instance(store, (VectorStoreIndex, BasePydanticVectorStore), "store", say_place(store))
+        check_instance(store, (VectorStoreIndex, BasePydanticVectorStore), "store")
         has_texts = isinstance(store, VectorStoreIndex) or store.stores_text
         NODES.check_listing(store, "from_nodes(nodes)" if has_texts else "from_store(index)")
         if isinstance(store, VectorStoreIndex):

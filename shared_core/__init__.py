@@ -51,7 +51,6 @@ from .selectors.vrsd import VRSD
 from .signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
 from .signals.language_models import LanguageModel
 from .signals.perplexity import LogPerplexityQuality
-from .signals.quality import with_quality_column, with_quality_weight
 from .texts.names import read_name
 from .texts.texts import find_references
 from .texts.words import match_words
@@ -103,6 +102,4 @@ __all__ = [
     "select_stream",
     "selector_names",
     "selector_parameters",
-    "with_quality_column",
-    "with_quality_weight",
 ]

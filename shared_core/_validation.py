@@ -26,11 +26,13 @@ from .errors import InvalidInputError, InvalidParameterError
 FloatArray = NDArray[np.floating[Any]]
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
+# What the classes of the frameworks call the number of results.
+_SIZES = "similarity_top_k", "top_n", "max_tools", "k"
 # Names that other libraries, the papers or earlier versions give to arguments.
 _ELSEWHERE = {
     "embed_model": ("embeddings",),
     "embeddings": ("embed_model",),
-    "k": ("top_n",),
+    "k": _SIZES,
     "lambda": ("lambda_mult",),
     "lambda_d": ("lambda_mult",),
     "method": ("selector", "search_type"),
@@ -38,12 +40,12 @@ _ELSEWHERE = {
     "mmr_prefetch_k": ("fetch_k",),
     "mmr_threshold": ("lambda_mult",),
     "search_type": ("selector",),
-    "similarity_top_k": ("top_n", "k"),
+    "similarity_top_k": _SIZES,
     "store": ("vectorstore", "vector_store"),
     "threshold": ("score_threshold",),
-    "top_k": ("top_n", "k"),
-    "top_n": ("k",),
-    "topn": ("top_n", "k"),
+    "top_k": _SIZES,
+    "top_n": _SIZES,
+    "topn": _SIZES,
 }
 # Forms of versions and dates: "v1.10.0", "D:20250131120000+01'00'", "2025", "2025/1/31", "2025-W05".
 _VERSION = re.compile(r"[vV]?(\d+(?:\.\d+)*?)(?:\.0+)*")

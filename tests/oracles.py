@@ -349,51 +349,20 @@ class Exchange:
 
 
 def best_exchange(
-    query: ArrayLike,
-    vectors: ArrayLike,
-    picks: Sequence[int],
-    *,
-    k: int | None = None,
-    shown: Sequence[int] = (),
-    **conditions: Any,
+    query: ArrayLike, vectors: ArrayLike, picks: Sequence[int], shown: Sequence[int] = ()
 ) -> Exchange | None:
     """The exchange of one pick for one candidate that gives the highest cosine of the sum, or None.
 
     It is not in the paper. The problem is NP-complete (section 3.1), and the local search improves the greedy result.
     Ties go to the earliest position, then to the lowest index.
-
-    Every condition must hold after the exchange. If a condition ended the selection before `k` picks, an exchange must
-    not make another pick possible, by any condition alone: the rest of the budget must be too small for every other
-    candidate, a pick can only be replaced by a candidate of its own source, and with `drop_near_duplicates` there is no
-    exchange.
     """
     q, rows = unit(query), unit_rows(vectors)
-    n = len(rows)
-    under = Conditions(vectors, shown, **conditions)
-    full = k is not None and len(picks) >= k
-    if under.near is not None and not full:
-        return None
-    outside = [i for i in range(n) if i not in picks and i not in shown and not under.beaten[i]]
+    outside = [i for i in range(len(rows)) if i not in picks and i not in shown]
     found: list[Exchange] = []
     for position in range(0 if shown else 1, len(picks)):
-        rest = [*shown, *picks[:position], *picks[position + 1 :]]
-        base = _sum(rows, rest)
-        sums = base + rows[outside]
+        sums = _sum(rows, [*shown, *picks[:position], *picks[position + 1 :]]) + rows[outside]
         lengths = np.sqrt(np.array([t @ t for t in sums]))
         for newcomer, t, length in zip(outside, sums, lengths, strict=True):
-            if under.budget is not None:
-                after = [*picks[:position], newcomer, *picks[position + 1 :]]
-                left = under.budget - sum(under.cost[i] for i in after)
-                spare = [i for i in outside if i != newcomer and under.cost[i] <= left]
-                if left < 0 or (spare and not full):
-                    continue
-            if under.max_per_source is not None and under.sources is not None:
-                if not full and under.sources[newcomer] != under.sources[picks[position]]:
-                    continue
-                if under.is_full(newcomer, rest):
-                    continue
-            if under.near is not None and under.near[newcomer, rest].any():
-                continue
             value = 0.0 if length <= ZERO_SUM else float(t @ q) / float(length)
             found.append(Exchange(position, newcomer, value))
     if not found:
@@ -410,7 +379,7 @@ def vrsd_refined(
     start = vrsd(query, vectors, k, shown=shown, **conditions)
     picks = list(start.picks)
     while True:
-        exchange = best_exchange(query, vectors, picks, k=k, shown=shown, **conditions)
+        exchange = best_exchange(query, vectors, picks, shown)
         if exchange is None or exchange.value - _sum_cosine(q, rows, [*shown, *picks]) <= 1e-9:
             break
         picks[exchange.position] = exchange.newcomer
@@ -1089,7 +1058,7 @@ def assert_refined(
             first = float(now.scores[picks[0]])
             assert first >= np.max(now.scores) - 2.5e-6, f"first pick scores {first!r}: {message}"
         value = vrsd_value(query, vectors, [*shown, *picks])
-        better = best_exchange(query, vectors, picks, **conditions)
+        better = best_exchange(query, vectors, picks, shown)
         assert better is None or better.value <= value + 2.5e-6, f"{better} beats {value!r}: {message}"
     sets = [[*shown, *picks[:j]] for j in range(len(picks) + 1)]
     values = [vrsd_value(query, vectors, picked) for picked in sets]

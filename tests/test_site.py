@@ -2,18 +2,15 @@
 
 import ast
 import inspect
-import os
 import re
-import shutil
 from pathlib import Path
 
-import pytest
 from langchain_core.vectorstores import VectorStoreRetriever
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
 
 import shared_core
 from langchain_setselect import SetSelectRetriever
-from llamaindex_setselect.example_selector import ExampleSettings
+from llamaindex_setselect.retriever import RetrieverSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -49,7 +46,7 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 
 def test_every_setting_is_described_in_the_reference() -> None:
-    fields = [*SetSelectRetriever.model_fields.items(), *ExampleSettings.model_fields.items()]
+    fields = [*SetSelectRetriever.model_fields.items(), *RetrieverSettings.model_fields.items()]
     described = {name for name, field in fields if field.description} | VectorStoreRetriever.model_fields.keys()
     # What LlamaIndex's own retriever has too is explained there.
     of_llamaindex = {*inspect.signature(VectorIndexRetriever).parameters, "vector_store_kwargs"}
@@ -61,26 +58,3 @@ def test_every_page_is_in_the_navigation() -> None:
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:")[1]
     named = re.findall(r"[\w/-]+\.md$", nav, re.MULTILINE)
     assert sorted(named) == sorted([*pages, "changelog.md", "contributing.md", "security.md"])
-
-
-def test_the_search_runs_in_a_page_that_is_opened_from_a_folder(tmp_path: Path) -> None:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None and not os.environ.get("CI"):
-        pytest.skip("there is no Chromium: apt-get install chromium")
-    shutil.copy(DOCS / "assets" / "iframe-worker.js", tmp_path)
-    worker = 'addEventListener("message", (event) => postMessage(event.data.toUpperCase()));'
-    (tmp_path / "worker.js").write_text(worker, encoding="utf-8")
-    page = """<script src="iframe-worker.js"></script><body><script>
-      const worker = new Worker("worker.js");
-      worker.addEventListener("message", (event) => document.body.append(event.data));
-      worker.postMessage("found");
-    </script>"""
-    (tmp_path / "page.html").write_text(page, encoding="utf-8")
-    with playwright.sync_playwright() as running:
-        # A container's root cannot use Chromium's sandbox.
-        browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        opened = browser.new_page()
-        opened.goto((tmp_path / "page.html").as_uri())
-        opened.get_by_text("FOUND").wait_for()
-        browser.close()

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.papers._language_models import LanguageModel
-from shared_core.learning.feedback import EXAMPLE, PromptTemplate
+from shared_core.learning.feedback import PromptTemplate
+from shared_core.signals.language_models import TEMPLATE
 
 # Between the examples, and the end of an answer: after it the model would go on with the next question.
 END = "\n\n"
@@ -24,7 +25,7 @@ class Judge:
 
     def __init__(self, model: LanguageModel, file: Path) -> None:
         self.model, self.fingerprint, self._file = model, model.key, file
-        self._template = PromptTemplate("", EXAMPLE, END, "question", "answer")
+        self._template = PromptTemplate("", TEMPLATE, END, "question", "answer")
 
     def __call__(self, query_item: Item, subset_items: Sequence[Item], /) -> float:
         return self.score([(query_item, subset_items)])[0]

@@ -23,17 +23,15 @@ NDPP_SKEW = f"setselect NDPP, LowRankKernel with skew part, rank {RANK}"
 NDPP_LINEAR = f"setselect NDPP, LinearKernel with skew part, rank {RANK}"
 WORDS = 20  # of the question
 COVERAGE = f"setselect, the default, a question of {WORDS} words"
-_NDPPS = (NDPP_PLAIN, NDPP_ROWS, NDPP_SKEW, NDPP_LINEAR)
 # The selectors that numba compiles are measured twice.
-NUMPY_ALONE = {name: name + ", numpy alone" for name in (MMR, VRSD, REFINED, COVERAGE, *_NDPPS)}
-MMR_NUMPY, VRSD_NUMPY, REFINED_NUMPY = (NUMPY_ALONE[name] for name in (MMR, VRSD, REFINED))
+NUMPY_ALONE = {name: name + ", numpy alone" for name in (MMR, COVERAGE, NDPP_PLAIN)}
 PYVERSITY, PYVERSITY_DPP = "pyversity MMR", "pyversity DPP"
 LANGCHAIN, LANGCHAIN_LISTS = "LangChain MMR, float32 array", "LangChain MMR, Python lists"
 LLAMAINDEX, HAYSTACK = "LlamaIndex MMR", "Haystack MMR"
 
-SETS = (SIMILARITY, MMR, MMR_NUMPY, VRSD, VRSD_NUMPY, REFINED, REFINED_NUMPY)
+SETS = (SIMILARITY, MMR, NUMPY_ALONE[MMR], VRSD, REFINED)
 # These are compared with pyversity's DPP.
-DETERMINANTS = tuple(way for name in (COVERAGE, *_NDPPS) for way in (name, NUMPY_ALONE[name]))
+DETERMINANTS = (COVERAGE, NUMPY_ALONE[COVERAGE], NDPP_PLAIN, NUMPY_ALONE[NDPP_PLAIN], NDPP_ROWS, NDPP_SKEW, NDPP_LINEAR)
 OURS = (*SETS, *DETERMINANTS)
 # The speed of the frameworks does not depend on the lengths of the rows: they take part where the rows have length 1.
 FRAMEWORKS = (LANGCHAIN, LANGCHAIN_LISTS, LLAMAINDEX, HAYSTACK)
@@ -102,8 +100,6 @@ def batch_contenders(batch: Batch) -> dict[str, Run]:
     return _with_numpy_alone(
         {
             MMR: run("mmr", lambda_mult=LAMBDA),
-            VRSD: run("vrsd"),
-            REFINED: run("vrsd", refine=True),
             NDPP_PLAIN: run("ndpp"),
         }
     )

@@ -46,15 +46,14 @@ class Bound(NamedTuple):
 
 BOUNDS = (
     Bound(MMR, (_SEARCH,), 3, 1.2),
-    Bound(VRSD, (_SEARCH,), 2, 0.6),
+    Bound(VRSD, (_SEARCH,), None, 0.6),
     Bound(MMR, _UP_TO_1000, 1, None),
-    Bound(VRSD, _UP_TO_1000, 1, None),
     Bound(MMR, (_LARGEST,), 8, None),
     Bound(COVERAGE, _ALL, 1, None, PYVERSITY_DPP),
-    *(Bound(name, _UP_TO_1000, 1.5, 0.8, PYVERSITY_DPP) for name in (NDPP_PLAIN, NDPP_ROWS, NDPP_SKEW)),
+    Bound(NDPP_PLAIN, _UP_TO_1000, 1, None, PYVERSITY_DPP),
     *(Bound(name, (_LARGEST,), 3, 0.8, PYVERSITY_DPP) for name in (NDPP_PLAIN, NDPP_ROWS, NDPP_SKEW)),
     *(Bound(name, (Point(*_SEARCH.size, ANY),), None, None) for name in (MMR, VRSD)),
-    *(Bound(name, BATCHES[:1], 10, None) for name in (MMR, VRSD, NDPP_PLAIN)),
+    *(Bound(name, BATCHES[:1], 10, None) for name in (MMR, NDPP_PLAIN)),
 )
 
 
@@ -64,7 +63,10 @@ def verdicts(found: Found) -> Iterator[tuple[str, ...]]:
     The race is the worst of the bound's races.
     """
     for bound in BOUNDS:
-        cases = ((WITH_NUMBA, bound.contender, bound.numba), (NUMPY, NUMPY_ALONE[bound.contender], bound.numpy))
+        in_numpy = NUMPY_ALONE.get(bound.contender)
+        cases = [(NUMPY, in_numpy or bound.contender, bound.numpy)]
+        if in_numpy:
+            cases.insert(0, (WITH_NUMBA, bound.contender, bound.numba))
         in_batches = isinstance(bound.races[0], Batch)
         for case, contender, limit in cases:
             figures = {

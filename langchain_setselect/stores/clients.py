@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -17,13 +16,11 @@ from shared_core.retrieval.extra import StoreListing
 from shared_core.stores import (
     azure_search,
     chroma,
-    duckdb,
     elasticsearch,
     milvus,
     opensearch,
     pinecone,
     qdrant,
-    sqlite_vec,
     weaviate,
 )
 from shared_core.stores.rows import as_row
@@ -95,40 +92,14 @@ CHROMA = read_with_client(
     filters=("filter", "where"),
     narrow=narrow_by_operators,
 )
-CHROMA_LISTING = StoreListing(
-    lambda store: filter(None, _chroma_documents(chroma.list_rows(store._collection))),
-    lambda store: store._collection.count(),
-    ids=lambda store: store._collection.get(include=[])["ids"],
-    read=_chroma_passing,
-)
 
 
-# DuckDB of langchain-community, whose documents have no ids to look vectors up by.
-def _duckdb_hits(store: Any, columns: Any, vectors: Any, more: dict[str, Any]) -> Hits:
-    rows = zip(columns[store._text_key], columns["metadata"], columns["similarity_score"], strict=True)
-    documents = [
-        Document(text, metadata={**json.loads(metadata), "_similarity_score": score} if metadata else {})
-        for text, metadata, score in rows
-    ]
-    return documents, vectors
+def _chroma_list(store: Any, ids: Sequence[str] | None) -> Iterable[Document]:
+    rows = chroma.list_rows(store._collection) if ids is None else chroma.rows_by_id(store._collection, ids, None)
+    return filter(None, _chroma_documents(rows))
 
 
-DUCKDB = read_with_client(
-    duckdb,
-    attrgetter("_connection"),
-    lambda store: {"relation": store._table, "vector_column": store._vector_key},
-    _duckdb_hits,
-    added_keys=lambda store: ["_similarity_score"],
-    takes=(),
-)
-
-
-def _duckdb_list(store: Any) -> list[Document]:
-    rows = duckdb.list_rows(store._connection, store._table, [store._text_key, "metadata"])
-    return [Document(page_content=text, metadata=json.loads(metadata or "{}")) for text, metadata in rows]
-
-
-DUCKDB_LISTING = StoreListing(_duckdb_list, lambda store: duckdb.count_rows(store._connection, store._table))
+CHROMA_LISTING = StoreListing(_chroma_list, lambda store: (store._collection.count(), None))
 
 
 # The two stores of langchain-elasticsearch, whose documents have no ids.
@@ -318,31 +289,6 @@ QDRANT = read_with_client(
     scope=["shard_key_selector"],
     passing=_qdrant_passing,
     narrow=lambda store, own, where: {"filter": qdrant.narrow_filter(own, where, f"{store.metadata_payload_key}.")},
-)
-
-
-# sqlite-vec of langchain-community, whose documents have no ids.
-def _sqlite_documents(rows: Any) -> list[Document]:
-    return [Document(page_content=text, metadata=json.loads(metadata) or {}) for *_, text, metadata in rows]
-
-
-async def _sqlite_asearch(*arguments: Any, **more: Any) -> Hits:
-    # A connection of SQLite belongs to the thread that opened it, in most cases the caller's.
-    return SQLITE_VEC.search(*arguments, **more)
-
-
-SQLITE_VEC = read_with_client(
-    sqlite_vec,
-    attrgetter("_connection"),
-    lambda store: {"table": store._table},
-    lambda store, rows, vectors, more: (_sqlite_documents(rows), vectors),
-    takes=(),
-)._replace(asearch=_sqlite_asearch)
-SQLITE_VEC_LISTING = StoreListing(
-    lambda store: _sqlite_documents(sqlite_vec.list_rows(store._connection, store._table)),
-    lambda store: sqlite_vec.count_rows(store._connection, store._table),
-    # The changes of this connection, and those of others.
-    lambda store: (store._connection.total_changes, *store._connection.execute("PRAGMA data_version").fetchone()),
 )
 
 

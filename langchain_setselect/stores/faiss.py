@@ -77,22 +77,17 @@ def _find(store: Any, query: list[float], k: int, *, where: Where, **more: Any) 
     return _read(store, found), [vectors[name] for name in found]
 
 
-def _list(store: Any) -> list[Document]:
-    return [document for document in _read(store, [*store.index_to_docstore_id.values()]) if document is not None]
+def _list(store: Any, ids: Sequence[str] | None) -> Iterable[Document]:
+    return filter(None, _read(store, [*store.index_to_docstore_id.copy().values()] if ids is None else ids))
 
 
-def _texts(store: Any) -> dict[str, str] | None:
-    """The texts by id; None if the documents are not in this process."""
-    documents = getattr(store.docstore, "_dict", None)
-    names = store.index_to_docstore_id.copy().values()
-    return documents and {name: documents[name].page_content for name in names if name in documents}
+def _texts(store: Any) -> dict[str, str] | tuple[int, None]:
+    """The texts by id; the number of documents if they are not in this process."""
+    documents, names = getattr(store.docstore, "_dict", None), store.index_to_docstore_id.copy().values()
+    if documents is None:
+        return len(names), None
+    return {name: documents[name].page_content for name in names if name in documents}
 
 
 READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing, find=_find, takes=["filter"])
-LISTING = StoreListing(
-    _list,
-    lambda store: len(store.index_to_docstore_id),
-    _texts,
-    lambda store: [*store.index_to_docstore_id.copy().values()],
-    _passing,
-)
+LISTING = StoreListing(_list, _texts)

@@ -56,16 +56,8 @@ def _find(store: InMemoryVectorStore, query: list[float], k: int, *, where: Wher
     return [passing[name] for name in found], [entries[name]["vector"] for name in found]
 
 
-def _list(store: InMemoryVectorStore) -> list[Document]:
-    entries = list(store.store.values())
-    return [Document(id=entry["id"], page_content=entry["text"], metadata=entry["metadata"]) for entry in entries]
-
-
 READER = VectorReader(_search, fetch=_fetch, find_ids=_find_ids, passing=_passing, find=_find, takes=["filter"])
 LISTING = StoreListing(
-    _list,
-    lambda store: len(store.store),
+    lambda store, ids: _passing(store, [*store.store.copy()] if ids is None else ids).values(),
     lambda store: {name: entry["text"] for name, entry in store.store.copy().items()},
-    lambda store: store.store.copy(),
-    _passing,
 )

@@ -75,9 +75,9 @@ def _list_community(store: Any, table: Any) -> list[Document]:
 def _listing(table_of: Any, documents: Any) -> StoreListing[Document]:
     """The listing of a store whose table is None until a text is added."""
     return StoreListing(
-        lambda store: [] if (table := table_of(store)) is None else documents(store, table),
-        lambda store: 0 if (table := table_of(store)) is None else table.count_rows(),
-        lambda store: 0 if (table := table_of(store)) is None else table.version,
+        lambda store, ids: [] if (table := table_of(store)) is None else documents(store, table),
+        lambda store: (0, 0) if (table := table_of(store)) is None else (table.count_rows(), table.version),
+        by_id=False,
     )
 
 

@@ -141,10 +141,6 @@ def _document(table: Any, row: Mapping[str, Any]) -> Document:
     return Document(id=str(row[table.id_column]), page_content=row[table.content_column], metadata=metadata)
 
 
-def _read_ids(store: Any, ids: Sequence[str]) -> dict[Any, Document]:
-    return {document.id: document for document in store.get_by_ids(ids)}
-
-
 def _refuse_sync(store: Any, *_: Any, **__: Any) -> Any:
     # The store's own sync methods raise this error too.
     raise NotImplementedError("AsyncPGVectorStore has async methods only: await ainvoke, or use PGVectorStore")
@@ -202,6 +198,12 @@ async def _count_table(table: Any) -> int:
     return count
 
 
+def _listing(list_all: Callable[[Any], list[Document]], count: Callable[[Any], int]) -> StoreListing[Document]:
+    return StoreListing(
+        lambda store, ids: list_all(store) if ids is None else store.get_by_ids(ids), lambda store: (count(store), None)
+    )
+
+
 _OF_TABLES = "filter", "hybrid_search_config", "fts_query"
 COLLECTION_READER = VectorReader(
     *_run_in_session(search_with_vectors, _nearest, lambda found: (_documents(found[0]), found[1])),
@@ -211,5 +213,5 @@ COLLECTION_READER = VectorReader(
 )
 TABLE_READER = VectorReader(*_run_in_engine(_search_table), *_run_in_engine(_fetch_table), takes=_OF_TABLES)
 ASYNC_TABLE_READER = VectorReader(_refuse_sync, _search_table, _refuse_sync, _fetch_table, takes=_OF_TABLES)
-COLLECTION_LISTING = StoreListing(_list, _count, read=_read_ids)
-TABLE_LISTING = StoreListing(_run_in_engine(_list_table)[0], _run_in_engine(_count_table)[0], read=_read_ids)
+COLLECTION_LISTING = _listing(_list, _count)
+TABLE_LISTING = _listing(_run_in_engine(_list_table)[0], _run_in_engine(_count_table)[0])

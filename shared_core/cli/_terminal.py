@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
@@ -69,6 +70,8 @@ def show_progress(say: Console) -> Track:
 
 def load_model_visibly(say: Console, name: str) -> SentenceModel:
     """Load an embedding model, and say so if there is a terminal."""
+    # The bars of transformers and of downloads would break the lines of this command.
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     with say.status(Text(f"Loading {name} ...")) if say.is_terminal else nullcontext():
         return load_model(name)
 

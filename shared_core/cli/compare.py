@@ -21,10 +21,9 @@ from ..evaluation.demo import demo_corpus
 from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.results import Comparison, counted
 from ..evaluation.settings import distinct, parse_setting, sweep
-from ..evaluation.shadow_log import compare_log
 from ..signals.embedding_models import DEFAULT_MODEL
 from ._console_report import show_comparison, show_diagnosis
-from ._terminal import FINE, WITH_PROBLEMS, import_attribute, message_console, result_console, show_progress, stop
+from ._terminal import import_attribute, message_console, result_console, show_progress, stop
 from ._vectors import VectorSource, read_vectors
 
 
@@ -83,9 +82,6 @@ def compare(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report: .html, or .json for the figures only.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Compare on NumPy's docstrings; no files are needed.")] = False,
-    log: Annotated[
-        Path | None, typer.Option(help="In place of documents, what the logger setselect.shadow wrote (shadow=True).")
-    ] = None,
     decide_by: Annotated[
         str | None,
         typer.Option(
@@ -105,9 +101,6 @@ def compare(
     Without queries, the result says what the documents hold. If queries have gold (ids of the right documents),
     subtopics or answers, it names the best row, and tells which queries each row makes worse.
 
-    --log says how often and how much the selection would change what a running system returned.
-
-    Exit code 1 means that selections of a log failed.
     """
     say = message_console()
     try:
@@ -116,10 +109,6 @@ def compare(
         packages = _check_out(out)
         asks = bool(demo or folder or queries or qrels)
         _refuse_others(context, _way_of(context.params))
-        if log is not None:
-            summary = compare_log(log)
-            result_console().print(Text(str(summary)))
-            raise typer.Exit(WITH_PROBLEMS if summary.failures else FINE)
         source = VectorSource(say, vectors, query_vectors, model, embedding, cache, asks)
         needs_model = store is None and embedding is None and source.embeds
         packages += ["sentence_transformers"] * needs_model
@@ -178,7 +167,6 @@ def compare(
 _OF_ALL, _OF_MODEL = ("k", "fetch_k", "out"), ("model", "embedding", "cache")
 _OF_ROWS = ("setting", "decide_by", "keep_duplicates")
 _WAYS: dict[str, tuple[Sequence[str], str]] = {
-    "log": (("log",), "the log has the picks and their cosines"),
     "demo": (("demo", *_OF_ALL, *_OF_MODEL, *_OF_ROWS), "--demo has its own documents and queries"),
     "store": (("store", *_OF_ALL), "without --queries nothing is compared"),
     "store with queries": (("store", "queries", *_OF_ALL, *_OF_ROWS), "--store has its own documents and model"),
@@ -192,7 +180,7 @@ _WAYS: dict[str, tuple[Sequence[str], str]] = {
 
 def _way_of(given: dict[str, Any]) -> str:
     """The way to run that the options name; "" if documents and queries come from files."""
-    for way in ("log", "demo", "store"):
+    for way in ("demo", "store"):
         if given[way]:
             return "store with queries" if way == "store" and given["queries"] else way
     asks = given["queries"] or given["qrels"]

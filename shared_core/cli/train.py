@@ -32,9 +32,8 @@ from ..learning import (
     hold_out,
     structural_symbols,
 )
-from ..learning.feedback import EXAMPLE
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding
-from ..signals.language_models import LanguageModel
+from ..signals.language_models import TEMPLATE, LanguageModel
 from ._terminal import (
     COULD_NOT_RUN,
     FINE,
@@ -81,12 +80,11 @@ def train(
     ] = None,
     llm: Annotated[str | None, typer.Option(help="Name of the model at the endpoint.")] = None,
     instruction: Annotated[str, typer.Option(help="Start of a model's prompt.")] = "",
-    example: Annotated[str, typer.Option(help="Form of an example; ends with {answer}.")] = EXAMPLE,
+    example: Annotated[str, typer.Option(help="Form of an example, with {question}; ends with {answer}.")] = TEMPLATE,
     llm_batch_size: Annotated[
         int,
         typer.Option(min=1, help="Prompts in one request. A pass of a local model has room for 256 tokens per prompt."),
     ] = 8,
-    price: Annotated[float | None, typer.Option(min=0, help="Price of a million tokens, for the estimate.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Call the endpoint without asking first.")] = False,
     objective: Annotated[str, typer.Option(help="listwise, or likelihood (the NDPP paper's).")] = DEFAULTS.objective,
     kernel: Annotated[
@@ -133,7 +131,7 @@ def train(
             import_library(name, "train")
         contents = read_pool(pool, question, answer, ids=kernel == "rows")
         scorer = feedback_of(
-            feedback, endpoint, llm, instruction=instruction, example=example, batch_size=llm_batch_size, price=price
+            feedback, endpoint, llm, instruction=instruction, example=example, batch_size=llm_batch_size
         )
         queries = find_queries(contents.items, scorer, feedback)
         rows = (

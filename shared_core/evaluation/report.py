@@ -20,7 +20,7 @@ except ImportError as error:  # pragma: no cover
 
 from .._files import write_atomically
 from ..selection.route import DEFAULT_EXTRA_K
-from .advice import lines_of_best, p_value
+from .advice import p_value
 from .diagnosis import Diagnosis
 from .results import Comparison, Needs, Setting, clip, counted, number, percent
 from .settings import HYBRID_SEARCH, SUM_OF_SCORES
@@ -85,7 +85,6 @@ def render(comparison: Comparison | Diagnosis) -> str:
         means=tabulate_means(comparison, shown),
         spans=[(_TITLES[needs], len(list(run))) for needs, run in groupby(shown, lambda one: one.needs)],
         compared=[(one, tabulate_differences(comparison, one)) for one in compared if len(comparison.settings) > 1],
-        code=lines_of_best(comparison),
         shown_queries={query.id: place for place, query in enumerate(comparison.queries)},
         # _query_data() leaves no "<" in the text, so the text cannot end its script element.
         data=Markup(_query_data(comparison)),

@@ -8,23 +8,20 @@ from __future__ import annotations
 import json
 import math
 import re
-import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from .._validation import argument_name, as_float, check_integer, check_number, quoted
+from .._validation import as_float, check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError, warn
+from ..signals.language_models import TEMPLATE, LanguageModel, PromptTooLong, Scored, read_template
 from ..signals.language_models import Item as ModelItem
-from ..signals.language_models import LanguageModel, PromptTooLong, Scored
 
 Item = Mapping[str, Any]
 Pair = tuple[Item, Sequence[Item]]
 """A query's item, and the items of a subset."""
 Symbol = str | tuple[str, ...]
-
-EXAMPLE = "{question}\n{answer}"
 
 # A quote inside a word (coeur d'alene) does not open a string.
 _CALLS = re.compile(
@@ -41,8 +38,8 @@ _LABELLED = re.compile(r"\s*\[\s*[^\W\d][\w:.-]*(?=[\s\[\]]|$)")
 class Feedback(Protocol):
     """Any callable that returns a finite number for a query and a subset; a higher number is better.
 
-    An object may also have ``score(pairs) -> list[float]``, which scores many pairs (item, items of a subset) in one
-    call, and a text ``fingerprint`` that identifies the feedback in the files of :func:`label`.
+    An object may also have ``score(pairs) -> list[float]``, for many pairs (item, items of a subset) in one call, and a
+    text ``fingerprint`` that identifies the feedback in the files of :func:`label`.
 
     Examples
     --------
@@ -102,10 +99,7 @@ def structural_symbols(text: str) -> frozenset[Symbol]:
     - Anything else, such as ``answer(state(all))``: names come directly before a parenthesis.
 
     Quoted constants and bare arguments are not symbols. A parenthesis without a name does not change the nesting: in
-    Prolog's ``answer(A, (state(A), loc(A, B)))``, ``state`` is inside ``answer``.
-
-    Every text is accepted. A closing bracket without an opening one is ignored. A missing closing bracket is assumed
-    at the end of the text. A text without symbols gives the empty set.
+    Prolog's ``answer(A, (state(A), loc(A, B)))``, ``state`` is inside ``answer``. Brackets need not match.
 
     Parameters
     ----------
@@ -147,8 +141,7 @@ def structural_symbols(text: str) -> frozenset[Symbol]:
 class CoverageFeedback:
     """The share of the symbols of a query's answer that occur in the answers of the subset.
 
-    The share is a cheap estimate, without a model, of whether a model could compose the query's answer from the
-    examples. It is 1 if each symbol occurs in some example, and 0 if no symbol does or the subset is empty.
+    It is a cheap estimate of whether a model could compose the query's answer from the examples.
 
     Parameters
     ----------
@@ -173,7 +166,7 @@ class CoverageFeedback:
 
     @property
     def fingerprint(self) -> str:
-        """A text that identifies this feedback: its class, the name of ``symbols``, and its key."""
+        """A text that identifies this feedback."""
         return f"CoverageFeedback(symbols={self._symbols_name()}, answer={self.answer!r})"
 
     def __call__(self, query_item: Item, subset_items: Sequence[Item], /) -> float:
@@ -181,14 +174,9 @@ class CoverageFeedback:
         return self.score([(query_item, subset_items)])[0]
 
     def score(self, pairs: Sequence[Pair]) -> list[float]:
-        """The share for each pair.
+        """The share for each pair; an example whose answer has no symbols adds nothing.
 
-        Items are mappings with a text under the key ``answer``. An example whose answer has no symbols adds nothing.
-
-        Raises
-        ------
-        InvalidInputError
-            An item lacks the key or its value is not a text, or the answer of a query has no symbols.
+        An :class:`InvalidInputError` names an item without an answer, and a query whose answer has no symbols.
         """
         shares = []
         for row, (query, subset) in enumerate(pairs):
@@ -203,9 +191,6 @@ class CoverageFeedback:
             ]
             shares.append(len(symbols & frozenset().union(*examples)) / len(symbols))
         return shares
-
-    def __repr__(self) -> str:
-        return self.fingerprint
 
     def _find_symbols(self, item: Item, whose: str) -> frozenset[Any]:
         text = _read_text(item, self.answer, whose, "Name the key of its answer (answer=)")
@@ -258,6 +243,7 @@ class Prompt:
         self.dropped += 1
 
 
+@dataclass(frozen=True)
 class PromptTemplate:
     """How items become a prompt: instruction, examples in their order and the question, with separators between them.
 
@@ -268,54 +254,41 @@ class PromptTemplate:
     Item(row=0, context='Q: 1+1? A: 2 | Q: 2+2? A: ', answer='4')
     """
 
-    def __init__(self, instruction: str, example: str, separator: str, question: str, answer: str) -> None:
-        self._keys = {"question": question, "answer": answer}
-        self.settings = {"instruction": instruction, "example": example, "separator": separator, **self._keys}
-        self._head = example.removesuffix("{answer}")
-        try:
-            self._names = [name for _, name, _, _ in string.Formatter().parse(self._head) if name is not None]
-        except ValueError:
-            self._names = [""]
-        if self._head == example or "answer" in self._names or not all(map(str.isidentifier, self._names)):
-            raise InvalidParameterError(
-                f"{argument_name('example')} must have plain fields such as {{question}}, and {{answer}} once and at "
-                f"its end; a brace is written {{{{ or }}}}; got {quoted(example)}"
-            )
+    instruction: str
+    example: str
+    separator: str
+    question: str
+    answer: str
+
+    def __post_init__(self) -> None:
+        read_template(self.example, "example")
 
     def prompt(self, row: int, query: Item, subset: Sequence[Item]) -> Prompt:
         """The prompt for one query and its examples; an InvalidInputError names what an item lacks."""
         examples = []
         for n, item in enumerate(subset):
-            whose = f"pair {row}, item {n} of the subset"
-            examples.append(self._fill(item, whose) + self._text(item, "answer", whose))
+            head, answer = self._fill(item, f"pair {row}, item {n} of the subset")
+            examples.append(head + answer)
         whose = f"pair {row}, query item"
-        answer = self._text(query, "answer", whose)
+        head, answer = self._fill(query, whose)
         if not answer.strip():
             raise InvalidInputError(f"{whose}: its answer is {quoted(answer)}; leave out items without an answer")
-        parts = [self.settings["instruction"], *examples, self._fill(query, whose)]
-        return Prompt(row, parts, answer, self.settings["separator"])
+        return Prompt(row, [self.instruction, *examples, head], answer, self.separator)
 
-    def _fill(self, item: Item, whose: str) -> str:
-        """The example up to its answer."""
-        return self._head.format_map({name: self._text(item, name, whose) for name in self._names})
-
-    def _text(self, item: Item, name: str, whose: str) -> str:
-        if name in self._keys:
-            return _read_text(item, self._keys[name], whose, f"Name the key of its {name} ({name}=)")
-        if isinstance(item.get(name), (int, float)):
-            return str(item[name])
-        return _read_text(item, name, whose, "The template names this key")
+    def _fill(self, item: Item, whose: str) -> tuple[str, str]:
+        """The example up to its answer, and its answer."""
+        question = _read_text(item, self.question, whose, "Name the key of its question (question=)")
+        answer = _read_text(item, self.answer, whose, "Name the key of its answer (answer=)")
+        return read_template(self.example, "example").replace("{question}", question), answer
 
 
 class LanguageModelFeedback:
     """Log-probability of the query's answer, with the subset as examples (NDPP paper, 4.2: the logarithm of s_ij).
 
-    log P(answer | subset, question) is a sum over the answer's tokens and at most 0; :class:`LogPerplexityQuality` says
-    which tokens belong to the answer. The prompt has the instruction, the examples in the given order (the last is
-    next to the question), and the question.
-
-    When the examples do not fit into the model's context, whole examples are dropped from the front, with a warning.
-    Only a server knows the length of its model: a prompt that it refuses is sent again with one example less.
+    log P(answer | subset, question) is a sum over the answer's tokens; :class:`LogPerplexityQuality` says which tokens
+    belong to the answer. When the examples do not fit into the model's context, whole examples are dropped from the
+    front, with a warning. Only a server knows the length of its model: a prompt that it refuses is sent again with one
+    example less.
 
     Parameters
     ----------
@@ -324,27 +297,14 @@ class LanguageModelFeedback:
     instruction, separator : str
         The start of the prompt ("" for none), and the text between its parts.
     example : str
-        A format string that ends with ``{answer}``. ``{question}`` and ``{answer}`` stand for the item's values under
-        the keys ``question`` and ``answer``, other names for the values under those names; ``{{`` is a brace. The part
-        before ``{answer}`` also formats the query.
+        Contains ``{question}`` once, and ends with ``{answer}``; other braces are plain text. The part before
+        ``{answer}`` also formats the query.
     question, answer : str
-        The keys of the items.
+        The keys of the items whose values these are.
     batch_size : int
         As in :class:`LogPerplexityQuality`.
     model_id : str, optional
-        Identifies the model in the files of :func:`label`; default: the model's own name.
-    price : float, optional
-        Price of a million tokens that the model reads, for the estimate of :func:`label`.
-
-    Attributes
-    ----------
-    remote : bool
-        Whether prompts are sent to an endpoint, which may cost money.
-
-    Raises
-    ------
-    InvalidParameterError
-        A template, the batch size or the price is wrong.
+        The model's name in the files of :func:`label`; default: its own.
 
     Examples
     --------
@@ -362,28 +322,26 @@ class LanguageModelFeedback:
         model: LanguageModel,
         *,
         instruction: str = "",
-        example: str = EXAMPLE,
+        example: str = TEMPLATE,
         separator: str = "\n\n",
         question: str = "question",
         answer: str = "answer",
         batch_size: int = 8,
         model_id: str | None = None,
-        price: float | None = None,
     ) -> None:
         self.template = PromptTemplate(instruction, example, separator, question, answer)
         self.batch_size = check_integer(batch_size, "batch_size", 1)
         self.model_id = model.name if model_id is None else model_id
-        self.price = None if price is None else check_number(price, "price", 0)
         self.remote = model.base_url is not None
         self._model = model
 
     @property
     def fingerprint(self) -> str:
-        """A text that identifies this feedback: model, precision, length limit, template and keys."""
+        """A text that identifies this feedback."""
         if not self.model_id:
             raise InvalidParameterError("the model has no name that identifies its scores: pass model_id=")
         model = {"model": self.model_id, "limit": self._model.limit, "precision": self._model.precision}
-        parts = {**model, **self.template.settings, "endpoint": self._model.base_url}
+        parts = {**model, **asdict(self.template), "endpoint": self._model.base_url}
         return f"LanguageModelFeedback({json.dumps(parts, ensure_ascii=False)})"
 
     def __call__(self, query_item: Item, subset_items: Sequence[Item], /) -> float:
@@ -391,28 +349,14 @@ class LanguageModelFeedback:
         return self.score([(query_item, subset_items)])[0]
 
     def score(self, pairs: Sequence[Pair]) -> list[float]:
-        """The log-probability of the answer for each pair.
+        """The log-probability of the answer for each pair; a subset may be empty.
 
-        Items are mappings with texts under the keys that the template names; a subset may be empty.
-
-        Raises
-        ------
-        InvalidInputError
-            An item lacks a text, or a query's answer is blank, too long even without examples, or gets a number that is
-            not finite; the message names the pair.
-        openai.OpenAIError
-            The endpoint cannot be reached, or refuses the request for a reason other than its length.
+        An :class:`InvalidInputError` names a pair that lacks a text, or whose query has an answer that is blank, too
+        long even without examples, or gets no finite number.
         """
         prompts = [self.template.prompt(row, *pair) for row, pair in enumerate(pairs)]
         self._shorten(prompts)
-        groups: dict[tuple[str, str], list[Prompt]] = {}
-        for prompt in prompts:
-            groups.setdefault(prompt.item()[1:], []).append(prompt)
-        scores = [math.nan] * len(prompts)
-        for equal, scored in zip(groups.values(), self._ask([group[0] for group in groups.values()]), strict=True):
-            for prompt in equal:
-                scores[prompt.row] = scored.mean * scored.tokens
-                prompt.dropped = equal[0].dropped
+        scores = [scored.mean * scored.tokens for scored in self._ask(prompts)]
         short = [prompt for prompt in prompts if prompt.dropped]
         if short:
             warn(
@@ -424,19 +368,9 @@ class LanguageModelFeedback:
 
     def cost(self, pairs: Iterable[Pair]) -> str:
         """The size of all prompts, before examples are dropped, as a text; the model is not called."""
-        seen: set[int] = set()
-        tokens = 0
-        for row, pair in enumerate(pairs):
-            item = self.template.prompt(row, *pair).item()
-            # A hash in place of the texts, which may fill the memory.
-            name = hash(item[1:])
-            if name not in seen:
-                seen.add(name)
-                tokens += self._model.count_tokens([item])[0]
-        size = f"{len(seen):,} prompts, about {tokens:,} tokens"
-        if self.price is None:
-            return size
-        return f"{size}, about {tokens * self.price / 1e6:,.2f} at {self.price:g} per million"
+        # One by one, because all prompts together may fill the memory.
+        counts = [self._model.count_tokens([self.template.prompt(0, *pair).item()])[0] for pair in pairs]
+        return f"{len(counts):,} prompts, about {sum(counts):,} tokens"
 
     def _shorten(self, prompts: list[Prompt]) -> None:
         """Drop examples until each prompt fits into the model's limit, if the limit is known."""

@@ -24,7 +24,7 @@ from ..selectors.vrsd import VRSD
 from ..signals.progress import progress_bar
 from ..texts import Texts
 from .feedback import Feedback, score_all
-from .labels import LabelledSubset, check_labels, is_remote, label, print_line
+from .labels import LabelledSubset, check_labels, label, print_line
 from .pool import Neighbours, Split, check_split, split_queries
 from .settings import FitSettings
 
@@ -84,7 +84,7 @@ class Fitted:
     history : tuple of Epoch
         Every epoch that was trained, from 0, the start.
     held_out : tuple of int
-        Rows of the held-out queries. They took no part in training, neither as queries nor as examples.
+        Rows of the held-out queries.
 
     Examples
     --------
@@ -104,11 +104,7 @@ class Fitted:
 
     @property
     def helped(self) -> bool:
-        """Whether the gain on the held-out items exceeds one standard error.
-
-        The same items decided which epoch is kept, so with few of them this may be chance. To be sure, require two or
-        three standard errors.
-        """
+        """Whether the gain exceeds one standard error; below two or three it may be chance."""
         return self.gain > self.standard_error
 
     @property
@@ -133,34 +129,24 @@ def fit(
 ) -> Fitted:
     """Learn a kernel for :class:`NDPP` from labelled subsets of examples, and measure it on held-out items.
 
-    Held-out items take no part in training, neither as queries nor as examples, and nothing is fitted to them. After
-    each epoch the kernel selects k of the other items as examples for each held-out item: a new query that meets known
-    examples. The feedback for these examples decides which epoch is kept and whether learning helped. NDPP without a
-    kernel, VRSD and similarity are measured in the same way. A warning is given if the kernel's gain over the best of
-    them does not exceed one standard error.
+    After each epoch the kernel selects k of the other items as examples for each held-out item: a new query that meets
+    known examples. The feedback for these examples decides which epoch is kept and whether learning helped; nothing
+    else is fitted to held-out items. A warning is given if the gain does not exceed one standard error.
 
     Parameters
     ----------
-    items, vectors, feedback
-        The pool of queries and examples, their embeddings, and how good a set of examples is for an item; see
-        :func:`label`.
+    items, vectors, feedback, resume, progress, say
+        As in :func:`label`; ``resume`` only if the labels are made here.
     labels : iterable of LabelledSubset, optional
         From :func:`label`. By default they are made here, from the ``fetch_k`` nearest items that are not held out,
         with ``draw="greedy"`` for the listwise objective and ``"random"`` for the likelihood.
     split : Split, optional
-        From :func:`hold_out`, which also says which rows can be queries. By default it is made here, of all rows, or of
-        the queries of ``labels``.
-        For given labels, pass the split with which they were drawn. Otherwise the subsets that contain held-out items
-        are lost, often half of them, and a warning says how many.
-    resume : path, optional
-        Used only if the labels are made here: the file that keeps them, see :func:`label`. Without it, a fit that is
-        killed loses its labels.
+        From :func:`hold_out`. By default it is made here, of all rows, or of the queries of ``labels``. Pass the split
+        with which given labels were drawn: subsets that contain held-out items are left out with a warning.
     ids : sequence of n hashables, optional
         Names of the rows of a :class:`LowRankKernel`; default: 0..n-1.
     on_epoch : callable, optional
         Called after each epoch, number 0 included, with its :class:`Epoch` and its kernel.
-    progress, say
-        See :func:`label`. ``say`` also gets the number of prompts that the held-out items need.
     **options
         Fields of :class:`FitSettings`, such as ``k=2``.
 
@@ -171,15 +157,9 @@ def fit(
     Raises
     ------
     InvalidInputError
-        Items, vectors, split or labels do not fit each other, the labels teach nothing, fewer than two items are
-        labelled, or the feedback returns something other than a finite number.
+        As :func:`label`; also if split or labels do not fit the items, or the labels teach nothing.
     InvalidParameterError
         A parameter is out of its range, or the numbers overflowed.
-
-    Warns
-    -----
-    SetSelectWarning
-        Learning did not help, or labels hold held-out items and are left out.
 
     Examples
     --------
@@ -193,18 +173,20 @@ def fit(
     >>> len(fitted.history), fitted.kernel.W_V.shape
     (5, (6, 6))
     """
-    import_library("torch", "train")
+    torch = import_library("torch", "train")
     from .objective import make_task
 
     settings = FitSettings(**options)
-    _check_device(settings.device)
+    try:
+        # A device with a valid name may be missing on this machine, or may not support float64.
+        torch.zeros(1, dtype=torch.float64, device=settings.device)
+    except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
+        raise InvalidParameterError(f"device {quoted(settings.device)} cannot be used: {error}") from None
     neighbours = Neighbours(items, vectors)
     rows = np.array(as_numeric(vectors, "vectors"))
-    if settings.kernel == "linear" and (settings.rank or 1) > rows.shape[1]:
-        raise InvalidParameterError(
-            f"rank must be at most {rows.shape[1]}, the length of the vectors, got {settings.rank}"
-        )
-    row_names = _check_ids(ids, len(rows), settings.kernel)
+    if ids is not None and settings.kernel == "linear":
+        raise InvalidParameterError("ids name the rows of kernel='rows'; a linear kernel has no rows: leave ids out")
+    row_names = None if ids is None else as_names(ids, len(rows), "ids")
     if labels is not None:
         if resume is not None:
             raise InvalidParameterError("resume is for labels that fit makes: leave it out, or leave out labels")
@@ -225,8 +207,6 @@ def fit(
                 queries=split.labelled(settings.listwise), examples=split.examples,
                 resume=resume, progress=progress, say=lambda cost: (say or print_line)(f"{cost}\n{to_fit}"),
             )  # fmt: skip
-    elif is_remote(feedback):
-        (say or print_line)(to_fit)
     trained, measured = _divide(check_labels(labels, len(neighbours)), split)
     run = _Run(make_task(settings, rows, split, trained, measured, row_names), held_out, settings)
     run.train(progress, on_epoch or (lambda epoch, kernel: None))
@@ -239,35 +219,12 @@ def _divide(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[Labell
     clean = [entry for entry in labels if examples.issuperset(entry.subset)]
     trained, measured = ([entry for entry in clean if entry.query in part] for part in (queries, held_out))
     count = sum(entry.query in queries for entry in labels)
-    if not count:
-        raise InvalidInputError("no label belongs to an item that is trained on: label the items of split.trained")
     lost = f"{count - len(trained):,} of the {count:,} labelled subsets of trained items hold held-out items"
     if not trained:
-        raise InvalidInputError(f"labels: {lost}: draw more subsets, hold out fewer items, or label again")
+        raise InvalidInputError(f"labels: {lost}: label the items of split.trained with subsets of split.examples")
     if count > len(trained):
         warn(f"labels: {lost} and are left out")
     return trained, measured
-
-
-def _check_device(device: Any) -> None:
-    import torch
-
-    try:
-        # A device with a valid name may be missing on this machine, or may not support float64.
-        torch.zeros(1, dtype=torch.float64, device=device)
-    except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
-        raise InvalidParameterError(f"device {quoted(device)} cannot be used: {error}") from None
-
-
-def _check_ids(ids: Sequence[Hashable] | None, n: int, kernel: str) -> list[Hashable] | None:
-    if ids is None:
-        return None
-    if kernel == "linear":
-        raise InvalidParameterError("ids name the rows of kernel='rows'; a linear kernel has no rows: leave ids out")
-    names = as_names(ids, n, "ids")
-    if len(set(names)) < n:
-        raise InvalidInputError("ids: a name occurs more than once; each item needs its own")
-    return list(names)
 
 
 class HeldOut:
@@ -374,17 +331,12 @@ class _Run:
             self.kernel, number, self.history[number].feedback, means, float(difference.mean()), error,
             tuple(self.history), tuple(self.held_out.queries),
         )  # fmt: skip
-        if {fitted.feedback} == {*means.values()}:
-            warn(
-                f"learning did not help: on {len(self.held_out.queries)} held-out items the picks of the kernel and "
-                f"those of each selector that learns nothing have feedback {fitted.feedback:.4g}, so these items do "
-                "not tell selectors apart. Learn from items that need more of their examples, or with a smaller k"
-            )
-        elif not fitted.helped:
+        if not fitted.helped:
+            same = ", so these items do not tell selectors apart" if {fitted.feedback} == {*means.values()} else ""
             warn(
                 f"learning did not help: on {len(self.held_out.queries)} held-out items the picks of the kernel have "
-                f"feedback {fitted.feedback:.4g}, those of {rival}, which learns nothing, {means[rival]:.4g}; the "
-                f"difference is {fitted.gain:.2g} with a standard error of {error:.2g}. Use {rival}, or learn from "
+                f"feedback {fitted.feedback:.4g}, those of {rival}, which learns nothing, {means[rival]:.4g}{same}; "
+                f"the difference is {fitted.gain:.2g} with a standard error of {error:.2g}. Use {rival}, or learn from "
                 "more items or subsets, or with another objective"
             )
         return fitted

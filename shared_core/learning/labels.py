@@ -73,16 +73,15 @@ def label(
 ) -> list[LabelledSubset]:
     """Draw subsets of each training item's nearest neighbours, and score them by the feedback (NDPP paper, 4.2).
 
-    The candidates of an item are the nearest items in the pool by cosine; ties go to the lower row. The item itself
-    and its duplicates are left out, because an example that holds the answer teaches nothing. Duplicates are items with
-    the same ``question`` and ``answer`` (items without these keys: with the same content), and items whose vectors have
-    the same direction up to rounding. The rows of a subset are in reverse order of nearness, so a language model reads
-    the nearest example last, next to the question.
+    The item itself and its duplicates are left out, because an example that holds the answer teaches nothing.
+    Duplicates are items with the same ``question`` and ``answer`` (items without these keys: with the same content),
+    and items whose vectors have the same direction up to rounding. The nearest row of a subset is last, so a language
+    model reads it next to the question.
 
     Parameters
     ----------
     items : sequence of n mappings
-        The pool. The feedback gets them unchanged.
+        The pool of queries and examples. The feedback gets them unchanged.
     vectors : array-like, shape (n, d)
         The items' embeddings, of any length; the vector of a training item must not be zero.
     feedback : Feedback
@@ -95,9 +94,7 @@ def label(
         Subsets for each item. Default: the number of its candidates // k; for "greedy" at most 96 k.
     draw : "random" or "greedy"
         "random": subsets of k that do not overlap (paper). "greedy": subsets of 1 to k items near the picks of greedy
-        MAP, the selection of :class:`NDPP`. At each step, several items that could come next each give one subset: the
-        picks so far and that item. Subsets of your own: score them by the feedback, and pass them to :func:`fit` as
-        :class:`LabelledSubset`.
+        MAP, the selection of :class:`NDPP`: the picks so far, and one of several items that could come next.
     queries, examples : iterable of int, optional
         The rows of the training items, in the order of labelling, and the rows that subsets are drawn from; default:
         all. The ``examples`` of :func:`hold_out` leave held-out items out.
@@ -106,13 +103,11 @@ def label(
     resume : path, optional
         A file of JSON lines, to which the labels of each item are added at once. Labels of earlier runs with the same
         items, vectors and settings are read from it; ``queries`` and ``examples`` may differ. It identifies the
-        feedback by its ``fingerprint``, else by its name or ``repr``; a change in the code of a function is not
-        noticed.
+        feedback by its ``fingerprint``, else by its name or ``repr``, not by its code.
     progress : bool
-        Show a bar (tqdm) with the rate, the time left and the mean score.
+        Show a progress bar (tqdm).
     say : callable, optional
-        Called with one line about size and cost before a ``remote`` feedback is called; default: written to standard
-        error.
+        Called with one line about the size before a ``remote`` feedback is called; default: written to standard error.
 
     Returns
     -------
@@ -122,13 +117,10 @@ def label(
     Raises
     ------
     InvalidInputError
-        The vectors have another shape or length, a training item's vector is zero or has too few candidates, the
-        feedback returns something other than a finite number, or ``resume`` is damaged or a file of another kind; the
-        message names the row or line.
+        Items and vectors do not fit each other, a training item has too few candidates, the feedback is not a finite
+        number, or ``resume`` is damaged; the message names the row or line.
     InvalidParameterError
         A parameter is out of its range, or ``resume`` was started with other settings or is in use by another run.
-    Exception
-        Any exception of ``feedback``, with a note that names the item.
 
     Examples
     --------
@@ -185,7 +177,7 @@ def label(
                 sets = [tuple(near[sorted(subset, reverse=True)].tolist()) for subset in places]
                 yield row, sets, [(neighbours.items[row], [neighbours.items[i] for i in subset]) for subset in sets]
 
-        if is_remote(feedback):
+        if getattr(feedback, "remote", False):
             # The subsets are drawn again below, because all prompts together would fill the memory.
             cost = feedback.cost(pair for _, _, pairs in drawn() for pair in pairs)  # type: ignore[attr-defined]
             (say or print_line)(f"to label {len(missing)} items: {cost}")
@@ -235,11 +227,6 @@ def check_labels(labels: Iterable[LabelledSubset], n: int) -> list[LabelledSubse
     return entries
 
 
-def is_remote(feedback: Feedback) -> bool:
-    """Whether the feedback sends its prompts to an endpoint, which may cost money."""
-    return bool(getattr(feedback, "remote", False))
-
-
 def print_line(line: str) -> None:
     """Write a line to standard error."""
     sys.stderr.write(line + "\n")
@@ -287,8 +274,7 @@ def _draw_greedily(
 class LabelFile:
     """A file of JSON lines that grows: a header with the settings, then a line for each labelled item of a pool.
 
-    The constructor reads and checks the file; ``known`` has its labels by the item's row. A crash loses at most the
-    line that is being written: :meth:`begin` removes a last line without a line break.
+    The constructor reads and checks the file; ``known`` has its labels by the item's row.
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any], pool: int) -> None:
@@ -335,11 +321,9 @@ class LabelFile:
             write_through(file, line.encode() + b"\n")
 
     def _check_header(self, header: Any) -> None:
-        if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (FORMAT, VERSION):
+        then = header.get("settings") if isinstance(header, dict) else None
+        if not isinstance(then, dict) or (header.get("format"), header.get("version")) != (FORMAT, VERSION):
             raise self._error(1, f"is not the header of labels of version {VERSION}; name another file")
-        then = header.get("settings")
-        if not isinstance(then, dict):
-            raise self._error(1, "has no settings: the file is damaged; name another file")
         differing = "; ".join(
             f"{argument_name(name)} = {quoted(then.get(name))} then, {quoted(now)} now"
             for name, now in self._settings.items()
@@ -357,9 +341,8 @@ class LabelFile:
 
 def describe(value: Any) -> str:
     """A text that identifies a feedback, also after a restart: its fingerprint, else its name or ``repr``."""
-    fingerprint = getattr(value, "fingerprint", None)
-    if fingerprint is not None:
-        return str(fingerprint() if callable(fingerprint) else fingerprint)
+    if hasattr(value, "fingerprint"):
+        return str(value.fingerprint)
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))

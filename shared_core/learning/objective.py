@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,19 +13,17 @@ from torch import Tensor, nn
 
 from ..errors import InvalidInputError
 from ..selectors.kernels import LinearKernel, LowRankKernel
-from .kernel import Factors, LinearFactors, RowFactors, unit_rows
+from .kernel import Factors, unit_rows
 from .labels import LabelledSubset, best
 from .pool import Split
 from .settings import FitSettings
 
 RIDGE = 1e-5
 
-# Rows of V and B that are gathered at the same time where no gradient is needed.
+# Rows of V and B that are gathered at the same time.
 _ROWS_AT_ONCE = 65536
 # With the listwise objective, the learning rate of scalars (temperature, λ) is this many times that of matrices.
 _FASTER = 20.0
-
-Lists = Iterable[ArrayLike]
 
 
 # --- likelihood -------------------------------------------------------------------------------------
@@ -40,13 +38,18 @@ class Likelihood:
     """
 
     def __init__(
-        self, factors: Factors, subsets: Lists, alpha: float = 0.01, beta: float = 0.01, ridge: float = RIDGE
+        self,
+        factors: Factors,
+        subsets: Iterable[ArrayLike],
+        alpha: float = 0.01,
+        beta: float = 0.01,
+        ridge: float = RIDGE,
     ) -> None:
         self.factors, self.alpha, self.beta, self.ridge = factors, alpha, beta, ridge
         sets = [np.asarray(rows, dtype=np.int64) for rows in subsets]
         self._items, self._inside = _pad(sets, factors.device)
         counts = np.bincount(np.concatenate(sets), minlength=len(factors))
-        self._weighing = factors.weighing(torch.from_numpy(1 / np.maximum(counts, 1)))
+        self._weighing = factors.weigh(torch.from_numpy(1 / np.maximum(counts, 1)))
 
     def __len__(self) -> int:
         """The number of labelled subsets."""
@@ -72,8 +75,10 @@ class Likelihood:
         v, b = (part.reshape(*inside.shape, part.shape[1]) * inside[..., None] for part in rows)
         # Padding has 1 on the diagonal and 0 beside it.
         diagonal = inside.to(torch.float64) * (self.ridge - 1) + 1
-        logs = _log_abs_det(v @ v.mT + self.factors.times_c(b) @ b.mT + torch.diag_embed(diagonal))
-        return logs - self._normaliser()
+        # Every determinant here is positive, whatever the skew part; a negative sign would be a rounding error.
+        matrices = v @ v.mT + self.factors.times_c(b) @ b.mT + torch.diag_embed(diagonal)
+        logs: Tensor = torch.linalg.slogdet(matrices).logabsdet - self._normaliser()
+        return logs
 
     def _normaliser(self) -> Tensor:
         """log det(L + I) = log det(I + ZᵀZ X) with Z = [V B] and X = blkdiag(I, C), a determinant of size K + K'."""
@@ -82,7 +87,8 @@ class Likelihood:
         upper = torch.cat((vv, self.factors.times_c(vb)), -1)
         lower = torch.cat((vb.mT, self.factors.times_c(bb)), -1)
         product = torch.cat((upper, lower), -2)
-        return _log_abs_det(product + torch.eye(len(product), dtype=product.dtype, device=product.device))
+        logs: Tensor = torch.linalg.slogdet(product + torch.eye(len(product)).to(product)).logabsdet
+        return logs
 
 
 def _pad(lists: Sequence[NDArray[Any]], device: torch.device) -> tuple[Tensor, Tensor]:
@@ -92,12 +98,6 @@ def _pad(lists: Sequence[NDArray[Any]], device: torch.device) -> tuple[Tensor, T
     padded = np.zeros(mask.shape, lists[0].dtype)
     padded[mask] = np.concatenate(lists)
     return torch.from_numpy(padded).to(device), torch.from_numpy(mask).to(device)
-
-
-def _log_abs_det(matrices: Tensor) -> Tensor:
-    # Every determinant here is positive, whatever the skew part; a negative sign would be a rounding error.
-    logs: Tensor = torch.linalg.slogdet(matrices).logabsdet
-    return logs
 
 
 # --- listwise ---------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ class LearnedRelevance(nn.Module):
     def logs(self, queries: Tensor, items: Tensor) -> Tensor:
         """log r of items (m, c) for queries (m,): float64, shape (m, c), not shifted by the maximum."""
         rows, places = torch.unique(torch.cat((queries, items.flatten())), return_inverse=True)
-        mapped = self.unit.index_select(0, rows).to(torch.float64)
+        mapped = self.unit.index_select(0, rows)
         if self.W_R is not None:
             mapped = mapped @ self.W_R
         mapped = nn.functional.normalize(mapped, dim=1, eps=1e-12).index_select(0, places)
@@ -135,11 +135,8 @@ class LearnedRelevance(nn.Module):
         return w_r, float(self.log_temperature.detach().exp())
 
 
-class _List(NamedTuple):
-    """Subsets of one query and one size: their places among its rows, and the share of each in the target."""
-
-    places: NDArray[np.int64]
-    target: NDArray[np.float64]
+# Subsets of one query and one size, a row each, and their scores or the share of each in the target.
+_List = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 class Listwise:
@@ -175,7 +172,7 @@ class Listwise:
         for lists in grouped.values():
             rows = np.unique(np.concatenate([subsets.ravel() for subsets, _ in lists]))
             self._rows.append(rows)
-            self._lists.append([_List(np.searchsorted(rows, s), _softmax(scores / self.tau)) for s, scores in lists])
+            self._lists.append([(np.searchsorted(rows, s), _softmax(scores / self.tau)) for s, scores in lists])
         parts = (*factors.parameters(), *relevance.parameters())
         self._start = [(part, part.detach().clone()) for part in parts if part.ndim == 2]
 
@@ -190,7 +187,7 @@ class Listwise:
         sizes: dict[int, list[tuple[int, _List]]] = {}
         for place, number in enumerate(numbers):
             for entry in self._lists[number]:
-                sizes.setdefault(entry.places.shape[1], []).append((place, entry))
+                sizes.setdefault(entry[0].shape[1], []).append((place, entry))
         losses = [self._divergence(kernel, relevance, lists) for lists in sizes.values()]
         loss = torch.cat(losses).mean()
         for part, start in self._start:
@@ -210,10 +207,10 @@ class Listwise:
 
     def _divergence(self, kernel: Tensor, weights: Tensor, lists: list[tuple[int, _List]]) -> Tensor:
         """KL(t ‖ p) of each list; their subsets have the same size."""
-        target, held = _pad([entry.target for _, entry in lists], kernel.device)
+        targets, held = _pad([target for _, (_, target) in lists], kernel.device)
         # A shorter list is padded with one of its own subsets: another might be singular, with a gradient of NaN.
-        numbers, _ = _pad([np.arange(len(entry.target)) for _, entry in lists], torch.device("cpu"))
-        places = [entry.places[of_list] for of_list, (_, entry) in zip(numbers.numpy(), lists, strict=True)]
+        numbers, _ = _pad([np.arange(len(target)) for _, (_, target) in lists], torch.device("cpu"))
+        places = [subsets[of_list] for of_list, (_, (subsets, _)) in zip(numbers.numpy(), lists, strict=True)]
         index = torch.from_numpy(np.stack(places)).to(kernel.device)
         of = torch.tensor([place for place, _ in lists], device=kernel.device)[:, None, None]
         size = index.shape[-1]
@@ -224,15 +221,15 @@ class Listwise:
             ridge = self.ridge * torch.eye(size, dtype=inside.dtype, device=inside.device)
             logs = torch.linalg.slogdet(inside + ridge).logabsdet
         logs = (logs + weights[of, index].sum(-1)).masked_fill(~held, -torch.inf).log_softmax(-1)
-        return torch.where(target > 0, target * (target.clamp_min(1e-300).log() - logs), 0.0).sum(-1)
+        return torch.where(targets > 0, targets * (targets.clamp_min(1e-300).log() - logs), 0.0).sum(-1)
 
 
-def _group(labels: Iterable[LabelledSubset]) -> dict[int, list[tuple[NDArray[np.int64], NDArray[np.float64]]]]:
+def _group(labels: Iterable[LabelledSubset]) -> dict[int, list[_List]]:
     """Subsets and scores of each query, a list for each size; lists of equal scores are left out."""
     by_size: dict[int, dict[int, list[LabelledSubset]]] = {}
     for entry in labels:
         by_size.setdefault(entry.query, {}).setdefault(len(entry.subset), []).append(entry)
-    grouped: dict[int, list[tuple[NDArray[np.int64], NDArray[np.float64]]]] = {}
+    grouped: dict[int, list[_List]] = {}
     for query, sizes in by_size.items():
         for _, entries in sorted(sizes.items()):
             scores = np.array([entry.score for entry in entries])
@@ -253,11 +250,7 @@ def _softmax(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Task:
-    """An objective with all that the training loop needs of it: what is trained, and how.
-
-    ``groups`` are the parameters with their learning rates, for Adam. ``loss`` maps the numbers of m examples, int64
-    (m,) in 0..size-1, to a scalar. ``held_out`` has the likelihood of the held-out queries' subsets.
-    """
+    """An objective with what is trained, ``groups`` of it for Adam, and the likelihood of held-out subsets."""
 
     parts: nn.ModuleDict
     groups: list[dict[str, object]]
@@ -281,24 +274,18 @@ def make_task(
     pool = np.array(split.examples)
     place = np.full(len(vectors), -1)
     place[pool] = np.arange(len(pool))
-    factors, whole = _make_factors(settings, vectors, pool)
+    factors = _make_factors(settings, vectors, pool)
     rate = settings.learning_rate or (0.001 if settings.listwise else 0.01)
 
     def make_kernel(w_r: NDArray[np.float64] | None, temperature: float) -> LinearKernel | LowRankKernel:
-        if isinstance(factors, LinearFactors):
-            return replace(factors.to_kernel(), W_R=w_r, temperature=temperature)
-        assert whole is not None
-        with torch.no_grad():
-            whole.V[pool], whole.B[pool] = factors.V.cpu(), factors.B.cpu()
-            whole.free_rates.copy_(factors.free_rates)
-        return replace(whole.to_kernel(ids), W_R=w_r, temperature=temperature)
+        return replace(factors.to_kernel(ids), W_R=w_r, temperature=temperature)
 
     def subsets(labels: Sequence[LabelledSubset]) -> list[NDArray[np.int64]]:
         return [place[list(entry.subset)] for entry in labels]
 
     if settings.listwise:
-        unit = factors.unit if isinstance(factors, LinearFactors) else unit_rows(vectors[pool])
-        relevance = LearnedRelevance(unit, settings.temperature, mapped=settings.learn_relevance).to(factors.device)
+        relevance = LearnedRelevance(unit_rows(vectors[pool]), settings.temperature, mapped=settings.learn_relevance)
+        relevance.to(factors.device)
         placed = [
             LabelledSubset(int(place[entry.query]), tuple(rows.tolist()), entry.score)
             for entry, rows in zip(trained, subsets(trained), strict=True)
@@ -324,28 +311,20 @@ def make_task(
     )
 
 
-def _make_factors(
-    settings: FitSettings, vectors: NDArray[np.floating], pool: NDArray[np.int64]
-) -> tuple[Factors, RowFactors | None]:
-    """Factors of the rows ``pool`` that start at the embeddings; for a row kernel also the start of all rows."""
-    rank, whole = settings.rank or vectors.shape[1], None
-    start: dict[str, Any] = {"seed": settings.seed, "scale": 0.1 if settings.listwise else 1.0}
-    factors: Factors
-    if settings.kernel == "linear":
-        factors = LinearFactors.principal(vectors[pool], rank, settings.skew_rank, **start)
-    else:
-        whole = RowFactors.principal(vectors, rank, settings.skew_rank, pool=pool, **start)
-        v, b, rates = (part.detach().numpy() for part in (whole.V, whole.B, whole.rates))
-        factors = RowFactors(v[pool], b[pool], rates)
+def _make_factors(settings: FitSettings, vectors: NDArray[np.floating], pool: NDArray[np.int64]) -> Factors:
+    """Factors of the rows ``pool`` that start at the embeddings."""
+    factors = Factors.principal(
+        vectors, pool, settings.rank or vectors.shape[1], settings.skew_rank,
+        linear=settings.kernel == "linear", seed=settings.seed, scale=0.1 if settings.listwise else 1.0,
+    )  # fmt: skip
     if not settings.listwise:
         # The likelihood is over all subsets of the pool. It starts where a subset of V Vᵀ has k items on average, and
         # with rows of B as long as those of V: with far shorter rows B would not change, as its gradient is cubic in B.
         with torch.no_grad():
             scale = _find_scale(torch.linalg.eigvalsh(factors.grams()[0]).clamp_min(0).numpy(), settings.k)
-            for part in (*factors.parameters(), *(whole.parameters() if whole else ())):
-                if part.ndim == 2:
-                    part.mul_(scale)
-    return factors.to(settings.device), whole
+            factors.V.mul_(scale)
+            factors.B.mul_(scale)
+    return factors.to(settings.device)
 
 
 def _find_scale(eigenvalues: NDArray[np.float64], size: int) -> float:

@@ -26,8 +26,8 @@ _TIE = 1e-13
 class Neighbours:
     """A pool of n items and their nearest neighbours by cosine, from vectors (n, d) of any length.
 
-    :func:`label` says which items are duplicates. Values that JSON cannot store are compared by their ``repr``.
-    ``unit`` are the vectors at length 1, in float64, and ``sha256`` identifies items and vectors.
+    :func:`label` says which items are duplicates. ``unit`` are the vectors at length 1, in float64, and ``sha256``
+    identifies items and vectors.
     """
 
     def __init__(self, items: Sequence[Mapping[str, Any]], vectors: ArrayLike) -> None:
@@ -123,12 +123,12 @@ class Split:
     Attributes
     ----------
     examples : tuple of int
-        All rows of the pool except the held-out queries and the items that repeat them. Training sees nothing else,
-        and the examples for a held-out query are selected from these rows, as a new query meets known examples.
+        All rows except the held-out queries and the items that repeat them. Training sees nothing else, and the
+        examples for a held-out query are selected from these rows.
     trained : tuple of int
         The queries that are trained on; they are among ``examples``.
     held_out : tuple of int
-        The queries on which the fit is measured; they take no part in training.
+        The queries on which the fit is measured.
 
     Examples
     --------
@@ -161,19 +161,11 @@ def hold_out(
     Parameters
     ----------
     items, vectors, queries, held_out, seed
-        As in :func:`fit` and :class:`FitSettings`, which make the same split of the same values. ``held_out`` is a
-        share of the different queries; at least one of them is held out.
+        As in :func:`label` and :class:`FitSettings`. ``held_out`` is a share of the different queries, at least one.
 
     Returns
     -------
     Split
-
-    Raises
-    ------
-    InvalidInputError
-        Items and vectors do not fit each other, or fewer than two queries differ.
-    InvalidParameterError
-        A parameter is out of its range.
 
     Examples
     --------

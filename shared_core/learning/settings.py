@@ -13,14 +13,11 @@ from ..errors import InvalidParameterError
 class FitSettings:
     """The options of :func:`fit`, with its defaults.
 
-    ``objective="listwise"`` trains the kernel so that, among the subsets of one query, a subset with higher feedback
-    has a larger determinant. The determinant is of L' = R L R, the kernel as it is served; the relevance R is trained
-    too. ``"likelihood"`` is the objective of the NDPP paper (4.3): it makes the best subsets probable.
-
     Parameters
     ----------
     objective : "listwise" or "likelihood"
-        What training maximises: the order of the labelled subsets by feedback, or the likelihood of the best ones.
+        "listwise" gives, among the subsets of one query, those with higher feedback a larger determinant of
+        L' = R L R, and trains the relevance R too. "likelihood" makes the best subsets probable (NDPP paper, 4.3).
     kernel : "linear" or "rows"
         A :class:`LinearKernel`, which also serves items that come later, or a :class:`LowRankKernel` with a row for
         each item. Both start at the embeddings.
@@ -29,7 +26,7 @@ class FitSettings:
     subsets : int >= 1, optional
         The number of subsets of an item, if :func:`fit` makes the labels; see :func:`label`.
     rank : int >= 1, optional
-        K, the number of columns of V; default: d.
+        K, the number of columns of V; default, and the most of a linear kernel: d.
     skew_rank : int >= 0
         K', the number of columns of B; 0 gives a symmetric DPP.
     temperature : float > 0
@@ -63,11 +60,6 @@ class FitSettings:
         give the same kernel.
     device : str or torch.device
         The device that trains the kernel.
-
-    Raises
-    ------
-    InvalidParameterError
-        A value is out of its range.
 
     Examples
     --------

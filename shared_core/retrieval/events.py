@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import time
 from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,47 +12,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import SHADOW_LOG_VERSION
 from .._validation import id_of_text
 from ..candidates.cosines import SetCosines, measure_set
 from ..errors import EmbeddingFallbackWarning, warn
+from ..selectors.registry import DEFAULT_SELECTOR, Selector
 from .flow import Flow
-from .inputs import name_and_parameters
-from .pool import VECTOR_SEARCH, ItemSelection, Pool
+from .pool import ItemSelection, Pool
 from .request import Request, read_numbers
 
 if TYPE_CHECKING:
-    from .settings import Settings
+    from .settings import Call, Settings
 
 LOGGER, SHADOW_LOGGER = logging.getLogger("setselect"), logging.getLogger("setselect.shadow")
 LOGGER.addHandler(logging.NullHandler())
 # The keys for which ``warn_of_fallback`` has warned.
 FALLBACKS: set[Hashable] = set()
-
-
-def timed(request: Request, selected: ItemSelection, started: float, vector_source: Callable[[], str]) -> ItemSelection:
-    """The selection with its time since ``started``, a value of ``time.perf_counter``; writes one line to the log.
-
-    The line holds no query, text or id. ``vector_source`` is called only if the line is written.
-    """
-    milliseconds = 1000 * (time.perf_counter() - started)
-    if LOGGER.isEnabledFor(logging.DEBUG):
-        fields = {
-            "selector": repr(request.selector),
-            "k": request.k,
-            "fetch_k": selected.pool.fetch_k,
-            "candidates": len(selected.pool.items),
-            "selected": len(selected.items),
-            "vector_source": vector_source(),
-            "milliseconds": milliseconds,
-        }
-        LOGGER.debug(
-            "%(selector)s selected %(selected)d of %(candidates)d candidates (k=%(k)s, fetch_k=%(fetch_k)s, "
-            "vectors from %(vector_source)s) in %(milliseconds).1f ms",
-            fields,
-            extra={"setselect": fields},
-        )
-    return selected._replace(milliseconds=milliseconds)
 
 
 def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
@@ -78,7 +51,6 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
         "shares": None if selection.shares is None else selection.shares.tolist(),
         "gains": selection.gains.tolist(),
         "relevance": selection.relevance.tolist(),
-        "objective": selection.objective if ids else None,
         "filled_from": selection.filled_from,
         "followed": [
             {
@@ -90,35 +62,22 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
             for kind, name, rows in selected.followed
         ],
         "milliseconds": selected.milliseconds,
-        **(
-            {}
-            if selected.neighbours is None
-            else {"joined": [[selected.ids[at] for at in run] for run in selected.runs]}
-        ),
+        "joined": [[selected.ids[at] for at in run] for run in selected.runs if len(run) > 1],
         **(_describe_searches(selected) if selected.extras else {}),
         **({} if selected.returned is None else shadow),
     }
 
 
 def _describe_searches(selected: ItemSelection) -> dict[str, Any]:
-    pool, picked = selected.pool, {*selected.selection.indices.tolist()}
-    found: dict[str, list[int]] = {VECTOR_SEARCH: [], **{extra.name: [] for extra in selected.extras}}
-    for row, names in enumerate(pool.searches or ()):
-        for name in names:
-            found.setdefault(name, []).append(row)
-    by_vector = {*found[VECTOR_SEARCH]}
+    ids, searches = selected.pool.ids, selected.pool.searches or ()
     return {
-        "candidates_by": {name: len(rows) for name, rows in found.items()},
         "found_by": [[*(names or ())] for names in selected.found_by],
         "extra_retrievers": [
             {
                 "name": extra.name,
-                "found": [pool.ids[row] for row in found[extra.name]],
-                "added": [pool.ids[row] for row in found[extra.name] if row not in by_vector],
-                "selected": [pool.ids[row] for row in found[extra.name] if row in picked],
+                "found": [name for name, names in zip(ids, searches, strict=False) if extra.name in names],
                 "left_out": [*extra.left_out],
                 "error": extra.error,
-                "milliseconds": extra.milliseconds,
             }
             for extra in selected.extras
         ],
@@ -206,7 +165,7 @@ def in_shadow(
         selected = ItemSelection.nothing()._replace(error=f"{type(error).__name__}: {error}")
     if SHADOW_LOGGER.isEnabledFor(logging.INFO):
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        line = {"version": SHADOW_LOG_VERSION, "time": now, "query": question, **line, "error": selected.error}
+        line = {"version": 1, "time": now, "query": question, **line, "error": selected.error}
         # Characters outside of ASCII are escaped, so the encoding of the file does not matter.
         SHADOW_LOGGER.info("%s", json.dumps(line))
     return selected._replace(returned=[*returned], returned_ids=ids)
@@ -217,38 +176,31 @@ def _compare(
 ) -> dict[str, Any]:
     """What a line of the log says about both sets. Of ``returned`` the first ``k`` are compared with the selection."""
     settings, pool = request.settings, selected.pool
-    names = _names(pool, pool.items, pool.ids)
+    names, before = _names(pool, pool.items, pool.ids), _names(pool, returned, ids)
     places = {name: row for row, name in reversed([*enumerate(names)])}
     picked = selected.selection.indices.tolist()
-    before = _names(pool, returned, ids)
-    rows_of_sets = {"returned": [places.get(name) for name in before[: request.k]], "selected": picked}
-    cosines = {}
-    for name, rows in rows_of_sets.items():
-        known = [row for row in rows if row is not None]
+    rows_before = [places.get(name) for name in before[: request.k]]
+    sets = {"returned": (rows_before, returned[: request.k]), "selected": (picked, selected.items)}
+    figures: dict[str, dict[str, Any]] = {which: {} for which in sets}
+    for which, (rows, items) in sets.items():
         # What is no candidate has no vector.
-        cosines[name] = dict.fromkeys(SetCosines._fields)
-        if selected.question is not None and len(known) == len(rows):
-            figures = measure_set(selected.question, [pool.vectors[row] for row in known])
-            cosines[name] = {key: _as_figure(value) for key, value in figures._asdict().items()}
-    line = {
-        "queries": [*selected.queries[1:]],
+        if selected.question is not None and None not in rows:
+            figures[which] = measure_set(selected.question, [pool.vectors[row] for row in rows])._asdict()
+        if settings.costs is not None:
+            figures[which]["costs"] = float(read_numbers(items, settings.costs, "costs", request.view).sum())
+    return {
         "returned": before,
         "selected": [names[row] for row in picked],
         "k": request.k,
         "fetch_k": None if pool.fetch_k is None else request.fetch_k - len(request.shown),
-        "candidates": len(pool.items),
-        **{key: {name: of_set[key] for name, of_set in cosines.items()} for key in SetCosines._fields},
+        **{
+            key: {which: _as_figure(of_set.get(key)) for which, of_set in figures.items()}
+            for key in (*SetCosines._fields, "costs")
+        },
         "milliseconds": _as_figure(selected.milliseconds),
         "selector": repr(request.selector),
-        "settings": _plain(request),
+        "settings": _plain(settings, request.selector),
     }
-    if settings.costs is not None:
-        items = {"returned": returned[: request.k], "selected": selected.items}
-        line["costs"] = {
-            name: _as_figure(float(read_numbers(of_set, settings.costs, "costs", request.view).sum()))
-            for name, of_set in items.items()
-        }
-    return line
 
 
 def _names(pool: Pool, items: Sequence[Any], ids: Sequence[Hashable]) -> list[str]:
@@ -256,27 +208,20 @@ def _names(pool: Pool, items: Sequence[Any], ids: Sequence[Hashable]) -> list[st
     return [id_of_text(pool.body(item)) if name is None else str(name) for item, name in zip(items, ids, strict=True)]
 
 
-def _plain(request: Request) -> dict[str, Any]:
+def _plain(settings: Call, selector: Selector) -> dict[str, Any]:
     """The settings that are not the default: numbers, texts and yes or no as they are, and None for an object."""
-    settings = request.settings
-    skipped = {"k", "fetch_k", "selector", "lambda_mult", "shadow", "shown", "queries"}
-    # The source has a default of its own in each framework.
+    # The source has a default of its own in each framework, and a call may give its own perspective.
+    skipped = {"k", "fetch_k", "selector", "shadow", "shown", "queries"}
     skipped |= {"source"} if settings.max_per_source is None else set()
     given = {
-        name: value
+        name: value if isinstance(value, (str, bool, int, float)) and name != "perspective" else None
         for name, field in type(settings).model_fields.items()
         if name not in skipped and (value := getattr(settings, name)) != field.default
     }
-    name, parameters = name_and_parameters(request.selector)
-    plain = {
-        key: value if isinstance(value, (str, bool, int, float)) else None
-        for key, value in (given | parameters).items()
-    }
-    # A call may give its own perspective.
-    plain |= {"perspective": None} if "perspective" in plain else {}
-    return {"selector": name or type(request.selector).__name__, **plain}
+    name = DEFAULT_SELECTOR if settings.selector is None else settings.selector
+    return {"selector": name if isinstance(name, str) else repr(selector), **given}
 
 
-def _as_figure(value: float) -> float | None:
+def _as_figure(value: float | None) -> float | None:
     """Nine decimals are more than any vector has; JSON has no NaN."""
-    return round(value, 9) if math.isfinite(value) else None
+    return None if value is None or not math.isfinite(value) else round(value, 9)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import operator
+import math
 import time
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -19,11 +19,10 @@ from .._validation import quoted
 from ..errors import EmbeddingFallbackWarning, InvalidParameterError, warn
 from ..signals.progress import progress_bar
 from ..texts.word_index import WordIndex
-from ..texts.words import Weigh
 from .events import LOGGER, is_first
 from .flow import Flow, together
+from .inputs import EmbeddedQuery
 from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Pool, drop_ambiguous, unite
-from .question import EmbeddedQuery
 
 if TYPE_CHECKING:
     from .settings import Call, Settings
@@ -90,28 +89,18 @@ class Extras(NamedTuple):
     look_up: Callable[[Sequence[Any], Sequence[Hashable]], Flow[KnownItems]]
     # The name of the model that embeds texts; empty if it keeps the vectors of texts that it has embedded.
     model: Callable[[], str]
-    # Whether the store says which ids it has.
-    knows_ids: bool = False
-    # What words weigh in the corpus, if one of the retrievers has an index of words.
-    weigh: Weigh | None = None
-    # The BM25 scores of texts for a question in the corpus, if one of the retrievers has an index of words.
-    score: Callable[[str, Sequence[str]], Any] | None = None
+    # The index of words of one of the retrievers, if there is one.
+    words: WordSearch[Any] | None = None
 
 
 def check_retrievers(retrievers: Sequence[Any], kind: type, framework: str) -> None:
     """Refuse what is no retriever of the framework, whose class is ``kind``."""
     for value in retrievers:
-        if isinstance(value, kind):
-            continue
-        if isinstance(value, type):
-            fault = f"the class {value.__name__}: make an object of it, and pass that"
-        elif callable(getattr(value, "as_retriever", None)):
-            fault = f"a {type(value).__name__}, which is no retriever: pass its as_retriever(...)"
-        elif callable(getattr(value, "invoke", None)) or callable(getattr(value, "retrieve", None)):
-            fault = f"a {type(value).__name__} of another framework: pass retrievers of {framework}"
-        else:
-            fault = f"{quoted(value)}: pass retrievers of {framework}, such as a search by words"
-        raise InvalidParameterError(f"extra_retrievers holds {fault}")
+        if not isinstance(value, kind):
+            raise InvalidParameterError(
+                f"extra_retrievers holds {quoted(value)}: pass retrievers of {framework}, such as the as_retriever() "
+                "of another store or a WordRetriever"
+            )
 
 
 def unwrap(retrievers: Iterable[Any]) -> list[Any]:
@@ -128,44 +117,35 @@ def gather_extras(
     search_words: Callable[[WordSearch[Any], str], Flow[Sequence[Any]]],
     look_up: Callable[[Sequence[Any], Sequence[Hashable]], Flow[KnownItems]],
     model: Callable[[], str],
-    *,
-    knows_ids: bool,
 ) -> Extras:
-    """The extra retrievers and the search by words of the settings, whose names differ.
-
-    ``knows_ids``: whether the store says which ids it has.
-    """
+    """The extra retrievers and the search by words of the settings, whose names differ."""
     named: dict[str, ExtraRetriever] = {}
     words = share_search(kind, store) if settings.keyword_search else None
     if words is not None:
         named[KEYWORD_SEARCH] = ExtraRetriever(KEYWORD_SEARCH, partial(search_words, words))
     # What several find is the item of the first one.
-    ordered = sorted(settings.extra_retrievers, key=lambda one: not isinstance(one, FilteredRetriever))
-    retrievers = unwrap(ordered)
-    for retriever, one in zip(retrievers, ordered, strict=True):
+    for one in sorted(settings.extra_retrievers, key=lambda one: not isinstance(one, FilteredRetriever)):
+        (retriever,) = unwrap([one])
         first = name = name_of(retriever)
         number = 1
         while name in named or name in (VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW):
             number += 1
             name = f"{first} {number}"
         named[name] = ExtraRetriever(name, partial(retrieve, retriever), isinstance(one, FilteredRetriever))
-    indexes = [words, *(getattr(one, "words", None) for one in retrievers)]
-    index = next((one for one in indexes if isinstance(one, WordSearch)), None)
-    corpus = (None, None) if index is None else (index.weigh, index.score)
-    return Extras([*named.values()], look_up, model, knows_ids, *corpus)
+        own = getattr(retriever, "words", None)
+        words = own if words is None and isinstance(own, WordSearch) else words
+    return Extras([*named.values()], look_up, model, words)
 
 
 def ask(owner: Settings, retriever: ExtraRetriever, queries: Sequence[EmbeddedQuery], each: int) -> Flow[ExtraSearch]:
     """What a retriever finds for the queries, ``each`` items for one of them."""
-    started = time.perf_counter()
     # A question of which only the embedding is known has no text. If all of its words are removed, its text counts.
     texts = [query.words if query.words.strip() else query.text for query in queries]
     texts = [text for text in texts if text.strip()]
     answers = yield from together([_ask_once(owner, retriever, text) for text in texts])
     items = [item for found, _ in answers for item in found[:each]]
     errors = [error for _, error in answers if error is not None] if texts else ["the question has no text"]
-    milliseconds = 1000 * (time.perf_counter() - started)
-    return ExtraSearch(retriever.name, items, errors[0] if errors else None, milliseconds)
+    return ExtraSearch(retriever.name, items, next(iter(errors), None))
 
 
 def _ask_once(owner: Settings, retriever: ExtraRetriever, text: str) -> Flow[tuple[Sequence[Any], str | None]]:
@@ -223,10 +203,6 @@ def read_answers(
             for row, passes in zip(new, known.admitted, strict=True)
         ]
         left_out = [row for row, passes in zip(new, admitted, strict=True) if not passes]
-        if extras.knows_ids:
-            # They were deleted since the search by words.
-            deleted = [row for row in new if searches[row] == (KEYWORD_SEARCH,) and united.vectors[row] is None]
-            left_out = sorted({*left_out, *deleted})
         unknown = sum(known.admitted[row - first] is None for row in left_out)
         if unknown and is_first(owner, "_warned_of_filter"):
             warn(
@@ -266,16 +242,12 @@ def _complete(
     unknown = [row for row in missing if texts[row] not in vectors]
     if unknown:
         new = list(dict.fromkeys(texts[row] for row in unknown))
-        model, nameless = extras.model(), sum(united.ids[row] is None for row in unknown)
-        if model and is_first(owner, "_warned_of_embedding"):
-            why, remedy = "they have no id to look vectors up by", "Give them the ids that they have in the store"
-            if nameless < len(new):
-                why = "the store has no vectors for them"
-                why += f", and {nameless} of them have no id to look vectors up by" if nameless else ""
-                remedy = "Search the documents that are in the store, with the ids that they have there"
+        if (model := extras.model()) and is_first(owner, "_warned_of_embedding"):
+            nameless = sum(united.ids[row] is None for row in unknown)
             warn(
                 f"extra_retrievers: each query embeds the texts of further documents ({len(new)} this time) with "
-                f"{model}: {why}. {remedy}, or use a cache of embeddings",
+                f"{model}: the store has no vectors for them, and {nameless or 'none'} of them have no id to look "
+                "vectors up by. Search documents with the ids that they have there, or use a cache of embeddings",
                 EmbeddingFallbackWarning,
             )
         vectors |= zip(new, (yield from embed(new)), strict=True)
@@ -285,16 +257,15 @@ def _complete(
 
 @dataclass(frozen=True)
 class StoreListing(Generic[Item]):
-    """How the items of a store are listed, as its searches return them, and counted, which is fast."""
+    """How the items of a store are listed, as its searches return them."""
 
-    items: Callable[[Any], Iterable[Item]]
-    count: Callable[[Any], int]
-    # What differs after each change of the store: a number, or by id an object that another one replaces. None if the
-    # store does not say it. Then a text that was replaced is noticed after a while.
-    version: Callable[[Any], Any] = lambda store: None
-    # The ids of all items, and by id those of some ids that the store has now. None if it has no ids.
-    ids: Callable[[Any], Iterable[Hashable]] | None = None
-    read: Callable[[Any, Sequence[Any]], Mapping[Any, Item]] | None = None
+    # The items that the store has now: those with these ids, or all of them.
+    read: Callable[[Any, Sequence[Any] | None], Iterable[Item]]
+    # What differs after a change, which is fast: by id what another value replaces; or the number of items, and what
+    # else the store says of its changes. If that is None, a text that was replaced is noticed after a while.
+    marks: Callable[[Any], dict[Any, Any] | tuple[int, Any]]
+    # Whether items can be read by their ids.
+    by_id: bool = True
 
 
 @dataclass(frozen=True)
@@ -326,35 +297,40 @@ class ItemKind(Generic[Item]):
     def count(self, store: Any) -> int | None:
         """The number of items of this store; None if it cannot list them."""
         listing, listed = self.find_listing(store)
-        return None if listing is None else listing.count(listed)
+        return None if listing is None else _count(listing.marks(listed))
+
+
+def _count(marks: Any) -> int:
+    return len(marks) if isinstance(marks, dict) else marks[0]
+
+
+# Items that never change, as a store.
+_LIST: StoreListing[Any] = StoreListing(lambda items, ids: items, lambda items: (len(items), ""), by_id=False)
 
 
 @dataclass(frozen=True)
 class _State(Generic[Item]):
     """What one search sees."""
 
-    # The items, or their ids where the store is asked for the items that a search finds.
-    items: tuple[Any, ...]
-    index: WordIndex
-    version: Any = None
-    # When all texts were read; None if they have to be read again. Those of the ``doubtful`` ids in any case.
-    listed: float | None = None
-    doubtful: frozenset[Hashable] = frozenset()
+    # By id, in the order of the index. None where the store is asked for the items that a search finds.
+    items: dict[Any, Item | None] = field(default_factory=dict)
+    index: WordIndex = field(default_factory=lambda: WordIndex(()))
+    marks: Any = None
+    # When the texts were read.
+    listed: float = -math.inf
 
 
 class WordSearch(Generic[Item]):
     """Items that can be searched by words, by any number of threads.
 
-    With a ``store``, or a weak reference to one, the items are those that the store has now. What changed since the
-    last search is read again, where the store says it, else what was added, and after ``SECONDS`` everything; texts
-    that have not changed are not split again. Otherwise the index is made at the first search. Pickles contain the
-    store, or the items and their words.
+    With a ``store``, or a weak reference to one, the items are those that the store has now. Texts are read again if
+    the marks of the store differ, if a search finds one that has changed, and after ``SECONDS`` if the marks do not say
+    everything; only those that are new are split. Pickles contain the store, or the items and their words.
     """
 
     def __init__(self, kind: ItemKind[Item], items: Iterable[Item] = (), store: Any = None) -> None:
-        self.kind, self._store = kind, store
-        self._lock = Lock()
-        self._state: _State[Item] = _State(tuple(self._by_id(map(kind.copy, items)).values()), WordIndex(()))
+        self.kind, self._store, self._items = kind, store, [*map(kind.copy, items)]
+        self._lock, self._state = Lock(), _State[Item]()
 
     def search(
         self, question: Any, k: Any, passes: Callable[[Item], bool] | None = None, name: str = "k"
@@ -364,24 +340,24 @@ class WordSearch(Generic[Item]):
         Messages call ``k`` by its ``name``.
         """
         k = check_integer(k, name, 1)
-        state, (listing, place) = self._current(), self._find_store()
-        rows, scores = state.index.best_rows(question, 2 * k if passes is None else max(len(state.items), 1))
-        hits, doubtful, size = list[tuple[Item, float]](), set[Hashable](), k if passes is None else max(4 * k, 100)
+        store = self._store() if isinstance(self._store, weakref.ref) else self._store
+        listing: Any
+        listing, place = (_LIST, self._items) if store is None else self.kind.find_listing(store)
+        state = self._update(listing, place)
+        names, texts, hits = [*state.items], state.index.texts, list[tuple[Item, float]]()
+        rows, scores = state.index.best_rows(question, 2 * k if passes is None else max(len(names), 1))
+        size = k if passes is None else max(4 * k, 100)
         for start in range(0, len(rows), size):
-            some, found = rows[start : start + size].tolist(), None
-            if listing is not None and listing.read is not None:
-                found = listing.read(place, [state.items[row] for row in some])
+            some = rows[start : start + size].tolist()
+            found = self._by_id(listing.read(place, [names[row] for row in some])) if listing.by_id else state.items
             for row, score in zip(some, scores[start : start + size].tolist(), strict=True):
-                item = state.items[row] if found is None else found.get(state.items[row])
-                if item is None or (found is not None and self.kind.text(item) != state.index.texts[row]):
-                    doubtful.add(state.items[row])
+                item = found.get(names[row])
+                if item is None or self.kind.text(item) != texts[row]:
+                    self.refresh()
                 if item is not None and (passes is None or passes(item)):
                     hits.append((self.kind.copy(item), score))
             if len(hits) >= k:
                 break
-        if doubtful:
-            with self._lock:
-                self._state = replace(self._state, doubtful=self._state.doubtful | doubtful)
         return hits[:k]
 
     def weigh(self, terms: Sequence[str]) -> NDArray[np.float64]:
@@ -396,72 +372,40 @@ class WordSearch(Generic[Item]):
     def refresh(self) -> None:
         """Read all items of the store again at the next search."""
         with self._lock:
-            self._state = replace(self._state, listed=None)
+            self._state = replace(self._state, listed=-math.inf)
 
-    def _find_store(self) -> tuple[StoreListing[Item] | None, Any]:
-        store = self._store() if isinstance(self._store, weakref.ref) else self._store
-        return (None, None) if store is None else self.kind.find_listing(store)
-
-    def _current(self) -> _State[Item]:
-        """The state, with its index."""
-        listing, place = self._find_store()
-        if self._is_current(listing, version := _read_version(listing, place)):
-            return self._state
-        # The other threads wait, and find the new state.
+    def _update(self, listing: StoreListing[Item], place: Any) -> _State[Item]:
+        """The state of now. Threads that search at the same time wait until one of them has read what changed."""
         with self._lock:
-            if not self._is_current(listing, version := _read_version(listing, place)):
-                self._state = self._list(listing, place, version)
+            marks: Any = listing.marks(place)
+            state, now = self._state, time.monotonic()
+            age, is_by_id = now - state.listed, isinstance(marks, dict)
+            if marks == state.marks and age < (SECONDS if not is_by_id and marks[1] is None else math.inf):
+                return state
+            if (number := _count(marks)) > MOST:
+                raise InvalidParameterError(
+                    f"the store holds {number} documents, and an index is made over at most {MOST}: use the word "
+                    "search of the store itself, or make a WordRetriever from those documents that matter"
+                )
+            # The texts that have not changed, by id.
+            kept: dict[Any, str] = {}
+            if is_by_id and isinstance(state.marks, dict) and age < math.inf:
+                old, missing = state.marks, object()
+                pairs = zip(state.items, state.index.texts, strict=True)
+                kept = {name: text for name, text in pairs if marks.get(name, missing) == old.get(name)}
+            items = self._by_id(listing.read(place, [name for name in marks if name not in kept] if kept else None))
+            texts = kept | {name: self.kind.text(item) for name, item in items.items()}
+            if kept:
+                texts = {name: texts[name] for name in marks if name in texts}
+            index, rows = state.index, tuple(texts.values())
+            if rows != index.texts:
+                index = WordIndex(rows, index, _track).prepare()
+            self._state = _State(dict.fromkeys(texts) if listing.by_id else {**items}, index, marks, now)
             return self._state
 
-    def _is_current(self, listing: StoreListing[Item] | None, version: Any) -> bool:
-        state = self._state
-        if state.listed is None or state.doubtful or not _is_same(state.version, version):
-            return False
-        return listing is None or version[1] is not None or time.monotonic() - state.listed < SECONDS
-
-    def _list(self, listing: StoreListing[Item] | None, place: Any, version: Any) -> _State[Item]:
-        state, listed = self._state, time.monotonic()
-        if listing is None:
-            return _State(
-                state.items, WordIndex([*map(self.kind.text, state.items)], state.index, _track), None, listed
-            )
-        if version[0] > MOST:
-            raise InvalidParameterError(
-                f"the store holds {version[0]} documents, and an index is made over at most {MOST}: use the word "
-                "search of the store itself, or make a WordRetriever from those documents that matter"
-            )
-        is_old = state.listed is None or (version[1] is None and listed - state.listed >= SECONDS)
-        if is_old or listing.read is None or listing.ids is None:
-            items = self._by_id(listing.items(place))
-            texts = {name: self.kind.text(item) for name, item in items.items()}
-            names = tuple(items.values() if listing.read is None else items)
-        else:
-            listed = state.listed or listed
-            texts = self._read_changes(
-                listing, place, version[1], dict(zip(state.items, state.index.texts, strict=True))
-            )
-            names = tuple(texts)
-        same = state.index.texts == tuple(texts.values())
-        index = state.index if same else WordIndex([*texts.values()], state.index, _track).prepare()
-        return _State(names, index, version, listed)
-
-    def _read_changes(self, listing: Any, place: Any, marks: Any, old: dict[Any, str]) -> dict[Any, str]:
-        """The texts by id. Those that are known and have not changed are not read."""
-        state = self._state
-        known = state.version[1] if isinstance(marks, dict) else None
-        current = marks if isinstance(marks, dict) else dict.fromkeys(listing.ids(place))
-        changed = [
-            name
-            for name, mark in current.items()
-            if name not in old or name in state.doubtful or (known is not None and known.get(name) is not mark)
-        ]
-        found = listing.read(place, changed) if changed else {}
-        texts = {**old, **dict.fromkeys(changed), **{name: self.kind.text(item) for name, item in found.items()}}
-        return {name: text for name in current if (text := texts.get(name)) is not None}
-
-    def _by_id(self, items: Iterable[Item]) -> dict[Hashable, Item]:
+    def _by_id(self, items: Iterable[Item]) -> dict[Any, Item]:
         """The items by id. Of several with the same id, the last one stands in the place of the first."""
-        by_id: dict[Hashable, Item] = {}
+        by_id: dict[Any, Item] = {}
         for item in items:
             name = self.kind.id(item)
             by_id[object() if name is None else name] = item
@@ -469,37 +413,20 @@ class WordSearch(Generic[Item]):
 
     def __getstate__(self) -> dict[str, Any]:
         # A lock cannot be pickled, and a store may have changed when the pickle is read.
-        state = replace(self._state, listed=None) if self._store is None else _State((), WordIndex(()))
-        return {"kind": self.kind, "_store": self._store, "_state": state}
+        return {**self.__dict__, "_lock": None, "_state": self._state if self._store is None else _State[Item]()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=Lock())
-
-
-def _read_version(listing: StoreListing[Any] | None, place: Any) -> Any:
-    """The number of items of a store, and its version."""
-    return None if listing is None else (listing.count(place), listing.version(place))
-
-
-def _is_same(first: Any, second: Any) -> bool:
-    """Whether two versions are equal. The objects in a mapping are compared by identity."""
-    if first is None or second is None or not isinstance(first[1], dict) or not isinstance(second[1], dict):
-        return bool(first == second)
-    one, other = first[1], second[1]
-    return one.keys() == other.keys() and all(map(operator.is_, one.values(), map(other.__getitem__, one)))
 
 
 def as_predicate(given: Any) -> Callable[[Any], bool] | None:
     """The filter of a search by words, a dict of metadata or a function of an item, as a function."""
     if given is None or (callable(given) and not isinstance(given, Mapping)):
         return given
-    if not isinstance(given, Mapping):
-        raise InvalidParameterError(f"filter must be a dict of metadata, or a function of a document, got {given!r}")
-    names = [*given, *(name for value in given.values() if isinstance(value, Mapping) for name in value)]
-    if any(str(name).startswith("$") for name in names):
+    if not isinstance(given, Mapping) or any(k.startswith("$") or isinstance(v, Mapping) for k, v in given.items()):
         raise InvalidParameterError(
-            f"filter={given!r}: WordRetriever compares values for equality and knows no operators: pass a function "
-            "filter(document) -> bool"
+            "filter must be a function filter(document) -> bool, or a dict of values that metadata have, without "
+            f"operators, got {given!r}"
         )
     keys, values = [*given], [*given.values()]
     return lambda item: [item.metadata.get(key) for key in keys] == values

@@ -207,7 +207,6 @@ class ExtraSearch(NamedTuple):
     name: str
     items: Sequence[Any]
     error: str | None
-    milliseconds: float
     left_out: Sequence[Hashable] = ()
 
 

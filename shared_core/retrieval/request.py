@@ -29,8 +29,8 @@ from ..selectors.selection import Selection
 from ..signals.extraction import check_perspective_vector
 from ..texts import Texts
 from ..texts.words import Weigh
+from .inputs import EmbeddedQuery
 from .pool import ItemSelection, Pool, is_name_of_text, name_of_text
-from .question import EmbeddedQuery
 
 if TYPE_CHECKING:
     from .settings import Call

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._parsing import is_text
-from .._validation import quoted
 from ..errors import warn
 from ..facts import DOCUMENT_ID, Facts
 from ..selection.route import DEFAULT_EXTRA_K, DEFAULT_K, share_fetch_k
 from ..texts import Texts
 from ..texts.titles import HEAD
-from .events import LOGGER, in_shadow, is_first, timed, warn_of_ignored_scores
+from ..texts.words import Weigh
+from .events import LOGGER, in_shadow, is_first, warn_of_ignored_scores
 from .extra import Extras, ask, read_answers
 from .flow import Flow, Step, together
 from .follow import (
@@ -33,6 +33,7 @@ from .follow import (
     keep_neighbours,
     suits,
 )
+from .inputs import EmbeddedQuery
 from .pool import (
     FOLLOW,
     KEYWORD_SEARCH,
@@ -41,10 +42,8 @@ from .pool import (
     Followed,
     ItemSelection,
     Pool,
-    is_name_of_text,
     unite,
 )
-from .question import EmbeddedQuery
 from .request import Request
 
 if TYPE_CHECKING:
@@ -69,8 +68,6 @@ class Store(NamedTuple):
     # The most candidates of one search. None, if there is no vector reader: there is no wider search, because it would
     # embed all texts that it finds.
     widest: int | None
-    # Where the vectors come from, in words.
-    vector_source: Callable[[], str]
     # None if there are no extra retrievers.
     extras: Extras | None = None
     # Whether the search has a filter, or another argument of the store.
@@ -78,6 +75,11 @@ class Store(NamedTuple):
     # The items nearest to a query of those whose metadata have these values, and that the filter of the search lets in.
     # None if the store cannot be asked for them.
     find: Callable[[EmbeddedQuery, Where, int], Flow[Pool]] | None = None
+
+    @property
+    def weigh(self) -> Weigh | None:
+        """What words weigh in the corpus, where there is an index of words."""
+        return None if self.extras is None or self.extras.words is None else self.extras.words.weigh
 
 
 def search_and_select(
@@ -100,7 +102,6 @@ def select_among(
     reading: Flow[Pool],
     score: str,
     remedy: str,
-    vector_source: Callable[[], str],
 ) -> Flow[ItemSelection]:
     """The set among items that were ``retrieved`` before; ``reading`` gives the items with their ids and vectors.
 
@@ -116,7 +117,7 @@ def select_among(
         pool = (yield from reading).check_vectors()
         selected: ItemSelection = yield Step(partial(request.select, pool, queries))
         warn_of_ignored_scores(request, owner, selected, score)
-        return timed(request, selected, started, vector_source)
+        return selected._replace(milliseconds=1000 * (time.perf_counter() - started))
 
     if not request.settings.shadow:
         return select()
@@ -156,32 +157,14 @@ def _search_and_select(
             pool, joined, reports = yield from search_beside(owner, queries, store, extras, fetch_k, extra_k, least)
         if joined is not None:
             pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
-        weigh = None if extras is None else extras.weigh
-        selected: ItemSelection = yield Step(partial(request.select, pool, queries, weigh))
+        selected: ItemSelection = yield Step(partial(request.select, pool, queries, store.weigh))
         fetch_k = _wider(selected, store.widest) if selected.cut_short else None
     if request.settings.follow and (request.reads_references or request.reads_neighbours):
         selected = yield from _follow(request, selected, queries, store)
     selected = selected._replace(extras=reports)
-    yield from _warn_of_unknown_ids(request, owner, selected.pool, store)
     if not selected.pool.items and not store.filtered and is_first(owner, "_warned_of_nothing"):
-        warn(
-            f"the search found no documents ({store.vector_source()}): the store is empty. Add documents, or check "
-            "that the store is over the collection that was filled"
-        )
-    return timed(request, selected, started, store.vector_source)
-
-
-def _warn_of_unknown_ids(request: Request, owner: Settings, pool: Pool, store: Store) -> Flow[None]:
-    """Warn, once for each ``owner``, if the store lacks an id of ``shown``. The names of texts are no ids."""
-    unknown = [str(name) for name in request.settings.shown if name not in pool.ids and not is_name_of_text(name)]
-    probe = next((str(name) for name in pool.ids if name is not None), None)
-    if not unknown or probe is None or store.widest is None or store.filtered or not is_first(owner, "_checked_shown"):
-        return
-    known = [str(name) for name in (yield from store.fetch([*unknown, probe])).ids]
-    missing = [name for name in unknown if name not in known]
-    # Not every store looks up documents by their ids.
-    if missing and probe in known:
-        warn(f"shown holds {quoted(missing[0])}, and the store has no document with this id: was it deleted?")
+        warn("the search found no documents: add some, or check that the store is over the collection that was filled")
+    return selected._replace(milliseconds=1000 * (time.perf_counter() - started))
 
 
 def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: int, least: int | None) -> Flow[Pool]:
@@ -234,18 +217,18 @@ def search_to_compare(
     of an item.
     """
     queries = [EmbeddedQuery(vector, None, vector.tolist(), text) for vector, text in zip(vectors, texts, strict=True)]
-    by_words = weigh = bm25 = None
+    by_words = bm25 = None
     if store.extras is None:
         pool = yield from search_together(queries, store.search, fetch_k, least)
         candidates = len(pool.items)
     else:
         beside = search_beside(owner, queries, store, store.extras, fetch_k, DEFAULT_EXTRA_K, least)
         pool, joined, _ = yield from beside
-        candidates, weigh = len(pool.items), store.extras.weigh
+        candidates = len(pool.items)
         pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
         by_words = [row for row, names in enumerate(pool.searches or ()) if KEYWORD_SEARCH in names]
-        if store.extras.score:
-            bm25 = store.extras.score(texts[0], list(map(pool.text, pool.items)))
+        if store.extras.words is not None:
+            bm25 = store.extras.words.score(texts[0], list(map(pool.text, pool.items)))
     pool = pool.with_each_id_once()
     items, facts = pool.items, request.read_facts(pool)
     bodies = list(map(pool.body, items))
@@ -259,7 +242,7 @@ def search_to_compare(
         "candidates": candidates,
         "by_words": by_words,
         "bm25": bm25,
-        "weigh": weigh,
+        "weigh": store.weigh,
     }
 
 
@@ -334,8 +317,7 @@ def _follow(
     named = [pool.take(range(len(pool.items))[:FOLLOW_K]) for pool in named]
     united, added = unite(selected.pool, [pool.found_by(FOLLOW) for pool in (linked, *looked_up, *named)])
     if any(added):
-        weigh = None if store.extras is None else store.extras.weigh
-        selected = yield Step(partial(request.select, united, queries, weigh))
+        selected = yield Step(partial(request.select, united, queries, store.weigh))
     followed = [
         Followed("link", link, [row for row in added[0] if str(united.ids[row]) == link])
         for link in links

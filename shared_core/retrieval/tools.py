@@ -24,11 +24,10 @@ from ..candidates import as_unit_rows, as_unit_vector
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..selection.route import DEFAULT_EXTRA_K
 from ..texts.words import match_split_words, read_text, split_clauses, split_words
-from .events import LOGGER, describe, in_shadow, is_first, timed
+from .events import LOGGER, describe, in_shadow, is_first
 from .flow import Flow, Step
-from .inputs import refuse_unknown, where_to_pass_parameters
+from .inputs import EmbeddedQuery, Vector, embed_question, refuse_unknown, where_to_pass_parameters
 from .pool import ItemSelection, Pool, stack_vectors
-from .question import EmbeddedQuery, Vector, embed_question
 from .request import Request
 from .search import give
 from .settings import Call, Settings
@@ -55,8 +54,7 @@ _STEPS = 1_000
 # Settings that say nothing of a set of tools, and why.
 _REMEDIES = MappingProxyType(
     {
-        **dict.fromkeys(("k", "top_n"), "max_tools is the most tools that are selected"),
-        "shown": "always names the tools that every request gets",
+        "shown": "always_include names the tools that every request gets",
         **dict.fromkeys(("order", "scores"), "tools come back unchanged, in the order in which they were given"),
         **dict.fromkeys(
             ("fetch_k", "follow", "keyword_search", "extra_retrievers", "extra_k"), "all tools are candidates"
@@ -188,13 +186,13 @@ class ToolSelector:
         kind: ToolKind,
         model: EmbeddingModel,
         max_tools: int | None,
-        always: Iterable[str],
+        always_include: Iterable[str],
         settings: Mapping[str, Any],
         call: type[Call] = _ToolCall,
     ) -> None:
         self.kind, self.model = kind, model
-        self.always = tuple(map(str, as_identifiers(always, "always")))
-        known = Settings.model_fields.keys() - _REMEDIES.keys()
+        self.always = tuple(map(str, as_identifiers(always_include, "always_include")))
+        known = {call.size_name, *Settings.model_fields} - _REMEDIES.keys()
         refuse_unknown(owner, settings, known, {**where_to_pass_parameters(), **_REMEDIES})
         fields = dict(settings)
         if fields.get("budget") is not None:
@@ -209,7 +207,8 @@ class ToolSelector:
     def select(self, given: Sequence[Any], turn: Turn, config: Any = None) -> Flow[ToolSelection]:
         """The tools for a turn of the agent.
 
-        Those that it has called stay, as do ``always``, those that the system message names, and the provider's own.
+        Those that it has called stay, as do ``always_include``, those that the system message names, and the
+        provider's own.
         """
         asked = [text for text in map(_shorten, turn.asked) if text]
         read = [self.kind.read(original) for original in given]
@@ -218,7 +217,7 @@ class ToolSelector:
         every = [*tools.values()]
         selected, reason = ItemSelection.nothing(queries=asked), None
         if not every or len(every) - len(tools.keys() & {*self.always}) <= self.request.all_of:
-            reason = "there are no more than max_tools"
+            reason = "there are no more than can be selected"
         elif not asked:
             reason = "no message has text"
         elif self.request.settings.shadow:
@@ -249,7 +248,7 @@ class ToolSelector:
 
         def make_event() -> dict[str, Any]:
             return {
-                "max_tools": self.request.k,
+                "k": self.request.k,
                 "vector_source": self.model.source,
                 **describe(self.request, selected),
                 "shadow": self.request.settings.shadow,
@@ -276,7 +275,7 @@ class ToolSelector:
         items, text_of = [tools[row] for row in rows], attrgetter("text")
         pool = Pool(items, _read_names(items), text_of, text_of, vectors[rows])
         selected: ItemSelection = yield Step(partial(self.request.select, pool, queries))
-        return timed(self.request, selected, started, lambda: self.model.source)
+        return selected._replace(milliseconds=1000 * (time.perf_counter() - started))
 
     def _embed_questions(self, texts: list[str]) -> Flow[list[Vector]]:
         vectors = yield from self._questions.look_up(texts, self.model.embed_questions)
@@ -319,7 +318,9 @@ class ToolSelector:
                 )
         missing = [name for name in self.always if name not in tools]
         if missing and is_first(self, "_warned_of_missing"):
-            warn(f"always names {quoted(missing[0])}, and no tool has this name; the tools are {quoted([*tools])}")
+            warn(
+                f"always_include names {quoted(missing[0])}, which no tool is called; the tools are {quoted([*tools])}"
+            )
 
 
 def read_turn(said: Iterable[tuple[bool, str]], called: Collection[str]) -> Turn:

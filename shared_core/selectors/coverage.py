@@ -20,8 +20,17 @@ from ..candidates import (
     count_repeats,
     standardise,
 )
-from .greedy import GreedyState, lowest_of_best, run_compiled
-from .ndpp import FLOAT64_TIE, IncrementalLU, factors_of_unit_rows, log_relevance, standard_relevance
+from .greedy import GreedyState, lowest_of_best
+from .ndpp import (
+    FLOAT64_TIE,
+    NO_NUMBERS,
+    NO_REFERENCES,
+    IncrementalLU,
+    factors_of_unit_rows,
+    log_relevance,
+    run_coverage,
+    standard_relevance,
+)
 from .registry import Capabilities, register_selector
 from .selection import Selection, make_selection
 
@@ -46,12 +55,8 @@ GATE, HALF_OPEN = 3.0, -1.0
 SERVED = 0.5
 # With a ridge below this, rounding errors in float32 would decide between candidates.
 LEAST_RIDGE = 1e-4
-_NONE, _NO_ROWS = read_only(np.empty(0)), read_only(np.empty(0, np.int64))
-_NO_REFERENCES = read_only(np.empty((0, 0), np.float32))
-_NO_KINDS, _NO_DOCUMENTS = read_only(np.empty((0, 0), np.int8)), read_only(np.empty((len(REFERRED), 0), np.int64))
-# The last terms of _Terms but one: R, its kinds, the documents, the weights, and the share of each candidate.
+# R, its kinds, the documents, the weights, and the share of each candidate.
 _Bonus = tuple[FloatArray, NDArray[np.int8], NDArray[np.int64], Matrix, Matrix]
-_NO_BONUS: _Bonus = _NO_REFERENCES, _NO_KINDS, _NO_DOCUMENTS, read_only(np.zeros(len(REFERRED))), _NONE
 
 
 class _Terms(NamedTuple):
@@ -64,13 +69,11 @@ class _Terms(NamedTuple):
     noise: float  # the tie tolerance beside that of the determinant
     a: Matrix  # (n, m)
     w: Matrix  # (m,): w β
-    covered: Matrix  # (m,): how well the shown candidates cover each part
     r: FloatArray  # R (n, n); empty if there is no bonus
     kinds: NDArray[np.int8]  # (n, n)
     documents: NDArray[np.int64]  # (kinds, n)
     omega: Matrix  # (kinds,): the weight of the bonus by the kind of the reference; 0 if there is none
     g: Matrix  # (n,): the share of its bonus that a candidate gets
-    shown: NDArray[np.int64]
 
 
 @register_selector("coverage")
@@ -161,19 +164,19 @@ class Coverage:
     ) -> Selection:
         """Select greedily; what ``shown`` candidates cover counts as covered, and what they refer to gets the bonus."""
         state = GreedyState(candidates, k, budget, shown)
-        terms = self._terms(candidates, state.shown)
+        terms = self._terms(candidates)
         factors = factors_of_unit_rows(candidates.vectors, self.ridge)
-        lu = IncrementalLU(factors, state.shown, state.target) if state.shown else None
-        gains = None if state.constraints else self._run_compiled(candidates, state, lu, terms)
+        noise = np.full(len(candidates), terms.noise)
+        gains = run_coverage(state, factors, terms.log_weight, noise, tuple(map(_fixed, terms[2:])))
         if gains is None:
-            gains = self._greedy(candidates, state, lu or IncrementalLU(factors, [], state.target), terms)
+            gains = _greedy(state, IncrementalLU(factors, state.shown, state.target), terms)
         # The loops leave out the constant 1 / (1 + α) of the determinant.
         gains = np.subtract(gains, math.log1p(self.ridge)).tolist()
-        referred_by, bonus = _find_referring(terms, state.picks) if terms.omega.any() else (None, 0.0)
-        shares = _find_shares(terms, state.picks, bonus)
+        referred_by, bonus = _find_referring(terms, state) if terms.omega.any() else (None, 0.0)
+        shares = _find_shares(terms, state, bonus)
         return make_selection(candidates, state.picks, gains, referred_by=referred_by, shares=shares)
 
-    def _terms(self, candidates: Candidates, shown: list[int]) -> _Terms:
+    def _terms(self, candidates: Candidates) -> _Terms:
         z, noise = standard_relevance(candidates)
         columns, weights = [], []
         if (words := candidates.words) is not None and self.word_weight:
@@ -205,8 +208,8 @@ class Coverage:
             of_values = weights[-1].sum()
         # One kind of parts is not copied.
         a = columns[0] if len(columns) == 1 else np.hstack([np.zeros((len(candidates), 0)), *columns])
-        w = np.concatenate([_NONE, *weights])
-        bonus: _Bonus = _NO_BONUS
+        w = np.concatenate([NO_NUMBERS, *weights])
+        bonus: _Bonus = NO_REFERENCES
         per_gate, references = 0.0, candidates.references
         if references is not None and (self.reference_weight or self.neighbour_weight):
             standard, per_sigma = standardise(log_weight, log_weight.dtype)
@@ -215,49 +218,26 @@ class Coverage:
             # The slope of g is at most a quarter of GATE.
             per_gate = GATE / 4 * per_sigma.item() * bonus[3].max()
         tie = noise.item() * (1 + of_values + per_gate) + FLOAT64_TIE * (w.sum() + bonus[3].max())
-        covered = a[shown].max(axis=0, initial=0.0)
-        return _Terms(log_weight, float(tie), a, w, covered, *bonus, np.array(shown, np.int64))
+        return _Terms(log_weight, float(tie), a, w, *bonus)
 
-    def _greedy(self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, terms: _Terms) -> list[float]:
-        """The greedy method; returns the gain of each pick."""
-        a, w, covered, log_weight = terms.a, terms.w, terms.covered, terms.log_weight.copy()
-        state.close(log_weight)  # -inf for a closed candidate
-        gains, n = [], len(candidates)
-        bonus = np.zeros(n)
-        of_kind = np.zeros((len(terms.omega), n))
-        fresh = np.ones(of_kind.shape, np.bool_)  # whether S has no text that belongs together with the candidate
-        refers = terms.omega.any()
-        for i in state.shown if refers else ():
-            bonus = _update_bonus(i, terms, fresh, of_kind)
-        while state.more():
-            new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
-            marginal = log_weight + lu.log_ratios() + new + bonus
-            best = int(marginal.argmax())
-            i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + terms.noise)
-            gains.append(float(marginal[i]))
-            lu.add(i)
-            covered = np.maximum(covered, a[i])
-            if refers:
-                bonus = _update_bonus(i, terms, fresh, of_kind)
-            state.take(i, log_weight)
-        return gains
 
-    def _run_compiled(
-        self, candidates: Candidates, state: GreedyState, lu: IncrementalLU | None, terms: _Terms
-    ) -> list[float] | None:
-        """The same method, compiled: the gain of each pick; None without numba."""
-        rows, k = candidates.vectors, state.target
-        picks, gains = np.empty(k, np.int64), np.empty(k)
-        steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[1]))) if lu is None else (lu.t, lu.d, lu.left)
-        count = run_compiled(
-            "coverage", rows, terms.log_weight, terms.noise, self.ridge, *map(_fixed, terms[2:]), steps, _fixed(ratios),
-            left, state.tie, picks, gains,
-        )  # fmt: skip
-        if count is None:
-            return None
-        state.picks += picks.tolist()
-        made: list[float] = gains.tolist()
-        return made
+def _greedy(state: GreedyState, lu: IncrementalLU, terms: _Terms) -> list[float]:
+    """The greedy method; returns the gain of each pick."""
+    a, log_weight = terms.a, state.close(terms.log_weight.copy())  # -inf for a closed candidate
+    gains, everyone = [], list(range(len(a)))
+    while state.more():
+        texts = state.shown + state.picks
+        covered = a[texts].max(axis=0, initial=0.0)
+        new = np.vecdot(np.maximum(a - covered, 0.0), terms.w)  # w Σ_j β_j (what i covers of part j and S does not)
+        marginal = log_weight + lu.log_ratios() + new
+        if terms.omega.any():
+            marginal += _find_bonus(terms, texts, everyone).max(axis=0, initial=0.0)
+        best = int(marginal.argmax())
+        i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + terms.noise)
+        gains.append(float(marginal[i]))
+        lu.add(i)
+        state.take(i, log_weight)
+    return gains
 
 
 def _fixed(term: Any) -> Any:
@@ -289,40 +269,38 @@ def _weigh_references(
     return r, np.zeros(r.shape, np.int8) if kinds is None else kinds, each, np.array(omega)
 
 
-def _update_bonus(i: int, terms: _Terms, fresh: NDArray[np.bool_], of_kind: Matrix) -> Matrix:
-    """The bonus of each candidate after pick ``i``. What belongs together with ``i`` gets none of that kind."""
-    fresh &= terms.documents != terms.documents[:, [i]]
-    kinds = terms.kinds[i].astype(np.intp)
-    at = kinds, np.arange(len(kinds))
-    of_kind[at] = np.maximum(of_kind[at], terms.omega[kinds] * terms.r[i].astype(np.float64) * terms.g)
-    of_kind[~fresh] = 0.0
-    highest: Matrix = of_kind.max(axis=0)
-    return highest
+def _find_bonus(terms: _Terms, texts: list[int], rows: list[int]) -> Matrix:
+    """(texts, rows): the bonus by which each of the texts raises each candidate. Those of one kind are new to them."""
+    kinds = terms.kinds[np.ix_(texts, rows)].astype(np.intp)
+    # (kinds, rows): whether none of the texts belongs together with the candidate
+    is_new = ~(terms.documents[:, texts, None] == terms.documents[:, None, rows]).any(axis=1)
+    counts = is_new[kinds, np.arange(len(rows))]
+    bonus: Matrix = terms.omega[kinds] * terms.r[np.ix_(texts, rows)].astype(np.float64) * terms.g[rows] * counts
+    return bonus
 
 
-def _find_shares(terms: _Terms, picks: list[int], bonus: Matrix | float) -> Matrix:
+def _find_referring(terms: _Terms, state: GreedyState) -> tuple[list[int], list[float]]:
+    """The row of the earlier text that brought each pick its bonus, or -1 for none; and the bonus."""
+    referring, bonuses = [], []
+    for place, pick in enumerate(state.picks):
+        texts = state.shown + state.picks[:place]
+        bonus = _find_bonus(terms, texts, [pick])[:, 0]
+        bonuses.append(float(bonus.max(initial=0.0)))
+        referring.append(texts[bonus.argmax()] if bonus.any() else -1)
+    return referring, bonuses
+
+
+def _find_shares(terms: _Terms, state: GreedyState, bonus: list[float] | float) -> Matrix:
     """(k, 3): what relevance, the parts that are new, and the ``bonus`` have of their sum; 0 if the sum is 0."""
+    picks = state.picks
     worth = np.zeros((len(picks), 3))
     worth[:, 0] = terms.log_weight[picks] - terms.log_weight.min()
     if terms.w.size:
+        covered = terms.a[state.shown].max(axis=0, initial=0.0)
         a = terms.a[picks]
-        before = np.maximum.accumulate(np.vstack([terms.covered, a[:-1]]))
+        before = np.maximum.accumulate(np.vstack([covered, a[:-1]]))
         worth[:, 1] = np.vecdot(np.maximum(a - before, 0.0), terms.w)
     worth[:, 2] = bonus
     total = worth.sum(axis=1, keepdims=True)
     np.divide(worth, total, out=worth, where=total > 0)
     return worth
-
-
-def _find_referring(terms: _Terms, picks: list[int]) -> tuple[NDArray[np.int64], Matrix]:
-    """The row of the earlier text that brought each pick its bonus, or -1 for none; and the bonus."""
-    documents, shown = terms.documents, len(terms.shown)
-    row = np.append(terms.shown, picks)
-    # (texts, picks): whether the text is earlier than the pick
-    earlier = np.tri(len(picks), len(row), shown - 1, np.bool_).T
-    # (kinds, picks): whether no earlier text belongs together with the pick
-    is_new = ~((documents[:, row, None] == documents[:, None, picks]) & earlier).any(axis=1)
-    kinds = terms.kinds[row][:, picks].astype(np.intp)
-    counts = earlier & is_new[kinds, np.arange(len(picks))]
-    bonus = terms.omega[kinds] * terms.r[row][:, picks].astype(np.float64) * terms.g[picks] * counts
-    return np.where(bonus.any(axis=0), row[bonus.argmax(axis=0)], -1), bonus.max(axis=0, initial=0.0)

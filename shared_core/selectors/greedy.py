@@ -67,20 +67,6 @@ class GreedyState:
                 scores[constraint.closed()] = -np.inf
             self._any_open = bool(np.isfinite(scores).any())
 
-    def exchangeable(self) -> Mask | None:
-        """(picks, n): which candidate may replace which pick under the constraints; None if all may."""
-        if not self.constraints:
-            return None
-        full = len(self.picks) == self.target
-        allowed: Mask = np.logical_and.reduce([c.exchangeable(self.picks, full=full) for c in self.constraints])
-        return allowed
-
-    def exchange(self, position: int, i: int) -> None:
-        """Replace the pick at ``position`` by candidate ``i``."""
-        for constraint in self.constraints:
-            constraint.exchange(self.picks[position], i)
-        self.picks[position] = i
-
 
 def select_greedily(
     candidates: Candidates,

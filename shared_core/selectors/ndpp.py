@@ -37,7 +37,16 @@ FLOAT64_TIE = TIE_TOLERANCE[np.dtype(np.float64)]
 RANK_TOLERANCE = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-10}
 
 _NO_SKEW_PART = read_only(np.empty((0, 0)))
-_UNKNOWN = np.empty(0)
+NO_NUMBERS = read_only(np.empty(0))
+# The terms of Coverage without parts (a, w), and without references (R, their kinds, the documents, ω, g).
+_NO_PARTS = _NO_SKEW_PART, NO_NUMBERS
+NO_REFERENCES = (
+    read_only(np.empty((0, 0), np.float32)),
+    read_only(np.empty((0, 0), np.int8)),
+    read_only(np.empty((1, 0), np.int64)),
+    read_only(np.zeros(1)),
+    NO_NUMBERS,
+)
 _OVERFLOW = "the numbers of the kernel are so large that a determinant overflows: divide all of them by the same number"
 
 
@@ -140,12 +149,12 @@ class NDPP:
         """Select greedily; the kernel is conditioned on the ``shown`` candidates."""
         state = GreedyState(candidates, k, budget, shown)
         log_r2, noise = self._log_r2(candidates)
-        state.close(log_r2)  # -inf for a closed candidate
         factors = self._factors(candidates)
-        lu = IncrementalLU(factors, state.shown, state.target) if state.shown else None
-        gains = None if state.constraints else _run_compiled(state, factors, lu, log_r2, noise)
-        if gains is None:
-            gains = _greedy(state, lu or IncrementalLU(factors, [], state.target), log_r2, noise)
+        log_gains = run_coverage(state, factors, log_r2, noise) if self.kernel is None else None
+        if log_gains is None:
+            state.close(log_r2)  # -inf for a closed candidate
+            log_gains = _greedy(state, IncrementalLU(factors, state.shown, state.target), log_r2, noise)
+        gains = np.exp(log_gains).tolist()
         filled_from = len(state.picks) if state.more() else None
         if filled_from is not None:
             take_by_relevance(state, candidates)
@@ -158,12 +167,10 @@ class NDPP:
             return factors_of_unit_rows(candidates.vectors, DEFAULT_RIDGE if self.ridge is None else self.ridge)
         # __post_init__ has loaded a file.
         V, B, C = cast(Kernel, self.kernel).factors(candidates)
-        Z = np.ascontiguousarray(np.concatenate([V, B], axis=1, dtype=np.float64))
+        Z = np.concatenate([V, B], axis=1, dtype=np.float64)
         # The rows of a LowRankKernel are float64 whatever the candidates' vectors are.
         tolerance = RANK_TOLERANCE[Z.dtype if isinstance(self.kernel, LowRankKernel) else candidates.dtype]
-        # For each combination of dtypes, layouts and read-only flags numba would compile its loop again.
-        Z, C = read_only(Z), read_only(np.ascontiguousarray(C, np.float64)[:])
-        return Factors(Z, C, self.ridge or 0.0, tolerance, np.inf)
+        return Factors(Z, np.asarray(C, np.float64), self.ridge or 0.0, tolerance)
 
     def _log_r2(self, candidates: Candidates) -> tuple[Matrix, Matrix]:
         """log r² and its tie tolerance. r itself would underflow where relevance or the temperature is low."""
@@ -218,25 +225,22 @@ def log_relevance(z: Matrix, per_sigma: Matrix, temperature: float) -> tuple[Mat
 class Factors(NamedTuple):
     """Z = (V, B), shape (n, K + K'), and C (K', K') of a kernel, and the ridge α.
 
-    A determinant ratio below ``tolerance`` times the numbers it was computed from is rounding error. No ratio is above
-    ``bound``.
+    A determinant ratio below ``tolerance`` times the numbers it was computed from is rounding error.
     """
 
     Z: FloatArray
     C: Matrix
     alpha: float
     tolerance: float
-    bound: float
 
 
 def factors_of_unit_rows(rows: FloatArray, alpha: float) -> Factors:
     """The factors of E Eᵀ + αI."""
-    # The squared length of a unit row is 1 or 0, with a rounding error below 1e-5.
-    return Factors(rows, _NO_SKEW_PART, alpha, RANK_TOLERANCE[rows.dtype], 1 + 1e-5 + alpha)
+    return Factors(rows, _NO_SKEW_PART, alpha, RANK_TOLERANCE[rows.dtype])
 
 
 def _greedy(state: GreedyState, lu: IncrementalLU, log_r2: Matrix, noise: Matrix) -> list[float]:
-    """The greedy method (NDPP paper, 4.4.2), until no ratio is above 0; returns the gain of each pick."""
+    """The greedy method (NDPP paper, 4.4.2), until no ratio is above 0; returns the logarithm of each gain."""
     gains = []
     while state.more():
         log_gains = log_r2 + lu.log_ratios()  # log of r_i² det(L_{S+i}) / det(L_S)
@@ -247,28 +251,27 @@ def _greedy(state: GreedyState, lu: IncrementalLU, log_r2: Matrix, noise: Matrix
         if not math.isfinite(lu.d[best]):
             raise KernelError(_OVERFLOW)
         i = lowest_of_best(log_gains, state.tie + lu.log_noise(best) + float(noise[best]))
-        gains.append(float(np.exp(log_gains[i])))
+        gains.append(float(log_gains[i]))
         lu.add(i)
         state.take(i, log_r2)
     return gains
 
 
-def _run_compiled(
-    state: GreedyState, factors: Factors, lu: IncrementalLU | None, log_r2: Matrix, noise: Matrix
+def run_coverage(
+    state: GreedyState,
+    factors: Factors,
+    log_weight: Matrix,
+    noise: Matrix,
+    terms: tuple[Any, ...] = _NO_PARTS + NO_REFERENCES,
 ) -> list[float] | None:
-    """The same method, compiled: the gain of each pick; None without numba. ``lu`` has the steps of what was shown."""
-    k, width = state.target, factors.Z.shape[1]
-    picks, gains = np.empty(k, np.int64), np.empty(k)
-    if lu is None:
-        start: tuple[Any, ...] = _UNKNOWN, _UNKNOWN, np.empty((k, width)), np.empty((k, width)), 0
-    else:
-        start = lu.d, lu.scale, lu.left, lu.right, lu.t
-    Z, C, alpha, tolerance, bound = factors
-    count = run_compiled("ndpp", Z, C, alpha, log_r2, noise, *start, bound, state.tie, tolerance, picks, gains)
+    """The greedy method on unit rows, compiled: the logarithm of each gain; None if numpy has to do it."""
+    if state.constraints or state.shown:
+        return None
+    picks, gains = np.empty(state.target, np.int64), np.empty(state.target)
+    Z, _, alpha, tolerance = factors
+    count = run_compiled("coverage", Z, alpha, tolerance, log_weight, noise, *terms, state.tie, picks, gains)
     if count is None:
         return None
-    if count < 0:
-        raise KernelError(_OVERFLOW)
     state.picks += picks[:count].tolist()
     made: list[float] = gains[:count].tolist()
     return made

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from .._validation import FloatArray, check_range
 from ..candidates import TIE_TOLERANCE, Candidates
-from .greedy import GreedyState, lowest_of_best, run_compiled
+from ..errors import InvalidParameterError
+from .greedy import GreedyState, lowest_of_best
 from .registry import Capabilities, check_usable, register_selector
 from .selection import Selection, make_selection
 
@@ -39,7 +40,8 @@ class VRSD:
     refine : bool
         After the greedy pass, replace one pick by one candidate, the best exchange first, while the objective rises
         by more than 1e-9. The first pick stays (Definition 2 keeps it fixed), unless candidates are already
-        ``shown``. The objective never falls below the greedy one. Memory: O(nk).
+        ``shown``. The objective never falls below the greedy one. Memory: O(nk). It cannot be combined with
+        ``budget``, ``max_per_source`` or ``drop_near_duplicates``.
 
     Raises
     ------
@@ -69,6 +71,11 @@ class VRSD:
         """Select greedily, then refine if ``refine`` is set; the sum starts from the ``shown`` candidates."""
         state = GreedyState(candidates, k, budget, shown)
         check_usable(self, candidates)
+        if self.refine and state.constraints:
+            raise InvalidParameterError(
+                "refine=True exchanges picks and keeps to no budget, max_per_source or drop_near_duplicates: leave out "
+                "one or the other"
+            )
         s = _Sum(candidates, state.shown)
         before = s.cosine()
         cosines = _greedy(s, state)
@@ -142,7 +149,7 @@ def _greedy(s: _Sum, state: GreedyState) -> list[float]:
 
     The first pick is the paper's d_0: while s = 0, cos(s + v, q) is the cosine of v and q.
     """
-    cosines = [] if state.constraints else _run_compiled(s, state)
+    cosines = []
     while state.more():
         scores, t_squared = s.cosine_with_each()  # cos(t, q) and ‖t‖² of t = s + v, for each v
         state.close(scores)  # -inf for each v that is not in R
@@ -151,18 +158,6 @@ def _greedy(s: _Sum, state: GreedyState) -> list[float]:
         state.take(p, scores)
         s.add(p)
     return cosines
-
-
-def _run_compiled(s: _Sum, state: GreedyState) -> list[float]:
-    """The same loop, compiled: all picks; none without numba."""
-    picks, cosines = np.empty(state.target, np.int64), np.empty(state.target)
-    closed = np.zeros(len(s.rows), np.bool_)
-    closed[state.shown] = True
-    if run_compiled("vrsd", s.rows, s.relevance, s.squares, s.q, s.s, closed, s.tie, picks, cosines) is None:
-        return []
-    state.picks += picks.tolist()
-    found: list[float] = cosines.tolist()
-    return found
 
 
 def _refine(s: _Sum, state: GreedyState) -> bool:
@@ -175,9 +170,6 @@ def _refine(s: _Sum, state: GreedyState) -> bool:
     while True:
         scores = s.cosine_without_each(state.picks[fixed:], dots_with_picks)
         scores[:, state.picks + state.shown] = -np.inf
-        allowed = state.exchangeable()
-        if allowed is not None:
-            scores[~allowed[fixed:]] = -np.inf
         margin = float(scores.max()) - best - MIN_IMPROVEMENT
         if margin <= 0:
             return changed
@@ -187,5 +179,5 @@ def _refine(s: _Sum, state: GreedyState) -> bool:
         if s.cosine() <= best + MIN_IMPROVEMENT:
             return changed
         best, changed = s.cosine(), True
-        state.exchange(fixed + position, newcomer)
+        state.picks[fixed + position] = newcomer
         dots_with_picks[position] = s.rows.dot(s.rows[newcomer])

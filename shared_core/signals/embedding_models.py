@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .._validation import as_float64, as_numeric, import_library, quoted
+from .._validation import as_numeric, import_library, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
 Vectors = NDArray[np.float32]
@@ -59,38 +59,15 @@ class SentenceModel:
 
 
 def load_model(name: str = DEFAULT_MODEL) -> SentenceModel:
-    """Load a sentence-transformers model by its name on the hub or by its folder.
-
-    Raises
-    ------
-    InvalidParameterError
-        The model cannot be loaded.
-    """
+    """Load a sentence-transformers model by its name on the hub or by its folder."""
     library = import_library("sentence_transformers", "huggingface")
     path, fingerprint = _locate(name)
     try:
-        with _without_progress_bars():
-            model = library.SentenceTransformer(path, local_files_only=Path(path).is_dir())
+        model = library.SentenceTransformer(path, local_files_only=Path(path).is_dir())
     # A wrong name, a network failure and a damaged folder raise exceptions of four libraries.
     except Exception as error:
         raise InvalidParameterError(f"model {quoted(name)} cannot be loaded: {error}") from error
     return SentenceModel(name, fingerprint, model)
-
-
-@contextmanager
-def _without_progress_bars() -> Iterator[None]:
-    """Switch off the progress bars of transformers and of downloads, which would break the caller's own bars."""
-    downloads = importlib.import_module("huggingface_hub.utils")
-    logging = importlib.import_module("transformers.utils.logging")
-    shown, downloads_shown = logging.is_progress_bar_enabled(), not downloads.are_progress_bars_disabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        # transformers switches both kinds of bars, so the bars of downloads are set last.
-        if shown:
-            logging.enable_progress_bar()
-        (downloads.enable_progress_bars if downloads_shown else downloads.disable_progress_bars)()
 
 
 def fingerprint(name: str) -> str:
@@ -145,11 +122,6 @@ class CachedEmbedding:
         Texts in one call of ``embed``.
     track, description
         ``track(batches, description)`` yields the batches and may show a progress bar.
-
-    Raises
-    ------
-    InvalidInputError
-        When called: ``embed`` does not return one finite vector for each text, or the cache file cannot be used.
 
     Examples
     --------
@@ -239,50 +211,30 @@ def as_embedding(answer: Any, source: str, text: str) -> NDArray[np.float64]:
     setselect.InvalidInputError: Model.embed_query for 'a question' must be numbers, got None
     """
     what = f"{source} for {quoted(text)}"
-    _refuse_coroutine(answer, what)
-    vector = as_float64(answer, what)
-    if vector.ndim != 1 or not vector.size:
-        raise InvalidInputError(f"{what} must be one vector, got shape {vector.shape}")
-    if not np.isfinite(vector).all():
-        raise InvalidInputError(f"{what} holds NaN or inf")
+    vector = _as_numbers(answer, what, np.float64)
+    if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
+        raise InvalidInputError(f"{what} must be one vector of finite numbers, got {quoted(answer)}")
     return vector
 
 
 def as_embeddings(answer: Any, texts: Sequence[str], source: str, dtype: DTypeLike | None = None) -> NDArray[Any]:
-    """What ``source``, a method of an embedding model, gave for n texts: finite numbers (n, d), in ``dtype`` if given.
-
-    If ``answer`` is not one vector for each text, the message says how many texts and vectors there are. A vector that
-    is wrong by itself is named by its text.
-    """
-    _refuse_coroutine(answer, source)
-    try:
-        count: Any = len(answer)
-    except TypeError:
-        count = quoted(answer)
-    if count != len(texts):
-        raise InvalidInputError(
-            f"{source} must return one vector for each text (texts: {len(texts)}, vectors: {count})"
-        )
-    try:
-        rows = as_numeric(answer, f"what {source} returned")
-        if rows.ndim != 2 or not rows.shape[1]:
-            raise InvalidInputError(f"what {source} returned must have shape (n, d) with d >= 1, got {rows.shape}")
-    except InvalidInputError:
-        for text, row in zip(texts, answer, strict=True):
-            as_embedding(row, source, text)
-        raise
-    # A float64 value that is too large for ``dtype`` becomes inf.
-    with np.errstate(over="ignore"):
-        rows = rows if dtype is None else rows.astype(dtype)
+    """What ``source``, a method of an embedding model, gave for n texts: finite numbers (n, d)."""
+    rows = _as_numbers(answer, source, dtype)
+    if rows.ndim != 2 or not rows.shape[1] or len(rows) != len(texts):
+        raise InvalidInputError(f"{source} must return a vector for each of {len(texts)} texts, got shape {rows.shape}")
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if bad.size:
         raise InvalidInputError(f"{source} for {quoted(texts[bad[0]])} holds NaN or inf")
     return rows
 
 
-def _refuse_coroutine(answer: Any, what: str) -> None:
+def _as_numbers(answer: Any, what: str, dtype: DTypeLike | None) -> NDArray[Any]:
     if inspect.iscoroutine(answer):
         answer.close()
         raise InvalidInputError(
             f"{what} gave a coroutine: define the async methods of the model as async, not this one"
         )
+    numbers = as_numeric(answer, what)
+    # A number that is too large for ``dtype`` becomes inf.
+    with np.errstate(over="ignore"):
+        return numbers if dtype is None else numbers.astype(dtype)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._validation import check_integer, import_library, quoted
+from .._validation import argument_name, check_integer, import_library, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
 # A forward pass has room for this many tokens for each text of the batch size. A token of an answer counts four times,
@@ -20,6 +20,7 @@ from ..errors import InvalidInputError, InvalidParameterError
 _TOKENS_PER_TEXT, _ANSWER_WEIGHT = 256, 4
 # A rough figure for English text, for the size of requests.
 _CHARACTERS_PER_TOKEN = 4
+TEMPLATE = "{question}\n{answer}"
 # The error messages of OpenAI and vLLM, newer vLLM, llama.cpp, SGLang and TGI for a prompt that is too long.
 _TOO_LONG = re.compile(
     r"context.?(length|size|window)|maximum (model )?length|too long|tokens.{0,80}must be <=", re.IGNORECASE | re.DOTALL
@@ -53,6 +54,17 @@ class PromptTooLong(InvalidInputError):
     def __init__(self, place: int, message: str) -> None:
         super().__init__(message)
         self.place = place
+
+
+def read_template(template: str, name: str) -> str:
+    """The part of a template before its ``{answer}``, with ``{question}`` in it; ``name`` is that of the argument."""
+    head = template.removesuffix("{answer}")
+    if head == template or head.count("{question}") != 1 or "{answer}" in head:
+        raise InvalidParameterError(
+            f"{argument_name(name)} must contain {{question}} once and {{answer}} once, at its end; got "
+            f"{quoted(template)}"
+        )
+    return head
 
 
 class _Text(NamedTuple):

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_integer, quoted
-from ..errors import InvalidInputError, InvalidParameterError, warn
-from ..scaling import Scale, rescale
-from .language_models import Item, LanguageModel
+from ..errors import InvalidInputError, warn
+from .language_models import TEMPLATE, Item, LanguageModel, read_template
 from .progress import progress_bar
-
-TEMPLATE = "{question}\n{answer}"
-
-_QUESTION, _ANSWER = "{question}", "{answer}"
 
 
 class LogPerplexityQuality:
     """Mean log-probability per token of an answer given its question (RAGSys, section 3.3.3).
 
-    (1/|a|) Σ log p(a_i | q, a_<i) under a causal language model. It is at most 0, and equals minus the logarithm of
-    the answer's perplexity. It estimates how often the model has met such an answer. Compute it once, offline, and
-    store it with the examples.
+    (1/|a|) Σ log p(a_i | q, a_<i) under a causal language model: minus the logarithm of the answer's perplexity. It
+    estimates how often the model has met such an answer. Compute it once, offline, and store it with the examples.
 
     A token belongs to the answer if any of its characters does, so a token that spans the border counts. Special tokens
     at the end do not count.
@@ -34,7 +27,7 @@ class LogPerplexityQuality:
     model : LanguageModel
         Scores answers. A text that is longer than its limit is cut at the front of the question, with a warning.
     template : str
-        Contains ``{question}`` once, and ends with ``{answer}``.
+        Contains ``{question}`` once, and ends with ``{answer}``; other braces are plain text.
     batch_size : int
         Answers in one request to an endpoint. A forward pass of a local model has room for ``batch_size`` · 256
         tokens, where a token of an answer counts as four. Apart from rounding the batch size does not change a score.
@@ -55,12 +48,7 @@ class LogPerplexityQuality:
     """
 
     def __init__(self, model: LanguageModel, *, template: str = TEMPLATE, batch_size: int = 8) -> None:
-        head = template.removesuffix(_ANSWER)
-        if head == template or head.count(_QUESTION) != 1 or _ANSWER in head:
-            raise InvalidParameterError(
-                f"template must contain {_QUESTION} once and {_ANSWER} once, at its end; got {quoted(template)}"
-            )
-        self.template = template
+        self._head = read_template(template, "template")
         self.batch_size = check_integer(batch_size, "batch_size", 1)
         self._model = model
 
@@ -82,23 +70,13 @@ class LogPerplexityQuality:
         Raises
         ------
         InvalidInputError
-            The lengths differ, something is not a string, an answer is blank, too long by itself, or gets no finite
-            score; the message names the item.
-        InvalidParameterError
-            The endpoint does not echo log-probabilities.
-        openai.OpenAIError
-            The endpoint cannot be reached, or refuses the request.
-
-        Warns
-        -----
-        SetSelectWarning
-            Some questions were cut at the front.
+            The lengths differ, or an item is not a pair of texts, has an answer that is blank or too long by itself, or
+            gets no finite score; the message names the item.
         """
         pairs = _as_pairs(questions, answers)
-        head = self.template.removesuffix(_ANSWER)
         items: dict[tuple[str, str], Item] = {}
         for row, (question, answer) in enumerate(pairs):
-            items.setdefault((question, answer), Item(row, head.replace(_QUESTION, question), answer))
+            items.setdefault((question, answer), Item(row, self._head.replace("{question}", question), answer))
         distinct = list(items)
         scores: dict[tuple[str, str], float] = {}
         cut: list[int] = []
@@ -113,42 +91,6 @@ class LogPerplexityQuality:
                 "first): the question was cut at the front. Raise max_length if the model allows it"
             )
         return np.array([scores[pair] for pair in pairs], dtype=np.float64)
-
-    def annotate(
-        self,
-        examples: Iterable[Mapping[str, Any]],
-        *,
-        question: str = "question",
-        answer: str = "answer",
-        key: str = "quality",
-        scale: Scale | None = None,
-        progress: bool = False,
-    ) -> list[dict[str, Any]]:
-        """Copies of the examples, as dicts, with their quality under ``key``; an existing value is replaced.
-
-        Parameters
-        ----------
-        examples : iterable of mappings
-            Few-shot examples, or the metadata of documents.
-        question, answer : str
-            The keys of the two texts.
-        scale : {"minmax", "rank", "sigmoid", "zscore"} or None
-            See :func:`rescale`. The scale is computed over these examples.
-        progress
-            See :meth:`score`.
-
-        Raises
-        ------
-        InvalidInputError
-            An example lacks one of the keys; also what :meth:`score` raises.
-        """
-        rows = list(examples)
-        for row, example in enumerate(rows):
-            if question not in example or answer not in example:
-                raise InvalidInputError(f"item {row} has the keys {quoted([*example])}: pass question= and answer=")
-        questions, answers = ([example[name] for example in rows] for name in (question, answer))
-        values = rescale(self.score(questions, answers, progress=progress), scale)
-        return [{**example, key: value} for example, value in zip(rows, values.tolist(), strict=True)]
 
 
 def _as_pairs(questions: Iterable[str], answers: Iterable[str]) -> list[tuple[str, str]]:

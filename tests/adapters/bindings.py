@@ -1,8 +1,8 @@
-"""The six classes of the two adapters under one small interface, so that one test can be run with each of them.
+"""The classes of the two adapters under one small interface, so that one test can be run with each of them.
 
 A test takes a ``Subject`` (one class of one framework), makes an object over a store with settings under common names
-(``k`` is LlamaIndex's ``top_n``), and runs it. A retriever and an example selector search the store themselves. A
-reranker gets the rows that another retriever found. So the candidates of all six can be the same.
+(``k`` is LlamaIndex's ``similarity_top_k`` or ``top_n``), and runs it. A retriever and an example selector search the
+store themselves. A reranker gets the rows that another retriever found. So the candidates of all can be the same.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import functools
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -183,9 +183,9 @@ class Subject(ABC):
     arguments: Callable[[list[Any], str, list[Any]], tuple[list[Any], dict[str, Any]]]
     # Whether the class searches a store by itself. If not, ``run`` hands it the rows.
     searches: bool = True
-    # What ``cls`` needs besides a store and settings.
-    needs: Mapping[str, Any] = field(default_factory=dict)
-    size: ClassVar[str] = "k"
+    # The name of the setting that says how many are selected.
+    size: str = "k"
+    framework: ClassVar[str]
     # The kinds of stores that ``open`` can fill.
     kinds: ClassVar[tuple[str, ...]]
 
@@ -250,6 +250,7 @@ def in_memory(rows: Sequence[Row], cls: type[InMemoryVectorStore] = InMemoryVect
 
 
 class _LangChain(Subject):
+    framework = "LangChain"
     kinds = "in memory", "FAISS"
 
     @staticmethod
@@ -275,7 +276,7 @@ class _LangChain(Subject):
 
 
 class _LlamaIndex(Subject):
-    size = "top_n"
+    framework = "LlamaIndex"
     kinds = "simple", "flat ip"
 
     @staticmethod
@@ -284,8 +285,8 @@ class _LlamaIndex(Subject):
         return VectorStoreIndex([_node(row) for row in rows], embed_model=CountingEmbedding(), storage_context=storage)
 
     def make(self, store: Any, **settings: Any) -> Any:
-        given = {"top_n" if name == "k" else name: value for name, value in settings.items()}
-        return self.cls(index=store, **self.needs, **given)
+        given = {self.size if name == "k" else name: value for name, value in settings.items()}
+        return self.cls(index=store, **given)
 
     @staticmethod
     def item(row: Row) -> NodeWithScore:
@@ -317,6 +318,7 @@ RETRIEVERS: list[Subject] = [
         llamaindex_setselect.SetSelectIndexRetriever,
         ("retrieve", "aretrieve"),
         lambda items, query, callbacks: ([query], {}),
+        size="similarity_top_k",
     ),
 ]
 RERANKERS: list[Subject] = [
@@ -333,6 +335,7 @@ RERANKERS: list[Subject] = [
         ("postprocess_nodes", "apostprocess_nodes"),
         lambda items, query, callbacks: ([items], {"query_str": query}),
         searches=False,
+        size="top_n",
     ),
 ]
 EXAMPLES: list[Subject] = [
@@ -341,13 +344,6 @@ EXAMPLES: list[Subject] = [
         langchain_setselect.SetSelectExampleSelector,
         ("select_examples", "aselect_examples"),
         lambda items, query, callbacks: ([{"text": query}], {}),
-    ),
-    _LlamaIndex(
-        "LlamaIndex's example selector",
-        llamaindex_setselect.SetSelectExampleSelector,
-        ("select_examples", "aselect_examples"),
-        lambda items, query, callbacks: ([query], {}),
-        needs={"template": "{number}"},
     ),
 ]
 SUBJECTS = RETRIEVERS + RERANKERS + EXAMPLES

@@ -309,7 +309,7 @@ def test_a_store_is_compared_by_its_texts_and_vectors(subject: Subject) -> None:
 def test_the_filter_of_a_store_is_used_and_labels_come_from_the_metadata(subject: Subject) -> None:
     rows = [row._replace(metadata={"subtopics": [row.metadata["topic"]], "odd": i % 2}) for i, row in enumerate(ROWS)]
     options: dict[str, Any] = {"search_kwargs": {"filter": lambda document: not document.metadata["odd"]}}
-    if subject.size == "top_n":
+    if subject.framework == "LlamaIndex":
         options = {"filters": MetadataFilters(filters=[MetadataFilter(key="odd", value=0)])}
     queries = [{"text": "river harbour", "subtopics": ["river", "harbour"]}]
     found = compare_over(subject, subject.open(rows, subject.kinds[0]), queries, fetch_k=20, **options)

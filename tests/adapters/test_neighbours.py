@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pickle
-import re
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import ToolMessage
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core import Document as IndexDocument
@@ -17,8 +15,6 @@ from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodePar
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index.core.schema import MetadataMode, NodeRelationship
 
-import langchain_setselect
-import llamaindex_setselect
 from langchain_setselect import SetSelectRetriever, register_vector_source
 from llamaindex_setselect import SetSelectIndexRetriever
 from setselect import InvalidParameterError, SetSelectWarning
@@ -31,7 +27,6 @@ from tests.adapters.bindings import (
     metadata,
     over,
 )
-from tests.langchain_setselect.agents import ScriptedModel, asked, results, texts
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 
@@ -86,13 +81,13 @@ async def test_neighbours_are_one_text_and_count_as_their_parts(subject: Subject
     assert [metadata(one) for one in found[1:]] == [rows[1].metadata, rows[3].metadata]
     event = told[0]
     assert event["ids"] == names[:4]
-    assert event["joined"] == [[names[2], names[0]], [names[1]], [names[3]]]
+    assert event["joined"] == [[names[2], names[0]]]
     assert list(map(body, await subject.arun(made, rows))) == list(map(body, found))
     # What was stored is as it was.
     assert [row.metadata for row in rows] == [row.metadata for row in story()]
     apart = subject.run(make(subject, rows, join_neighbours=False), rows, told)
     assert len(apart) == 4
-    assert "joined" not in told[-1]
+    assert told[-1]["joined"] == []
     assert all("selection_joined" not in metadata(one) for one in apart)
 
 
@@ -167,7 +162,9 @@ def test_nodes_of_llamaindex_become_the_text_again() -> None:
         [IndexDocument(text=TEXT, id_="file", metadata={"file_name": "a.md"})]
     )
     index = VectorStoreIndex(nodes, embed_model=CountingEmbedding())
-    (found,) = SetSelectIndexRetriever(index, top_n=len(nodes), fetch_k=50, join_neighbours=True).retrieve("harbour")
+    (found,) = SetSelectIndexRetriever(index, similarity_top_k=len(nodes), fetch_k=50, join_neighbours=True).retrieve(
+        "harbour"
+    )
     node: Any = found.node
     assert node.text.split() == TEXT.split()
     assert node.ref_doc_id == "file"
@@ -176,7 +173,7 @@ def test_nodes_of_llamaindex_become_the_text_again() -> None:
     assert "selection_joined" not in node.get_content(MetadataMode.LLM) + node.get_content(MetadataMode.EMBED)
     assert {NodeRelationship.PREVIOUS, NodeRelationship.NEXT}.isdisjoint(node.relationships)
     two = SetSelectIndexRetriever(
-        index, top_n=2, fetch_k=3, join_neighbours=True, node_ids=[n.node_id for n in nodes[1:3]]
+        index, similarity_top_k=2, fetch_k=3, join_neighbours=True, node_ids=[n.node_id for n in nodes[1:3]]
     )
     (found,) = two.retrieve("harbour")
     relations: Any = found.node
@@ -188,40 +185,8 @@ def test_windows_of_sentences_are_replaced_after_joining() -> None:
     nodes = SentenceWindowNodeParser(window_size=1).get_nodes_from_documents([IndexDocument(text=TEXT)])
     index = VectorStoreIndex(nodes, embed_model=CountingEmbedding())
     ids = [node.node_id for node in nodes[1:3]]
-    joined = SetSelectIndexRetriever(index, top_n=2, fetch_k=3, node_ids=ids, join_neighbours=True).retrieve("harbour")
+    joined = SetSelectIndexRetriever(index, similarity_top_k=2, fetch_k=3, node_ids=ids, join_neighbours=True).retrieve(
+        "harbour"
+    )
     (found,) = MetadataReplacementPostProcessor("window").postprocess_nodes(joined)
     assert [found.node.get_content(MetadataMode.NONE).count(f"0.{s} ") for s in range(5)] == [1, 1, 1, 1, 0]
-
-
-@pytest.mark.parametrize("with_ids", [True, False])
-def test_an_agents_tool_returns_no_part_twice(with_ids: bool) -> None:
-    from langchain.agents import create_agent
-
-    splitter = RecursiveCharacterTextSplitter(chunk_size=120, chunk_overlap=0, add_start_index=True)
-    chunks = splitter.split_documents([Document(TEXT, metadata={"source": "a.md"})])
-
-    store = (InMemoryVectorStore if with_ids else WithoutIds).from_documents(chunks, WordEmbeddings())
-    retriever = SetSelectRetriever(vectorstore=store, k=3, join_neighbours=True)
-    tool = langchain_setselect.create_setselect_tool(retriever, "passages", "Finds passages.")
-    state = create_agent(ScriptedModel(turns=[["harbour"]] * 3), tools=[tool]).invoke(asked())
-    assert all(isinstance(one, ToolMessage) for one in results(state))
-    assert_no_sentence_comes_twice(texts(state))
-
-
-async def test_a_tool_of_llamaindex_returns_no_part_twice() -> None:
-    from llama_index.core.agent.workflow import FunctionAgent
-
-    from tests.llamaindex_setselect.agents import scripted
-    from tests.llamaindex_setselect.agents import texts as texts_of
-
-    nodes = SentenceSplitter(chunk_size=60, chunk_overlap=0).get_nodes_from_documents([IndexDocument(text=TEXT)])
-    index = VectorStoreIndex(nodes, embed_model=CountingEmbedding())
-    retriever = SetSelectIndexRetriever(index, top_n=3, join_neighbours=True)
-    tool = llamaindex_setselect.create_setselect_tool(retriever, "passages", "Finds passages.")
-    found = texts_of(await FunctionAgent(tools=[tool], llm=scripted([["harbour"]] * 3)).run("hello"))
-    assert_no_sentence_comes_twice(found)
-
-
-def assert_no_sentence_comes_twice(texts: list[str]) -> None:
-    numbers = re.findall(r"Passage (\d\.\d)", " ".join(texts))
-    assert len(numbers) == len({*numbers}) > 9

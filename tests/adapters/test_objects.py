@@ -181,14 +181,14 @@ def test_a_perspective_without_effect_is_warned_of_by_rerankers_only() -> None:
 
 
 # What a reranker in front of the class sets.
-NAMES = {"k": "relevance_score", "top_n": "score"}
+NAMES = {"LangChain": "relevance_score", "LlamaIndex": "score"}
 
 
 @over(RERANKERS)
 async def test_scores_that_nobody_asked_for_are_warned_of_once(subject: Subject) -> None:
     rows = [row._replace(score=place * 7 % 20 / 2 - 4) for place, row in enumerate(GIVEN[:20])]
     rows[3] = rows[3]._replace(score=None)
-    name = NAMES[subject.size]
+    name = NAMES[subject.framework]
     made = subject.make(subject.corpus())
     with pytest.warns(SetSelectWarning, match=rf"the {name} .*ignored.*relevance='{name}'.*'cosine'") as told:
         found = numbers(subject.run(made, rows))
@@ -202,7 +202,7 @@ async def test_scores_that_nobody_asked_for_are_warned_of_once(subject: Subject)
 @over(RERANKERS)
 @pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp", "coverage"])
 async def test_a_rerankers_scores_decide_and_stay_on_request(subject: Subject, selector: str) -> None:
-    settings: dict[str, Any] = {"k": 5, "selector": selector, "relevance": NAMES[subject.size]}
+    settings: dict[str, Any] = {"k": 5, "selector": selector, "relevance": NAMES[subject.framework]}
     for sign in (1, -1):
         # Logits, which have nothing to do with the cosine.
         rows = [row._replace(score=sign * (row.metadata["number"] * 37 % 60 - 30) / 4) for row in GIVEN[:20]]
@@ -213,7 +213,7 @@ async def test_a_rerankers_scores_decide_and_stay_on_request(subject: Subject, s
         found = subject.run(made, rows, told)
         assert numbers(found) == numbers(await subject.arun(made, rows)) == wanted
         assert told[0]["relevance"] == [score_of[number] for number in wanted], "not the scaled ones"
-        left = [item.metadata["relevance_score"] if subject.size == "k" else item.score for item in found]
+        left = [item.metadata["relevance_score"] if subject.framework == "LangChain" else item.score for item in found]
         assert left == told[0]["relevance"]
         best = sorted(score_of, key=lambda number: -score_of[number])[:3]
         made = subject.make(subject.corpus(), score_threshold=score_of[best[-1]], **settings)
@@ -249,7 +249,7 @@ async def test_an_own_model_replaces_that_of_the_store(subject: Subject) -> None
     other, store = subject.open(ROWS[:1], subject.kinds[0]), subject.corpus()
     model = subject.model(other)
     subject.model(other).counts(), subject.model(store).counts()
-    made = subject.make(store, **{"embeddings" if subject.size == "k" else "embed_model": model})
+    made = subject.make(store, **{"embeddings" if subject.framework == "LangChain" else "embed_model": model})
     assert numbers(subject.run(made, GIVEN)) == numbers(await subject.arun(made, GIVEN)) == expected(nearest())
     assert subject.model(other).counts() == (2, 0, 1)
     assert subject.model(store).counts() == (0, 0, 0)

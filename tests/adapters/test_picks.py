@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from setselect import MMR, NDPP, VRSD, Coverage, LowRankKernel, PerspectiveExtractor, QueryParts, SetSelectWarning
+from setselect import MMR, NDPP, VRSD, Coverage, LowRankKernel, PerspectiveExtractor, QueryParts
 from tests import oracles
 from tests.adapters.bindings import (
     EXAMPLES,
@@ -168,8 +167,7 @@ def test_shown_items_count_as_picked_and_do_not_come_back(subject: Subject) -> N
     ids = [ROWS[row].id for row in shown]
     for given in ([*ids], np.array(ids), set(ids)):
         assert subject.select(rows, shown=given) == wanted
-    with pytest.warns(SetSelectWarning, match="shown holds 'elsewhere'") if subject.searches else nullcontext():
-        found = subject.select([*rows, *nearest(24)[23:]], shown=[*ids, "elsewhere"])
+    found = subject.select([*rows, *nearest(24)[23:]], shown=[*ids, "elsewhere"])
     assert found
     assert not set(shown) & set(found)
 
@@ -201,7 +199,7 @@ FORMS: list[tuple[dict[str, Any], Any, str]] = [
 @pytest.mark.parametrize("direction", ["remove", "emphasize"])
 async def test_perspectives_in_each_form(subject: Subject, direction: Any, corpus: bool) -> None:
     # LlamaIndex's model gives embeddings of unit length.
-    own = unit if subject.size == "top_n" else np.asarray
+    own = unit if subject.framework == "LlamaIndex" else np.asarray
     for settings, form, root in FORMS:
         p = own(embed(QUERY)) - own(embed(ROOT)) if isinstance(form, str) else form
         query = embed(QUERY) if p is None else oracles.pap(embed(QUERY), p, direction)

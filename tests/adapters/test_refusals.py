@@ -22,7 +22,7 @@ from setselect import (
     SetSelectWarning,
     VectorSourceError,
 )
-from tests.adapters.bindings import EXAMPLES, RERANKERS, RETRIEVERS, ROWS, SUBJECTS, Subject, name_of, nearest, over
+from tests.adapters.bindings import RERANKERS, RETRIEVERS, ROWS, SUBJECTS, Subject, name_of, nearest, over
 from tests.embedding import embed
 
 OVER_ALL_CLASSES = over(SUBJECTS)
@@ -31,16 +31,16 @@ P = InvalidParameterError
 # Settings under the names that both adapters share, the error, and a word of its message.
 SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"banana": 3}, P, "banana"),
-    ({"kk": 5}, P, "'(k|top_n)'"),
+    ({"kk": 5}, P, "'(k|similarity_top_k|top_n)'"),
     ({"lambda_mul": 0.5}, P, "lambda_mult"),
     ({"lambda": 0.5}, P, "lambda_mult"),
     ({"max_per_sources": 1}, P, "max_per_source"),
     ({"score_treshold": 0.5}, P, "score_threshold"),
     ({"perspectiv": "a"}, P, "perspective"),
-    ({"k": 0}, P, "(k|top_n)"),
-    *(({"k": value}, P, "(k|top_n)") for value in (10**400, -(10**400), np.array([1.0, 2.0]))),
+    ({"k": 0}, P, "(k|similarity_top_k|top_n)"),
+    *(({"k": value}, P, "(k|similarity_top_k|top_n)") for value in (10**400, -(10**400), np.array([1.0, 2.0]))),
     *(({name: 10**400}, P, name) for name in ("lambda_mult", "score_threshold", "min_gain", "fetch_k")),
-    ({"k": "many"}, P, "(k|top_n)"),
+    ({"k": "many"}, P, "(k|similarity_top_k|top_n)"),
     ({"selector": "ndp"}, P, "ndpp"),
     ({"selector": "NDPP"}, P, "did you mean 'ndpp'"),
     ({"selector": "similarity_score_threshold"}, P, "score_threshold"),
@@ -132,10 +132,10 @@ async def test_items_and_perspectives_are_refused_by_the_call(
 
 @OVER_ALL_CLASSES
 def test_names_that_other_libraries_give_to_the_size(subject: Subject) -> None:
-    store = {"index" if subject.size == "top_n" else "vectorstore": subject.corpus()}
-    for name in {"topn", "similarity_top_k", "k", "top_n"} - {subject.size}:
+    store = {"index" if subject.framework == "LlamaIndex" else "vectorstore": subject.corpus()}
+    for name in {"topn", "similarity_top_k", "top_k", "k", "top_n"} - {subject.size}:
         with pytest.raises(InvalidParameterError, match=rf"'{name}'.*'{subject.size}'"):
-            subject.cls(**store, **{name: 3}, **({"template": ""} if subject is EXAMPLES[1] else {}))
+            subject.cls(**store, **{name: 3})
 
 
 @OVER_ALL_CLASSES
@@ -154,7 +154,6 @@ def test_what_searches_is_no_setting_of_a_reranker(subject: Subject, settings: d
         subject.make(subject.corpus(), **settings)
 
 
-@over([RETRIEVERS[1], EXAMPLES[1]])
 @pytest.mark.parametrize(
     ("settings", "ours"),
     [
@@ -167,7 +166,8 @@ def test_what_searches_is_no_setting_of_a_reranker(subject: Subject, settings: d
     ],
     ids=name_of,
 )
-def test_arguments_of_llamaindexs_own_mmr_are_refused(subject: Subject, settings: dict[str, Any], ours: str) -> None:
+def test_arguments_of_llamaindexs_own_mmr_are_refused(settings: dict[str, Any], ours: str) -> None:
+    subject = RETRIEVERS[1]
     with pytest.raises(InvalidParameterError, match=ours):
         subject.make(subject.corpus(), **settings)
     subject.make(subject.corpus(), vector_store_query_mode="default", vector_store_kwargs={"namespace": "a"})

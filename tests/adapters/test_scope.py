@@ -77,6 +77,6 @@ def test_an_index_retriever_looks_vectors_up_in_the_part_that_it_searches() -> N
     storage = StorageContext.from_defaults(vector_store=PartedNodes())
     index = VectorStoreIndex(list(map(_node, ROWS)), embed_model=CountingEmbedding(), storage_context=storage)
     for part, wanted in (("mine", [0, 1, 2]), ("theirs", [9, 8, 7])):
-        settings: dict[str, Any] = {"top_n": 3, "selector": "similarity"}
+        settings: dict[str, Any] = {"similarity_top_k": 3, "selector": "similarity"}
         made = SetSelectIndexRetriever(index, vector_store_kwargs={"namespace": part}, **settings)
         assert numbers(made.retrieve("hidden northern harbour engine")) == wanted

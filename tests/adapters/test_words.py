@@ -9,7 +9,6 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
 
 from langchain_setselect import SetSelectExampleSelector
-from llamaindex_setselect import SetSelectExampleSelector as LlamaIndexExampleSelector
 from llamaindex_setselect import SetSelectPostprocessor
 from setselect import Coverage, select
 from tests.adapters.bindings import (
@@ -26,7 +25,7 @@ from tests.adapters.bindings import (
 )
 from tests.embedding import embed
 from tests.langchain_setselect.conftest import WordEmbeddings
-from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding, embedding
+from tests.llamaindex_setselect.nodes_and_indexes import embedding
 
 OVER_ALL_CLASSES = over(SUBJECTS)
 LAST = 19
@@ -73,11 +72,8 @@ def test_the_words_of_an_example_are_those_of_its_inputs() -> None:
     ours = SetSelectExampleSelector.from_examples(
         EXAMPLES, WordEmbeddings(), InMemoryVectorStore, input_keys=["question"], fetch_k=60
     )
-    theirs = LlamaIndexExampleSelector.from_examples(
-        EXAMPLES, CountingEmbedding(), input_keys=["question"], template="", fetch_k=60
-    )
     inputs = {"question": QUERY, "answer": "old red bread"}
-    assert numbers(ours.select_examples(inputs)) == numbers(theirs.select_examples(QUERY)) == expected(nearest(60))
+    assert numbers(ours.select_examples(inputs)) == expected(nearest(60))
 
 
 def postprocessed(nodes: list[Any], question: str = QUERY, **settings: Any) -> list[str]:

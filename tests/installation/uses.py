@@ -59,11 +59,11 @@ def llamaindex() -> None:
     from llamaindex_setselect import SetSelectIndexRetriever, SetSelectToolRetriever
 
     tools = [FunctionTool.from_defaults(lambda: None, name=f"tool_{i}") for i in range(20)]
-    chosen = SetSelectToolRetriever(tools, MockEmbedding(embed_dim=3), max_tools=3).retrieve("use tool_7")
+    chosen = SetSelectToolRetriever(tools, MockEmbedding(embed_dim=3), similarity_top_k=3).retrieve("use tool_7")
     assert "tool_7" in [tool.metadata.name for tool in chosen]
     nodes = [TextNode(text=f"text {i}", embedding=[1.0, i / 20, (i % 7) / 7]) for i in range(20)]
     index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=3))
-    assert len(SetSelectIndexRetriever(index, top_n=3, fetch_k=10).retrieve("text")) == 3
+    assert len(SetSelectIndexRetriever(index, similarity_top_k=3, fetch_k=10).retrieve("text")) == 3
 
 
 def faiss() -> None:

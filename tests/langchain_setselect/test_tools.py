@@ -149,7 +149,7 @@ def test_always_further_tools_and_the_tools_of_the_provider(embeddings: WordEmbe
         return ""
 
     model = Scripted(script=[AIMessage("Hello")])
-    middleware = SetSelectTools(embeddings, 3, always=["share_music"])
+    middleware = SetSelectTools(embeddings, 3, always_include=["share_music"])
     create_agent(model, tools=[*TOOLS, finish, WEB], middleware=[middleware]).invoke(
         {"messages": [HumanMessage(REQUEST)]}
     )
@@ -309,7 +309,7 @@ async def test_the_event(embeddings: WordEmbeddings) -> None:
     assert first["tools"] == model.seen[0][:-1] == third["tools"]
     assert {*first["ids"]} == {*first["tools"]}
     assert first["queries"] == [REQUEST, "find the weather in Oslo", "share the calendar with Ann"]
-    assert (first["max_tools"], first["all_because"], first["error"], first["candidates"]) == (2, None, None, 30)
+    assert (first["k"], first["all_because"], first["error"], first["candidates"]) == (2, None, None, 30)
     assert (first["called"], second["called"]) == ([], ["find_weather"])
     assert 10 < first["tokens"] < first["tokens_of_all"] / 8
     assert len(first["gains"]) == len(first["relevance"]) == 2
@@ -345,10 +345,10 @@ def test_shadow(embeddings: WordEmbeddings, caplog: pytest.LogCaptureFixture) ->
         ({"max_tools": 0}, "max_tools"),
         ({"max_tools": None}, "budget"),
         ({"k": 3}, "max_tools"),
-        ({"shown": ["a"]}, "always"),
+        ({"shown": ["a"]}, "always_include"),
         ({"keyword_search": True}, "candidates"),
         ({"word_weight": 0}, "Coverage.word_weight"),
-        ({"always": "find_weather"}, "always"),
+        ({"always_include": "find_weather"}, "always_include"),
     ],
 )
 def test_wrong_settings(settings: dict[str, Any], message: str, embeddings: WordEmbeddings) -> None:
@@ -360,7 +360,7 @@ def test_many_tools(embeddings: WordEmbeddings) -> None:
     many = [make_tool(f"tool_{i}", f"does the work number w{i} of the kind k{i % 7}") for i in range(220)]
     rare = make_tool("rare", "reads the error E1234")
     tools = [*many, rare]
-    chosen = names_of(select_tools("E1234", tools, 5, embeddings=embeddings, always=["tool_7"]))
+    chosen = names_of(select_tools("E1234", tools, 5, embeddings=embeddings, always_include=["tool_7"]))
     assert len(chosen) == 6
     assert {"tool_7", "rare"} <= {*chosen}
     assert len(select_tools("E1234", tools, 105, embeddings=embeddings)) == 105

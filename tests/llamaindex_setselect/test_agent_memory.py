@@ -25,7 +25,7 @@ SMALL = 40
 
 
 def search_tool(**more: Any) -> Any:
-    return create_setselect_tool(SetSelectIndexRetriever(INDEX, top_n=2), "passages", "Finds.", **more)
+    return create_setselect_tool(SetSelectIndexRetriever(INDEX, similarity_top_k=2), "passages", "Finds.", **more)
 
 
 def reading(queries: Sequence[str | None], read: list[set[str]], *, react: bool = False) -> Any:
@@ -58,7 +58,7 @@ async def test_only_what_the_model_reads_is_withheld(kind: str, turns: list[str 
     context = Context(agent)
     for _ in range(turns.count(None)):
         await agent.run("hello", ctx=context, memory=memory)
-    retriever = SetSelectIndexRetriever(INDEX, top_n=2)
+    retriever = SetSelectIndexRetriever(INDEX, similarity_top_k=2)
     for before, after, query in zip(read, read[1:], turns, strict=False):
         if query is not None and not (kind == "react" and len(turns) > 4 and before):
             retriever.shown = [*map(name_of_text, before)]

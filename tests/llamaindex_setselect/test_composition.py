@@ -45,7 +45,7 @@ async def test_query_engines(kind: str, model: CountingEmbedding) -> None:
         node_postprocessors=[post],
         response_mode=ResponseMode.COMPACT,
     )
-    retriever = SetSelectIndexRetriever(index, top_n=5, fetch_k=len(TEXTS))
+    retriever = SetSelectIndexRetriever(index, similarity_top_k=5, fetch_k=len(TEXTS))
     for engine in (behind, RetrieverQueryEngine.from_args(retriever, llm=MockLLM())):
         model.forget()
         response = engine.query(QUERY)

@@ -30,14 +30,14 @@ WANTED = {f"n{TEXTS.index('water has effects on mood')}", f"n{TEXTS.index('juice
 
 def test_texts_of_the_querys_own_stay_one_query(index: VectorStoreIndex) -> None:
     bundle = QueryBundle(QUERY, custom_embedding_strs=["coffee in the evening", "tea in the morning"])
-    retriever = SetSelectIndexRetriever(index, top_n=4, queries=PARTS, selector="similarity")
+    retriever = SetSelectIndexRetriever(index, similarity_top_k=4, queries=PARTS, selector="similarity")
     mean = np.mean([embedding(text) for text in bundle.embedding_strs], axis=0)
     queries = np.array([mean / np.linalg.norm(mean), *map(embedding, PARTS)])
     highest = (np.array(list(map(embedding, TEXTS))) @ queries.T).max(axis=1)
     assert ids_of(retriever.retrieve(bundle)) == [f"n{i}" for i in np.argsort(-highest, kind="stable")[:4]]
     # Texts that are sub-questions become queries of their own.
     parts = QueryBundle(QUERY, custom_embedding_strs=PARTS)
-    each = SetSelectIndexRetriever(index, top_n=4, queries=lambda question: parts.custom_embedding_strs)
+    each = SetSelectIndexRetriever(index, similarity_top_k=4, queries=lambda question: parts.custom_embedding_strs)
     assert {*ids_of(each.retrieve(QUERY))} > WANTED
 
 
@@ -53,11 +53,11 @@ def both_parts(query: str) -> QueryParts:
 def test_the_score_of_a_node_is_the_cosine_after_the_projection(
     direction: Any, corpus: bool, index: VectorStoreIndex, nodes: list[NodeWithScore]
 ) -> None:
-    settings: dict[str, Any] = {"top_n": 6, "perspective": SIDE, "direction": direction, "corpus": corpus}
+    settings: dict[str, Any] = {"perspective": SIDE, "direction": direction, "corpus": corpus}
     pap = PAP(embedding(SIDE), direction=direction, corpus=corpus)
     for found in (
-        SetSelectPostprocessor(index=index, **settings).postprocess_nodes(nodes, bundle()),
-        SetSelectIndexRetriever(index, fetch_k=15, **settings).retrieve(QUERY),
+        SetSelectPostprocessor(index=index, top_n=6, **settings).postprocess_nodes(nodes, bundle()),
+        SetSelectIndexRetriever(index, similarity_top_k=6, fetch_k=15, **settings).retrieve(QUERY),
     ):
         vectors = matrix(ids_of(found))
         if corpus:

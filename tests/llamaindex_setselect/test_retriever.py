@@ -40,9 +40,9 @@ def retrieved(index: VectorStoreIndex, **options: Any) -> list[str]:
 def test_filters_and_options_of_the_search_reach_it(index: VectorStoreIndex) -> None:
     coffee = MetadataFilters(filters=[MetadataFilter(key="subject", value="coffee")])
     near = [i for i in NEAREST_FIRST if TEXTS[int(i[1:])].startswith("coffee")]
-    assert retrieved(index, top_n=5, filters=coffee) == expected(near, 5)
+    assert retrieved(index, similarity_top_k=5, filters=coffee) == expected(near, 5)
     few = ["n3", "n9", "n14", "n22"]
-    assert retrieved(index, top_n=2, node_ids=few) == expected([i for i in NEAREST_FIRST if i in few], 2)
+    assert retrieved(index, similarity_top_k=2, node_ids=few) == expected([i for i in NEAREST_FIRST if i in few], 2)
     with pytest.raises(ValueError, match="Invalid query mode"):
         retrieved(index, vector_store_query_mode="hybrid")
     manager = CallbackManager()
@@ -52,11 +52,10 @@ def test_filters_and_options_of_the_search_reach_it(index: VectorStoreIndex) -> 
 def test_it_takes_every_option_of_llamaindexs_own_retriever(index: VectorStoreIndex) -> None:
     own = inspect.signature(VectorIndexRetriever).parameters
     assert len(own) > 10
-    for name in own.keys() - {"self", "index", "similarity_top_k", "kwargs"}:
+    for name in own.keys() - {"self", "index", "kwargs"}:
         SetSelectIndexRetriever(index, **{name: own[name].default})
-    for name, ours in {"similarity_top_k": "top_n", "filter": "filters"}.items():
-        with pytest.raises(InvalidParameterError, match=rf"'{name}'.*{ours}"):
-            SetSelectIndexRetriever(index, **{name: None})
+    with pytest.raises(InvalidParameterError, match=r"'filter'.*filters"):
+        SetSelectIndexRetriever(index, filter=None)  # type: ignore[call-arg]
 
 
 # Sources
@@ -77,26 +76,24 @@ def test_by_default_a_source_is_the_document_of_a_node_or_else_the_node(most: in
     post = SetSelectPostprocessor(index=index, top_n=5, max_per_source=most)
     in_order = scored([nodes[ALL.index(i)] for i in NEAREST_FIRST])
     assert ids_of(post.postprocess_nodes(in_order, bundle())) == wanted
-    assert retrieved(index, top_n=5, fetch_k=len(TEXTS), max_per_source=most) == wanted
+    assert retrieved(index, similarity_top_k=5, fetch_k=len(TEXTS), max_per_source=most) == wanted
 
 
 # What was shown
 
 
 def test_shown_may_be_set_between_calls_and_a_wrong_value_leaves_the_old_one(index: VectorStoreIndex) -> None:
-    retriever: Any = SetSelectIndexRetriever(index, top_n=3, fetch_k=10, selector="mmr")
+    retriever: Any = SetSelectIndexRetriever(index, similarity_top_k=3, fetch_k=10, selector="mmr")
     first = ids_of(retriever.retrieve(QUERY))
     retriever.shown = first
     assert list(retriever.shown) == first
     second = ids_of(retriever.retrieve(QUERY))
-    assert second == retrieved(index, top_n=3, fetch_k=10, selector="mmr", shown=first)
+    assert second == retrieved(index, similarity_top_k=3, fetch_k=10, selector="mmr", shown=first)
     assert not set(first) & set(second)
-    # What LlamaIndex's own retriever calls it, and a store's own MMR, are refused too.
     for name, value, word in (
         ("shown", "n1", "n1"),
-        ("similarity_top_k", 2, "top_n"),
         ("vector_store_query_mode", "mmr", "selector='mmr'"),
-        ("top_n", 0, "top_n"),
+        ("similarity_top_k", 0, "similarity_top_k"),
         ("lambda_mult", 2.0, "lambda_mult"),
     ):
         with pytest.raises(InvalidParameterError, match=word):

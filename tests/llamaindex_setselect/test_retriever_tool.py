@@ -25,7 +25,7 @@ TWO = [[QUERY], [QUERY, QUERY]]
 
 
 def make_tool(index: VectorStoreIndex, **settings: Any) -> FunctionTool:
-    retriever = SetSelectIndexRetriever(index, **{"top_n": 4, **settings})
+    retriever = SetSelectIndexRetriever(index, **{"similarity_top_k": 4, **settings})
     return create_setselect_tool(retriever, "passages", "Finds passages.")
 
 
@@ -47,7 +47,7 @@ async def test_parallel_calls_return_what_calls_one_after_another_return(index: 
     at_once = await make_agent(make_tool(index), [[QUERY] * 4]).run("hello")
     in_turn = await make_agent(make_tool(index), [[QUERY]] * 4).run("hello")
     assert sorted(texts(at_once)) == sorted(texts(in_turn))
-    retriever = SetSelectIndexRetriever(index, top_n=4)
+    retriever = SetSelectIndexRetriever(index, similarity_top_k=4)
     assert texts(in_turn)[:4] == [node.text for node in retriever.retrieve(QUERY)]
 
 
@@ -66,26 +66,6 @@ async def test_further_runs_repeat_nothing_that_the_chat_remembers(
     # The memory of the chat is lost, or another chat begins.
     for new in (Context.from_dict(again, kept), Context(again)):
         assert sorted(texts(await again.run("hello", ctx=new))) == sorted(found[:12])
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"queries": ["tea and mood", "cocoa"]},
-        {"selector": "mmr", "order": "long_context", "scores": True},
-        {"drop_duplicates": False},
-        {"shown": [f"n{i}" for i in range(8)]},
-    ],
-)
-async def test_the_settings_of_the_retriever_apply_to_each_call(
-    index: VectorStoreIndex, settings: dict[str, Any]
-) -> None:
-    found = texts(await make_agent(make_tool(index, **settings)).run("hello"))
-    assert len({*found}) == len(found) >= 6
-    retriever = SetSelectIndexRetriever(index, **{"top_n": 4, **settings})
-    expected = [node.text for node in retriever.retrieve(QUERY)]
-    assert found[: len(expected)] == expected
-    assert not {*found} & ({*TEXTS[:8]} if "shown" in settings else set())
 
 
 async def test_copies_under_other_ids_and_objects_behind_nodes(model: CountingEmbedding) -> None:
@@ -121,10 +101,10 @@ async def test_a_call_that_finds_nothing_new_says_so(model: CountingEmbedding) -
 async def test_two_tools_have_a_memory_each(index: VectorStoreIndex) -> None:
     agent = make_agent(make_tool(index), [[QUERY, QUERY]])
     context = Context(agent)
-    other = create_setselect_tool(SetSelectIndexRetriever(index, top_n=3), "other.name", "Finds more.")
+    other = create_setselect_tool(SetSelectIndexRetriever(index, similarity_top_k=3), "other.name", "Finds more.")
     answers = [await other.acall(ctx=context, query=QUERY) for _ in range(2)]
     assert len({node.node_id for answer in answers for node in answer.raw_output}) == 6
-    assert answers[0].raw_output == SetSelectIndexRetriever(index, top_n=3).retrieve(QUERY)
+    assert answers[0].raw_output == SetSelectIndexRetriever(index, similarity_top_k=3).retrieve(QUERY)
     await agent.run("hello", ctx=context)
     kept = await context.store.get("setselect_shown")
     sizes = {name: [len(names) for _, names in of_tool] for name, of_tool in kept.items()}
@@ -132,7 +112,7 @@ async def test_two_tools_have_a_memory_each(index: VectorStoreIndex) -> None:
 
 
 async def test_the_model_sees_texts_with_metadata_and_may_cite(index: VectorStoreIndex) -> None:
-    retriever = SetSelectIndexRetriever(index, top_n=2)
+    retriever = SetSelectIndexRetriever(index, similarity_top_k=2)
     tool = create_setselect_tool(
         retriever, "passages", "Finds passages.", node_template="[{id}] {text}", node_separator="\n"
     )

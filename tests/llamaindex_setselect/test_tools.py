@@ -96,7 +96,7 @@ async def run(retriever: Any, script: Sequence[Sequence[str]], message: Any = RE
 
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_the_agent_sees_the_same_set_at_each_of_five_steps(streaming: bool, model: CountingEmbedding) -> None:
-    retriever = SetSelectToolRetriever(TOOLS, model, max_tools=4)
+    retriever = SetSelectToolRetriever(TOOLS, model, similarity_top_k=4)
     chosen = names_of(retriever.retrieve(REQUEST))
     assert len(chosen) == 4
     assert {"find_weather", "share_calendar"} < {*chosen}
@@ -109,7 +109,7 @@ async def test_the_agent_sees_the_same_set_at_each_of_five_steps(streaming: bool
 
 
 async def test_both_frameworks_select_the_same_set(model: CountingEmbedding) -> None:
-    retriever = SetSelectToolRetriever(TOOLS, model, max_tools=5)
+    retriever = SetSelectToolRetriever(TOOLS, model, similarity_top_k=5)
     others = [
         {
             "name": tool.metadata.name,
@@ -126,7 +126,7 @@ async def test_both_frameworks_select_the_same_set(model: CountingEmbedding) -> 
 
 
 async def test_a_list_of_tools_that_grows(model: CountingEmbedding) -> None:
-    retriever = SetSelectToolRetriever(TOOLS, model, max_tools=4)
+    retriever = SetSelectToolRetriever(TOOLS, model, similarity_top_k=4)
     retriever.retrieve(REQUEST)
     retriever.tools.append(make_tool("find_comet", "find the comet of a person"))
     model.counts()
@@ -142,19 +142,19 @@ def test_the_model_of_settings(model: CountingEmbedding, monkeypatch: pytest.Mon
     with pytest.raises(InvalidParameterError, match="embed_model"):
         SetSelectToolRetriever(TOOLS, "local")  # type: ignore[arg-type]
     monkeypatch.setattr(Settings, "_embed_model", model)
-    assert len(SetSelectToolRetriever(TOOLS, max_tools=2).retrieve(REQUEST)) == 2
+    assert len(SetSelectToolRetriever(TOOLS, similarity_top_k=2).retrieve(REQUEST)) == 2
 
 
 # --- bad input -------------------------------------------------------------------------------------
 
 
 async def test_the_event(told: Any, model: CountingEmbedding) -> None:
-    seen, _ = await run(SetSelectToolRetriever(TOOLS, model, 3, always=["share_music"]), [["find_weather"], []])
+    seen, _ = await run(SetSelectToolRetriever(TOOLS, model, 3, always_include=["share_music"]), [["find_weather"], []])
     first, second = (event.tags["setselect"] for event in told)
     assert first["tools"] == second["tools"] == seen[0]
     assert {*first["ids"], "share_music"} == {*seen[0]}
     assert len(seen[0]) == 4
-    assert (first["max_tools"], first["all_because"], first["error"], first["candidates"]) == (3, None, None, 30)
+    assert (first["k"], first["all_because"], first["error"], first["candidates"]) == (3, None, None, 30)
     assert 10 < first["tokens"] < first["tokens_of_all"] / 5
 
 

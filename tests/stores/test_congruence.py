@@ -251,7 +251,7 @@ class TestLlamaIndex:
     ) -> None:
         postprocessor = SetSelectPostprocessor(index=index, top_n=K)
         for filters in (RED, None) if case.filters else (None,):
-            settings: dict[str, Any] = {"top_n": K, "fetch_k": FETCH_K, "filters": filters}
+            settings: dict[str, Any] = {"similarity_top_k": K, "fetch_k": FETCH_K, "filters": filters}
             retriever = SetSelectIndexRetriever(index, **settings)
             source = f"store: {type(index.vector_store).__name__}"
             assert retriever.vector_source == postprocessor.vector_source == source
@@ -287,8 +287,8 @@ class TestLlamaIndex:
         async with _opened_index(case, index, model, tmp_path) as other:
             postprocessor = SetSelectPostprocessor(index=other, top_n=K)
             for filters in (None, RED) if case.filters else (None,):
-                wanted = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K, filters=filters)
-                retriever = SetSelectIndexRetriever(other, top_n=K, fetch_k=FETCH_K, filters=filters)
+                wanted = SetSelectIndexRetriever(index, similarity_top_k=K, fetch_k=FETCH_K, filters=filters)
+                retriever = SetSelectIndexRetriever(other, similarity_top_k=K, fetch_k=FETCH_K, filters=filters)
                 for query in ASKED:
                     picked = _order(wanted.retrieve(query))
                     assert _order(await retriever.aretrieve(query)) == picked
@@ -308,7 +308,7 @@ class TestLlamaIndex:
         assert _answer(lambda: SetSelectIndexRetriever(index, filters=NOBODY).retrieve(bundle)) == own
 
     async def test_a_query_of_another_length_is_refused(self, case: LlamaIndexCase, index: VectorStoreIndex) -> None:
-        retriever = SetSelectIndexRetriever(index, selector="similarity", top_n=3)
+        retriever = SetSelectIndexRetriever(index, selector="similarity", similarity_top_k=3)
         with pytest.raises((Exception, AssertionError)):
             retriever.retrieve(SHORT)
         own = index.as_retriever(similarity_top_k=FETCH_K).retrieve(QueryBundle(QUERY, embedding=QUERIES[QUERY]))

@@ -12,7 +12,7 @@ from llama_index.core.schema import TextNode
 import langchain_setselect
 import llamaindex_setselect
 from setselect import InvalidParameterError
-from tests.stores.cases import chroma, duckdb, lancedb, local, postgres, qdrant, sqlite_vec
+from tests.stores.cases import chroma, lancedb, local, postgres, qdrant
 from tests.stores.harness import (
     QUERIES,
     ROWS,
@@ -24,7 +24,7 @@ from tests.stores.harness import (
     index_over,
 )
 
-MODULES = (local, chroma, lancedb, duckdb, sqlite_vec, postgres)
+MODULES = (local, chroma, lancedb, postgres)
 # One kind of index stands for all: FAISS knows no texts.
 LANGCHAIN = [c for module in MODULES for c in module.LANGCHAIN if "FAISS" not in c.name or c.name == "FAISS flat, L2"]
 LLAMAINDEX = [c for module in MODULES for c in module.LLAMAINDEX if "FAISS" not in c.name or "flat, L2" in c.name]
@@ -34,10 +34,8 @@ TABLE_WITH_NEW = {**TABLE, NEW: ROWS[3].vector}
 
 
 def in_order(documents: list[Document]) -> list[tuple[str, str | None, dict[str, Any]]]:
-    """What the documents hold, without what DuckDB's own search adds."""
+    """What the documents hold."""
     held = [(document.page_content, document.id, dict(document.metadata)) for document in documents]
-    for _, _, metadata in held:
-        metadata.pop("_similarity_score", None)
     return sorted(held, key=lambda row: row[0])
 
 

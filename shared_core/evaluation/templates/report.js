@@ -1,22 +1,5 @@
 "use strict";
 (() => {
-  // Buttons that copy the lines of code beside them.
-  for (const button of document.querySelectorAll("button.copy")) {
-    const label = button.firstChild, lines = button.parentElement.querySelector("pre");
-    button.hidden = false;
-    button.addEventListener("click", async () => {
-      try {
-        await navigator.clipboard.writeText(lines.textContent);
-        label.textContent = "Copied";
-      } catch {
-        // Some browsers keep the clipboard from pages in files. The lines stay selected, for the keyboard.
-        getSelection().selectAllChildren(lines);
-        label.textContent = "Press Ctrl+C";
-      }
-      setTimeout(() => { label.textContent = "Copy"; }, 2000);
-    });
-  }
-
   // One query: the picks of up to three settings.
   const data = JSON.parse(document.getElementById("data").textContent);
   const byId = (id) => document.getElementById(id);

@@ -91,8 +91,6 @@ def test_a_comparison_is_shown_and_written_and_a_second_run_embeds_nothing(
     # Two queries cannot show that another setting is better.
     assert written["recommendation"]["text"] in " ".join(result.stdout.split())
     assert "similarity" in written["recommendation"]["text"].lower()
-    # The lines to paste stay whole, each on a line of its own.
-    assert "\nretriever = " in result.stdout
     assert "Comparing: 100 %" in result.stderr
 
     from sentence_transformers import SentenceTransformer
@@ -285,25 +283,6 @@ def test_it_runs_on_a_terminal_without_greek_letters(
         main()
     assert end.value.code == 0
     assert (corpus / "r.html").exists()
-
-
-@pytest.fixture
-def log(corpus: Path) -> Path:
-    figures = {name: {"returned": 0.75, "selected": 0.5} for name in ("relevance", "redundancy")}
-    line: dict[str, Any] = {"version": 1, "error": None, "k": 2, "fetch_k": 4, "milliseconds": 1.0, "query": "one"}
-    line |= {**figures, "returned": ["bread", "loaf"], "selected": ["bread", "river"]}
-    return write(corpus / "shadow.jsonl", [line | {"selector": "VRSD()", "settings": {"selector": "vrsd"}}])
-
-
-def test_a_log_of_shadow_mode_is_summarised(log: Path) -> None:
-    shown = run("--log", log)
-    assert (shown.exit_code, "100 %" in shown.stdout, shown.stderr) == (0, True, "")
-
-
-@pytest.mark.parametrize("more", [("--k", 3), ("--demo",), ("--out", "r.html"), ("a-folder",)])
-def test_an_option_that_has_no_effect_on_a_log_is_refused(log: Path, more: tuple[Any, ...]) -> None:
-    shown = run("--log", log, *more)
-    assert (shown.exit_code, "leave out" in shown.stderr) == (2, True)
 
 
 def test_documents_without_queries_are_diagnosed(corpus: Path, words: list[str]) -> None:

@@ -242,12 +242,11 @@ def test_an_endpoint_is_not_called_before_a_yes(folder: Path, gpt: tuple[Any, An
     monkeypatch.setenv("SETSELECT_API_KEY", "a key")
     with serving(server) as url:
         small = ("--k", 1, "--fetch-k", 5, "--epochs", 1, "--subsets", 2)
-        more = (*small, "--endpoint", url, "--llm", "tiny", "--price", 2)
+        more = (*small, "--endpoint", url, "--llm", "tiny")
         for typed in ("n\n", ""):
             result = run(folder, *more, typed=typed)
             assert result.exit_code == 2, result.output
             assert "to label 11 items: 22 prompts" in result.stderr
-            assert "at 2 per million" in result.stderr
             assert "to fit: at most 24 prompts, for" in result.stderr
             assert "Nothing was sent. With --yes the command does not ask." in result.stderr
             assert server.requests == []

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from shared_core.learning.kernel import LinearFactors, RowFactors
+from shared_core.learning.kernel import Factors
 from tests import oracles
 
 Matrix = NDArray[np.float64]
@@ -26,7 +26,7 @@ def parts(n: int, K: int, K_skew: int) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def factors_of(kind: str, K: int, K_skew: int) -> Any:
-    return RowFactors(*parts(M, K, K_skew)) if kind == "rows" else LinearFactors(VECTORS, *parts(D, K, K_skew))
+    return Factors(*parts(M, K, K_skew)) if kind == "rows" else Factors(*parts(D, K, K_skew), vectors=VECTORS)
 
 
 def rows_of(kind: str, K: int, K_skew: int) -> tuple[Matrix, Matrix, Matrix]:
@@ -41,7 +41,7 @@ def of_rank_one_with_an_item_twice(kind: str) -> tuple[Matrix, Any]:
     vectors = VECTORS.copy()
     vectors[2] = vectors[1] = vectors[0]
     w_v = parts(D, 1, 0)[0]
-    return vectors, RowFactors(oracles.unit_rows(vectors) @ w_v) if kind == "rows" else LinearFactors(vectors, w_v)
+    return vectors, Factors(oracles.unit_rows(vectors) @ w_v) if kind == "rows" else Factors(w_v, vectors=vectors)
 
 
 def dense(v: Matrix, b: Matrix, rates: Matrix) -> Matrix:

@@ -16,7 +16,8 @@ from examples._tiny_lm import tiny_model, tiny_tokenizer
 from shared_core import InvalidInputError, InvalidParameterError, LanguageModel, SetSelectWarning
 from shared_core._validation import quoted
 from shared_core.learning import CoverageFeedback, LanguageModelFeedback, structural_symbols
-from shared_core.learning.feedback import EXAMPLE, PromptTemplate, score_all
+from shared_core.learning.feedback import PromptTemplate, score_all
+from shared_core.signals.language_models import TEMPLATE
 from tests.shared_core.signals.completions_server import Completions, oracle, serving
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
@@ -58,21 +59,6 @@ def test_geoquery_as_pythons_parser_reads_it(key: str) -> None:
         assert structural_symbols(readable) == parsed(readable), text
 
 
-def test_mtop_agrees_with_its_tokens() -> None:
-    for text in texts("mtop/mtop.jsonl", "logical_form"):
-        wanted: set[Any] = set()
-        around: list[str] = []
-        for token in text.split():
-            if token.startswith("["):
-                wanted.add(token[1:])
-                wanted.update({(around[-1], token[1:])} if around else set())
-                around.append(token[1:])
-            elif token == "]":
-                around.pop()
-        assert around == []
-        assert structural_symbols(text) == wanted, text
-
-
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
@@ -89,16 +75,6 @@ def test_mtop_agrees_with_its_tokens() -> None:
         ("(> (state:t $0) 3)", {">", "state:t", (">", "state:t")}),
         ("[IN:A b(c) [SL:B x's ] d ]", {"IN:A", "SL:B", ("IN:A", "SL:B")}),
         ("Paris", {}),
-        ("", {}),
-    ],
-)
-def test_forms(text: str, wanted: set[Any]) -> None:
-    assert structural_symbols(text) == frozenset(wanted)
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
         ("f(g(x", {"f", "g", ("f", "g")}),
         ("f(x)))) g(h(y))", {"f", "g", "h", ("g", "h")}),
         ("[IN:A [SL:B x", {"IN:A", "SL:B", ("IN:A", "SL:B")}),
@@ -106,7 +82,7 @@ def test_forms(text: str, wanted: set[Any]) -> None:
         ("f('g(x)", {"f", "g", ("f", "g")}),
     ],
 )
-def test_brackets_too_few_or_too_many(text: str, wanted: set[Any]) -> None:
+def test_forms_with_brackets_too_few_or_too_many(text: str, wanted: set[Any]) -> None:
     assert structural_symbols(text) == frozenset(wanted)
 
 
@@ -139,11 +115,6 @@ def test_the_share_counted_by_hand(query: Any, subset: Any, share: float) -> Non
     assert CoverageFeedback()(query, subset) == pytest.approx(share, abs=1e-15)
 
 
-def programs(text: str) -> list[str]:
-    """The programs of a shell pipeline."""
-    return [part.split()[0] for part in text.split("|")]
-
-
 def test_one_call_for_many_pairs_equals_single_calls_and_the_input_is_unchanged() -> None:
     pairs = [(F, [G]), (G, [F, H]), (H, (F, G)), (F, [])]
     before = copy.deepcopy(pairs)
@@ -168,14 +139,8 @@ def test_key_and_function_may_be_the_users_and_a_text_is_read_once() -> None:
 
 
 def test_fingerprints_differ_between_functions_and_keys() -> None:
-    made = [CoverageFeedback(), CoverageFeedback("bash"), CoverageFeedback(symbols=programs)]
-    made += [CoverageFeedback(symbols=length), CoverageFeedback(symbols=str.split)]
-    prints = [feedback.fingerprint for feedback in made]
-    assert len(set(prints)) == len(prints)
-    assert "CoverageFeedback" in prints[0]
-    assert "shared_core.learning.feedback.structural_symbols" in prints[0]
-    assert "'answer'" in prints[0]
-    assert "bash" in prints[1]
+    prints = [f.fingerprint for f in (CoverageFeedback(), CoverageFeedback("bash"), CoverageFeedback(symbols=length))]
+    assert len(set(prints)) == 3
     assert prints[0] == CoverageFeedback().fingerprint
 
 
@@ -226,12 +191,12 @@ def test_all_pairs_are_scored_in_one_call_if_the_feedback_can() -> None:
 
 # --- prompts --------------------------------------------------------------------------------------
 
-BRACES = {"question": "{answer}? {0} {", "answer": "{question}", "topic": "}{", "year": 1990}
-PLAIN = {"question": "Why?", "answer": "So.", "topic": "all", "year": 2.5}
+BRACES = {"question": "{answer}? {0} {", "answer": "{question}"}
+PLAIN = {"question": "Why?", "answer": "So.", "topic": "all"}
 
 
 def context(query: Any, subset: Any, **settings: Any) -> str:
-    given = {"instruction": "", "example": EXAMPLE, "separator": "\n\n", "question": "question", "answer": "answer"}
+    given = {"instruction": "", "example": TEMPLATE, "separator": "\n\n", "question": "question", "answer": "answer"}
     return PromptTemplate(**{**given, **settings}).prompt(4, query, subset).item().context
 
 
@@ -240,9 +205,7 @@ def context(query: Any, subset: Any, **settings: Any) -> str:
     [
         ({}, "Why?\nSo.\n\n{answer}? {0} {\n"),
         ({"instruction": "Do {x}.", "separator": "|"}, "Do {x}.|Why?\nSo.|{answer}? {0} {\n"),
-        ({"example": "{{{topic}}} {year}: {answer}"}, "{all} 2.5: So.\n\n{}{} 1990: "),
-        ({"example": "{question}{answer}", "separator": ""}, "Why?So.{answer}? {0} {"),
-        ({"example": "{answer}", "answer": "topic"}, "all\n\n"),
+        ({"example": "{{topic} {question}{answer}", "separator": ""}, "{{topic} Why?So.{{topic} {answer}? {0} {"),
     ],
 )
 def test_texts_enter_the_prompt_unchanged(settings: dict[str, str], text: str) -> None:
@@ -264,9 +227,8 @@ def test_the_keys_name_question_and_answer_and_examples_are_dropped_from_the_fro
 
 @pytest.mark.parametrize(
     "example",
-    ["", "{question}", "{answer} ", "{answer}{answer}", "{question} {answer", "{} {answer}",
-     "{question.a} {answer}", "{question[0]} {answer}", "}{answer}"],
-)  # fmt: skip
+    ["", "{question}", "{answer}", "{question}{answer} ", "{question}{answer}{answer}", "{question}{question}{answer}"],
+)
 def test_invalid_templates_are_refused(example: str) -> None:
     with pytest.raises(InvalidParameterError, match=r"^example "):
         context(PLAIN, [], example=example)
@@ -319,22 +281,6 @@ def test_a_score_is_the_sum_over_the_answers_tokens() -> None:
     assert all(type(value) is float for value in scores)
 
 
-def test_equal_prompts_are_scored_once_and_no_pairs_give_no_scores() -> None:
-    twice = feedback(batch_size=100)
-    seen: list[int] = []
-    ask = twice._model.score_batches
-
-    def counted(items: Any, batch_size: int) -> Any:
-        seen.append(len(items))
-        return ask(items, batch_size)
-
-    twice._model.score_batches = counted  # type: ignore[method-assign]
-    found = twice.score([*PAIRS, *PAIRS])
-    assert seen == [5]
-    assert found[:5] == found[5:]
-    assert twice.score([]) == []
-
-
 @pytest.mark.parametrize("tokenizer", [TOKENIZER, STARTING, BYTES], ids=["plain", "with a start token", "in Python"])
 def test_whole_examples_are_dropped_from_the_front_with_one_warning(tokenizer: Any) -> None:
     limit = 75 if tokenizer is BYTES else 40
@@ -373,14 +319,11 @@ def test_question_and_answer_that_do_not_fit_are_named() -> None:
 
 
 def test_fingerprints_differ_between_models_and_templates() -> None:
-    made = [{}, {"model_id": "other"}, {"instruction": "x"}, {"example": "{answer}"}, {"separator": "x"}]
-    made += [{"answer": "sql"}, {"question": "q"}, {"max_length": 100}]
+    made = [{}, {"model_id": "other"}, {"instruction": "x"}, {"example": "{question}{answer}"}, {"separator": "x"}]
+    made += [{"answer": "sql"}, {"question": "q"}, {"max_length": 100}, {"model": copy.deepcopy(GPT2).bfloat16()}]
     prints = [feedback(**settings).fingerprint for settings in made]
     assert len(set(prints)) == len(made)
     assert feedback(batch_size=3).fingerprint == prints[0]
-    assert feedback(copy.deepcopy(GPT2).bfloat16()).fingerprint != prints[0]
-    assert "LanguageModelFeedback" in prints[0]
-    assert "tiny" in prints[0]
     with pytest.raises(InvalidParameterError, match="model_id="):
         _ = feedback(model_id="").fingerprint
 
@@ -393,26 +336,22 @@ def completions(monkeypatch: pytest.MonkeyPatch) -> Completions:
 
 def test_an_endpoint_agrees_with_the_oracle(completions: Completions) -> None:
     with serving(completions) as url:
-        remote = LanguageModelFeedback(LanguageModel("tiny", base_url=url), batch_size=2, price=0.5)
+        remote = LanguageModelFeedback(LanguageModel("tiny", base_url=url), batch_size=2)
         cost = remote.cost(PAIRS)
         assert completions.requests == []
         found = remote.score(PAIRS)
     np.testing.assert_allclose(found, expected(), atol=2e-5)
-    assert remote.remote
-    assert remote.model_id == "tiny"
     prompts = [prompt for request in completions.requests for prompt in request["prompt"]]
     assert [len(request["prompt"]) for request in completions.requests] == [2, 2, 1]
     assert [len(prompt) for prompt in prompts] == sorted(map(len, prompts), reverse=True)
     tokens = sum(-(-len(prompt) // 4) for prompt in prompts)
-    assert cost == f"5 prompts, about {tokens} tokens, about 0.00 at 0.5 per million"
+    assert cost == f"5 prompts, about {tokens} tokens"
 
 
 @pytest.mark.parametrize(
     ("status", "words"),
     [
         (400, "This model's maximum context length is 40 tokens. However, you requested 55 tokens"),
-        (400, "The decoder prompt (length 55) is longer than the maximum model length of 40."),
-        (400, "the request exceeds the available context size, try increasing it"),
         (422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 40. Given: 54 and 1"),
         (413, "prompt too long"),
     ],
@@ -423,10 +362,9 @@ def test_a_prompt_that_the_server_refuses_for_its_length_is_sent_again_with_fewe
     completions.limit, completions.status, completions.words = 40, status, words
     with serving(completions) as url, pytest.warns(SetSelectWarning, match=DROPPED) as caught:
         found = LanguageModelFeedback(LanguageModel("tiny", base_url=url), batch_size=3).score([*PAIRS, PAIRS[3]])
-    with pytest.warns(SetSelectWarning) as local:
+    with pytest.warns(SetSelectWarning):
         np.testing.assert_allclose(found, feedback(max_length=40).score([*PAIRS, PAIRS[3]]), atol=2e-5)
     assert len(caught) == 1
-    assert str(caught[0].message) == str(local[0].message)
 
 
 def test_other_refusals_reach_the_caller(completions: Completions) -> None:
@@ -438,4 +376,4 @@ def test_other_refusals_reach_the_caller(completions: Completions) -> None:
         assert len(completions.requests) == 1
         completions.words = "maximum context length"
         with pytest.raises(InvalidInputError, match=r"pair 0: .*maximum"):
-            remote.score([PAIRS[0], PAIRS[0], PAIRS[2]])
+            remote.score([PAIRS[0], PAIRS[2]])

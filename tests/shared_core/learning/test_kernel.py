@@ -11,12 +11,11 @@ from tests import oracles
 
 torch = pytest.importorskip("torch")
 
-from shared_core.learning.kernel import LinearFactors, RowFactors  # noqa: E402
-from tests.shared_core.learning.dense import KINDS, UNIT, VECTORS, D, M, parts  # noqa: E402
+from shared_core.learning.kernel import Factors  # noqa: E402
+from tests.shared_core.learning.dense import UNIT, VECTORS, D, M, parts  # noqa: E402
 
 every_rank = pytest.mark.parametrize(("K", "K_skew"), [(3, 4), (2, 3), (3, 0)])
 EVERY = torch.arange(M)
-every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def plain(tensor: Any) -> NDArray[np.float64]:
@@ -28,7 +27,7 @@ def plain(tensor: Any) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("rate", [1e-12, 1e-3, 1.0, 19.9, 20.1, 41.0, 1e6])
 def test_rates_are_unchanged_by_their_parametrisation(rate: float) -> None:
-    factors = RowFactors(np.ones((2, 1)), np.ones((2, 2)), [rate])
+    factors = Factors(np.ones((2, 1)), np.ones((2, 2)), [rate])
     assert factors.rates.item() == pytest.approx(rate, rel=1e-10)
 
 
@@ -39,7 +38,7 @@ def test_rates_are_unchanged_by_their_parametrisation(rate: float) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_linear_factors_have_the_rows_that_their_kernel_serves(K: int, K_skew: int, dtype: type) -> None:
     vectors = VECTORS.astype(dtype)
-    factors = LinearFactors(vectors, *parts(D, K, K_skew))
+    factors = Factors(*parts(D, K, K_skew), vectors=vectors)
     kernel = factors.to_kernel()
     assert isinstance(kernel, LinearKernel)
     v, b, c = kernel.factors(Candidates(np.ones(D, dtype), vectors))
@@ -55,15 +54,15 @@ def test_linear_factors_have_the_rows_that_their_kernel_serves(K: int, K_skew: i
 def test_v_starts_as_the_best_approximation_of_the_gram_matrix(K: int) -> None:
     left, singular, _ = np.linalg.svd(UNIT)
     best = (left[:, :K] * singular[:K] ** 2) @ left[:, :K].T
-    for cls in (RowFactors, LinearFactors):
-        v = plain(cls.principal(VECTORS, K, 2, seed=0).rows(EVERY)[0])
+    for linear in (True, False):
+        v = plain(Factors.principal(VECTORS, range(M), K, 2, linear=linear, seed=0).rows(EVERY)[0])
         np.testing.assert_allclose(v @ v.T, best, atol=1e-12)
 
 
 def test_columns_beyond_the_rank_of_the_vectors_are_not_zero() -> None:
     flat = np.random.default_rng(0).normal(size=(M, 2)) @ np.random.default_rng(1).normal(size=(2, D))
     for vectors in (flat, flat[:, :3]):
-        v = plain(RowFactors.principal(vectors, 5, 0, seed=0).V)
+        v = plain(Factors.principal(vectors, range(M), 5, 0, linear=False, seed=0).V)
         assert (np.abs(v).max(axis=0) > 1e-3).all()
         np.testing.assert_allclose(
             v[:, :2] @ v[:, :2].T, oracles.unit_rows(vectors) @ oracles.unit_rows(vectors).T, atol=1e-12

@@ -22,7 +22,7 @@ class Store:
         return list(self.texts)
 
     def search(self) -> WordSearch[str]:
-        listing = StoreListing(Store.items, lambda store: len(store.texts))
+        listing = StoreListing(lambda store, ids: store.items(), lambda store: (len(store.texts), None), by_id=False)
         return WordSearch(ItemKind(str, str, str, lambda store: (listing, store)), store=self)
 
 

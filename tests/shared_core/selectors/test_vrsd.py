@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from shared_core import VRSD, Candidates
+from shared_core import VRSD, Candidates, InvalidParameterError, select
 from tests import oracles
 from tests.shared_core.cases import Grid, grids
-
-pytestmark = pytest.mark.usefixtures("either_way")
 
 
 def test_by_hand() -> None:
@@ -65,3 +63,9 @@ def test_float32_distinguishes_scores_that_differ_by_more_than_rounding() -> Non
     for dtype in (np.float32, np.float64):
         candidates = Candidates(np.array([1.0, 0.0, 0.0], dtype), rows.astype(dtype))
         assert VRSD().select(candidates, 2).indices.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("limit", [{"budget": 2, "costs": [1, 1]}, {"drop_near_duplicates": 0.9}], ids=min)
+def test_the_exchanges_keep_to_no_constraint(limit: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match=r"^refine=True .*leave out"):
+        select([1.0, 0.0], np.eye(2), 1, VRSD(refine=True), **limit)

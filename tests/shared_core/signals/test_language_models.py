@@ -142,8 +142,9 @@ def test_a_model_that_overflows_is_an_error() -> None:
         score(LanguageModel(broken, PLAIN), ITEMS[3:])
 
 
-@pytest.mark.parametrize(("has", "wanted"), [(True, "bfloat16"), (False, "float32")])
-@pytest.mark.parametrize("stored", [torch.float32, torch.float16])
+@pytest.mark.parametrize(
+    ("has", "wanted", "stored"), [(True, "bfloat16", torch.float32), (False, "float32", torch.float16)]
+)
 def test_a_model_given_by_folder_is_loaded_in_bfloat16_where_the_processor_has_it(
     has: bool, wanted: str, stored: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import copy
-import json
 from typing import Any
 
 import numpy as np
@@ -67,9 +65,6 @@ def test_questions_that_are_too_long_are_cut_with_a_warning() -> None:
     assert scores[1] == pytest.approx(total / tokens, abs=1e-6)
 
 
-# --- invalid input, and annotate ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("questions", "answers", "words"),
     [
@@ -82,20 +77,6 @@ def test_questions_that_are_too_long_are_cut_with_a_warning() -> None:
 def test_an_item_that_is_not_a_text_is_named(questions: Any, answers: Any, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         quality().score(questions, answers)
-
-
-def test_annotate_returns_copies() -> None:
-    examples = [{"q": q, "a": a, "n": i} for i, (q, a) in enumerate(zip(QUESTIONS, ANSWERS, strict=True))]
-    before = copy.deepcopy(examples)
-    scored = quality().annotate(examples, question="q", answer="a")
-    ranked = quality().annotate(examples, question="q", answer="a", key="rank", scale="rank")
-    assert examples == before
-    np.testing.assert_allclose([example.pop("quality") for example in scored], expected(), atol=1e-6)
-    assert scored == before
-    assert sorted(example["rank"] for example in ranked) == pytest.approx(np.linspace(0, 1, 7))
-    assert json.loads(json.dumps(ranked)) == ranked
-    with pytest.raises(InvalidInputError, match=r"item 0 has the keys \['q', 'a', 'n'\]"):
-        quality().annotate(examples)
 
 
 def test_temporary_failures_are_retried_and_lasting_ones_name_the_items(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,11 +160,12 @@ class TableSelector:
         )
         rows: list[dict[str, Any]] = [{"error": error} for error in errors]
         good = [row for row, error in enumerate(errors) if error is None]
+        texts = self._texts
         for start in range(0, len(good), _SEARCH_ROWS):
             places = good[start : start + _SEARCH_ROWS]
             for place, known in zip(places, self._find_candidates(table, places, vectors), strict=True):
                 try:
-                    rows[place] = self._select(vectors[place], *known)
+                    rows[place] = self._select(vectors[place], texts, *known)
                 except SetSelectError as error:
                     rows[place] = {"error": str(error)}
         # A vector database may have ids of any type; as text they have the same type in all parts.
@@ -207,7 +208,13 @@ class TableSelector:
         return zip(ids, known, relevance, questions, strict=True)
 
     def _select(
-        self, query: Any, ids: list[Any], known: Mapping[Any, Any], relevance: Any, question: Any
+        self,
+        query: Any,
+        told: Mapping[str, Any],
+        ids: list[Any],
+        known: Mapping[Any, Any],
+        relevance: Any,
+        question: Any,
     ) -> dict[str, Any]:
         """The row of a query, from the vectors and texts that are known by id; InvalidInputError says what is not."""
         assert not isinstance(self.selector, str)
@@ -221,7 +228,7 @@ class TableSelector:
         if self.texts is not None:
             if is_missing(question):
                 raise InvalidInputError("the question is null or blank")
-            texts = Texts(*map(list, zip(*_look_up(self._texts, [*map(str, ids)], "text"), strict=True)))
+            texts = Texts(*map(list, zip(*_look_up(told, [*map(str, ids)], "text"), strict=True)))
         # A kernel may have a row for each id.
         names = ids if getattr(self.selector, "kernel", None) is not None else None
         candidates = Candidates(query, as_numeric(vectors, "vectors"), relevance=relevance, ids=names, copy=False)

@@ -51,15 +51,8 @@ def statements(engine: Any) -> Iterator[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def collection() -> Iterator[Any]:
-    with database() as (_, address), cases.collection(address("psycopg"), TableEmbeddings()) as store:
-        fill(store)
-        yield store
-
-
-@pytest.fixture(scope="module")
 def table() -> Iterator[Any]:
-    with database() as (_, address), cases.table(address("asyncpg"), TableEmbeddings(), ("colour",)) as store:
+    with database() as (_, address), cases.table(address, TableEmbeddings()) as store:
         fill(store)
         yield store
 
@@ -84,7 +77,7 @@ class TestIndexes:
         options = indexes.HNSWQueryOptions(10), indexes.HNSWQueryOptions(100)
         with database() as (name, address):
             execute(f"ALTER DATABASE {name} SET enable_seqscan = off")
-            with cases.table(address("asyncpg"), TableEmbeddings()) as store:
+            with cases.table(address, TableEmbeddings()) as store:
                 fill(store)
                 store.apply_vector_index(indexes.HNSWIndex())
                 inner, numbers = store._PGVectorStore__vs, []
@@ -97,7 +90,7 @@ class TestIndexes:
 
 
 def test_a_table_of_half_vectors_returns_the_stored_numbers() -> None:
-    with database() as (name, address), cases.table(address("asyncpg"), TableEmbeddings()) as store:
+    with database() as (name, address), cases.table(address, TableEmbeddings()) as store:
         execute(f'ALTER TABLE "Passages" ALTER embedding TYPE halfvec({DIMENSION})', name)
         fill(store)
         assert len(assert_own(store, exact=lambda x: x.astype(np.float16).astype(np.float32))) == FETCH_K
@@ -109,7 +102,7 @@ class TestIds:
         names = [str(i) if id_type == "INTEGER" else row.id for i, row in enumerate(ROWS)]
         with (
             database() as (_, address),
-            cases.table(address(driver), TableEmbeddings(), id_type=id_type) as store,
+            cases.table(address, TableEmbeddings(), columns=(), driver=driver, id_type=id_type) as store,
         ):
             # The store passes ids to asyncpg unchanged, and asyncpg does not read a string as a number.
             keys = [int(name) if (id_type, driver) == ("INTEGER", "asyncpg") else name for name in names]
@@ -148,12 +141,12 @@ class TestHybridSearch:
 class TestErrors:
     async def test_an_empty_or_deleted_collection_gives_a_warning(self) -> None:
         with database() as (_, address):
-            with cases.collection(address("psycopg"), TableEmbeddings()) as store:
+            with cases.collection(address, TableEmbeddings()) as store:
                 for change in (lambda: None, store.delete_collection):
                     change()
                     with pytest.warns(SetSelectWarning, match="found no documents"):
                         assert SetSelectRetriever(vectorstore=store).invoke(QUERY) == []
-            async with cases.async_collection(address("psycopg"), TableEmbeddings()) as other:
+            async with cases.async_collection(address, TableEmbeddings()) as other:
                 with pytest.warns(SetSelectWarning, match="found no documents"):
                     assert await SetSelectRetriever(vectorstore=other).ainvoke(QUERY) == []
                 with pytest.raises(ValueError, match="async"):

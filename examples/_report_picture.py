@@ -43,7 +43,7 @@ def comparison() -> Comparison:
 
 
 def photograph(browser: Browser, page: Path, scheme: Any) -> Image.Image:
-    """The best row and the numbers of texts, without the lines of code between them, in a few colours."""
+    """The best row and the numbers of texts, in a few colours."""
     tab = browser.new_page(
         viewport={"width": WIDTH, "height": 900},
         color_scheme=scheme,
@@ -51,7 +51,6 @@ def photograph(browser: Browser, page: Path, scheme: Any) -> Image.Image:
         reduced_motion="reduce",
     )
     tab.goto(page.as_uri())
-    tab.evaluate("document.querySelectorAll('.lines, #advice-title ~ h3').forEach(one => one.remove())")
     boxes: list[Any] = [tab.locator(part).bounding_box() for part in ("#advice-title", "#sizes-title ~ .scroll")]
     top, bottom = boxes[0]["y"] - MARGIN, boxes[1]["y"] + boxes[1]["height"] + MARGIN
     shot = tab.screenshot(full_page=True, clip={"x": 0, "y": top, "width": WIDTH, "height": bottom - top})

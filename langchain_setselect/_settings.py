@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
 from shared_core import InvalidParameterError
-from shared_core.retrieval.inputs import nearest_name, place_of, where_to_pass_parameters
+from shared_core.retrieval.inputs import nearest_name, where_to_pass_parameters
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.settings import Call, Positive, Settings, Values
 from shared_core.selectors.registry import DEFAULT_SELECTOR, SelectorName
 
 # How the question in a dict is passed on in a chain.
 OF_DICT = "pick it out in the chain, itemgetter({key!r}) | retriever"
-_PLACES = {
-    VectorStoreRetriever: "This is a retriever: pass the store that it searches, its .vectorstore",
-    BaseRetriever: (
-        "This is a retriever: pass the store that it searches. Further retrievers go into extra_retrievers="
-    ),
-    VectorStore: "This is a store: pass it as vectorstore=",
-    Embeddings: "This is an embedding model: pass it as embeddings=",
-}
-say_place = partial(place_of, places=_PLACES)
 
 
 class SelectionSettings(Settings):
@@ -50,8 +38,6 @@ class SelectionSettings(Settings):
     embeddings: Embeddings | None = None
     """The embedding model, for stores that have none."""
 
-    _say_place = staticmethod(say_place)
-
     @staticmethod
     def _view(document: Document) -> Any:
         """What a function that is the value of a setting gets."""
@@ -60,8 +46,7 @@ class SelectionSettings(Settings):
     # Type checkers read the arguments from the fields.
     if not TYPE_CHECKING:
 
-        def __init__(self, *unnamed: Any, **settings: Any) -> None:
-            self._refuse_unnamed(unnamed)
+        def __init__(self, **settings: Any) -> None:
             own = type(self).model_fields
             self._refuse_unknown(settings)
             # LangChain's configurable_fields passes all fields, those with their default included.

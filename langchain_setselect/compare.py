@@ -23,7 +23,6 @@ from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.search import search_near, search_to_compare
 from shared_core.signals.embedding_models import fingerprint
 
-from ._settings import say_place
 from .retriever import SetSelectRetriever
 from .vectors import embed_questions, need_embeddings, reader_of
 from .words import DOCUMENTS
@@ -104,7 +103,7 @@ def _search(
     store: VectorStore, embeddings: Any, k: Any, fetch_k: Any, search_kwargs: Any, *, compares: bool = False
 ) -> tuple[SearchedStore, Embeddings | None]:
     """The store as a diagnosis searches it, or a comparison, by words too; and its embeddings."""
-    check_instance(store, VectorStore, "store", say_place(store))
+    check_instance(store, VectorStore, "store")
     sizes, fetch_k = check_options(k, fetch_k)
     embedding, reader = embeddings or store.embeddings, reader_of(store)
     # The settings to compare have no links. A diagnosis counts them.

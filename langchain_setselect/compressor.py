@@ -15,7 +15,7 @@ from typing_extensions import override
 from shared_core import InvalidParameterError
 from shared_core.retrieval.events import warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_items, check_question, refuse_swapped, refuse_unknown
+from shared_core.retrieval.inputs import check_items, check_question, refuse_unknown
 from shared_core.retrieval.pool import Pool, drop_ambiguous, read_scores
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import arrange
@@ -95,7 +95,6 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
 
     def _compress(self, documents: Sequence[Document], query: str, callbacks: Callbacks | None) -> Flow[list[Document]]:
         request, _ = self._configured
-        refuse_swapped(documents, query, "compress_documents(documents, query)")
         query = check_question(query)
         documents = check_items(documents, Document, "Wrap a text as Document(page_content=text), and leave scores out")
         if not documents:

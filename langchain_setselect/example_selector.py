@@ -110,20 +110,13 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
 
     @override
     def add_example(self, example: dict[str, str]) -> str:
-        return self.add_examples([example])[0]
+        (text,) = join_examples([example], self.input_keys)
+        return self.vectorstore.add_texts([text], metadatas=[dict(example)])[0]
 
     @override
     async def aadd_example(self, example: dict[str, str]) -> str:
-        return (await self.aadd_examples([example]))[0]
-
-    def add_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
-        """Add examples in one call to the store; returns their ids."""
-        return self.vectorstore.add_texts(join_examples(examples, self.input_keys), metadatas=[*map(dict, examples)])
-
-    async def aadd_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
-        """The async version of :meth:`add_examples`."""
-        texts = join_examples(examples, self.input_keys)
-        return await self.vectorstore.aadd_texts(texts, metadatas=[*map(dict, examples)])
+        (text,) = join_examples([example], self.input_keys)
+        return (await self.vectorstore.aadd_texts([text], metadatas=[dict(example)]))[0]
 
     @override
     def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:

@@ -31,9 +31,8 @@ from shared_core.retrieval.extra import (
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
-from shared_core.retrieval.inputs import check_items, check_question
+from shared_core.retrieval.inputs import EmbeddedQuery, Vector, check_items, check_question, embed_question
 from shared_core.retrieval.pool import ItemSelection, Pool
-from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import Joined, arrange
 from shared_core.retrieval.search import Store, search_and_select
@@ -248,7 +247,8 @@ class SearchSettings(SelectionSettings, Fetching):
     ) -> Store:
         store, reader = self.vectorstore, reader_of(self.vectorstore)
         model, store_kwargs = partial(model_of, self), {**(self.vectorstore_kwargs or {}), **store_kwargs}
-        check_arguments(store, store_kwargs)
+        if store_kwargs:
+            check_arguments(store, store_kwargs)
 
         def before(k: int) -> Flow[list[Document]]:
             arguments = {**store_kwargs, "k": k}
@@ -313,14 +313,6 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
         All settings of :class:`Settings`, :class:`Fetching` and :class:`Joining`. They may also be given in
         ``search_kwargs``, as for ``as_retriever``, and at call time: ``retriever.invoke(query, k=3)``. A setting at
         call time overrides one given before.
-
-    Raises
-    ------
-    InvalidParameterError, BudgetError
-        At construction or in a call: a setting is unknown or out of range, or another one is missing.
-    InvalidInputError, PerspectiveError, VectorSourceError
-        In a call: nothing can embed the question; the perspective is parallel to it; or a document lacks a vector or a
-        value that a setting reads, and the message names it.
 
     Examples
     --------

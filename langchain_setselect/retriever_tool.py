@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import chain
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler, Callbacks
@@ -21,7 +21,7 @@ from shared_core.retrieval.extra import check_integer
 from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.pool import name_items, name_of_text
 from shared_core.retrieval.result import JOINED
-from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, RecentSteps, as_storable
+from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, as_storable, remember_steps
 
 from .retriever import SetSelectRetriever, read_ids
 
@@ -75,15 +75,27 @@ def create_setselect_tool(
     recent = None if recent_calls is None else check_integer(recent_calls, "recent_calls", 0)
     _READER.tools.add(name)
     prompt = document_prompt or PromptTemplate.from_template("{page_content}")
-    steps = RecentSteps()
+    calls_of = remember_steps()
 
-    def start(query: str, runtime: Any) -> _Call:
+    def start(query: str, runtime: Any) -> tuple[Hashable, list[Hashable], ParallelCalls]:
+        """The call's id, the names of what earlier messages hold, and the calls of the same message."""
         if not query.strip():
             raise ToolException(EMPTY_QUERY)
-        return _Call.of(retriever, name, steps, runtime, recent)
+        before: list[Hashable] = [*retriever._configured[0].shown]
+        # A call outside of a graph.
+        if runtime is None:
+            return None, before, ParallelCalls()
+        for message in _find_read(_read_messages(runtime.state), runtime.tool_call_id, recent):
+            if message.name == name:
+                # A middleware may have cut the result.
+                whole = [one for one in _read_documents(message.artifact) if one.page_content in str(message.text)]
+                before += _name(retriever, whole)[1]
+        # The ids of the current step of the graph and of those that contain it, which no other run has.
+        step = runtime.config.get("configurable", {}).get("checkpoint_map")
+        return runtime.tool_call_id, before, calls_of(str(step)) if step else ParallelCalls()
 
-    def answer(call: _Call, documents: list[Document]) -> tuple[str, list[Document]]:
-        ids, call.parallel.names[call.id] = _name(retriever, documents)
+    def answer(documents: list[Document], call_id: Hashable, parallel: ParallelCalls) -> tuple[str, list[Document]]:
+        ids, parallel.names[call_id] = _name(retriever, documents)
         # The prompt reads the metadata. A checkpointer has to store the artifact.
         cited = [
             document.model_copy(update={"metadata": {"id": item_id, **document.metadata}})
@@ -96,16 +108,18 @@ def create_setselect_tool(
     def func(
         query: str, runtime: Annotated[Any, InjectedToolArg] = None, callbacks: Callbacks = None
     ) -> tuple[str, list[Document]]:
-        call = start(query, runtime)
-        with call.parallel.alone:
-            return answer(call, retriever.invoke(query, {"callbacks": callbacks}, shown=call.shown))
+        call_id, before, parallel = start(query, runtime)
+        with parallel.alone:
+            shown = [*before, *parallel.names_of_others(call_id)]
+            return answer(retriever.invoke(query, {"callbacks": callbacks}, shown=shown), call_id, parallel)
 
     async def afunc(
         query: str, runtime: Annotated[Any, InjectedToolArg] = None, callbacks: Callbacks = None
     ) -> tuple[str, list[Document]]:
-        call = start(query, runtime)
-        async with call.parallel.alone_async:
-            return answer(call, await retriever.ainvoke(query, {"callbacks": callbacks}, shown=call.shown))
+        call_id, before, parallel = start(query, runtime)
+        async with parallel.alone_async:
+            shown = [*before, *parallel.names_of_others(call_id)]
+            return answer(await retriever.ainvoke(query, {"callbacks": callbacks}, shown=shown), call_id, parallel)
 
     return StructuredTool(
         name=name,
@@ -117,36 +131,6 @@ def create_setselect_tool(
         # An empty query is a mistake of the model, which it can mend.
         handle_tool_error=True,
     )
-
-
-class _Call(NamedTuple):
-    """A call of the tool: its id, the names of what earlier messages hold, and the calls of the same message."""
-
-    id: Hashable
-    before: list[Hashable]
-    parallel: ParallelCalls
-
-    @classmethod
-    def of(
-        cls, retriever: SetSelectRetriever, tool: str, steps: RecentSteps, runtime: Any, recent: int | None
-    ) -> _Call:
-        """The call that LangGraph's ``ToolRuntime`` describes; None stands for a call outside of a graph."""
-        before = [*retriever._configured[0].shown]
-        if runtime is None:
-            return cls(None, before, ParallelCalls())
-        for message in _find_read(_read_messages(runtime.state), runtime.tool_call_id, recent):
-            if message.name == tool:
-                # A middleware may have cut the result.
-                whole = [one for one in _read_documents(message.artifact) if one.page_content in str(message.text)]
-                before += _name(retriever, whole)[1]
-        # The ids of the current step of the graph and of those that contain it, which no other run has.
-        step = runtime.config.get("configurable", {}).get("checkpoint_map")
-        return cls(runtime.tool_call_id, before, steps.calls_of(str(step)) if step else ParallelCalls())
-
-    @property
-    def shown(self) -> list[Hashable]:
-        """What the retriever must not return; to be read while the call holds the lock of ``parallel``."""
-        return [*self.before, *self.parallel.names_of_others(self.id)]
 
 
 class _Reader(BaseCallbackHandler):
@@ -210,13 +194,13 @@ def _read_messages(state: Any) -> list[BaseMessage]:
 
 def _read_documents(artifact: Any) -> list[Document]:
     """The documents of an artifact. Checkpoints, and clients that keep messages as JSON, make dicts of them."""
-    documents = []
-    for item in artifact if isinstance(artifact, list) else []:
-        if isinstance(item, Mapping) and "page_content" in item:
-            documents.append(Document(item["page_content"], id=item.get("id"), metadata=item.get("metadata") or {}))
-        elif isinstance(item, Document):
-            documents.append(item)
-    return documents
+    items = artifact if isinstance(artifact, list) else []
+    held = [dict(item) for item in items if isinstance(item, (Document, Mapping))]
+    return [
+        Document(one["page_content"], id=one.get("id"), metadata=one.get("metadata") or {})
+        for one in held
+        if "page_content" in one
+    ]
 
 
 def _name(retriever: SetSelectRetriever, documents: list[Document]) -> tuple[list[str | None], list[str]]:

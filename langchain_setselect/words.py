@@ -20,7 +20,7 @@ from shared_core.retrieval.extra import ItemKind, WordSearch, as_predicate, chec
 from shared_core.retrieval.inputs import check_instance, check_items, check_question, find_registered, refuse_unknown
 from shared_core.texts.words import check_strings
 
-from ._settings import OF_DICT, say_place
+from ._settings import OF_DICT
 from .stores import LISTINGS
 
 
@@ -120,7 +120,7 @@ class WordRetriever(BaseRetriever):
         The page on keyword search says when the index knows a change, and names the stores whose documents can be
         listed. ``retriever.words.refresh()`` reads everything again. Pickles contain the store, not the documents.
         """
-        check_instance(store, VectorStore, "store", say_place(store))
+        check_instance(store, VectorStore, "store")
         DOCUMENTS.check_listing(store, "from_documents(documents)")
         return cls(words=WordSearch(DOCUMENTS, store=store), **settings)
 

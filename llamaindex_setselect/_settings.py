@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
@@ -25,14 +22,13 @@ from llama_index.core.schema import (
     QueryType,
     TextNode,
 )
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
+from llama_index.core.vector_stores.types import MetadataFilters
 
 from shared_core import InvalidInputError
 from shared_core.retrieval.events import describe
 from shared_core.retrieval.flow import Flow, together
-from shared_core.retrieval.inputs import check_instance, check_question, place_of
+from shared_core.retrieval.inputs import EmbeddedQuery, Vector, check_instance, check_question, embed_question
 from shared_core.retrieval.pool import ItemSelection, Pool, read_scores
-from shared_core.retrieval.question import EmbeddedQuery, Vector, embed_question
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import JOINED, Joined, arrange
 from shared_core.retrieval.settings import Call, Settings
@@ -43,16 +39,6 @@ from .vectors import NodeVectors, embed_as_queries
 EVENT = "setselect"
 
 dispatcher = get_dispatcher(__name__)
-
-_PLACES = {
-    (BaseRetriever, BaseQueryEngine): "Pass the index that it searches",
-    BasePydanticVectorStore: (
-        "This is a store: pass an index over it, VectorStoreIndex.from_vector_store(store, embed_model=...)"
-    ),
-    VectorStoreIndex: "This is an index: pass it as index=",
-    BaseEmbedding: "This is an embedding model: pass it as embed_model=",
-}
-say_place = partial(place_of, places=_PLACES)
 
 
 def check_query(query: Any) -> Any:
@@ -105,8 +91,7 @@ class SelectionSettings(Settings):
     # Type checkers read the arguments from the fields.
     if not TYPE_CHECKING:
 
-        def __init__(self, *unnamed: Any, **settings: Any) -> None:
-            self._refuse_unnamed(unnamed)
+        def __init__(self, **settings: Any) -> None:
             self._refuse_unknown(settings)
             super().__init__(**settings)
             _ = self._request  # checks the settings together
@@ -124,8 +109,6 @@ class SelectionSettings(Settings):
         fields["source"] = self.source or _document_of
         call = self._call(**fields, k=getattr(self, self.size_name))
         return Request(call, view=attrgetter("node"), refer_by_default=True)
-
-    _say_place = staticmethod(say_place)
 
     @property
     def _vectors(self) -> NodeVectors:

@@ -15,9 +15,8 @@ from typing_extensions import override
 from shared_core import InvalidInputError
 from shared_core.retrieval.events import warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_items, refuse_swapped, refuse_unknown
+from shared_core.retrieval.inputs import EmbeddedQuery, check_items, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
-from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import select_among
 from shared_core.retrieval.settings import Call, Joining, Positive
@@ -62,14 +61,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         ``relevance="score"`` selects by the score that the retriever or the reranker in front gave to each node. Higher
         must be better: a score that is a distance, as ``FaissVectorStore`` gives over ``IndexFlatL2``, selects the
         worst nodes. ``drop_duplicates`` compares images and pointers to other objects (``IndexNode``) by id only.
-
-    Raises
-    ------
-    InvalidParameterError, BudgetError
-        At construction: a setting is unknown or out of range, or another one is missing.
-    InvalidInputError, PerspectiveError, VectorSourceError
-        In a call: there is no query, or nothing can embed it; the perspective is parallel to it; or a node lacks a
-        vector or a value that a setting reads, and the message names it.
 
     Examples
     --------
@@ -134,7 +125,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         return finish(self, request, await run_flow_async(self._flow(request, nodes, query_bundle)))
 
     def _flow(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[ItemSelection]:
-        refuse_swapped(nodes, bundle, "postprocess_nodes(nodes, query_str=question)")
         nodes = check_items(nodes, NodeWithScore, "Wrap a node as NodeWithScore(node=node)")
         if isinstance(bundle, str):
             raise InvalidInputError("query_bundle must be a QueryBundle: pass a text as query_str=")

@@ -31,9 +31,8 @@ from shared_core.retrieval.extra import (
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
-from shared_core.retrieval.inputs import check_instance, check_items
+from shared_core.retrieval.inputs import EmbeddedQuery, check_instance, check_items
 from shared_core.retrieval.pool import ItemSelection, Pool
-from shared_core.retrieval.question import EmbeddedQuery
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Fetching, Joining, Positive
@@ -46,7 +45,6 @@ from ._settings import (
     finish,
     read_ids,
     read_vectors,
-    say_place,
 )
 from .stores import narrow, takes_node_ids
 from .vectors import NodeVectors
@@ -92,7 +90,7 @@ class RetrieverSettings(SelectionSettings, Fetching, Joining):
         return NodeVectors.of(self._index, self.embed_model, self.vector_store_kwargs)
 
     def _over(self, index: VectorStoreIndex) -> Self:
-        check_instance(index, VectorStoreIndex, "index", say_place(index))
+        check_instance(index, VectorStoreIndex, "index")
         if self.keyword_search:
             NODES.check_listing(index, "from_nodes(nodes)")
         self._index = index

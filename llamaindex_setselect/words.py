@@ -18,7 +18,7 @@ from typing_extensions import override
 from shared_core.retrieval.extra import ItemKind, StoreListing, WordSearch, check_integer
 from shared_core.retrieval.inputs import check_instance, check_items, find_registered
 
-from ._settings import QueryChecks, check_filters, say_place
+from ._settings import QueryChecks, check_filters
 from .stores import LISTINGS
 
 
@@ -121,7 +121,7 @@ class WordRetriever(QueryChecks, BaseRetriever):
         again. Pickles contain the store, not the nodes. Pass the index of a store whose nodes cannot be listed: its
         docstore has them.
         """
-        check_instance(store, (VectorStoreIndex, BasePydanticVectorStore), "store", say_place(store))
+        check_instance(store, (VectorStoreIndex, BasePydanticVectorStore), "store")
         has_texts = isinstance(store, VectorStoreIndex) or store.stores_text
         NODES.check_listing(store, "from_nodes(nodes)" if has_texts else "from_store(index)")
         if isinstance(store, VectorStoreIndex):

@@ -1,7 +1,6 @@
 """The comparison of all methods on your own corpus (extra ``eval``); docs/your-corpus.md."""
 
 from shared_core.evaluation import measures
-from shared_core.evaluation.advice import lines_to_paste
 from shared_core.evaluation.compare import compare, diagnose_documents
 from shared_core.evaluation.corpus import beir_files, read_documents, read_judged, read_queries
 from shared_core.evaluation.demo import demo_corpus
@@ -9,17 +8,14 @@ from shared_core.evaluation.diagnosis import Diagnosis
 from shared_core.evaluation.report import write_report
 from shared_core.evaluation.results import Comparison
 from shared_core.evaluation.settings import named
-from shared_core.evaluation.shadow_log import compare_log
 
 __all__ = [
     "Comparison",
     "Diagnosis",
     "beir_files",
     "compare",
-    "compare_log",
     "demo_corpus",
     "diagnose_documents",
-    "lines_to_paste",
     "measures",
     "named",
     "read_documents",

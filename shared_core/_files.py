@@ -14,9 +14,6 @@ from typing import BinaryIO
 
 from .errors import InvalidParameterError
 
-# Of the lines that retrieval/events.py writes to the log setselect.shadow, and evaluation/shadow_log.py reads.
-SHADOW_LOG_VERSION = 1
-
 
 def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> None:
     """Write bytes, or text as UTF-8, in one step: a kill or a power cut leaves the old content or the new, whole."""

@@ -9,7 +9,6 @@ import pytest
 
 # These files import torch at their start. In an environment without it all other tests run.
 _NEED_TORCH = {
-    "benchmarks": ["language_models", "reranker"],
     "shared_core/cli": ["train"],
     "shared_core/signals": ["embedding_models", "language_models", "perplexity"],
 }

@@ -48,10 +48,6 @@ def test_without_its_framework_an_adapter_names_the_extra(
     assert f'pip install "setselect[{extra}]"' in last_line([sys.executable, "-c", code], tmp_path)
 
 
-def test_the_version_is_that_of_the_package() -> None:
-    assert setselect.__version__ == version("setselect")
-
-
 def test_it_runs_as_a_module(tmp_path: Path) -> None:
     # In another folder: the installed module runs, not the file of this checkout.
     run = subprocess.run(
@@ -77,24 +73,18 @@ def without_typer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "typer", None)
 
 
-@pytest.mark.parametrize("bare", [False, True])
 def test_the_program_says_its_version_also_on_a_bare_install(
-    bare: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if bare:
-        without_typer(monkeypatch)
+    without_typer(monkeypatch)
+    assert setselect.__version__ == version("setselect")
     assert run_main(monkeypatch, "--version") == 0
     assert capsys.readouterr() == (f"setselect {setselect.__version__}\n", "")
 
 
 @pytest.mark.parametrize(
     ("arguments", "extras"),
-    [
-        ([], COMMANDS),
-        (["--help"], COMMANDS),
-        (["compare", "--demo"], ["compare"]),
-        (["train", "--help"], ["train"]),
-    ],
+    [([], COMMANDS), (["--help"], COMMANDS), (["train", "--help"], ["train"])],
 )
 def test_on_a_bare_install_a_command_names_its_extra_in_one_line(
     arguments: list[str],
@@ -123,14 +113,6 @@ def test_another_shared_core_on_the_path_is_named(tmp_path: Path, package: str, 
     last = last_line([sys.executable, "-c", f"import {package}"], tmp_path)
     assert last.startswith("ImportError: setselect ")
     assert str(other) in last
-    assert "Rename" in last
-
-
-def test_a_script_named_shared_core_is_told_the_same(tmp_path: Path) -> None:
-    script = tmp_path / "shared_core.py"
-    script.write_text("from langchain_setselect import SetSelectRetriever")
-    last = last_line([sys.executable, str(script)], tmp_path)
-    assert str(script) in last
     assert "Rename" in last
 
 

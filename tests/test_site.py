@@ -2,12 +2,9 @@
 
 import ast
 import inspect
-import os
 import re
-import shutil
 from pathlib import Path
 
-import pytest
 from langchain_core.vectorstores import VectorStoreRetriever
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
 
@@ -61,26 +58,3 @@ def test_every_page_is_in_the_navigation() -> None:
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:")[1]
     named = re.findall(r"[\w/-]+\.md$", nav, re.MULTILINE)
     assert sorted(named) == sorted([*pages, "changelog.md", "contributing.md", "security.md"])
-
-
-def test_the_search_runs_in_a_page_that_is_opened_from_a_folder(tmp_path: Path) -> None:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None and not os.environ.get("CI"):
-        pytest.skip("there is no Chromium: apt-get install chromium")
-    shutil.copy(DOCS / "assets" / "iframe-worker.js", tmp_path)
-    worker = 'addEventListener("message", (event) => postMessage(event.data.toUpperCase()));'
-    (tmp_path / "worker.js").write_text(worker, encoding="utf-8")
-    page = """<script src="iframe-worker.js"></script><body><script>
-      const worker = new Worker("worker.js");
-      worker.addEventListener("message", (event) => document.body.append(event.data));
-      worker.postMessage("found");
-    </script>"""
-    (tmp_path / "page.html").write_text(page, encoding="utf-8")
-    with playwright.sync_playwright() as running:
-        # A container's root cannot use Chromium's sandbox.
-        browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        opened = browser.new_page()
-        opened.goto((tmp_path / "page.html").as_uri())
-        opened.get_by_text("FOUND").wait_for()
-        browser.close()

@@ -9,14 +9,13 @@ from rich.console import Console
 from rich.table import Table as ConsoleTable
 from rich.text import Text
 
-from ..evaluation.advice import lines_of_best
 from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.results import Comparison, Measure, clip, counted
 from ..evaluation.tables import Table, tabulate_differences, tabulate_means, tabulate_replacements, tabulate_sizes
 
 
 def show_comparison(show: Console, comparison: Comparison) -> None:
-    """Print the tables, what they say of the best row, and the lines to paste."""
+    """Print the tables, and what they say of the best row."""
     facts, advice = comparison.corpus, comparison.recommendation
     documents = "" if facts.documents is None else f"{counted(facts.documents, 'document')}, "
     queries = counted(facts.queries, "query", "queries")
@@ -38,9 +37,6 @@ def show_comparison(show: Console, comparison: Comparison) -> None:
     _print(show, f"\n{advice.text}")
     for note in comparison.notes:
         _print(show, f"Note: {note}")
-    label, code = lines_of_best(comparison) or ("", {})
-    for name, lines in code.items():
-        show.print(Text(f"\n# {name}: {label}\n{lines}"), soft_wrap=True)
 
 
 def show_diagnosis(show: Console, diagnosis: Diagnosis) -> None:

@@ -21,10 +21,9 @@ from ..evaluation.demo import demo_corpus
 from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.results import Comparison, counted
 from ..evaluation.settings import distinct, parse_setting, sweep
-from ..evaluation.shadow_log import compare_log
 from ..signals.embedding_models import DEFAULT_MODEL
 from ._console_report import show_comparison, show_diagnosis
-from ._terminal import FINE, WITH_PROBLEMS, import_attribute, message_console, result_console, show_progress, stop
+from ._terminal import import_attribute, message_console, result_console, show_progress, stop
 from ._vectors import VectorSource, read_vectors
 
 
@@ -42,8 +41,8 @@ def compare(
         Path | None,
         typer.Option(
             help="JSON lines or CSV with text, and gold (['a', 'b', 'c']: the right documents), subtopics ({'reset': "
-            "['a', 'b'], 'disk': ['c']}: which of them answer the same part), answers, sub_questions, or scores (of "
-            "your own reranker). Or a .txt file with one question a line."
+            "['a', 'b'], 'disk': ['c']}: which of them answer the same part). Or a .txt file with one "
+            "question a line."
         ),
     ] = None,
     store: Annotated[
@@ -77,19 +76,15 @@ def compare(
         list[str] | None,
         typer.Option(
             help='One more row, such as "mmr lambda_mult=0.7" or "coverage max_per_source=2 drop_near_duplicates=0.9". '
-            "It may have budget, score_threshold, min_gain, min_k, keyword_search=True and relevance=scores too. Can "
-            "be repeated."
+            "It may have budget, score_threshold, min_gain, min_k and keyword_search=True too. Can be repeated."
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report: .html, or .json for the figures only.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Compare on NumPy's docstrings; no files are needed.")] = False,
-    log: Annotated[
-        Path | None, typer.Option(help="In place of documents, what the logger setselect.shadow wrote (shadow=True).")
-    ] = None,
     decide_by: Annotated[
         str | None,
         typer.Option(
-            help="Measure that decides: subtopic_recall, answers, point_recall, recall, ndcg, success, alpha_ndcg, "
+            help="Measure that decides: subtopic_recall, point_recall, recall, ndcg, success, alpha_ndcg, "
             "precision or topic_precision. Default: the most specific one that enough of your queries support."
         ),
     ] = None,
@@ -102,12 +97,9 @@ def compare(
 ) -> None:
     """Compare every method on your own documents and queries, on a vector store, or on a BEIR folder.
 
-    Without queries, the result says what the documents hold. If queries have gold (ids of the right documents),
-    subtopics or answers, it names the best row, and tells which queries each row makes worse.
+    Without queries, the result says what the documents hold. If queries have gold (ids of the right documents)
+    or subtopics, it names the best row, and tells which queries each row makes worse.
 
-    --log says how often and how much the selection would change what a running system returned.
-
-    Exit code 1 means that selections of a log failed.
     """
     say = message_console()
     try:
@@ -116,10 +108,6 @@ def compare(
         packages = _check_out(out)
         asks = bool(demo or folder or queries or qrels)
         _refuse_others(context, _way_of(context.params))
-        if log is not None:
-            summary = compare_log(log)
-            result_console().print(Text(str(summary)))
-            raise typer.Exit(WITH_PROBLEMS if summary.failures else FINE)
         source = VectorSource(say, vectors, query_vectors, model, embedding, cache, asks)
         needs_model = store is None and embedding is None and source.embeds
         packages += ["sentence_transformers"] * needs_model
@@ -178,7 +166,6 @@ def compare(
 _OF_ALL, _OF_MODEL = ("k", "fetch_k", "out"), ("model", "embedding", "cache")
 _OF_ROWS = ("setting", "decide_by", "keep_duplicates")
 _WAYS: dict[str, tuple[Sequence[str], str]] = {
-    "log": (("log",), "the log has the picks and their cosines"),
     "demo": (("demo", *_OF_ALL, *_OF_MODEL, *_OF_ROWS), "--demo has its own documents and queries"),
     "store": (("store", *_OF_ALL), "without --queries nothing is compared"),
     "store with queries": (("store", "queries", *_OF_ALL, *_OF_ROWS), "--store has its own documents and model"),
@@ -192,7 +179,7 @@ _WAYS: dict[str, tuple[Sequence[str], str]] = {
 
 def _way_of(given: dict[str, Any]) -> str:
     """The way to run that the options name; "" if documents and queries come from files."""
-    for way in ("log", "demo", "store"):
+    for way in ("demo", "store"):
         if given[way]:
             return "store with queries" if way == "store" and given["queries"] else way
     asks = given["queries"] or given["qrels"]
@@ -274,11 +261,6 @@ def _write(found: Comparison | Diagnosis, out: Path) -> None:
 
 
 def _compare(corpus: JudgedCorpus, source: VectorSource, **options: Any) -> Comparison:
-    if source.queries is not None and any(query.sub_questions for query in corpus.queries):
-        raise InvalidParameterError(
-            "--query-vectors holds no vectors of sub-questions: leave it out, so that they are embedded, or leave out "
-            "'sub_questions'"
-        )
     embed: Any = source.embed_documents
     embed_queries: Any = source.embed_queries
     if source.documents is not None:

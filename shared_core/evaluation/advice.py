@@ -1,9 +1,9 @@
-"""What a comparison says: the best row and how certain that is, notes on the figures, and lines of code to paste."""
+"""What a comparison says: the best row and how certain that is, and notes on the figures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -13,12 +13,12 @@ from ..errors import InvalidParameterError
 from ..selectors.registry import DEFAULT_SELECTOR
 from .judging import JudgedQuery, Matrix
 from .measures import bootstrap_interval, paired_test
-from .results import Comparison, Difference, Estimate, Recommendation, Replacement, Setting, counted, number, percent
-from .settings import HYBRID_SEARCH, OF_ADAPTERS, SUM_OF_SCORES, Settings, as_adapted
+from .results import Difference, Estimate, Recommendation, Replacement, Setting, counted, number, percent
+from .settings import HYBRID_SEARCH, SUM_OF_SCORES, Settings, as_adapted
 from .summary import MeasureValues, gold_in_reach
 
 # The measures that can decide by default. Those that use the most specific knowledge of what is right come first.
-DECIDING = ("subtopic_recall", "answers", "point_recall", "recall")
+DECIDING = ("subtopic_recall", "point_recall", "recall")
 # The measures that decide only on request.
 ON_REQUEST = ("alpha_ndcg", "ndcg", "success", "precision", "topic_precision")
 # The measures of what is found. Only these can be compared between different numbers of picks.
@@ -35,7 +35,7 @@ _POINTS = {"point_recall": ("each point once", "recall"), "recall": ("every copy
 _EXAMPLE = '{"subtopics": {"reset": ["a", "b"], "disk": ["c"]}}'
 SENTENCES = {
     "nothing known": "No row can be called the best: no query says which picks are right. {missing}",
-    "missing": "Add gold ids, subtopics or answers to at least some of the queries.",
+    "missing": "Add gold ids or subtopics to at least some of the queries.",
     "would change": "{label}, the default, would change the texts of {changed} of the queries, and replace {replaced} "
     "of {k} texts on average.",
     "most changed": "Most would change for {queries}.",
@@ -62,8 +62,6 @@ NEEDS = {
     HYBRID_SEARCH: "Hybrid search needs an index of words. Many stores offer it, and nothing of setselect is needed.",
     SUM_OF_SCORES: "The sum of scores needs an index of words and a sort, and nothing of setselect.",
     "coverage keyword_search=True": "It needs an index of words, which is made from the texts of your documents.",
-    "RRF over the queries": "It searches for each sub-question and fuses the rankings; nothing is selected.",
-    "reranker": "That is your reranker alone, without a selection.",
 }
 
 
@@ -261,13 +259,6 @@ def list_notes(
     left_out = [setting.label for setting, _ in planned if setting not in rows]
     if left_out:
         yield f"There is no search by words here, so {', '.join(left_out)} is left out."
-    alone = [setting.label for setting, selector in planned if as_adapted(selector).by_question]
-    if alone:
-        yield "Hybrid search and the sum of scores rank by the question without its sub-questions."
-        yield f"The question without its sub-questions is the query of {', '.join(alone)}."
-    unscored = sum(outcome.unscored for outcome in outcomes)
-    if unscored and any(as_adapted(selector).by_scores for _, selector in planned):
-        yield f"Without a score: {counted(unscored, 'candidate')}. Rows by scores select only from the others."
     capped = [setting.label for setting, selector in planned if as_adapted(selector).max_per_source is not None]
     if capped and not any(outcome.sourced for outcome in outcomes):
         yield f"No document has a source, so max_per_source has no effect on {', '.join(capped)}."
@@ -309,95 +300,3 @@ def _count(names: Sequence[str], one: str, many: str) -> str:
     """How many, and the first of them."""
     more = ", ..." if len(names) > 3 else ""
     return f"{counted(len(names), one, many)} ({', '.join(map(quoted, names[:3]))}{more})"
-
-
-# For each framework: the class that searches and the one behind a reranker, plain similarity, and the fields that say
-# where it has what a setting needs.
-_FRAMEWORKS = {
-    "LangChain": (
-        "retriever = SetSelectRetriever(vectorstore=store, k={k}, fetch_k={n}",
-        "compressor = SetSelectCompressor(vectorstore=store, k={k}",
-        'retriever = store.as_retriever(search_kwargs={{"k": {k}}})',
-        {
-            "relevance": '"relevance_score"',
-            "source": '"source"',
-            "costs": 'lambda document: document.metadata.get("cost", len(document.page_content))',
-        },
-    ),
-    "LlamaIndex": (
-        "retriever = SetSelectIndexRetriever(index, similarity_top_k={k}, fetch_k={n}",
-        "postprocessor = SetSelectPostprocessor(index=index, top_n={k}",
-        "retriever = index.as_retriever(similarity_top_k={k})",
-        {
-            "relevance": '"score"',
-            "source": 'lambda node: node.metadata.get("source") or node.ref_doc_id or node.node_id',
-            "costs": 'lambda node: node.metadata.get("cost", len(node.get_content()))',
-        },
-    ),
-}
-
-
-def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: bool = True) -> dict[str, str]:
-    """Lines of code that use a setting, for each of ``LangChain``, ``LlamaIndex`` and ``Arrays``.
-
-    They name what the reader has: ``store``, ``index``, ``query`` and ``vectors``; for a setting that reads words also
-    ``question`` and ``texts``, for constraints ``sources`` and ``costs``, for a reranker ``scores``. With
-    sub-questions, ``split`` maps a question to them, and ``queries`` and ``questions`` are the vectors and the texts of
-    all. There are no lines for a ranking, from which nothing is selected.
-
-    >>> from shared_core.evaluation.settings import named
-    >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["Arrays"])
-    from setselect import MMR, select
-    selection = select(query, vectors, k=5, selector=MMR(lambda_mult=0.8))
-    """
-    if setting.method in ("rrf", "ranking", "reranker"):
-        return {}
-    name = "similarity" if setting.method == "highest cosine" else setting.method
-    arguments, kind = dict(setting.parameters), setting.selector.partition("(")[0]
-    own = [f"{key}={arguments.pop(key)}" for key in [*arguments] if key not in OF_ADAPTERS]
-    arguments = {"selector": f"{kind}({', '.join(own)})" if own else f'"{name}"', **arguments}
-    by_scores = arguments.pop("relevance", None) == '"scores"'
-    # What the setting needs, as the arguments of select name it.
-    needs = {"relevance": "scores"} if by_scores else {}
-    needs |= {"source": "sources"} if "max_per_source" in arguments else {}
-    needs |= {"costs": "costs"} if "budget" in arguments else {}
-    # The searches before a reranker are the reader's, and so are those before select.
-    by_words = {} if by_scores or "keyword_search" not in arguments else {"keyword_search": "True"}
-    arguments.pop("keyword_search", None)
-    imports = [f"from setselect import {kind}"] if own else []
-    lines = {}
-    for framework, (searches, after, plain, where) in _FRAMEWORKS.items():
-        if setting.method == "similarity" and not setting.parameters:
-            lines[framework] = plain.format(k=k)
-            continue
-        more = {**arguments, **by_words, **({} if drop_duplicates else {"drop_duplicates": "False"})}
-        more |= {key: where[key] for key in needs} | ({"queries": "split"} if setting.sub_questions else {})
-        call = (after if by_scores else searches).format(k=k, n=fetch_k)
-        of_framework = f"from {framework.lower()}_setselect import {call.partition('(')[0].partition('= ')[2]}"
-        lines[framework] = "\n".join([of_framework, *imports, *_wrap(call, more)])
-    arguments.pop("score_threshold", None)
-    arguments |= {"sources" if key == "source" else key: column for key, column in needs.items()}
-    if setting.reads_words:
-        arguments |= {"question": "questions" if setting.sub_questions else "question", "texts": "texts"}
-    call = f"selection = select({'queries' if setting.sub_questions else 'query'}, vectors, k={k}"
-    lines["Arrays"] = "\n".join([f"from setselect import {kind + ', ' if own else ''}select", *_wrap(call, arguments)])
-    return lines
-
-
-def lines_of_best(comparison: Comparison) -> tuple[str, dict[str, str]] | None:
-    """The label and the lines of the best row, or of the runner-up if nothing is selected for the best."""
-    facts, advice = comparison.corpus, comparison.recommendation
-    for row in (advice.setting, advice.runner_up):
-        if row is not None:
-            setting = comparison.settings[row]
-            lines = lines_to_paste(setting, facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates)
-            if lines:
-                return setting.label, lines
-    return None
-
-
-def _wrap(call: str, arguments: Mapping[str, str]) -> Iterable[str]:
-    """The call on one line if it is short."""
-    items = [f"{key}={value}" for key, value in arguments.items()]
-    line = f"{', '.join([call, *items])})"
-    return [line] if len(line) <= 100 else [f"{call},", *(f"    {item}," for item in items), ")"]

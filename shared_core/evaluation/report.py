@@ -20,7 +20,7 @@ except ImportError as error:  # pragma: no cover
 
 from .._files import write_atomically
 from ..selection.route import DEFAULT_EXTRA_K
-from .advice import lines_of_best, p_value
+from .advice import p_value
 from .diagnosis import Diagnosis
 from .results import Comparison, Needs, Setting, clip, counted, number, percent
 from .settings import HYBRID_SEARCH, SUM_OF_SCORES
@@ -29,7 +29,6 @@ from .tables import signed, tabulate_differences, tabulate_means, tabulate_repla
 _TEMPLATES = Path(__file__).parent / "templates"
 _TITLES: dict[Needs, str] = {
     "nothing": "From the vectors alone", "gold": "Against gold documents", "subtopics": "Against subtopics",
-    "answers": "Against answers",
 }  # fmt: skip
 # For readers who have not met the methods.
 METHODS = {
@@ -41,9 +40,6 @@ METHODS = {
     "mmr": "Text by text: relevant, and not similar to those before it. A lower lambda_mult weighs repetition more.",
     HYBRID_SEARCH: "The candidates by their ranks in the search by words (BM25) and in the search by vectors, fused.",
     SUM_OF_SCORES: "The candidates by cosine + 0.7 BM25, each in standard deviations.",
-    "reranker": "The texts with the highest scores of your reranker.",
-    "rrf": "The ranks of a text for the sub-questions, added up.",
-    "highest cosine": "The texts that are nearest to the query or to one of its sub-questions.",
 }
 _KEYWORD_SEARCH = f"The {DEFAULT_EXTRA_K} best texts of a search by words (BM25) over all documents are candidates too."
 _BYTES = 1_150_000  # the limit for the data of single queries, so that the whole file stays below 1.5 MB
@@ -85,7 +81,6 @@ def render(comparison: Comparison | Diagnosis) -> str:
         means=tabulate_means(comparison, shown),
         spans=[(_TITLES[needs], len(list(run))) for needs, run in groupby(shown, lambda one: one.needs)],
         compared=[(one, tabulate_differences(comparison, one)) for one in compared if len(comparison.settings) > 1],
-        code=lines_of_best(comparison),
         shown_queries={query.id: place for place, query in enumerate(comparison.queries)},
         # _query_data() leaves no "<" in the text, so the text cannot end its script element.
         data=Markup(_query_data(comparison)),

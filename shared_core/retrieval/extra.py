@@ -21,8 +21,8 @@ from ..signals.progress import progress_bar
 from ..texts.word_index import WordIndex
 from .events import LOGGER, is_first
 from .flow import Flow, together
+from .inputs import EmbeddedQuery
 from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Pool, drop_ambiguous, unite
-from .question import EmbeddedQuery
 
 if TYPE_CHECKING:
     from .settings import Call, Settings

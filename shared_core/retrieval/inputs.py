@@ -1,57 +1,76 @@
-"""What enters: the text of a question, its sub-questions, items of a framework, examples, and names of settings."""
+"""What enters: a question with its sub-questions and embeddings, items of a framework, examples, names of settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
-from types import MappingProxyType
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from .._validation import is_missing, quoted
 from .._validation import nearest_name as nearest_name
-from ..errors import InvalidInputError, InvalidParameterError
+from ..errors import InvalidInputError, InvalidParameterError, PerspectiveError
+from ..perspective import PAP
+from ..selection.effects import refuse_unknown as refuse_unknown
 from ..selectors.registry import selector_class, selector_names, selector_parameters
+from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
+from ..texts.words import split_words
+from .flow import Flow, Step
+
+if TYPE_CHECKING:
+    from .settings import Call
 
 # The attributes in which messages, documents and queries of the frameworks keep their text.
 _TEXTS = ("text", "content", "page_content", "query_str")
 
 T = TypeVar("T")
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedQuery:
+    """The embedding of a question or sub-question, float64, shape (d,), its projection, its text and its words."""
+
+    vector: Vector
+    pap: PAP | None
+    # What a store is searched with.
+    search_vector: list[float]
+    # Empty if only the embedding is known.
+    text: str = ""
+    # The words that count: not those of a perspective that is removed.
+    words: str = ""
+
+
+@runtime_checkable
+class _Runnable(Protocol):
+    def invoke(self, input: Any, config: Any = None) -> Any: ...
+
+    async def ainvoke(self, input: Any, config: Any = None) -> Any: ...
+
+
+Queries = Sequence[str] | Callable[[str], Any] | _Runnable | None
 
 
 def check_question(question: Any, of_dict: str = "pass the text under {key!r}") -> str:
     """``question``, which has to be a text; ``of_dict`` says how the text under a key of a dict is passed."""
     if isinstance(question, str):
         return question
-    remedy = "pass its text"
-    if question is None:
-        remedy = "pass a text"
-    elif isinstance(question, Mapping):
-        key = next((key for key, value in question.items() if isinstance(value, str)), None)
-        none = f"pass a text, which none of the keys {quoted([*question])} holds"
-        remedy = none if key is None else of_dict.format(key=key)
+    remedy = "pass a text"
+    if isinstance(question, Mapping):
+        keys = [key for key, value in question.items() if isinstance(value, str)]
+        remedy = of_dict.format(key=keys[0]) if keys else remedy
     elif isinstance(question, (list, tuple)):
-        last = _find_text(question[-1]) if question else ""
         remedy = "pass one text; further questions for the same set go into queries="
-        if last:
-            remedy = f"pass the text of one of them, such as the last one: [-1]{last}"
-    elif attribute := _find_text(question):
-        remedy = f"pass its text, {attribute}"
+    else:
+        texts = [name for name in _TEXTS if isinstance(getattr(question, name, None), str)]
+        remedy = f"pass its text, .{texts[0]}" if texts else remedy
     raise InvalidInputError(f"the question must be a text, got {quoted(question)}: {remedy}")
-
-
-def _find_text(value: Any) -> str:
-    """The attribute that holds the text of an object, with its dot; empty if there is none."""
-    return next((f".{name}" for name in _TEXTS if isinstance(getattr(value, name, None), str)), "")
-
-
-def refuse_swapped(items: Any, question: Any, call: str) -> None:
-    """Refuse a question in the place of the items; ``call`` shows the order of the arguments."""
-    if isinstance(question, (list, tuple)) and not isinstance(items, (list, tuple)):
-        raise InvalidInputError(
-            f"the documents and the question are swapped, got {quoted(items)} for the documents: call {call}"
-        )
 
 
 def check_items(items: Any, kind: type, remedy: str) -> list[Any]:
@@ -66,37 +85,16 @@ def check_items(items: Any, kind: type, remedy: str) -> list[Any]:
     return listed
 
 
-@runtime_checkable
-class Splitter(Protocol):
-    """A LangChain Runnable from a question to its sub-questions."""
-
-    def invoke(self, input: Any, config: Any = None) -> Any:
-        """The sub-questions; the config names the callbacks of the caller."""
-        ...
-
-    async def ainvoke(self, input: Any, config: Any = None) -> Any:
-        """The async version."""
-        ...
-
-
-Queries = Sequence[str] | Callable[[str], Any] | Splitter | None
-
-
-def is_splitter(value: Any) -> bool:
-    """Whether the setting ``queries`` is a function or a Runnable, and not a list of sub-questions."""
-    return callable(value) or isinstance(value, Splitter)
-
-
 def check_queries(value: Any) -> Any:
-    """``value`` of the setting; sub-questions as a tuple."""
-    if is_splitter(value):
+    """``value`` of the setting ``queries``; sub-questions as a tuple."""
+    if callable(value) or isinstance(value, _Runnable):
         return value
-    if fault := find_fault(value):
+    if fault := _find_fault(value):
         raise InvalidParameterError(f"queries is {quoted(value)}: {fault}, or a function that returns one")
     return None if value is None else tuple(value)
 
 
-def find_fault(value: Any) -> str:
+def _find_fault(value: Any) -> str:
     """Why ``value`` is neither None nor a list of texts; empty if it is."""
     if isinstance(value, str):
         return "split the text into a list of lines, for example with str.splitlines"
@@ -105,15 +103,97 @@ def find_fault(value: Any) -> str:
     return "it must be a list of texts"
 
 
-def place_of(value: Any, places: Mapping[Any, str]) -> str:
-    """A sentence about where an object of a framework goes, by its class; empty for another value."""
-    if isinstance(value, type):
-        return ". This is a class: pass an object of it"
-    return next((f". {sentence}" for cls, sentence in places.items() if isinstance(value, cls)), "")
+def embed_question(
+    settings: Call, question: str, embed: Callable[[list[str]], Flow[Sequence[Vector]]], config: Any = None
+) -> Flow[list[EmbeddedQuery]]:
+    """The question and its sub-questions, projected on the complement of the question's perspective.
+
+    ``embed`` gives the checked embeddings of texts. A Runnable that splits the question gets the ``config``.
+    """
+    texts, text = [question], None
+    removed: Collection[str] = ()
+    queries, perspective = settings.queries, settings.perspective
+    if queries is not None:
+        if not isinstance(queries, tuple):
+            # A question of which only the embedding is known has no text to split.
+            queries = (yield from _split(queries, question, config)) if question.strip() else None
+        # Blank sub-questions, and those that are equal to the question or to each other, are left out.
+        stripped = dict.fromkeys(sub_question.strip() for sub_question in queries or ())
+        texts += [sub_question for sub_question in stripped if sub_question not in ("", question.strip())]
+    if perspective is not None:
+        parts: QueryParts | None = yield Step(
+            partial(read_perspective, perspective, question), partial(aread_perspective, perspective, question)
+        )
+        text = find_text_to_embed(parts, question, settings.perspective_vector)
+        if text is not None and parts is not None and settings.direction == "remove":
+            removed = {*split_words(parts.perspective or "")}
+    vectors = [*(yield from embed(texts if text is None else [*texts, text]))]
+    first, of_text = vectors[0], None if text is None else vectors.pop()
+    if not first.any():
+        raise InvalidInputError(
+            "the query's embedding is the zero vector, which has no direction: check the model that embedded it"
+        )
+    pap = None
+    if perspective is not None:
+        pap = make_pap(
+            perspective,
+            first,
+            of_text,
+            perspective_vector=settings.perspective_vector,
+            corpus=settings.corpus,
+            direction=settings.direction,
+        )
+    embedded = []
+    for number, (asked, vector) in enumerate(zip(texts, vectors, strict=True)):
+        if len(vector) != len(first):
+            raise InvalidInputError(
+                f"the embedding of the sub-question {quoted(asked)} has length {len(vector)}, the question's "
+                f"{len(first)}: embed both with the same model"
+            )
+        # A model of words gives a vector of zeros for words that it does not know.
+        if not vector.any():
+            continue
+        words = " ".join(word for word in split_words(asked) if word not in removed) if removed else asked
+        try:
+            search_vector = (vector if pap is None else pap.project(vector)).tolist()
+        except PerspectiveError as error:
+            if not number:
+                raise
+            raise PerspectiveError(f"sub-question {quoted(asked)}: {error}") from None
+        embedded.append(EmbeddedQuery(vector, pap, search_vector, asked, words))
+    return embedded
+
+
+def _split(splitter: Any, question: str, config: Any) -> Flow[Any]:
+    """The sub-questions that a function or Runnable gives. A function that is not async runs in a thread."""
+    name = getattr(splitter, "__name__", None) or getattr(splitter, "name", None) or type(splitter).__name__
+    try:
+        if isinstance(splitter, _Runnable):
+            arguments = question, config
+            answer = yield Step(partial(splitter.invoke, *arguments), partial(splitter.ainvoke, *arguments))
+        else:
+            answer = yield Step(partial(splitter, question))
+        if inspect.isawaitable(answer):
+            waiting = answer
+            answer = yield Step(lambda: waiting, lambda: waiting)
+    # A model behind the function may raise anything.
+    except Exception as error:
+        raise InvalidInputError(
+            f"queries={name} failed to split the question: {type(error).__name__}: {error}"
+        ) from error
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise InvalidInputError(
+            f"queries={name} is an async function: call an async method such as ainvoke or aretrieve, or pass a "
+            "function that is not async"
+        )
+    if fault := _find_fault(answer):
+        raise InvalidInputError(f"queries={name} returned {quoted(answer)}: {fault}")
+    return answer
 
 
 def check_instance(value: Any, kind: type | tuple[type, ...], what: str, remedy: str = "") -> None:
-    """Refuse what is no object of this kind, or of one of these kinds; ``remedy`` is a sentence about the value."""
+    """Refuse what is no object of this kind, or of one of these kinds; the ``remedy`` says what to pass."""
     if not isinstance(value, kind):
         names = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
         got = f"the class {value.__name__}" if isinstance(value, type) else f"an object of {type(value).__name__}"
@@ -140,18 +220,6 @@ def find_registered(table: Mapping[type | str, T], cls: type) -> T | None:
     return None
 
 
-def refuse_unknown(
-    owner: str, names: Iterable[str], known: Iterable[str], remedies: Mapping[str, str] = MappingProxyType({})
-) -> None:
-    """Raise for the first name that ``owner`` does not know; ``remedies`` says what to do about some of them."""
-    allowed = sorted({*known})
-    for name in names:
-        if name not in allowed:
-            near = nearest_name(name, allowed)
-            hint = f"it has {', '.join(allowed) or 'none'}" if near is None else f"did you mean {near!r}?"
-            raise InvalidParameterError(f"{owner} has no argument {name!r}: {remedies.get(name, hint)}")
-
-
 def where_to_pass_parameters() -> dict[str, str]:
     """What to write in place of a setting that is a parameter of a registered selector."""
     ways: dict[str, list[str]] = {}
@@ -167,24 +235,20 @@ def join_examples(examples: Iterable[Mapping[str, Any]], keys: Sequence[str] | N
     texts = [join_values(example, keys, f"example {row}") for row, example in enumerate(examples)]
     for row, text in enumerate(texts):
         if not text.strip():
-            raise InvalidInputError(
-                f"example {row} has no value under {', '.join(map(repr, keys)) if keys else 'any key'}, so there is no "
-                "text to embed: give it one, or leave it out"
-            )
+            of_keys = f"under {', '.join(map(repr, keys))}" if keys else "under any key"
+            raise InvalidInputError(f"example {row} has no value {of_keys}, so there is no text to embed: leave it out")
     return texts
 
 
 def join_values(values: Mapping[str, Any], keys: Sequence[str] | None, what: str = "the input") -> str:
     """The values under ``keys`` (None: all) as one text, in the order of the names; missing values are left out."""
     if not isinstance(values, Mapping):
-        hint = f": pass {{{(keys or ['question'])[0]!r}: text}}" if isinstance(values, str) else ""
-        raise InvalidInputError(f"{what} must be a dict of keys and values, got {quoted(values)}{hint}")
+        raise InvalidInputError(f"{what} must be a dict of keys and values, got {quoted(values)}")
     # LangChain's own example selectors make the same text, so their stores can be used.
     names = sorted(keys or values)
     for name in names:
         if name not in values:
             raise InvalidParameterError(
-                f"input_keys names {name!r}, but the keys of {what} are {', '.join(map(str, values)) or 'none'}: add "
-                "the key (None where there is no value), or name other keys"
+                f"input_keys names {name!r}, but the keys of {what} are {', '.join(map(str, values)) or 'none'}"
             )
     return " ".join(str(values[name]) for name in names if not is_missing(values[name]))

@@ -208,9 +208,9 @@ class Settings(BaseModel):
     """Return what was there before the selection, and only record what the selection would have returned. A retriever
     or example selector returns the ``k`` results of the store's own search, without constraints and scores. A
     postprocessor or compressor returns what it got. The event has the selection under its usual keys, and under
-    ``returned`` the ids of what was returned. The log ``setselect.shadow`` gets one line of JSON, which
-    :func:`compare_log` reads. An error of the selection goes to the log ``setselect``, and the result stays the same.
-    The store is searched twice, as before and for the selection."""
+    ``returned`` the ids of what was returned. The log ``setselect.shadow`` gets one line of JSON. An
+    error of the selection goes to the log ``setselect``, and the result stays the same. The store is searched twice, as
+    before and for the selection."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
@@ -231,19 +231,7 @@ class Settings(BaseModel):
             try:
                 super().__init__(**values)
             except ValidationError as error:
-                raise _as_parameter_error(error, self.size_name, self._say_place) from None
-
-    @staticmethod
-    def _say_place(value: Any) -> str:
-        """A sentence about where an object of the framework goes; empty for another value."""
-        return ""
-
-    @classmethod
-    def _refuse_unnamed(cls, values: tuple[Any, ...]) -> None:
-        if values:
-            raise InvalidParameterError(
-                f"{cls.__name__} takes its arguments by name, got {quoted(values[0])}{cls._say_place(values[0])}"
-            )
+                raise _as_parameter_error(error, self.size_name) from None
 
     @classmethod
     def _refuse_unknown(cls, names: Iterable[str]) -> None:
@@ -327,7 +315,7 @@ class Call(Settings, Fetching, Joining):
     k: Positive | None = None
 
 
-def _as_parameter_error(error: ValidationError, size_name: str, say_place: Callable[[Any], str]) -> Exception:
+def _as_parameter_error(error: ValidationError, size_name: str) -> Exception:
     """The first mistake that pydantic found, as an error of setselect that names the setting."""
     first = error.errors()[0]
     own = first.get("ctx", {}).get("error")
@@ -335,7 +323,5 @@ def _as_parameter_error(error: ValidationError, size_name: str, say_place: Calla
         return own
     name = ".".join(map(str, first["loc"][:1])) or error.title
     got = "" if first["type"] == "missing" or not first["loc"] else f", got {quoted(first['input'])}"
-    return InvalidParameterError(
-        f"{size_name if name == 'k' else name}: {first['msg'].removeprefix('Value error, ')}{got}"
-        f"{say_place(first['input'])}"
-    )
+    name = size_name if name == "k" else name
+    return InvalidParameterError(f"{name}: {first['msg'].removeprefix('Value error, ')}{got}")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .._validation import quoted, read_only
 from ..candidates import Parts
 from ..errors import InvalidInputError
-from .fold import LONG, bare_word, find_unspaced, fold, group_accented, list_spellings, space_words, strip_markup
+from .fold import LONG, bare_word, clean, find_unspaced, fold, group_accented, list_spellings, space_words, strip_markup
 
 # The constants of BM25: how fast further occurrences of a word count less, and how much the length of a text counts.
 K1, B = 1.2, 0.75
@@ -63,10 +63,10 @@ class Text:
         self.text = text
         self.kept: dict[Callable[[Text], Any], Any] = {}
 
-    @property
+    @cached_property
     def plain(self) -> str:
-        """The text without markup."""
-        return strip_markup(self.text)
+        """The text without markup, with one form of its characters and digits."""
+        return clean(strip_markup(self.text))
 
     @cached_property
     def written(self) -> list[str]:
@@ -102,23 +102,6 @@ class Text:
     @cached_property
     def _spaced(self) -> str:
         return space_words(self.plain)
-
-    @cached_property
-    def _parts(self) -> list[str]:
-        """The words, with the parts of an identifier in its place."""
-        return [part for word in self.written for part in split_identifier(word) or (fold(word),)]
-
-    def has_phrase(self, phrase: Text) -> bool:
-        """Whether the words of ``phrase`` stand in the text one after the other, or the parts of these words do."""
-        # A single character of a script that is split into pairs.
-        if phrase.words == phrase.characters:
-            return bool(phrase.words) and phrase.words[0] in self.characters
-        accented = group_accented(self.accented)
-        meant = {form: word for word in phrase.terms for form in list_spellings(word, accented)}
-        return any(
-            f" {' '.join(sought)} " in f" {' '.join([meant.get(word, word) for word in words])} "
-            for words, sought in ((self.words, phrase.words), (self._parts, phrase._parts))
-        )
 
 
 # The same texts come back with the next question. What is kept of one takes about twenty times its length in bytes.
@@ -185,8 +168,8 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
     is 0 for a word that stands in no text, or in all of them. So no list of stop words is needed.
 
     Texts are read without markup. An identifier counts as one word and by its parts, which do not add to l: a question
-    about "user id" finds ``getUserById``. A word of the question without accents finds a word with or without them, and
-    a word with accents finds itself and its form without.
+    about "user id" finds ``getUserById``. A word without accents finds a word with or without them, and a word with
+    accents finds itself and its form without.
 
     Parameters
     ----------

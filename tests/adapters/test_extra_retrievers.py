@@ -17,19 +17,16 @@ import pytest
 from langchain_classic.retrievers import EnsembleRetriever
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever as LangChainRetriever
-from llama_index.core import MockEmbedding, SimpleKeywordTableIndex, StorageContext, VectorStoreIndex
+from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever as LlamaIndexRetriever
-from llama_index.core.llms import MockLLM
-from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from pydantic import Field
 
-from setselect import PAP, InvalidParameterError, SetSelectWarning
+from setselect import InvalidParameterError, SetSelectWarning
 from shared_core.retrieval.flow import run_flow
 from tests.adapters.bindings import (
     QUERY,
-    RERANKERS,
     RETRIEVERS,
     ROWS,
     Row,
@@ -273,23 +270,6 @@ def filtered(subject: Subject, kind: int | str) -> dict[str, Any]:
     return {"search_kwargs": by_function if kind == 0 else {"filter": {"topic": TOPIC}}}
 
 
-@OVER_STORES
-@over(RETRIEVERS)
-async def test_what_the_filter_of_the_store_excludes_does_not_come_in(subject: Subject, kind: int | str) -> None:
-    if subject is LLAMAINDEX and kind == 1:
-        pytest.skip("LlamaIndex's FAISS stores have no filters.")
-    store, told = open_store(subject, kind), list[Any]()
-    extra = words(subject, about="passage", k=60)
-    made = subject.make(store, k=2, fetch_k=3, extra_retrievers=extra, extra_k=60, **filtered(subject, kind))
-    subject.run(made, told=told)
-    await subject.arun(made, told=told)
-    ids = {row.id for row in ROWS if row.metadata["topic"] == TOPIC}
-    for event in told:
-        (report,) = event["extra_retrievers"]
-        assert {*report["found"]} == ids
-        assert {*report["left_out"]} == {row.id for row in ROWS} - ids
-
-
 def test_llamaindex_filters_nodes_of_other_sources_too() -> None:
     told: list[Any] = []
     ours = [NEW[0]._replace(metadata={"number": 100, "topic": TOPIC}), NEW[1]]
@@ -329,47 +309,6 @@ def test_a_threshold_is_looked_for_in_the_order_of_the_vector_search(subject: Su
     assert told[0]["fetch_k"] == 20
     cosines = np.array([row.vector for row in ROWS]) @ unit(embed(QUERY))
     assert all(cosines[int(name.split("-")[1])] >= 0.6 for name in told[0]["ids"])
-
-
-SAME: list[dict[str, Any]] = [
-    {},
-    {"selector": "mmr", "lambda_mult": 0.3},
-    {"shown": ["doc-5", "doc-22"]},
-    {"max_per_source": 1, "source": "topic"},
-    {"relevance": {row.id: row.metadata["quality"] for row in ROWS}},
-    {"cover": "topic"},
-    {"perspective": "engine", "corpus": True},
-    {"queries": ["loud bread"], "fetch_k": 2 * FETCH_K, "extra_k": 50},
-    {"score_threshold": 0.1},
-]
-
-
-@pytest.mark.parametrize("settings", SAME, ids=lambda settings: "-".join(settings) or "default")
-@over(RETRIEVERS)
-async def test_a_hybrid_ranking_in_front_of_a_reranker_gives_the_same_set(
-    subject: Subject, settings: dict[str, Any]
-) -> None:
-    store, told = subject.corpus(), list[Any]()
-    reranker = RERANKERS[RETRIEVERS.index(subject)]
-    more = {"fetch_k": FETCH_K - len(settings.get("shown", ())), **settings}
-    made = subject.make(store, extra_retrievers=words(subject, k=50), **more)
-    found = subject.run(made, told=told)
-    assert numbers(await subject.arun(made)) == numbers(found)
-    if "queries" in settings:
-        halves = nearest(FETCH_K), nearest(FETCH_K, embed("loud bread"))
-        rows = list(dict.fromkeys([*halves[0], *halves[1], *joined()]))
-    elif "perspective" in settings:
-        # The vector search is for the projected question.
-        projected = unit(PAP(embed("engine")).project(embed(QUERY)))
-        rows = list(dict.fromkeys([*nearest(FETCH_K, projected), *joined()[FETCH_K:]]))
-        rows += [row for row in joined() if row not in rows and ROWS[row] in ByWords(ROWS).search(FAR, 25)]
-    else:
-        rows = joined()
-    assert told[0]["candidates"] == len(rows)
-    kept = {name: value for name, value in settings.items() if name not in ("fetch_k", "extra_k")}
-    in_front = reranker.run(reranker.make(store, **kept), [ROWS[row] for row in rows])
-    assert numbers(found) == numbers(in_front)
-    assert len(found) >= 1
 
 
 @over(RETRIEVERS)
@@ -438,12 +377,6 @@ def _changed(made: Any, retrievers: Any) -> Any:
     return made
 
 
-@over(RERANKERS)
-def test_a_reranker_has_none(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match="extra_retrievers"):
-        subject.make(subject.corpus(), extra_retrievers=[])
-
-
 def test_the_runs_of_langchains_retrievers_are_children_of_ours() -> None:
     class Parents(Runs):
         def __init__(self) -> None:
@@ -476,25 +409,6 @@ def test_real_retrievers_of_langchain() -> None:
     assert len(reports["RunnableSequence"]["found"]) == 1
 
 
-def test_real_retrievers_of_llamaindex() -> None:
-    index = LLAMAINDEX.corpus()
-    other = VectorStoreIndex(list(map(_node, NEW)), embed_model=CountingEmbedding())
-    second = other.as_retriever(similarity_top_k=25)
-    table = SimpleKeywordTableIndex(list(map(_node, ROWS)), llm=MockLLM(), embed_model=MockEmbedding(8))
-    keywords = table.as_retriever(retriever_mode="simple", num_chunks_per_query=25)
-    fused = QueryFusionRetriever(
-        [second, keywords], llm=MockLLM(), num_queries=1, similarity_top_k=25, use_async=False, mode="reciprocal_rerank"
-    )
-    told: list[Any] = []
-    made = LLAMAINDEX.make(index, fetch_k=FETCH_K, extra_retrievers=[second, keywords, fused])
-    with pytest.warns(SetSelectWarning, match="3 this time"):
-        LLAMAINDEX.run(made, told=told)
-    reports = {one["name"]: one for one in told[0]["extra_retrievers"]}
-    assert {*reports["VectorIndexRetriever"]["found"]} == {row.id for row in NEW}
-    assert "doc-17" in reports["KeywordTableSimpleRetriever"]["found"]
-    assert {row.id for row in NEW} < {*reports["QueryFusionRetriever"]["found"]}
-
-
 def test_a_question_without_text_is_not_asked() -> None:
     extra, told = words(LLAMAINDEX), list[Any]()
     made = LLAMAINDEX.make(LLAMAINDEX.corpus(), fetch_k=FETCH_K, extra_retrievers=extra)
@@ -503,23 +417,3 @@ def test_a_question_without_text_is_not_asked() -> None:
     assert {*numbers(found)} <= {*nearest(FETCH_K)}
     assert extra.asked == []
     assert "no text" in told[0]["extra_retrievers"][0]["error"]
-
-
-@pytest.mark.parametrize("mode", ["reciprocal_rerank", "simple", "relative_score"])
-def test_a_fusion_in_front_of_a_postprocessor(mode: Any) -> None:
-    index = LLAMAINDEX.corpus()
-    retrievers: list[Any] = [index.as_retriever(similarity_top_k=20), words(LLAMAINDEX, item=scored)]
-    fused = QueryFusionRetriever(
-        retrievers, llm=MockLLM(), num_queries=1, similarity_top_k=40, use_async=False, mode=mode
-    )
-    made = RERANKERS[1].make(index)
-    nodes = fused.retrieve(QUERY)
-    with pytest.warns(SetSelectWarning, match="fusion .*relevance='cosine'"):
-        found = made.postprocess_nodes(nodes, query_str=QUERY)
-    assert numbers(found) == expected([node.metadata["number"] for node in nodes])
-    assert RERANKERS[1].make(index, relevance="cosine").postprocess_nodes(nodes, query_str=QUERY) == found
-
-
-def scored(row: Row) -> NodeWithScore:
-    """A node with a score as a search by words gives it."""
-    return NodeWithScore(node=_node(row, embedded=False), score=10 - row.metadata["number"] / 60)

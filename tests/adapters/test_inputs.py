@@ -87,14 +87,13 @@ ENTRANCES: dict[str, Callable[[], Calls]] = {
 # What people pass in place of a question, and a word of the message.
 QUESTIONS: dict[str, tuple[Any, str]] = {
     "a dict": ({"context": 3, "question": "a"}, "'question'"),
-    "a dict without a text": ({"numbers": [1]}, "none of the keys.*'numbers'"),
+    "a dict without a text": ({"numbers": [1]}, "pass a text"),
     "None": (None, "None"),
     "a number": (3, "got 3"),
     "bytes": (b"a", "b'a'"),
     "a list of texts": (["a"], "queries="),
     "an empty list": ([], "one text"),
     "a message": (HumanMessage("a"), r"its text, \.text"),
-    "messages": ([HumanMessage("a"), HumanMessage("b")], r"\[-1\]\.text"),
     "a message of LlamaIndex": (ChatMessage("a"), r"\.content"),
     "a prompt": (StringPromptValue(text="a"), r"\.text"),
     "a document": (Document("a"), r"\.page_content"),
@@ -132,8 +131,8 @@ def test_a_chain_takes_the_question_out_of_a_dict() -> None:
     ("value", "word"),
     [
         (HumanMessage("a"), r"\.text"),
-        ([HumanMessage("a")], r"\[-1\]\.text"),
-        (ChatPromptValue(messages=[HumanMessage("a")]), "its text"),
+        ([HumanMessage("a")], "one text"),
+        (ChatPromptValue(messages=[HumanMessage("a")]), "a text"),
         (None, "no text.*text, history.*input_variables"),
     ],
 )
@@ -147,7 +146,7 @@ async def test_the_input_of_an_example_selector_holds_a_text(value: Any, word: s
     assert selector.select_examples({**given, "text": QUERY}), "only the input_keys count"
     with pytest.raises(InvalidInputError, match=r"no text.*none.*input_variables"):
         EXAMPLES[0].make(STORE, k=1).select_examples({})
-    with pytest.raises(InvalidInputError, match=r"dict.*'a': pass \{'text': text\}"):
+    with pytest.raises(InvalidInputError, match=r"dict.*'a'"):
         selector.select_examples("a")
 
 
@@ -179,78 +178,30 @@ async def test_what_is_no_list_of_documents_or_nodes(subject: Subject, form: str
         await acall(*arguments, **more)
 
 
-async def test_the_two_arguments_of_a_reranker_swapped() -> None:
-    compressor, postprocessor = (subject.make(subject.corpus(), k=1) for subject in RERANKERS)
-    with pytest.raises(InvalidInputError, match=r"swapped.*compress_documents\(documents, query\)"):
-        compressor.compress_documents("a", DOCUMENTS)
-    with pytest.raises(InvalidInputError, match=r"swapped.*compress_documents\(documents, query\)"):
-        await compressor.acompress_documents("a", DOCUMENTS)
-    for query in ("a", QueryBundle("a")):
-        with pytest.raises(InvalidInputError, match=r"swapped.*postprocess_nodes\(nodes, query_str="):
-            postprocessor.postprocess_nodes(query, NODES)
-    with pytest.raises(InvalidInputError, match=r"query_str="):
-        postprocessor.postprocess_nodes(NODES, "a")
-
-
 EXAMPLE = [{"text": "a", "label": "b"}]
 LC, LI = langchain_setselect, llamaindex_setselect
 RETRIEVER, ENGINE = STORE.as_retriever(), INDEX.as_query_engine(llm=MockLLM())
 # What people pass for LangChain's vectorstore= and LlamaIndex's index=.
-STORES: dict[str, tuple[Any, str]] = {
-    "a retriever": (RETRIEVER, r"vectorstore.*its \.vectorstore"),
-    "another retriever": (LC.WordRetriever.from_documents(DOCUMENTS), "vectorstore.*extra_retrievers="),
-    "a class": (InMemoryVectorStore, "vectorstore.*object of it"),
-    "a model": (WordEmbeddings(), "vectorstore.*embeddings="),
-    "a text": ("a", "vectorstore.*VectorStore.*'a'"),
+NO_STORES: dict[str, list[Any]] = {
+    "LangChain": [RETRIEVER, InMemoryVectorStore, WordEmbeddings(), "a"],
+    "LlamaIndex": [INDEX.vector_store, ENGINE, VectorStoreIndex, CountingEmbedding(), "a"],
 }
-INDEXES: dict[str, tuple[Any, str]] = {
-    "a store": (INDEX.vector_store, r"index.*VectorStoreIndex\.from_vector_store"),
-    "a retriever": (INDEX.as_retriever(), "index.*the index that it searches"),
-    "a query engine": (ENGINE, "index.*the index that it searches"),
-    "a class": (VectorStoreIndex, "index.*object of it"),
-    "a model": (CountingEmbedding(), "index.*embed_model="),
-    "a text": ("a", "index.*VectorStoreIndex"),
-}
-
-
-@over([subject for subject in SUBJECTS if subject.framework == "LangChain"])
-@pytest.mark.parametrize("form", STORES)
-def test_what_is_no_store(subject: Subject, form: str) -> None:
-    value, word = STORES[form]
-    with pytest.raises(InvalidParameterError, match=word):
-        subject.make(value)
-
-
-@over([subject for subject in SUBJECTS if subject.framework == "LlamaIndex"])
-@pytest.mark.parametrize("form", INDEXES)
-def test_what_is_no_index(subject: Subject, form: str) -> None:
-    value, word = INDEXES[form]
-    with pytest.raises(InvalidParameterError, match=word):
-        subject.make(value)
 
 
 @over(SUBJECTS)
-def test_a_store_or_an_index_in_the_position_of_another_argument(subject: Subject) -> None:
-    if subject.framework == "LlamaIndex":
-        with pytest.raises(InvalidParameterError, match=r"embed_model.*pass it as index="):
-            subject.make(INDEX, embed_model=INDEX)
-        return
-    with pytest.raises(InvalidParameterError, match=f"{subject.cls.__name__}.*pass it as vectorstore="):
-        subject.cls(STORE)
-    with pytest.raises(InvalidParameterError, match=r"embeddings.*pass it as vectorstore="):
-        subject.make(STORE, embeddings=STORE)
-    with pytest.raises(InvalidParameterError, match=r"'store'.*'vectorstore'"):
-        subject.cls(store=STORE)
+def test_what_is_no_store_or_index(subject: Subject) -> None:
+    word = "vectorstore.*VectorStore" if subject.framework == "LangChain" else "index.*VectorStoreIndex"
+    for value in NO_STORES[subject.framework]:
+        with pytest.raises(InvalidParameterError, match=word):
+            subject.make(value)
 
 
 # A call with something in the place of another thing, and a word of the message.
 OBJECTS: dict[str, tuple[Callable[[], Any], str]] = {
-    "a postprocessor: an index without a name": (lambda: LI.SetSelectPostprocessor(INDEX), "Postprocessor.*index="),
-    "a postprocessor: a store": (lambda: LI.SetSelectPostprocessor(index=INDEX.vector_store), "from_vector_store"),
-    "compare_store: a retriever": (lambda: LC.compare_store(RETRIEVER, ["a"]), r"store.*\.vectorstore"),
-    "compare_index: a store": (lambda: LI.compare_index(INDEX.vector_store, ["a"]), "from_vector_store"),
-    "from_store: a retriever": (lambda: LC.WordRetriever.from_store(RETRIEVER), r"store.*\.vectorstore"),
-    "from_store: an engine": (lambda: LI.WordRetriever.from_store(ENGINE), "the index that it searches"),
+    "compare_store: a retriever": (lambda: LC.compare_store(RETRIEVER, ["a"]), "store must be.*VectorStoreRetriever"),
+    "compare_index: a store": (lambda: LI.compare_index(INDEX.vector_store, ["a"]), "index must be.*VectorStoreIndex"),
+    "from_store: a retriever": (lambda: LC.WordRetriever.from_store(RETRIEVER), "store must be"),
+    "from_store: an engine": (lambda: LI.WordRetriever.from_store(ENGINE), "store must be"),
     "from_examples: the model and the class swapped": (
         lambda: LC.SetSelectExampleSelector.from_examples(EXAMPLE, InMemoryVectorStore, WordEmbeddings()),
         "embeddings must be.*Embeddings",
@@ -292,7 +243,7 @@ def test_an_object_in_the_place_of_another_one(case: str) -> None:
 async def test_an_empty_store_gives_one_warning(subject: Subject) -> None:
     empty = subject.open([], subject.kinds[0])
     made = subject.make(empty, k=1)
-    with pytest.warns(SetSelectWarning, match="no documents.*(InMemory|Simple)VectorStore.*empty") as caught:
+    with pytest.warns(SetSelectWarning, match="no documents") as caught:
         assert subject.run(made) == await subject.arun(made) == []
     assert len(caught) == 1
 

@@ -26,14 +26,12 @@ from tests.adapters.bindings import (
     RETRIEVERS,
     ROWS,
     VECTORS,
-    Row,
     Subject,
     _node,
     expected,
     nearest,
     numbers,
     over,
-    unit,
 )
 from tests.adapters.test_extra_retrievers import LANGCHAIN, LLAMAINDEX, OVER_STORES, TOPIC, filtered, open_store
 from tests.embedding import embed
@@ -91,30 +89,6 @@ async def test_words_weigh_by_their_frequency_in_the_corpus_too(subject: Subject
         assert numbers(found) == [rows[i] for i in expected.indices]
     for event in told:
         assert event["gains"] == pytest.approx(expected.gains.tolist(), rel=1e-5)
-
-
-COLOURS = "red", "blue", "grey"
-ORDERS = [f"The order RX-{1000 + i} of a {COLOURS[i % 3]} lamp was sent in week {i % 7}." for i in range(60)]
-GUIDES = [f"A text on Guide to {COLOURS[i % 3]} boats {i}." for i in range(60)]
-
-
-@over(RETRIEVERS)
-@pytest.mark.parametrize(
-    ("texts", "asked", "k", "named"),
-    [
-        (ORDERS, "When were the orders RX-1003, RX-1017, RX-1028, RX-1041 and RX-1059 of a lamp sent?", 10,
-         {3, 17, 28, 41, 59}),
-        (GUIDES, 'Which text on blue boats cites the "Guide to grey boats 41", a Guide to red boats?', 2, {41}),
-    ],
-)  # fmt: skip
-def test_what_a_question_names_exactly_is_in_the_set(
-    subject: Subject, texts: list[str], asked: str, k: int, named: set[int]
-) -> None:
-    rows = [Row(f"doc-{i}", text, {"number": i}, unit(embed(text))) for i, text in enumerate(texts)]
-    store, settings = open_store(subject, 0, rows), {"k": k, "keyword_search": True}
-    assert named <= {*numbers(subject.run(subject.make(store, **settings), query=asked))}
-    without_words = subject.make(store, selector=Coverage(word_weight=0), **settings)
-    assert not named <= {*numbers(subject.run(without_words, query=asked))}
 
 
 @OVER_STORES

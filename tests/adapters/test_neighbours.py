@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pickle
-import re
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import ToolMessage
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core import Document as IndexDocument
@@ -17,8 +15,6 @@ from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodePar
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index.core.schema import MetadataMode, NodeRelationship
 
-import langchain_setselect
-import llamaindex_setselect
 from langchain_setselect import SetSelectRetriever, register_vector_source
 from llamaindex_setselect import SetSelectIndexRetriever
 from setselect import InvalidParameterError, SetSelectWarning
@@ -31,7 +27,6 @@ from tests.adapters.bindings import (
     metadata,
     over,
 )
-from tests.langchain_setselect.agents import ScriptedModel, asked, results, texts
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 
@@ -195,37 +190,3 @@ def test_windows_of_sentences_are_replaced_after_joining() -> None:
     )
     (found,) = MetadataReplacementPostProcessor("window").postprocess_nodes(joined)
     assert [found.node.get_content(MetadataMode.NONE).count(f"0.{s} ") for s in range(5)] == [1, 1, 1, 1, 0]
-
-
-@pytest.mark.parametrize("with_ids", [True, False])
-def test_an_agents_tool_returns_no_part_twice(with_ids: bool) -> None:
-    from langchain.agents import create_agent
-
-    splitter = RecursiveCharacterTextSplitter(chunk_size=120, chunk_overlap=0, add_start_index=True)
-    chunks = splitter.split_documents([Document(TEXT, metadata={"source": "a.md"})])
-
-    store = (InMemoryVectorStore if with_ids else WithoutIds).from_documents(chunks, WordEmbeddings())
-    retriever = SetSelectRetriever(vectorstore=store, k=3, join_neighbours=True)
-    tool = langchain_setselect.create_setselect_tool(retriever, "passages", "Finds passages.")
-    state = create_agent(ScriptedModel(turns=[["harbour"]] * 3), tools=[tool]).invoke(asked())
-    assert all(isinstance(one, ToolMessage) for one in results(state))
-    assert_no_sentence_comes_twice(texts(state))
-
-
-async def test_a_tool_of_llamaindex_returns_no_part_twice() -> None:
-    from llama_index.core.agent.workflow import FunctionAgent
-
-    from tests.llamaindex_setselect.agents import scripted
-    from tests.llamaindex_setselect.agents import texts as texts_of
-
-    nodes = SentenceSplitter(chunk_size=60, chunk_overlap=0).get_nodes_from_documents([IndexDocument(text=TEXT)])
-    index = VectorStoreIndex(nodes, embed_model=CountingEmbedding())
-    retriever = SetSelectIndexRetriever(index, similarity_top_k=3, join_neighbours=True)
-    tool = llamaindex_setselect.create_setselect_tool(retriever, "passages", "Finds passages.")
-    found = texts_of(await FunctionAgent(tools=[tool], llm=scripted([["harbour"]] * 3)).run("hello"))
-    assert_no_sentence_comes_twice(found)
-
-
-def assert_no_sentence_comes_twice(texts: list[str]) -> None:
-    numbers = re.findall(r"Passage (\d\.\d)", " ".join(texts))
-    assert len(numbers) == len({*numbers}) > 9

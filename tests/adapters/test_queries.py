@@ -99,17 +99,6 @@ def nearest(rows: Sequence[Row], text: str, count: int) -> list[int]:
 
 
 @over(SUBJECTS)
-@pytest.mark.parametrize("kind", [0, 1])
-def test_sub_questions_bring_what_the_question_alone_misses(subject: Subject, kind: int) -> None:
-    rows = story()
-    store = subject.open(rows, subject.kinds[kind])
-    for queries in (PARTS, splits, RunnableLambda(splits), lambda question: tuple(PARTS)):
-        made = subject.make(store, k=3, queries=queries)
-        assert {FIRST, SECOND} < {*numbers(subject.run(made, rows))}
-    assert not {FIRST, SECOND} & {*run(subject, rows)}
-
-
-@over(SUBJECTS)
 @pytest.mark.parametrize("selector", SELECTORS)
 def test_the_set_is_that_of_the_core(subject: Subject, selector: str) -> None:
     rows = story()

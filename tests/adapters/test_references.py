@@ -13,12 +13,10 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo
 from llama_index.core.vector_stores.simple import SimpleVectorStore
-from llama_index.vector_stores.chroma import ChromaVectorStore
 
 from langchain_setselect import SetSelectRetriever, register_vector_source
-from llamaindex_setselect import SetSelectIndexRetriever
 from setselect import Coverage, InvalidInputError, SetSelectWarning
 from tests.adapters.bindings import (
     EXAMPLES,
@@ -217,16 +215,6 @@ def test_neighbours(
 
 
 @OVER_READERS
-def test_a_section_that_is_a_float_is_warned_of_and_a_wrong_identifier_is_refused(subject: Subject) -> None:
-    with pytest.warns(SetSelectWarning, match=r"3\.1 .*float.* 3\.10"):
-        found(subject, replaced(story(), LAST, section=3.1))
-    # A column of integers with missing values becomes one of floats.
-    found(subject, replaced(replaced(story(), LAST, section=3.0), 5, section=float("nan")))
-    with pytest.raises(InvalidInputError, match=r"item 0 .*doc-0.*identifier.*True"):
-        found(subject, replaced(story(), 0, name=True), identifier="name")
-
-
-@OVER_READERS
 def test_a_key_that_no_candidate_has_is_warned_of_and_a_wrong_link_is_refused(subject: Subject) -> None:
     for name in ("title", "links"):
         with pytest.warns(SetSelectWarning, match=rf"{name} .*'titel'.* 20 .*'number', 'title'"):
@@ -374,32 +362,6 @@ async def test_links_to_no_candidate_are_looked_up_by_id_or_searched_as_names(
     assert (HIDDEN in picked) == bool(followed)
 
 
-@OVER_RETRIEVERS
-@pytest.mark.parametrize(
-    ("links", "settings"),
-    [
-        (None, {}),
-        ([None, float("nan"), " ", "x" * 201], {}),
-        ("Mercury", {}),
-        ("U2", {}),
-        ("Ann Lee", {"score_threshold": 0.99}),
-    ],
-    ids=name_of,
-)
-def test_links_that_lead_to_candidates_or_are_no_names_are_not_followed(
-    subject: Subject, links: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The key may be missing in what is selected, as long as a candidate has it.
-    rows = replaced(replaced(hidden("passage 0"), 0, links=links), 9, links="doc-3")
-    rows = replaced(replaced(rows, 7, title="Mercury (planet)"), 8, title="U2")
-    store = subject.open(rows, subject.kinds[0])
-    calls, made = Calls(monkeypatch), subject.make(store, k=3, fetch_k=20, follow=True, links="links", **settings)
-    third = {"Mercury": 7, "U2": 8}.get(str(links), 2)
-    # Nothing is above the threshold.
-    assert {*numbers(subject.run(made))} == (set() if settings else {0, 1, third})
-    assert calls.forget() == (1, [])
-
-
 class WithoutIds(InMemoryVectorStore):
     """Returns documents without ids."""
 
@@ -419,21 +381,6 @@ async def test_documents_without_ids_are_united_by_their_texts() -> None:
     assert {*numbers(picked)} == {0, 1, HIDDEN}
     assert told[0]["followed"] == [{"kind": "name", "name": "Ann Lee", "found": [None], "selected": [None]}]
     assert told[0]["candidates"] == 21
-
-
-def test_a_llamaindex_store_that_holds_texts_looks_links_up_by_id() -> None:
-    chromadb = pytest.importorskip("chromadb")
-    rows = replaced(hidden("passage 0"), 0, links="doc-24")
-    collection = chromadb.EphemeralClient().create_collection("references", metadata={"hnsw:space": "cosine"})
-    storage = StorageContext.from_defaults(vector_store=ChromaVectorStore(chroma_collection=collection))
-    nodes = [TextNode(id_=r.id, text=r.text, metadata=r.metadata, embedding=r.vector.tolist()) for r in rows]
-    index = VectorStoreIndex(nodes, embed_model=CountingEmbedding(), storage_context=storage)
-    retriever, told = (
-        SetSelectIndexRetriever(index, similarity_top_k=3, fetch_k=20, follow=True, links="links"),
-        list[Any](),
-    )
-    assert HIDDEN in numbers(RETRIEVERS[1].run(retriever, told=told))
-    assert told[0]["followed"] == [{"kind": "link", "name": "doc-24", "found": ["doc-24"], "selected": ["doc-24"]}]
 
 
 class Careless(InMemoryVectorStore):
@@ -464,6 +411,3 @@ async def test_only_what_a_link_asks_for_becomes_a_candidate(subject: Subject, t
         [followed] = event["followed"]
         assert (followed["name"], len(followed["found"]) <= FOLLOW_K) == (link, True)
         assert event["candidates"] <= 20 + FOLLOW_K
-
-
-# What is refused

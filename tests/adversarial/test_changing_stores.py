@@ -53,7 +53,7 @@ class Changing:
         self,
         retriever: Any,
         upsert: Callable[[str, str], Any],
-        delete: Callable[[str, str], Any],
+        delete: Callable[[str], Any],
         replaces: bool = False,
         safe: bool = False,
     ) -> None:
@@ -67,7 +67,7 @@ class Changing:
         with self.lock:
             old, stays = self.texts.pop(name, None), rng.random() < 0.7
             if old is not None and not (stays and self.replaces):
-                self.delete(name, old)
+                self.delete(name)
             if old is None or stays:
                 self.texts[name] = text
                 self.upsert(name, text)
@@ -101,7 +101,7 @@ def langchain(name: str, folder: Path) -> Iterator[Changing]:
         changing = Changing(
             langchain_setselect.SetSelectRetriever(vectorstore=store, k=4, keyword_search=True),
             lambda name, text: store.add_texts([text], [{"number": 1, "colour": "red"}], ids=[name]),
-            lambda name, text: store.delete([name]),
+            lambda name: store.delete([name]),
             replaces=name.startswith(("in memory", "Chroma", "PGVector,")),
             safe=name == "in memory",
         )
@@ -128,7 +128,7 @@ def nodes(name: str, folder: Path, changed: str = "by nodes") -> Iterator[Changi
             yield Changing(
                 retriever_over(index),
                 lambda name, text: index.refresh_ref_docs([LlamaDocument(id_=name, text=text)]),
-                lambda name, text: index.delete_ref_doc(name, delete_from_docstore=True),
+                lambda name: index.delete_ref_doc(name, delete_from_docstore=True),
                 replaces=True,
             )
         else:
@@ -136,9 +136,9 @@ def nodes(name: str, folder: Path, changed: str = "by nodes") -> Iterator[Changi
                 retriever_over(index),
                 lambda name, text: index.insert_nodes([TextNode(id_=name, text=text)]),
                 # The LanceDB store's own deletion by node id writes a query that LanceDB refuses.
-                (lambda name, text: store.table.delete(f"id = '{name}'"))
+                (lambda name: store.table.delete(f"id = '{name}'"))
                 if case.name == "LanceDB"
-                else lambda name, text: index.delete_nodes([name], delete_from_docstore=True),
+                else lambda name: index.delete_nodes([name], delete_from_docstore=True),
             )
 
 

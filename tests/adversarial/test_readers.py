@@ -5,36 +5,35 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from shared_core import LinearKernel, LowRankKernel, SetSelectError
+from shared_core import SetSelectError
 from shared_core.cli._vectors import read_rows
 from shared_core.evaluation.corpus import read_documents, read_qrels, read_queries
-from shared_core.evaluation.shadow_log import compare_log
 from shared_core.learning.labels import LabelFile, LabelledSubset
 from shared_core.signals.embedding_models import CachedEmbedding
 from tests.adversarial.conftest import Cases, change_values, damage, run_program
 from tests.embedding import embed
-from tests.shared_core.evaluation.test_shadow_log import call
 
 JSON_LINES = b"""\
 {"id": "a", "text": "The river carries water.", "subtopics": ["river", "water"]}
 {"id": "b", "text": "Bread is baked from flour.", "gold": ["a", "b"]}
-{"id": "c", "question": "A violin has strings?", "answers": ["strings"], "subtopics": {"x": ["a"], "y": []}}
+{"id": "c", "question": "A violin has strings?", "subtopics": {"x": ["a"], "y": []}}
 
 {"id": 4, "text": "\\u00c4 caf\\u00e9", "question": "Q?", "answer": "4", "gold": [4]}
 """
 TABLE = b"""\
-id,text,subtopics,gold,answers
-a,The river carries water.,river;water,a;b,water
+id,text,subtopics,gold
+a,The river carries water.,river;water,a;b
 b,"Bread, baked
-from ""flour"".","[""bread"", ""x;y""]",b,
+from ""flour"".","[""bread"", ""x;y""]",b
 
-,No id.,,,
+,No id.,,
 """
 TEXTS = "The river carries water.\n\n  Bread is baked.  \r\nÄ café 😀\n".encode()
 ORIGINALS = {"jsonl": JSON_LINES, "csv": TABLE, "tsv": TABLE.replace(b",", b"\t"), "txt": TEXTS}
@@ -43,86 +42,73 @@ JUDGEMENTS = {
     "diversity": b"b 1 a 1\nb 2 a 1\nb 2 c 0\n1 0 b 2\nc 1 a 1\n",
 }
 _DOCUMENT = '{"id": "%s", "text": "It holds %s.", "title": "%s", "subtopics": ["x"], "source": "s", "cost": 3}\n'
-_QUERY = (
-    '{"id": "%s", "text": "What holds %s?", "gold": ["%s"], "answers": ["holds"], "subtopics": {"x": ["a", "b"]}, '
-    '"scores": {"a": 0.5, "b": 0.1, "c": 2, "d": 1}}\n'
-)
+_QUERY = '{"id": "%s", "text": "What holds %s?", "gold": ["%s"], "subtopics": {"x": ["a", "b"]}}\n'
 COMPARED = {
     name: "".join(line % (id, id, id) for id in "abcd").encode()
     for name, line in (("documents", _DOCUMENT), ("queries", _QUERY))
 }
-LOGGED: dict[str, Any] = {
-    "time": "2026-01-31", "queries": ["more"], "candidates": 50, "sum_cosine": {"returned": 0.5, "selected": None},
-    "gains": [0.5, None], "referred_by": [None, "a"], "copies": {"b": "a"}, "costs": {"returned": 8, "selected": 4.5},
-}  # fmt: skip
 
 
-def check_message(error: SetSelectError, path: Path) -> None:
-    assert str(path) in str(error)
+def as_written(read: Callable[[Path], list[Any]], path: Path) -> bytes:
+    """What is read can be written."""
+    found = read(path)
+    assert found
+    return json.dumps([dataclasses.asdict(item) for item in found], default=dict, ensure_ascii=False).encode()
 
 
-@pytest.mark.parametrize("read", [read_documents, read_queries])
-@pytest.mark.parametrize("suffix", list(ORIGINALS))
-def test_damaged_corpora(suffix: str, read: Callable[[Path], list[Any]], cases: Cases, tmp_path: Path) -> None:
-    path = tmp_path / f"x.{suffix}"
-    for _, rng in cases(share=0.03):
-        path.write_bytes(damage(ORIGINALS[suffix], rng))
+def read_labels(path: Path) -> None:
+    known = LabelFile(path, {"k": 2, "subsets": 1, "seed": 0}, 9).known
+    assert all(isinstance(row, int) for made in known.values() for entry in made for row in entry.subset)
+
+
+def read_array(path: Path) -> None:
+    assert read_rows(path, [0, 1, 2], 3, "the texts").shape[0] == 3
+
+
+READERS: dict[str, tuple[str, bytes, Callable[[Path], Any]]] = {
+    **{
+        f"{read.__name__}, {suffix}": (f"x.{suffix}", content, partial(as_written, read))
+        for suffix, content in ORIGINALS.items()
+        for read in (read_documents, read_queries)
+    },
+    **{kind: ("x.qrels", content, read_qrels) for kind, content in JUDGEMENTS.items()},
+    "labels": ("labels.jsonl", b"", read_labels),
+    "array": ("rows.npy", b"", read_array),
+}
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_a_damaged_file_is_read_or_named(kind: str, cases: Cases, tmp_path: Path) -> None:
+    name, content, read = READERS[kind]
+    path = tmp_path / name
+    if kind == "labels":
+        labels = LabelFile(path, {"k": 2, "subsets": 1, "seed": 0}, 9)
+        labels.begin()
+        labels.append([LabelledSubset(row, (row + 1, row + 2), 0.5) for row in range(3)])
+    if kind == "array":
+        np.save(path, np.arange(24.0).reshape(3, 8))
+    content = content or path.read_bytes()
+    for number, rng in cases(share=0.2, at_most=20_000):
+        path.write_bytes((change_values if name.endswith("jsonl") and number % 4 else damage)(content, rng))
         try:
-            found = read(path)
+            read(path)
         except SetSelectError as error:
-            check_message(error, path)
-            continue
-        assert found
+            if str(path) not in str(error):
+                raise
 
 
-@pytest.mark.parametrize("kind", list(JUDGEMENTS))
-def test_damaged_judgements(kind: str, cases: Cases, tmp_path: Path) -> None:
-    path = tmp_path / "x.qrels"
-    for _, rng in cases(share=0.03):
-        path.write_bytes(damage(JUDGEMENTS[kind], rng))
-        try:
-            found = read_qrels(path)
-        except SetSelectError as error:
-            check_message(error, path)
-            continue
-        assert found
-
-
-def test_truncated_kernels_and_caches(cases: Cases, tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    V, B, C = rng.normal(size=(4, 3)), rng.normal(size=(4, 2)), np.array([[0.0, 1.0], [-1.0, 0.0]])
-    kernels = [LowRankKernel(V, B, C, ids=("a", "b", 3, "ä")), LinearKernel(V, B, C)]
+def test_a_cache_that_is_cut_off_is_read_or_named(cases: Cases, tmp_path: Path) -> None:
     texts = [f"text {i}" for i in range(40)]
     cached = CachedEmbedding(lambda some: np.array([embed(text) for text in some]), "words", tmp_path / "cache")
-    whole = cached(texts)
-    cache = cached.path.read_bytes()
+    shape, cache = cached(texts).shape, cached.path.read_bytes()
     for _, rng in cases(share=0.03, at_most=1000):
-        for kernel in kernels:
-            path = tmp_path / "kernel.safetensors"
-            kernel.save(path)
-            path.write_bytes(path.read_bytes()[: rng.integers(path.stat().st_size)])
-            with pytest.raises(SetSelectError):
-                type(kernel).load(path)
         cached.path.write_bytes(cache[: rng.integers(len(cache))])
         try:
             assert np.isfinite(cached(texts)).all()
-            assert cached(texts).shape == whole.shape
+            assert cached(texts).shape == shape
         except SetSelectError as error:
-            check_message(error, cached.path)
-
-
-@pytest.mark.parametrize("read", [read_documents, read_queries])
-def test_corpora_with_other_values(read: Callable[[Path], list[Any]], cases: Cases, tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    for _, rng in cases(share=0.5, at_most=20_000):
-        path.write_bytes(change_values(JSON_LINES, rng))
-        try:
-            found = read(path)
-        except SetSelectError as error:
-            check_message(error, path)
-            continue
-        # What is read can be written.
-        json.dumps([dataclasses.asdict(item) for item in found], default=dict, ensure_ascii=False).encode()
+            if str(cached.path) not in str(error):
+                raise
 
 
 def test_compare_of_corpora_with_other_values(cases: Cases, tmp_path: Path) -> None:
@@ -137,75 +123,6 @@ def test_compare_of_corpora_with_other_values(cases: Cases, tmp_path: Path) -> N
         assert code in (0, 2), told
         assert (code == 2) == ("error: " in told), told
         assert code != 0 or out.exists()
-
-
-def test_logs_with_other_values(cases: Cases, tmp_path: Path) -> None:
-    path = tmp_path / "shadow.log"
-    lines = "".join(json.dumps(call(query, "abcd", "abce", **LOGGED)) + "\n" for query in ["one", "two", "three"])
-    for number, rng in cases(share=1, at_most=5000):
-        changed = change_values(lines.encode(), rng)
-        path.write_bytes(damage(changed, rng) if number % 3 == 2 else changed)
-        if number % 4:
-            # Faster than the command.
-            try:
-                assert str(compare_log(path)).replace("\n", "").isprintable()
-            except SetSelectError as error:
-                check_message(error, path)
-            continue
-        code, out, told = run_program("compare", "--log", path)
-        assert code in (0, 1, 2), told
-        assert code != 2 or told.startswith(f"error: {path}"), told
-        # What a log says cannot steer a terminal.
-        assert (out + told).replace("\n", "").isprintable()
-
-
-def test_headers_of_arrays(cases: Cases, tmp_path: Path) -> None:
-    path = tmp_path / "rows.npy"
-    np.save(path, np.arange(24.0).reshape(3, 8))
-    content = path.read_bytes()
-    for number, rng in cases(share=1, at_most=20_000):
-        header = damage(content[:128], rng) if number % 2 else damage(content[:80], rng).ljust(128, b" ")
-        path.write_bytes(header + content[128:])
-        try:
-            rows = read_rows(path, [0, 1, 2], 3, "the texts")
-        except SetSelectError as error:
-            check_message(error, path)
-            continue
-        assert rows.shape[0] == 3
-
-
-def test_labels_with_other_values(cases: Cases, tmp_path: Path) -> None:
-    path = tmp_path / "labels.jsonl"
-    settings = {"k": 2, "subsets": 1, "seed": 0}
-    labels = LabelFile(path, settings, 9)
-    labels.begin()
-    for row in range(3):
-        labels.append([LabelledSubset(row, (row + 1, row + 2), 0.5)])
-    content = path.read_bytes()
-    for number, rng in cases(share=0.5, at_most=20_000):
-        path.write_bytes((damage if number % 4 == 3 else change_values)(content, rng))
-        try:
-            known = LabelFile(path, settings, 9).known
-            assert all(isinstance(row, int) for made in known.values() for entry in made for row in entry.subset)
-        except SetSelectError as error:
-            check_message(error, path)
-
-
-def test_settings_of_a_batch_with_other_values(cases: Cases, tmp_path: Path) -> None:
-    open_folder = pytest.importorskip("shared_core.batch.tables")._open_folder
-    settings = {"selector": "MMR(lambda_mult=0.5)", "files": ["a", "b"], "k": 4, "texts": None}
-    open_folder(tmp_path, settings)
-    path = tmp_path / "_settings.json"
-    content = json.dumps(json.loads(path.read_bytes())).encode()
-    for number, rng in cases(share=0.5, at_most=20_000):
-        changed = (damage if number % 4 == 3 else change_values)(content, rng)
-        path.write_bytes(changed)
-        try:
-            open_folder(tmp_path, settings)
-        except SetSelectError as error:
-            check_message(error, tmp_path)
-        else:
-            assert json.loads(changed) == settings
 
 
 def test_a_damaged_pool_is_read_or_named(cases: Cases, tmp_path: Path) -> None:

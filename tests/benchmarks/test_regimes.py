@@ -10,7 +10,7 @@ import pytest
 from benchmarks import regimes, regimes_methods
 from benchmarks.regimes import Cell
 from benchmarks.regimes_methods import METHODS, Search
-from benchmarks.regimes_tasks import Regime, complete, share, without_copies
+from benchmarks.regimes_tasks import complete, share
 
 
 def test_worth_of_picks() -> None:
@@ -67,12 +67,3 @@ def test_summary_by_hand() -> None:
     )
     assert regimes.interval([regimes.gain(cells[:1], "setselect")]) == "+25.0 (+0.0 to +50.0)"
     assert "Does not hold: setselect loses at most" in regimes.verdict(cells)
-
-
-def test_a_text_that_is_there_twice_is_one_candidate() -> None:
-    texts = ["same", "other", "same", "third"]
-    case = share("question", [frozenset("a"), frozenset("b"), frozenset("c"), frozenset("d")], frozenset("abc"))
-    regime = Regime(texts, [case, case._replace(pool=np.array([2, 3]))], "")
-    everything, pool = without_copies(regime).cases
-    assert (everything.rows(4).tolist(), pool.rows(4).tolist()) == ([0, 1, 3], [2, 3])
-    assert [everything.worth([0]), everything.worth([1]), pool.worth([2])] == [2 / 3, 1 / 3, 2 / 3]

@@ -1,4 +1,4 @@
-"""The demo on its real corpus: its measures, its output, its exit code, its cache."""
+"""The demo on its real corpus, and the pictures of the documentation that show what is selected."""
 
 from __future__ import annotations
 
@@ -29,29 +29,13 @@ def demo() -> Iterator[ModuleType]:
 
 
 @pytest.fixture(scope="module")
-def minilm(demo: ModuleType) -> ModuleType:
-    return importlib.import_module("_minilm")
-
-
-@pytest.fixture(scope="module")
-def docs(minilm: ModuleType) -> Any:
-    return minilm.numpy_docs()
+def docs(demo: ModuleType) -> Any:
+    return importlib.import_module("_minilm").numpy_docs()
 
 
 @pytest.fixture(scope="module")
 def both(demo: ModuleType, docs: Any) -> tuple[Any, Any]:
     return demo.faiss_store(docs), demo.llamaindex_index(docs)
-
-
-@pytest.fixture
-def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-
-
-@pytest.fixture
-def built(demo: ModuleType, both: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "faiss_store", lambda _: both[0])
-    monkeypatch.setattr(demo, "llamaindex_index", lambda _: both[1])
 
 
 def test_both_adapters_agree_in_order_and_score(demo: ModuleType, both: tuple[Any, Any]) -> None:
@@ -62,55 +46,6 @@ def test_both_adapters_agree_in_order_and_score(demo: ModuleType, both: tuple[An
             assert names == others, (question, method)
             assert len(set(names)) == demo.K
             np.testing.assert_allclose(cosines, scores, atol=1e-6)
-
-
-def test_measures_match_their_definitions(demo: ModuleType, docs: Any, both: tuple[Any, Any]) -> None:
-    from _minilm import minilm
-
-    for question in demo.QUESTIONS:
-        query = np.array(minilm().embed_query(question))
-        picked = {m: demo.measure(docs, query, *demo.through_langchain(both[0], question, m)) for m in demo.METHODS}
-        # The demo is meant to show this on its own questions.
-        assert sum(picked["coverage"].repeats) <= sum(picked["similarity"].repeats)
-        for picks in picked.values():
-            rows = docs.vectors[[docs.names.index(n) for n in picks.names]].astype(float)
-            cosines = [rows[i] @ rows[j] for i in range(demo.K) for j in range(i)]
-            assert picks.pairwise == pytest.approx(np.mean(cosines), abs=1e-9)
-            assert picks.repeats == [any(rows[i] @ rows[j] >= demo.REPEAT for j in range(i)) for i in range(demo.K)]
-            total = rows.sum(axis=0)
-            assert picks.together == pytest.approx(total @ query / np.linalg.norm(total), abs=1e-6)
-            np.testing.assert_allclose(picks.cosines, rows @ query, atol=1e-5)
-
-
-@pytest.mark.usefixtures("built", "wide")
-def test_own_question(demo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    assert demo.main(["How do I find the [bold] largest value?"]) == 0
-    printed = capsys.readouterr().out
-    assert "How do I find the [bold] largest value?" in printed
-    assert "5 of 5 sets" in printed
-    assert demo.QUESTIONS[0] not in printed
-    # An empty question asks the built-in ones.
-    assert demo.main([" "]) == 0
-    printed = capsys.readouterr().out
-    assert all(question in printed for question in demo.QUESTIONS)
-
-
-@pytest.mark.usefixtures("built", "wide")
-def test_the_demo_says_why_each_text_is_picked(demo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    assert demo.main([demo.QUESTIONS[-1]]) == 0
-    printed = capsys.readouterr().out
-    (flip,) = [line for line in printed.splitlines() if line.startswith("  flip: ")]
-    assert "words: flip" in flip
-    assert printed.count(" (") >= printed.count("relevance 0.") == demo.K
-    # A question of which no text has a word.
-    assert demo.main(["Wie dreht man das?"]) == 0
-    assert "words:" not in capsys.readouterr().out
-
-
-def test_other_weights_are_refused(minilm: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minilm, "WEIGHTS_SHA256", "0" * 64)
-    with pytest.raises(SystemExit, match="53aa5117"):
-        minilm.load_minilm.__wrapped__()
 
 
 def check_drawn(files: dict[Path, Any], draw: Any, words: set[str]) -> None:

@@ -213,7 +213,7 @@ def test_tools_that_the_system_message_names_are_kept(embeddings: WordEmbeddings
     assert "delete_photo" in names_of(select_tools(messages, TOOLS, 3, embeddings=embeddings))
 
 
-# Empty questions, and ids that nobody knows
+# Empty questions
 
 
 def test_an_empty_request_says_that_all_tools_come_back(embeddings: WordEmbeddings) -> None:
@@ -221,14 +221,7 @@ def test_an_empty_request_says_that_all_tools_come_back(embeddings: WordEmbeddin
         assert select_tools(" ", TOOLS, 5, embeddings=embeddings) == TOOLS
 
 
-def test_an_empty_question_and_an_unknown_id_say_so(embeddings: WordEmbeddings) -> None:
+def test_an_empty_question_says_so(embeddings: WordEmbeddings) -> None:
     retriever = SetSelectRetriever(vectorstore=in_memory(embeddings), k=2)
     with pytest.warns(SetSelectWarning, match="question is empty"):
         assert len(retriever.invoke(" ")) == 2
-    far = in_memory(embeddings).similarity_search(QUERY, k=60)[-1].id
-    retriever.invoke(QUERY, shown=[far])
-    other = SetSelectRetriever(vectorstore=in_memory(embeddings), k=2)
-    with pytest.warns(SetSelectWarning, match=r"shown holds 'nobody'"):
-        other.invoke(QUERY, shown=["nobody", far])
-    # A second warning would be an error here.
-    other.invoke(QUERY, shown=["nobody", far])

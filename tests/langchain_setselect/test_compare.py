@@ -11,27 +11,11 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_setselect.compare import compare_store, diagnose_store, load_embedding
 from setselect import SetSelectError, VectorSourceError
-from setselect.evaluation import named
-from shared_core.evaluation.advice import lines_to_paste
 from shared_core.signals.embedding_models import load_model
-from tests.embedding import corpus
 from tests.langchain_setselect.conftest import WordEmbeddings, in_memory
 from tests.langchain_setselect.test_vectors import Wrapped
 
 QUERIES = ["old bread", "loud violin river"]
-
-
-def test_the_lines_to_paste_return_what_a_setting_with_constraints_has_picked() -> None:
-    store = InMemoryVectorStore(WordEmbeddings())
-    for i, (text, data) in enumerate(corpus()):
-        store.add_texts([text], [{"source": data["topic"]} | ({"cost": 9} if i % 2 else {})], ids=[f"doc-{i}"])
-    tried = named("mmr", max_per_source=1, budget=100)
-    found = compare_store(store, QUERIES, k=4, fetch_k=30, settings=[named("similarity"), tried])
-    space: dict[str, Any] = {"store": store}
-    exec(lines_to_paste(tried[0], k=4, fetch_k=30)["LangChain"], space)
-    for query, view in zip(QUERIES, found.queries, strict=True):
-        returned = [document.id for document in space["retriever"].invoke(query)]
-        assert [view.candidates[i].id for i in view.picks[1]] == returned
 
 
 @pytest.mark.parametrize("table", [pd.DataFrame, pa.Table.from_pylist], ids=["pandas", "Arrow"])

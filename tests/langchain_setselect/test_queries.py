@@ -16,7 +16,7 @@ from langchain_core.vectorstores import VectorStore
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from setselect import InvalidParameterError
-from tests.adapters.bindings import QUERY, RETRIEVERS, numbers
+from tests.adapters.bindings import QUERY, numbers
 from tests.embedding import embed
 from tests.langchain_setselect.conftest import Runs, WordEmbeddings
 
@@ -111,14 +111,6 @@ class OfWords(WordEmbeddings):
 
     def embed_query(self, text: str) -> list[float]:
         return [0.0 * x if "unknown" in text else x for x in super().embed_query(text)]
-
-
-def test_a_sub_question_of_unknown_words_brings_nothing(store: VectorStore) -> None:
-    retriever, told = SetSelectRetriever(vectorstore=store, embeddings=OfWords(), k=4), list[Any]()
-    alone = retriever.invoke(QUERY)
-    asking = retriever.model_copy(update={"queries": ("unknown words",)})
-    assert RETRIEVERS[0].run(asking, told=told) == alone
-    assert told[0]["queries"] == [QUERY]
 
 
 async def test_a_model_without_async_methods_is_called_in_one_thread(store: VectorStore) -> None:

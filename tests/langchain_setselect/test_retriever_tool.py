@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage, messages_from_dict, messages_to_dict
+from langchain_core.messages import RemoveMessage, ToolMessage, messages_from_dict, messages_to_dict
 from langchain_core.prompts import PromptTemplate
 from langchain_core.tools import BaseTool, create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
-from langgraph.graph.message import add_messages
-from langgraph.prebuilt import ToolNode
-from pydantic import BaseModel
 
 from langchain_setselect import SetSelectRetriever, create_setselect_tool
 from setselect import InvalidParameterError
@@ -94,23 +90,6 @@ async def test_runs_at_the_same_time_do_not_mix(store: VectorStore) -> None:
     assert [sorted(texts(state)) for state in states] == [alone] * 15
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"queries": ["red bread", "loud engine"]},
-        {"selector": "mmr", "order": "long_context", "scores": True},
-        {"drop_duplicates": False},
-        {"shown": IDS[:10]},
-    ],
-)
-def test_the_settings_of_the_retriever_apply_to_each_call(store: VectorStore, settings: dict[str, Any]) -> None:
-    state = make_agent(make_tool(store, **settings)).invoke(asked())
-    found = texts(state)
-    assert len({*found}) == len(found) >= 6
-    assert results(state)[0].artifact == SetSelectRetriever(vectorstore=store, **{"k": 4, **settings}).invoke(QUERY)
-    assert not {*found} & ({*TEXTS[:10]} if "shown" in settings else set())
-
-
 @pytest.mark.parametrize("ids", [True, False])
 def test_copies_and_documents_without_ids(ids: bool) -> None:
     store = InMemoryVectorStore(WordEmbeddings())
@@ -160,24 +139,6 @@ def test_a_client_may_keep_the_messages_as_json(store: VectorStore) -> None:
     again = agent.invoke({"messages": [*messages_from_dict(kept), *asked()["messages"]]})
     found = texts(state) + texts({"messages": again["messages"][len(kept) :]})
     assert len({*found}) == len(found) == 48
-
-
-def test_a_graph_of_ones_own_with_another_state(store: VectorStore) -> None:
-    class State(BaseModel):
-        chat: Annotated[list[Any], add_messages]
-        other: str = "text"
-
-    model = ScriptedModel(turns=SIX)
-    graph: Any = StateGraph(State)
-    graph.add_node("model", lambda state: {"chat": [model.invoke(state.chat)]})
-    graph.add_node("tools", ToolNode([make_tool(store)], messages_key="chat"))
-    graph.add_edge(START, "model")
-    graph.add_edge("tools", "model")
-    graph.add_conditional_edges(
-        "model", lambda state: "tools" if state.chat[-1].tool_calls else "__end__", ["tools", "__end__"]
-    )
-    found = texts({"messages": graph.compile().invoke({"chat": [HumanMessage("hello")]})["chat"]})
-    assert len({*found}) == len(found) == 24
 
 
 async def test_without_a_graph_each_call_is_on_its_own(store: VectorStore) -> None:

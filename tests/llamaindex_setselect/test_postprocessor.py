@@ -16,13 +16,10 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 
 from llamaindex_setselect import SetSelectPostprocessor
 from setselect import (
-    MMR,
-    NDPP,
-    VRSD,
     Coverage,
     InvalidInputError,
 )
-from tests.adapters.bindings import name_of, recording
+from tests.adapters.bindings import recording
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
     QUERY,
@@ -57,9 +54,6 @@ def test_queries_with_and_without_an_embedding(
     for given in ({}, {"query_str": ""}):
         with pytest.raises(InvalidInputError, match="query"):
             post.postprocess_nodes(nodes, **given)
-
-
-# Nodes and stores
 
 
 # Scores
@@ -98,28 +92,6 @@ async def test_events_at_both_ends_in_the_callers_thread(index: VectorStoreIndex
 
 
 # Pickles
-
-SETTINGS: list[dict[str, Any]] = [
-    {},
-    {"selector": VRSD(refine=True)},
-    {"selector": NDPP(temperature=np.float32(0.5))},
-    {"selector": "mmr", "lambda_mult": 0.4},
-    {"selector": MMR(lambda_b=0.5), "quality": {f"n{i}": i % 5 for i in range(40)}},
-    {"max_per_source": 2, "source": "stars", "drop_near_duplicates": 0.7},
-    {"cover": "stars", "selector": Coverage(cover_weight=2.0, word_weight=0.5)},
-    {"selector": Coverage(), "title": {"n3": "green tea"}, "links": {"n1": ["n2", "green tea"]}},
-    {"top_n": np.int64(3), "relevance": "stars", "relevance_scale": None},
-]
-
-
-@pytest.mark.parametrize("settings", SETTINGS, ids=name_of)
-def test_pickles_select_the_same(settings: dict[str, Any], index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    more = {"perspective": embedding("memory"), "corpus": True, "shown": ["n1"], "costs": "stars", "budget": 9.0}
-    post = SetSelectPostprocessor(index=index, **{"top_n": 5, "order": "relevance", **more, **settings})
-    wanted = [(n.node_id, n.score) for n in post.postprocess_nodes(nodes, bundle())]
-    assert wanted
-    again = pickle.loads(pickle.dumps(post))
-    assert [(n.node_id, n.score) for n in again.postprocess_nodes(nodes, bundle())] == wanted
 
 
 class Handler(LlamaDebugHandler):

@@ -68,26 +68,6 @@ async def test_further_runs_repeat_nothing_that_the_chat_remembers(
         assert sorted(texts(await again.run("hello", ctx=new))) == sorted(found[:12])
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"queries": ["tea and mood", "cocoa"]},
-        {"selector": "mmr", "order": "long_context", "scores": True},
-        {"drop_duplicates": False},
-        {"shown": [f"n{i}" for i in range(8)]},
-    ],
-)
-async def test_the_settings_of_the_retriever_apply_to_each_call(
-    index: VectorStoreIndex, settings: dict[str, Any]
-) -> None:
-    found = texts(await make_agent(make_tool(index, **settings)).run("hello"))
-    assert len({*found}) == len(found) >= 6
-    retriever = SetSelectIndexRetriever(index, **{"similarity_top_k": 4, **settings})
-    expected = [node.text for node in retriever.retrieve(QUERY)]
-    assert found[: len(expected)] == expected
-    assert not {*found} & ({*TEXTS[:8]} if "shown" in settings else set())
-
-
 async def test_copies_under_other_ids_and_objects_behind_nodes(model: CountingEmbedding) -> None:
     nodes = [TextNode(text=text) for text in TEXTS[:20] for _ in range(3)]
     tool = make_tool(VectorStoreIndex(nodes, embed_model=model), fetch_k=8)

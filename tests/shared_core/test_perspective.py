@@ -32,25 +32,6 @@ def test_pap_plus_is_the_explicit_projection_of_everything(seed: int, d: int, di
     oracles.assert_agrees(VRSD().select(actual, 4), oracles.vrsd(q_p, c_p, 4), (seed, d, direction))
 
 
-@settings(deadline=None, derandomize=True)
-@given(
-    seeds,
-    sizes,
-    st.sampled_from([1e-200, -1e-30, 1e-3, -1.0, 7.3, 1e30, -1e200]),
-    st.booleans(),
-    st.sampled_from(["remove", "emphasize"]),
-)
-def test_length_and_sign_of_the_perspective_do_not_matter(
-    seed: int, d: int, factor: float, corpus: bool, direction: str
-) -> None:
-    query, vectors, perspective = triple(seed, d)
-    candidates = Candidates(query, vectors)
-    first = PAP(perspective, corpus, direction).apply(candidates)
-    second = PAP(factor * perspective, corpus, direction).apply(candidates)
-    np.testing.assert_allclose(first.relevance, second.relevance, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(first.vectors, second.vectors, rtol=0, atol=1e-9)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("corpus", [False, True])
 def test_removing_leaves_no_component_along_the_perspective(dtype: Any, corpus: bool) -> None:
@@ -132,12 +113,6 @@ def test_a_perspective_without_direction_or_of_another_shape_is_refused(bad: Any
         PAP(bad).apply(Candidates(query, vectors))
     with pytest.raises(PerspectiveError, match=says):
         PAP(bad).project(query)
-
-
-def test_a_perspective_parallel_to_the_query_may_be_emphasized() -> None:
-    query, vectors = gaussian(2, 4, 6)
-    result = PAP(query, direction="emphasize").apply(Candidates(query, vectors))
-    np.testing.assert_allclose(result.relevance, oracles.cosines(query, vectors), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("corpus", [False, True])

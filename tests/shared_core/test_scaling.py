@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import zscore
 
-from setselect import SCALES, InvalidInputError, InvalidParameterError, rescale
+from setselect import SCALES, InvalidInputError, rescale
 from tests import oracles
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -82,8 +82,3 @@ def test_extreme_values_do_not_overflow(values: list[float]) -> None:
 def test_values_that_cannot_be_scaled_are_refused(values: Any, says: str, scale: Any) -> None:
     with pytest.raises(InvalidInputError, match=says):
         rescale(values, scale)
-
-
-def test_an_unknown_scale_lists_the_known_ones() -> None:
-    with pytest.raises(InvalidParameterError, match="minmax, rank, sigmoid, zscore"):
-        rescale([1.0, 2.0], "log")  # type: ignore[arg-type]

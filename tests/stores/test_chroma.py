@@ -9,7 +9,7 @@ import numpy as np
 
 from langchain_setselect.retriever import search_store
 from shared_core.retrieval.flow import run_flow
-from shared_core.retrieval.question import EmbeddedQuery
+from shared_core.retrieval.inputs import EmbeddedQuery
 from tests.stores.cases.chroma import _langchain
 from tests.stores.harness import BY_ID, ROWS, TableEmbeddings, langchain_reader
 

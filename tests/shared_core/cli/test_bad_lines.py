@@ -26,7 +26,6 @@ from shared_core.cli._program import app  # noqa: E402
 from tests.shared_core.batch.corpus import D, N, flat_index, table  # noqa: E402
 from tests.shared_core.cli.test_train import SMALL, write_pool  # noqa: E402
 from tests.shared_core.cli.word_model import load_words  # noqa: E402
-from tests.shared_core.evaluation.test_shadow_log import call  # noqa: E402
 
 DOCS = Path(__file__).parents[3] / "docs" / "reliability.md"
 Change = Callable[[bytes], bytes]
@@ -46,8 +45,6 @@ DOCUMENTS = {**NO_JSON, "a text of another type": b'{"text": 5}', "a cost": b'{"
 QUERIES = {
     **NO_JSON,
     "gold of another type": b'{"text": "x", "gold": {"a": 1}}',
-    "a score": b'{"text": "x", "scores": {"a": %s}}' % TOO_LARGE,
-    "a score of another type": b'{"text": "x", "scores": {"a": [1]}}',
 }
 CELLS = {
     "one cell too many": b'x,"x",a,b',
@@ -58,15 +55,6 @@ CELLS = {
 }
 
 
-def of_call(**changed: Any) -> bytes:
-    return json.dumps(call("one", "ab", "ac") | changed).encode()
-
-
-_WRONG = {
-    "query": 5, "returned": [["a"]], "selected": {"a": 1}, "k": "2", "relevance": {"returned": "0.5", "selected": 1},
-    "costs": {"returned": 10**400, "selected": 1}, "milliseconds": float("nan"), "settings": "mmr", "version": 7,
-}  # fmt: skip
-LOGS = NO_JSON | {f"{key} = {json.dumps(value)[:30]}": of_call(**{key: value}) for key, value in _WRONG.items()}
 LABELS = {
     **NO_JSON,
     "a row beyond the pool": b'{"query": 99, "subsets": [[1, 2]], "scores": [1.0]}',
@@ -190,8 +178,6 @@ TABLE = [
         compare("--qrels", "@qrels.tsv"), lines_in("qrels.tsv", QRELS)),
     Row("judgements (qrels) as JSON lines", AT_LINE, "2",
         compare("--qrels", "@qrels.jsonl"), lines_in("qrels.jsonl", NO_JSON)),
-    Row("the log of `shadow=True`", AT_LINE, "2", command("compare", "--log", "@shadow.log"),
-        lines_in("shadow.log", LOGS)),
     Row("vectors: `.npy`", ENDS, "2", compare(*VECTORS), files("vectors.npy", {
         **CUT, "one row less": partial(as_npy, lambda rows: rows[:-1]),
         "NaN": partial(as_npy, lambda rows: rows * np.nan),
@@ -254,7 +240,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     documents = [{"id": name, "text": text} for name, text in texts.items()]
     queries = [{"id": "q1", "text": "How is bread baked?", "gold": ["bread"]}, {"id": "q2", "text": "A bow?"}]
     for name, records in {
-        "docs.jsonl": documents, "queries.jsonl": queries, "shadow.log": [call("one", "ab", "ac")],
+        "docs.jsonl": documents, "queries.jsonl": queries,
         "qrels.jsonl": [{"query-id": "q1", "corpus-id": "bread", "score": 1}],
     }.items():  # fmt: skip
         (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")

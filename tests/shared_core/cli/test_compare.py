@@ -91,8 +91,6 @@ def test_a_comparison_is_shown_and_written_and_a_second_run_embeds_nothing(
     # Two queries cannot show that another setting is better.
     assert written["recommendation"]["text"] in " ".join(result.stdout.split())
     assert "similarity" in written["recommendation"]["text"].lower()
-    # The lines to paste stay whole, each on a line of its own.
-    assert "\nretriever = " in result.stdout
     assert "Comparing: 100 %" in result.stderr
 
     from sentence_transformers import SentenceTransformer
@@ -121,21 +119,18 @@ def test_sizes_and_changes_are_shown_and_a_narrow_terminal_cuts_no_figure(
     assert [line.split()[1:] for line in table if line.split()[:1] == ["similarity"]] == [["0.500", "0.500"]]
 
 
-def test_settings_of_ones_own_and_the_scores_of_a_reranker_are_compared(corpus: Path, words: list[str]) -> None:
+def test_settings_of_ones_own_are_compared(corpus: Path, words: list[str]) -> None:
     write(corpus / "docs.jsonl", [{**record, "source": str(i // 2)} for i, record in enumerate(DOCUMENTS)])
-    scores = {record["id"]: len(record["text"]) for record in DOCUMENTS}
-    write(corpus / "queries.jsonl", [{**query, "scores": scores} for query in QUERIES])
     lines = ["mmr lambda_mult=0.5", "coverage max_per_source=1", "similarity budget=50"]
     options = [part for line in lines for part in ("--setting", line)]
     result = on(corpus, *options, "--out", corpus / "report.json")
     assert result.exit_code == 0, result.output
     written = read(corpus / "report.json")
     labels = [setting["label"] for setting in written["settings"]]
-    assert labels[-6:-2] == [*lines[1:], "reranker", "coverage relevance=scores"]
+    assert labels[-4:-2] == lines[1:]
     assert len({*labels}) == len(labels)
     view = written["queries"][0]
     picked = {label: {view["candidates"][i]["id"] for i in view["picks"][str(at)]} for at, label in enumerate(labels)}
-    assert picked["reranker"] == {"river", "violin"}
     # Bread and loaf are of one source; each text has more than 25 characters.
     assert picked["similarity"] == {"bread", "loaf"}
     assert len(picked["coverage max_per_source=1"] & {"bread", "loaf"}) == 1
@@ -153,7 +148,6 @@ def test_settings_of_ones_own_and_the_scores_of_a_reranker_are_compared(corpus: 
         (["--k", "4", "--fetch-k", "3"], "--fetch-k"),
         (["--decide-by", "best"], "--decide-by"),
         (["--setting", "coverage max_per_sorce=2"], "did you mean 'max_per_source'"),
-        (["--setting", "mmr relevance=scores"], "no query has any"),
         # Options are checked before files are read.
         (["--documents", "absent.jsonl", "--decide-by", "best"], "--decide-by"),
     ],
@@ -285,25 +279,6 @@ def test_it_runs_on_a_terminal_without_greek_letters(
         main()
     assert end.value.code == 0
     assert (corpus / "r.html").exists()
-
-
-@pytest.fixture
-def log(corpus: Path) -> Path:
-    figures = {name: {"returned": 0.75, "selected": 0.5} for name in ("relevance", "redundancy")}
-    line: dict[str, Any] = {"version": 1, "error": None, "k": 2, "fetch_k": 4, "milliseconds": 1.0, "query": "one"}
-    line |= {**figures, "returned": ["bread", "loaf"], "selected": ["bread", "river"]}
-    return write(corpus / "shadow.jsonl", [line | {"selector": "VRSD()", "settings": {"selector": "vrsd"}}])
-
-
-def test_a_log_of_shadow_mode_is_summarised(log: Path) -> None:
-    shown = run("--log", log)
-    assert (shown.exit_code, "100 %" in shown.stdout, shown.stderr) == (0, True, "")
-
-
-@pytest.mark.parametrize("more", [("--k", 3), ("--demo",), ("--out", "r.html"), ("a-folder",)])
-def test_an_option_that_has_no_effect_on_a_log_is_refused(log: Path, more: tuple[Any, ...]) -> None:
-    shown = run("--log", log, *more)
-    assert (shown.exit_code, "leave out" in shown.stderr) == (2, True)
 
 
 def test_documents_without_queries_are_diagnosed(corpus: Path, words: list[str]) -> None:

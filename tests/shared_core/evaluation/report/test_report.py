@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shared_core.evaluation.report import render, write_report
-from shared_core.evaluation.results import Recommendation, percent
+from shared_core.evaluation.results import percent
 from tests.shared_core.evaluation.report.report_cases import (
     HOSTILE,
     comparison,
@@ -80,17 +80,6 @@ def test_recommendation_and_tables_need_no_script() -> None:
     assert "How many texts" not in Page(render(replace(found, sizes=found.sizes[:1]))).text
     assert render(found) == html
     assert found.notes[0] in page.text
-
-
-def test_the_lines_to_paste_are_there_for_the_best_setting() -> None:
-    html = render(comparison())
-    assert 'SetSelectRetriever(vectorstore=store, k=5, fetch_k=50, selector="vrsd")' in Page(html).text
-    # Without scripts there is no button that does nothing.
-    assert [("hidden" in button) for button in Page(html).all("button") if button.get("class") == "copy"] == [True] * 3
-    none = replace(
-        comparison(), recommendation=Recommendation(None, None, None, ("No winner.",), None, None), changes=()
-    )
-    assert "vectorstore=" not in Page(render(none)).text
 
 
 def test_the_limits_of_the_figures_stand_beside_them() -> None:

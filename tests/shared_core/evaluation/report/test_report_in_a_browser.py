@@ -110,19 +110,6 @@ def test_text_has_enough_contrast_in_light_and_dark(opened: Open, scheme: str) -
     assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
 
 
-def test_the_lines_of_the_recommendation_are_copied_by_a_button(opened: Open) -> None:
-    page = opened()
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    button = page.get_by_role("button", name="Copy the lines for LangChain")
-    assert button.evaluate(CONTRAST) >= 4.5
-    assert page.locator(".lines code").first.evaluate(CONTRAST) >= 4.5
-    button.click()
-    page.get_by_text("Copied").wait_for()
-    copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == page.locator(".lines pre").first.text_content()
-    assert "k=5, fetch_k=50" in copied
-
-
 def test_a_malicious_document_is_shown_as_text(opened: Open) -> None:
     page = opened("hostile")
     assert page.evaluate("window.hacked") is None

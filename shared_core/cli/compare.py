@@ -41,8 +41,8 @@ def compare(
         Path | None,
         typer.Option(
             help="JSON lines or CSV with text, and gold (['a', 'b', 'c']: the right documents), subtopics ({'reset': "
-            "['a', 'b'], 'disk': ['c']}: which of them answer the same part), answers, sub_questions, or scores (of "
-            "your own reranker). Or a .txt file with one question a line."
+            "['a', 'b'], 'disk': ['c']}: which of them answer the same part). Or a .txt file with one "
+            "question a line."
         ),
     ] = None,
     store: Annotated[
@@ -76,8 +76,7 @@ def compare(
         list[str] | None,
         typer.Option(
             help='One more row, such as "mmr lambda_mult=0.7" or "coverage max_per_source=2 drop_near_duplicates=0.9". '
-            "It may have budget, score_threshold, min_gain, min_k, keyword_search=True and relevance=scores too. Can "
-            "be repeated."
+            "It may have budget, score_threshold, min_gain, min_k and keyword_search=True too. Can be repeated."
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report: .html, or .json for the figures only.")] = None,
@@ -85,7 +84,7 @@ def compare(
     decide_by: Annotated[
         str | None,
         typer.Option(
-            help="Measure that decides: subtopic_recall, answers, point_recall, recall, ndcg, success, alpha_ndcg, "
+            help="Measure that decides: subtopic_recall, point_recall, recall, ndcg, success, alpha_ndcg, "
             "precision or topic_precision. Default: the most specific one that enough of your queries support."
         ),
     ] = None,
@@ -98,8 +97,8 @@ def compare(
 ) -> None:
     """Compare every method on your own documents and queries, on a vector store, or on a BEIR folder.
 
-    Without queries, the result says what the documents hold. If queries have gold (ids of the right documents),
-    subtopics or answers, it names the best row, and tells which queries each row makes worse.
+    Without queries, the result says what the documents hold. If queries have gold (ids of the right documents)
+    or subtopics, it names the best row, and tells which queries each row makes worse.
 
     """
     say = message_console()
@@ -262,11 +261,6 @@ def _write(found: Comparison | Diagnosis, out: Path) -> None:
 
 
 def _compare(corpus: JudgedCorpus, source: VectorSource, **options: Any) -> Comparison:
-    if source.queries is not None and any(query.sub_questions for query in corpus.queries):
-        raise InvalidParameterError(
-            "--query-vectors holds no vectors of sub-questions: leave it out, so that they are embedded, or leave out "
-            "'sub_questions'"
-        )
     embed: Any = source.embed_documents
     embed_queries: Any = source.embed_queries
     if source.documents is not None:

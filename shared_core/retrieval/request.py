@@ -168,7 +168,6 @@ class Request:
             # The retriever in front searched without the perspective.
             None if searched.relevance_given else searched.relevance,
             queries=asked,
-            question=queries[0].vector,
             texts=texts,
             neighbours=texts.neighbours if texts is not None and self.settings.join_neighbours else None,
             explain=say_why,

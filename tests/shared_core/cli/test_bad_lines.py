@@ -45,8 +45,6 @@ DOCUMENTS = {**NO_JSON, "a text of another type": b'{"text": 5}', "a cost": b'{"
 QUERIES = {
     **NO_JSON,
     "gold of another type": b'{"text": "x", "gold": {"a": 1}}',
-    "a score": b'{"text": "x", "scores": {"a": %s}}' % TOO_LARGE,
-    "a score of another type": b'{"text": "x", "scores": {"a": [1]}}',
 }
 CELLS = {
     "one cell too many": b'x,"x",a,b',

@@ -119,21 +119,18 @@ def test_sizes_and_changes_are_shown_and_a_narrow_terminal_cuts_no_figure(
     assert [line.split()[1:] for line in table if line.split()[:1] == ["similarity"]] == [["0.500", "0.500"]]
 
 
-def test_settings_of_ones_own_and_the_scores_of_a_reranker_are_compared(corpus: Path, words: list[str]) -> None:
+def test_settings_of_ones_own_are_compared(corpus: Path, words: list[str]) -> None:
     write(corpus / "docs.jsonl", [{**record, "source": str(i // 2)} for i, record in enumerate(DOCUMENTS)])
-    scores = {record["id"]: len(record["text"]) for record in DOCUMENTS}
-    write(corpus / "queries.jsonl", [{**query, "scores": scores} for query in QUERIES])
     lines = ["mmr lambda_mult=0.5", "coverage max_per_source=1", "similarity budget=50"]
     options = [part for line in lines for part in ("--setting", line)]
     result = on(corpus, *options, "--out", corpus / "report.json")
     assert result.exit_code == 0, result.output
     written = read(corpus / "report.json")
     labels = [setting["label"] for setting in written["settings"]]
-    assert labels[-6:-2] == [*lines[1:], "reranker", "coverage relevance=scores"]
+    assert labels[-4:-2] == lines[1:]
     assert len({*labels}) == len(labels)
     view = written["queries"][0]
     picked = {label: {view["candidates"][i]["id"] for i in view["picks"][str(at)]} for at, label in enumerate(labels)}
-    assert picked["reranker"] == {"river", "violin"}
     # Bread and loaf are of one source; each text has more than 25 characters.
     assert picked["similarity"] == {"bread", "loaf"}
     assert len(picked["coverage max_per_source=1"] & {"bread", "loaf"}) == 1
@@ -151,7 +148,6 @@ def test_settings_of_ones_own_and_the_scores_of_a_reranker_are_compared(corpus: 
         (["--k", "4", "--fetch-k", "3"], "--fetch-k"),
         (["--decide-by", "best"], "--decide-by"),
         (["--setting", "coverage max_per_sorce=2"], "did you mean 'max_per_source'"),
-        (["--setting", "mmr relevance=scores"], "no query has any"),
         # Options are checked before files are read.
         (["--documents", "absent.jsonl", "--decide-by", "best"], "--decide-by"),
     ],

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from shared_core.cli import _terminal, main
+from shared_core.cli import _program, main
 from shared_core.cli import compare as compare_command
 from shared_core.cli._program import app
 from shared_core.signals.embedding_models import SentenceModel
@@ -47,7 +47,7 @@ def words(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         loaded.append(name)
         return load_words(name)
 
-    monkeypatch.setattr(_terminal, "load_model", load)
+    monkeypatch.setattr(_program, "load_model", load)
     return loaded
 
 
@@ -142,7 +142,7 @@ def test_settings_of_ones_own_are_compared(corpus: Path, words: list[str]) -> No
     ("arguments", "words_of_the_error"),
     [
         (["--out", "report.pdf"], "--out"),
-        (["--out", "no/such/folder/report.html"], "there is no folder"),
+        (["--out", "no/such/folder/report.html"], "in a folder that exists"),
         (["--k", "0"], "--k"),
         (["--k", "2,9"], "only 4 documents"),
         (["--k", "4", "--fetch-k", "3"], "--fetch-k"),
@@ -193,7 +193,7 @@ def test_a_report_that_cannot_be_written_leaves_the_earlier_one_and_shows_the_re
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert result.exit_code == 2
-    assert "cannot be written" in result.stderr
+    assert f"'{corpus / 'report.html'}'" in result.stderr
     assert "4 documents, 2 queries" in result.stdout
     assert (corpus / "report.html").read_bytes() == whole
     assert set(corpus.iterdir()) == files
@@ -232,7 +232,7 @@ def test_a_beir_folder_and_trec_subtopics_are_compared(tmp_path: Path, words: li
 @pytest.mark.parametrize(
     ("arguments", "words_of_the_error"),
     [
-        (["--documents", "docs.jsonl"], "leave out --documents"),
+        (["--documents", "docs.jsonl"], "--documents has no effect with folder"),
         (["--demo"], "--demo"),
         (["--qrels", "nuggets"], "nuggets:2: the score"),
         (["--qrels", "absent"], "absent cannot be read"),

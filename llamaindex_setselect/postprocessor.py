@@ -13,7 +13,6 @@ from llama_index.core.schema import BaseComponent, NodeWithScore, QueryBundle
 from typing_extensions import override
 
 from shared_core import InvalidInputError
-from shared_core.retrieval.events import warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import EmbeddedQuery, check_items, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
@@ -61,14 +60,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         ``relevance="score"`` selects by the score that the retriever or the reranker in front gave to each node. Higher
         must be better: a score that is a distance, as ``FaissVectorStore`` gives over ``IndexFlatL2``, selects the
         worst nodes. ``drop_duplicates`` compares images and pointers to other objects (``IndexNode``) by id only.
-
-    Raises
-    ------
-    InvalidParameterError, BudgetError
-        At construction: a setting is unknown or out of range, or another one is missing.
-    InvalidInputError, PerspectiveError, VectorSourceError
-        In a call: there is no query, or nothing can embed it; the perspective is parallel to it; or a node lacks a
-        vector or a value that a setting reads, and the message names it.
 
     Examples
     --------
@@ -118,9 +109,7 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     def _make_request(self) -> Request:
         reader = self._vectors.reader
         refuse_unknown("the look-up by id", self.vector_store_kwargs or {}, () if reader is None else reader.scope)
-        request = super()._make_request()
-        warn_of_unused_perspective(request)
-        return request
+        return super()._make_request()
 
     @override
     def _postprocess_nodes(self, nodes: Nodes, query_bundle: QueryBundle | None = None) -> Nodes:

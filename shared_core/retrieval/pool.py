@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -172,21 +172,18 @@ def is_name_of_text(name: Hashable) -> bool:
 
 
 def name_items(
-    ids: Iterable[Hashable], texts: Iterable[str], *, by_id: bool, joined: Iterable[Sequence[str] | None] | None = None
+    ids: Iterable[Hashable], texts: Iterable[str], joined: Iterable[Mapping[str, str] | None] | None = None
 ) -> list[str]:
-    """The names by which ``shown`` recognises items: those of their texts, or with ``by_id`` their ids.
+    """The names by which ``shown`` recognises items while they have these texts. Without a text, the name is the id.
 
-    An item without a text has its id, and one without an id that of its text. An item that was ``joined`` has the names
-    of its parts.
+    An item that was ``joined`` has the names of its parts.
     """
     names: list[str] = []
     for item_id, text, parts in zip(ids, texts, repeat(None) if joined is None else joined, strict=False):
         if parts is not None:
-            names += parts
-        elif text and (item_id is None or not by_id):
-            names.append(name_of_text(text))
-        elif item_id is not None:
-            names.append(str(item_id))
+            names += parts.values()
+        elif text or item_id is not None:
+            names.append(name_of_text(text) if text else str(item_id))
     return names
 
 
@@ -216,7 +213,7 @@ class ItemSelection(NamedTuple):
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     ``cosines``: those of the candidates with the question, where a selector did not get another relevance.
     ``milliseconds`` are of the whole call. ``queries``: the texts of the question and its sub-questions, in the order
-    of ``selection.serves``; ``question``: the embedding of the question. ``texts``: what was read of the candidates,
+    of ``selection.serves``. ``texts``: what was read of the candidates,
     None if nothing was. With ``shadow``, ``returned`` holds the items that the call returns, ``returned_ids`` their
     ids, and ``error`` says why the selection failed, if it did. ``neighbours``: those of the candidates, where they are
     joined. ``explain`` says in words why each item is selected; it is called only if somebody asks.
@@ -231,7 +228,6 @@ class ItemSelection(NamedTuple):
     followed: Sequence[Followed] = ()
     extras: Sequence[ExtraSearch] = ()
     queries: Sequence[str] = ()
-    question: NDArray[np.float64] | None = None
     texts: Texts | None = None
     neighbours: Neighbours | None = None
     returned: list[Any] | None = None

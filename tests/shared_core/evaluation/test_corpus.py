@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared_core._validation import quoted
-from shared_core.errors import InvalidInputError, InvalidParameterError
+from shared_core.errors import InvalidInputError, InvalidParameterError, quoted
 from shared_core.evaluation.corpus import (
     Document,
     Query,

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from .._validation import as_plain, is_missing
+from .._values import as_plain, is_missing
 from ..selectors.registry import Selector
 from ..selectors.selection import Selection, newly_served, write_reasons
 from ..texts import Texts

@@ -18,7 +18,7 @@ from .settings import HYBRID_SEARCH, SUM_OF_SCORES, Settings, as_adapted
 from .summary import MeasureValues, gold_in_reach
 
 # The measures that can decide by default. Those that use the most specific knowledge of what is right come first.
-DECIDING = ("subtopic_recall", "answers", "point_recall", "recall")
+DECIDING = ("subtopic_recall", "point_recall", "recall")
 # The measures that decide only on request.
 ON_REQUEST = ("alpha_ndcg", "ndcg", "success", "precision", "topic_precision")
 # The measures of what is found. Only these can be compared between different numbers of picks.
@@ -35,7 +35,7 @@ _POINTS = {"point_recall": ("each point once", "recall"), "recall": ("every copy
 _EXAMPLE = '{"subtopics": {"reset": ["a", "b"], "disk": ["c"]}}'
 SENTENCES = {
     "nothing known": "No row can be called the best: no query says which picks are right. {missing}",
-    "missing": "Add gold ids, subtopics or answers to at least some of the queries.",
+    "missing": "Add gold ids or subtopics to at least some of the queries.",
     "would change": "{label}, the default, would change the texts of {changed} of the queries, and replace {replaced} "
     "of {k} texts on average.",
     "most changed": "Most would change for {queries}.",
@@ -62,8 +62,6 @@ NEEDS = {
     HYBRID_SEARCH: "Hybrid search needs an index of words. Many stores offer it, and nothing of setselect is needed.",
     SUM_OF_SCORES: "The sum of scores needs an index of words and a sort, and nothing of setselect.",
     "coverage keyword_search=True": "It needs an index of words, which is made from the texts of your documents.",
-    "RRF over the queries": "It searches for each sub-question and fuses the rankings; nothing is selected.",
-    "reranker": "That is your reranker alone, without a selection.",
 }
 
 
@@ -261,13 +259,6 @@ def list_notes(
     left_out = [setting.label for setting, _ in planned if setting not in rows]
     if left_out:
         yield f"There is no search by words here, so {', '.join(left_out)} is left out."
-    alone = [setting.label for setting, selector in planned if as_adapted(selector).by_question]
-    if alone:
-        yield "Hybrid search and the sum of scores rank by the question without its sub-questions."
-        yield f"The question without its sub-questions is the query of {', '.join(alone)}."
-    unscored = sum(outcome.unscored for outcome in outcomes)
-    if unscored and any(as_adapted(selector).by_scores for _, selector in planned):
-        yield f"Without a score: {counted(unscored, 'candidate')}. Rows by scores select only from the others."
     capped = [setting.label for setting, selector in planned if as_adapted(selector).max_per_source is not None]
     if capped and not any(outcome.sourced for outcome in outcomes):
         yield f"No document has a source, so max_per_source has no effect on {', '.join(capped)}."

@@ -27,7 +27,7 @@ _TEXT_KEYS = ("text", "query", "question")
 _DOCUMENT_IDS = ("id", "_id")
 _QUERY_IDS = ("id", "_id", "query_id", "topic_id")
 # Columns of a CSV file whose cells hold several values.
-_SEVERAL = ("gold", "subtopics", "answers", "sub_questions", "scores")
+_SEVERAL = ("gold", "subtopics")
 # A first line whose last column has one of these names is a head.
 _HEADS = ("score", "relevance", "rel", "grade", "judgement", "judgment", "label")
 # The keys of a JSON line, as MTEB and ir_datasets write them.
@@ -67,23 +67,13 @@ class Query:
     """A question, and what is known about the right answer to it, if anything.
 
     ``gold`` holds the ids of the documents that should be picked. ``subtopics`` maps labels of what the query asks for
-    to the ids of the documents that cover it; without ids, those that carry the label cover it. The picked texts should
-    contain the ``answers``. ``sub_questions`` are searched for too. ``scores`` are what your own reranker says, from
-    ids of documents to numbers; higher is better.
+    to the ids of the documents that cover it; without ids, those that carry the label cover it.
     """
 
     id: str
     text: str
     gold: tuple[str, ...] = ()
     subtopics: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    answers: tuple[str, ...] = ()
-    sub_questions: tuple[str, ...] = ()
-    scores: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-
-    @property
-    def questions(self) -> tuple[str, ...]:
-        """The question, and its sub-questions: what is searched for."""
-        return self.text, *self.sub_questions
 
 
 class JudgedCorpus(NamedTuple):
@@ -142,10 +132,8 @@ def read_queries(path: Path | str) -> list[Query]:
     """Read queries from a file of one of the kinds of :func:`read_documents`. A bad line is an error that names it.
 
     The text is under ``text``, ``query`` or ``question``, the id under ``id``, ``_id``, ``query_id`` or ``topic_id``
-    (by default the line's number). Each of the following is optional and allows more measures: ``gold`` (ids of the
-    right documents), ``subtopics`` (labels that the documents carry, or an object from labels to ids), ``answers``
-    (strings that the picked texts should contain). ``sub_questions`` are searched for too. ``scores`` are those of your
-    own reranker: an object from ids of documents to numbers. Other keys are ignored, but a key that is nearly one of
+    (by default the line's number). Optional are ``gold`` (ids of the right documents) and ``subtopics`` (labels that
+    the documents carry, or an object from labels to ids). Other keys are ignored, but a key that is nearly one of
     these (``golden``) is an error. Errors are those of :func:`read_documents`; a folder is one too.
 
     Examples
@@ -290,9 +278,7 @@ def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
         return record
     record = _as_record(record)
     for key in record:
-        # "answer" is no misspelt "answers": many data sets have a text for people under this key.
-        known = ("gold", "subtopics", "sub_questions", "scores")
-        for near in difflib.get_close_matches(str(key).lower(), known, n=1, cutoff=0.8):
+        for near in difflib.get_close_matches(str(key).lower(), _SEVERAL, n=1, cutoff=0.8):
             if near not in record:
                 raise InvalidInputError(
                     f"{quoted(key)} is nearly {quoted(near)}, which is missing: rename it, or leave it out if it means "
@@ -310,9 +296,6 @@ def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
         text_of(record, _TEXT_KEYS),
         read_names(record, "gold"),
         covered,
-        read_names(record, "answers"),
-        read_names(record, "sub_questions"),
-        _read_scores(record),
     )
 
 
@@ -531,17 +514,6 @@ def _as_record(record: Any) -> Mapping[str, Any]:
 def _read_id(record: Mapping[str, Any], keys: tuple[str, ...], default: str) -> str:
     key = next((key for key in keys if not is_missing(record.get(key))), None)
     return default if key is None else as_name(record[key], key)
-
-
-def _read_scores(record: Mapping[str, Any]) -> dict[str, float]:
-    given = as_plain(record.get("scores"))
-    # The empty cell of a table is an empty list.
-    if is_missing(given) or given == []:
-        return {}
-    if not isinstance(given, Mapping):
-        raise InvalidInputError(f"'scores' must be an object from ids to numbers, got {type(given).__name__}")
-    scored = [(name, value) for name, value in given.items() if not is_missing(value)]
-    return {as_name(name, "scores"): as_number(value, f"scores of {name}") for name, value in scored}
 
 
 def _as_text(value: Any, what: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,18 +17,14 @@ from ..errors import InvalidInputError, SetSelectError
 from ..facts import Facts
 from ..selection.reasons import explain
 from ..selectors.registry import Selector
-from ..selectors.selection import best_question
 from ..texts import Texts
-from ..texts.fold import UNSPACED, normalise
 from ..texts.word_index import WordIndex
-from ..texts.words import Text, Weigh, join_questions, list_terms, match_words
+from ..texts.words import Text, Weigh, list_terms, match_words
 from .corpus import Document, Query, as_number, first_value, read_names
-from .results import CandidateView, QueryView, clip, counted
+from .results import CandidateView, QueryView, clip
 from .settings import Adapted, as_adapted, rank_with_words
 
 Matrix = NDArray[np.float64]
-# What is no part of a word, and tells an answer from another one: "C++", "5 %", "-5".
-_SIGNS = re.compile(r"[+#%$€£¥°±×÷=<>]|(?<!\w)-\d")
 # Characters of the text of a candidate that a view keeps: of those that are gold or picked, and of the others.
 _EXCERPT, _SHORT_EXCERPT = 1200, 120
 # Decimals of cosines in a view: coarse enough that all machines agree.
@@ -42,9 +37,9 @@ BEYOND = "\0beyond the candidates"
 class SearchResult:
     """The candidates that a search found for a query: n ``documents`` with their ``vectors`` (n, d), the nearest first.
 
-    ``vector`` is that of the query (d,), or those of the question and its sub-questions (q, d). The first
-    ``candidates`` of the documents, by default all, are candidates; a search by words found those in the rows
-    ``by_words``, the best first (None: there was no such search, so settings with ``keyword_search`` are left out).
+    ``vector`` is that of the query (d,). The first ``candidates`` of the documents, by default all, are candidates; a
+    search by words found those in the rows ``by_words``, the best first (None: there was no such search, so settings
+    with ``keyword_search`` are left out).
 
     ``subtopics`` maps labels of what the query asks for to the ids of all documents that cover it; by default they come
     from the query and the documents, and one that none of these covers counts as missed. ``copies`` maps documents that
@@ -111,9 +106,9 @@ class JudgedQuery:
     """One query, and what was picked for it with each of the ``sizes``; hybrid search and the sum of scores come last.
 
     ``candidates`` are the ids of the nearest, and ``by_words`` of what a search by words found, if there was one.
-    ``repeated`` counts the candidates that repeat the text of another, ``unscored`` those without a score. Candidates
-    are ``labelled`` with subtopics and ``sourced`` if one is. ``mean_candidate`` is the mean of their unit vectors, and
-    ``gold_vectors`` are those known of gold documents, which ``points`` groups.
+    ``repeated`` counts the candidates that repeat the text of another. Candidates are ``labelled`` with subtopics
+    and ``sourced`` if one is. ``mean_candidate`` is the mean of their unit vectors, and ``gold_vectors`` are those
+    known of gold documents, which ``points`` groups.
     """
 
     query: Query
@@ -122,7 +117,6 @@ class JudgedQuery:
     by_words: frozenset[str] | None
     sizes: dict[int, JudgedPicks]
     repeated: int
-    unscored: int
     labelled: bool
     sourced: bool
     view: QueryView | None
@@ -165,7 +159,6 @@ def judge(
         None if found.by_words is None else frozenset(pool.ids[row] for row in pool.by_words),
         {k: pool.measure(k, [one.picks for one in of_size]) for k, of_size in picks_of.items()},
         pool.repeated,
-        unscored=sum(row not in pool.scores for row in pool.nearest.rows),
         labelled=any(document.subtopics for document in pool.documents),
         sourced=not all(is_missing(document.source) for document in pool.documents),
         view=pool.view(picks_of[sizes[0]]) if view else None,
@@ -187,18 +180,12 @@ class _Pool:
 
     Each row is a document. Rows of one text share an id, a gold id if there is one, and ``first[row]`` is the first of
     them: picks are first rows. Settings select among the ``nearest``, and those with ``keyword_search`` among the rows
-    ``by_words`` too. ``scores`` has the score of each row with one. ``rankings`` are read up to ``most`` picks.
+    ``by_words`` too. ``rankings`` are read up to ``most`` picks.
     """
 
     def __init__(
         self, query: Query, found: SearchResult, settings: Sequence[Adapted], most: int, drop_duplicates: bool
     ) -> None:
-        self.question = query.questions
-        if query.sub_questions and np.shape(found.vector)[:-1] != (len(self.question),):
-            raise InvalidInputError(
-                f"the vector of a query with {counted(len(query.sub_questions), 'sub-question')} must have "
-                f"{len(self.question)} rows, the question first, got shape {np.shape(found.vector)}"
-            )
         bodies = [one.text for one in found.documents] if found.bodies is None else found.bodies
         copies = copies_of(found.documents, bodies) if found.copies is None else found.copies
         counted_once = copies if drop_duplicates else {}
@@ -212,7 +199,7 @@ class _Pool:
             sources=[document.source for document in found.documents],
         )
         # One order for every store, so that ties fall to the same document.
-        cosines = everything.with_query(everything.query).relevance
+        cosines = everything.relevance
         order = np.argsort(-cosines, kind="stable")
         searched = len(found.documents) if found.candidates is None else found.candidates
         self.rankings: list[list[int]] = []
@@ -233,9 +220,6 @@ class _Pool:
         united = list(dict.fromkeys([*near, *self.by_words]))
         candidates = [self.documents[row] for row in near]
         self.repeated = len(candidates) - len({copies.get(one.id, one.id) for one in candidates})
-        self.scores = {row: query.scores[one.id] for row, one in enumerate(self.documents) if one.id in query.scores}
-        if any(setting.by_scores for setting in settings) and self.scores.keys().isdisjoint(near):
-            raise InvalidInputError("none of its scores is that of a candidate: score what the search finds")
         subtopics = found.subtopics
         if subtopics is None:
             subtopics = _subtopics_of_candidates(query, [self.documents[row] for row in united])
@@ -264,7 +248,6 @@ class _Pool:
             as_unit_rows(rows.astype(np.float64)) for rows in (self.everything.vectors, self.everything.query[None])
         )
         self.cosines = self.unit @ self.unit_query
-        self.contained = _find_answers([document.text for document in self.documents], query.answers)
 
     def _among(self, rows: list[int], weigh: Weigh | None = None) -> _Among:
         embedded, bodies = ([column[row] for row in rows] for column in (self.embedded, self.bodies))
@@ -274,18 +257,11 @@ class _Pool:
     def select(self, setting: Adapted, k: int) -> PickedSet:
         """The picks of a setting."""
         rows, candidates, texts = self.united if setting.keyword_search else self.nearest
-        if setting.by_scores:
-            among = [number for number, row in enumerate(rows) if row in self.scores]
-            rows = [rows[number] for number in among]
-            candidates = candidates.take(among).with_values(relevance=[self.scores[row] for row in rows])
-            texts = texts.take(among)
-        selection = setting.select_set(
-            candidates, k, question=self.question, texts=texts, drop_copies=self.drop_duplicates
-        )
+        question = [self.query.text]
+        selection = setting.select_set(candidates, k, question=question, texts=texts, drop_copies=self.drop_duplicates)
         reasons: Callable[[], list[str]] = list
         if selection.shares is not None:
-            asked: dict[str, Any] = {"question": self.question, "queries": self.question, "texts": texts}
-            reasons = partial(explain, selection, setting.selector, **asked)
+            reasons = partial(explain, selection, setting.selector, question=question, texts=texts)
         return PickedSet([self.first[rows[i]] for i in selection.indices.tolist()], reasons)
 
     def measure(self, k: int, sets: list[list[int]]) -> JudgedPicks:
@@ -295,22 +271,15 @@ class _Pool:
         if min(k, len(set(self.first))) <= 1:
             del values["redundancy"]
         values["characters"] = np.array([sum(len(self.documents[row].text) for row in picks) for picks in sets])
-        if self.query.answers:
-            values["answers"] = np.array([self.contained[picks].any(axis=0).mean() for picks in sets])
         return JudgedPicks([[self.ids[row] for row in picks] for picks in sets], values)
 
     def view(self, sets: list[PickedSet]) -> QueryView:
-        """The view of the query: what each text covers, and which of the questions it serves best."""
+        """The view of the query."""
         parts = {label: np.isin(self.ids, covering) for label, covering in self.subtopics.items()}
-        parts = parts or dict(zip(self.query.answers, self.contained.T, strict=True))
-        # The nearest row of each text.
-        nearest = sorted({self.first[row]: row for row in sorted(self.nearest.rows, reverse=True)}.values())
-        served: dict[int, int | None] = dict.fromkeys(self.first[row] for row in nearest)
-        if self.query.sub_questions:
-            served = dict(zip(served, best_question(self.everything.take(nearest)).tolist(), strict=True))
         # The candidates, and what rankings picked besides.
+        nearest = {self.first[row] for row in self.nearest.rows}
         picked = {row for one in sets for row in one.picks}
-        shown = sorted({*served, *picked})
+        shown = sorted(nearest | picked)
         position = {row: i for i, row in enumerate(shown)}
 
         def view_row(row: int) -> CandidateView:
@@ -319,8 +288,7 @@ class _Pool:
                 self.ids[row],
                 clip(" ".join(self.documents[row].text.split()), _EXCERPT if long else _SHORT_EXCERPT),
                 round(float(self.cosines[row]), _DIGITS),
-                served.get(row),
-                row not in served,
+                row not in nearest,
                 tuple(part for part, covering in enumerate(parts.values()) if covering[row]),
             )
 
@@ -330,16 +298,15 @@ class _Pool:
             self.query.gold,
             tuple(map(view_row, shown)),
             {setting: tuple(position[row] for row in one.picks) for setting, one in enumerate(sets)},
-            self.query.sub_questions,
             tuple(parts),
-            tuple(self._rare_words([self.embedded[row] for row in served])),
+            tuple(self._rare_words([self.embedded[row] for row in nearest])),
             {setting: tuple(said) for setting, one in enumerate(sets) if (said := one.explain())},
         )
 
     def _rare_words(self, texts: list[str]) -> list[str]:
         """The words of the query that at most half of the texts have, the rarest first."""
-        words = list_terms(join_questions(self.question))
-        counts = (match_words(self.question, texts).covered > 0).sum(axis=0)
+        words = list_terms(Text(self.query.text))
+        counts = (match_words(self.query.text, texts).covered > 0).sum(axis=0)
         return [words[j] for j in np.argsort(counts, kind="stable").tolist() if 0 < counts[j] <= len(texts) / 2]
 
 
@@ -416,31 +383,3 @@ def _subtopics_of_candidates(query: Query, documents: Sequence[Document]) -> dic
         return {}
     # The store may hold documents on a subtopic that no candidate covers, so this subtopic counts as missed.
     return dict.fromkeys(query.subtopics, (BEYOND,)) | subtopics_of(query, carriers_of(documents), labels)
-
-
-def _find_answers(texts: Sequence[str], answers: Sequence[str]) -> NDArray[np.bool_]:
-    """(n, answers): whether a text holds the words of an answer in their order.
-
-    An answer with other signs than words and punctuation, such as "C++", is found as it is written.
-    """
-    phrases, split = list(map(Text, answers)), list(map(Text, texts)) if answers else []
-    patterns = [_as_written(phrase.plain) if _SIGNS.search(phrase.plain) else None for phrase in phrases]
-    return np.array(
-        [
-            [
-                text.has_phrase(phrase) if pattern is None else bool(pattern.search(_one_spacing(text.plain)))
-                for phrase, pattern in zip(phrases, patterns, strict=True)
-            ]
-            for text in split
-        ],
-        dtype=np.bool_,
-    )
-
-
-def _as_written(answer: str) -> re.Pattern[str]:
-    """What finds the answer where no letter, digit or underscore of a script with spaces touches it."""
-    return re.compile(rf"(?<![^\W{UNSPACED}]){re.escape(_one_spacing(answer))}(?![^\W{UNSPACED}])")
-
-
-def _one_spacing(text: str) -> str:
-    return " ".join(normalise(text).casefold().split())

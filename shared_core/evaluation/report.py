@@ -29,7 +29,6 @@ from .tables import signed, tabulate_differences, tabulate_means, tabulate_repla
 _TEMPLATES = Path(__file__).parent / "templates"
 _TITLES: dict[Needs, str] = {
     "nothing": "From the vectors alone", "gold": "Against gold documents", "subtopics": "Against subtopics",
-    "answers": "Against answers",
 }  # fmt: skip
 # For readers who have not met the methods.
 METHODS = {
@@ -41,9 +40,6 @@ METHODS = {
     "mmr": "Text by text: relevant, and not similar to those before it. A lower lambda_mult weighs repetition more.",
     HYBRID_SEARCH: "The candidates by their ranks in the search by words (BM25) and in the search by vectors, fused.",
     SUM_OF_SCORES: "The candidates by cosine + 0.7 BM25, each in standard deviations.",
-    "reranker": "The texts with the highest scores of your reranker.",
-    "rrf": "The ranks of a text for the sub-questions, added up.",
-    "highest cosine": "The texts that are nearest to the query or to one of its sub-questions.",
 }
 _KEYWORD_SEARCH = f"The {DEFAULT_EXTRA_K} best texts of a search by words (BM25) over all documents are candidates too."
 _BYTES = 1_150_000  # the limit for the data of single queries, so that the whole file stays below 1.5 MB

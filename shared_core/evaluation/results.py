@@ -14,15 +14,15 @@ from .._validation import quoted
 if TYPE_CHECKING:
     import pandas
 
-Needs = Literal["nothing", "gold", "subtopics", "answers"]
+Needs = Literal["nothing", "gold", "subtopics"]
 
 
 @dataclass(frozen=True)
 class CorpusFacts:
     """The corpus and the conditions of the comparison; ``queries`` are those with candidates.
 
-    ``documents`` is None for a store of unknown size. ``sub_questions`` counts those of all queries. ``gold_in_reach``
-    is the mean share of the gold documents that are candidates; None if it is not known.
+    ``documents`` is None for a store of unknown size. ``gold_in_reach`` is the mean share of the gold documents that
+    are candidates; None if it is not known.
     """
 
     documents: int | None
@@ -32,7 +32,6 @@ class CorpusFacts:
     fetch_k: int
     versions: dict[str, str]
     drop_duplicates: bool = True
-    sub_questions: int = 0
     gold_in_reach: float | None = None
 
 
@@ -40,16 +39,13 @@ class CorpusFacts:
 class Setting:
     """One row: its method (``"mmr"``), its label (``"mmr lambda_mult=0.5"``, as users type it) and its repr.
 
-    ``parameters`` are names and values as Python source. ``reads_words``: whether the selector reads the words of the
-    query and of the texts. ``sub_questions``: whether it selects for the sub-questions too.
+    ``parameters`` are names and values as Python source.
     """
 
     method: str
     label: str
     selector: str
     parameters: tuple[tuple[str, str], ...] = ()
-    reads_words: bool = False
-    sub_questions: bool = False
 
     @property
     def keyword_search(self) -> bool:
@@ -136,7 +132,6 @@ class Recommendation:
 class CandidateView:
     """A candidate of a query: an excerpt of its text, and its cosine with the query.
 
-    ``serves`` is the number of the sub-question that it serves best, 0 for the question, None without sub-questions.
     ``beyond``: it is not among the nearest; a search by words or a ranking found it. ``parts`` are those of the view
     that it covers.
     """
@@ -144,7 +139,6 @@ class CandidateView:
     id: str
     text: str
     cosine: float
-    serves: int | None = None
     beyond: bool = False
     parts: tuple[int, ...] = ()
 
@@ -154,9 +148,9 @@ class QueryView:
     """One query with its candidates, in descending order of their cosine, and the picks of each row.
 
     ``picks`` maps the position of a row to positions in ``candidates``, in the order of the picks, and ``reasons`` to a
-    sentence for each of them, if the selector has any. ``gold`` ids need not be among the candidates. ``parts`` is what
-    the query asks for: the labels of its subtopics, else its answers. ``words`` are those of the query that at most
-    half of the candidates have, the rarest first.
+    sentence for each of them, if the selector has any. ``gold`` ids need not be among the candidates. ``parts`` are the
+    labels of its subtopics. ``words`` are those of the query that at most half of the candidates have, the rarest
+    first.
     """
 
     id: str
@@ -164,7 +158,6 @@ class QueryView:
     gold: tuple[str, ...]
     candidates: tuple[CandidateView, ...]
     picks: dict[int, tuple[int, ...]]
-    sub_questions: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     reasons: dict[int, tuple[str, ...]] = field(default_factory=dict)

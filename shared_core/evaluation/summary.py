@@ -37,7 +37,6 @@ _MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
     ("subtopic recall@{k}", "subtopic_recall", "subtopics", "share of the query's subtopics that the picks cover"),
     ("topic precision@{k}", "topic_precision", "subtopics", "share of the picks that cover a subtopic of the query"),
     ("α-nDCG@{k}", "alpha_ndcg", "subtopics", "covered subtopics, discounted by rank; each repetition counts half"),
-    ("answers", "answers", "answers", "share of the query's answers that occur in the picked texts"),
 )
 _KEYS = tuple(key for _, key, _, _ in _MEASURES)
 
@@ -77,14 +76,13 @@ def allowed_measures(queries: Sequence[Query], with_subtopics: bool) -> list[str
         "nothing": True,
         "gold": any(query.gold for query in queries),
         "subtopics": with_subtopics,
-        "answers": any(query.answers for query in queries),
     }
     return [key for _, key, needs, _ in _MEASURES if held[needs]]
 
 
 def count_parts(outcomes: Sequence[JudgedQuery]) -> list[int]:
     """How many different texts or points each query needs, of the queries that say what is right."""
-    wanted = [max(map(len, (o.points or o.query.gold, o.subtopics, o.query.answers))) for o in outcomes]
+    wanted = [max(map(len, (o.points or o.query.gold, o.subtopics))) for o in outcomes]
     return [number for number in wanted if number]
 
 
@@ -233,8 +231,7 @@ def without_unknown_ids(queries: Sequence[Query], known: Collection[str]) -> tup
     notes = []
     gold = [name for query in queries for name in query.gold]
     covering = [name for query in queries for names in query.subtopics.values() for name in names]
-    scored = [name for query in queries for name in query.scores]
-    for what, ids in (("gold ids", gold), ("ids under subtopics", covering), ("ids under scores", scored)):
+    for what, ids in (("gold ids", gold), ("ids under subtopics", covering)):
         missing = [name for name in ids if name not in known]
         if missing and len(missing) == len(ids):
             raise InvalidInputError(

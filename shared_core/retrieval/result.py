@@ -15,7 +15,7 @@ from .request import Request
 
 T = TypeVar("T")
 
-# The metadata key under which a joined item has the names of its parts, which ``shown`` recognises.
+# The metadata key under which a joined item has the ids of its parts, and by them the names of their texts.
 JOINED = "selection_joined"
 # The keys of LlamaIndex's SentenceWindowNodeParser, whose values are texts.
 _TEXTS = ("window", "original_text")
@@ -106,10 +106,12 @@ def join(
     """Neighbours as one, in reading order.
 
     The id holds the ids of the parts, so that it is not taken for that of one of them; it is None if one has no id. The
-    metadata has under :data:`JOINED` the ids of the parts; for one without an id, the name of its text.
+    metadata has under :data:`JOINED` the ids of the parts with the names of their texts; of a part without an id the
+    name alone.
     """
-    named = [name_of_text(text) if name is None else str(name) for name, text in zip(ids, texts, strict=True)]
-    metadata = {**merge_metadata(metadatas), JOINED: named}
+    named = [(name_of_text(text), name) for name, text in zip(ids, texts, strict=True)]
+    parts = {text if name is None else str(name): text for text, name in named}
+    metadata = {**merge_metadata(metadatas), JOINED: parts}
     return Joined(None if None in ids else " + ".join(map(str, ids)), join_texts(texts, starts), metadata)
 
 

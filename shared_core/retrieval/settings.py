@@ -269,8 +269,8 @@ class Joining(BaseModel):
 
     join_neighbours: bool = False
     """Return neighbours that are selected together as one document: their texts in reading order, with what two of them
-    share once, and their metadata merged. ``selection_joined`` in its metadata holds the ids of its parts, for
-    ``shown``. Its parts count for the number of documents and for the ``budget``."""
+    share once, and their metadata merged. The keys of ``selection_joined`` in its metadata are the ids of its parts,
+    for ``shown``. Its parts count for the number of documents and for the ``budget``."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 

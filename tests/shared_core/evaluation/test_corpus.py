@@ -2,7 +2,6 @@
 
 import csv
 import json
-import math
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -121,22 +120,22 @@ def test_texts_from_lines_and_folders(tmp_path: Path) -> None:
 
 def test_queries_in_every_shape(tmp_path: Path) -> None:
     records: list[dict[str, Any]] = [
-        {"query": "A?", "gold": [1, "b"], "answers": ["forty-two"], "sub_questions": ["A1?", "A2?", "A1?"]},
+        {"query": "A?", "gold": [1, "b"], "answer": "42"},
         {"id": "q", "question": "B?", "subtopics": ["x", "y"]},
         {"_id": "r", "text": "C?", "subtopics": {"x": [1, "2"], "y": "3"}, "gold": ["a", "b"]},
     ]
     expected = [
-        Query("1", "A?", ("1", "b"), answers=("forty-two",), sub_questions=("A1?", "A2?")),
+        Query("1", "A?", ("1", "b")),
         Query("q", "B?", subtopics={"x": (), "y": ()}),
         Query("r", "C?", ("a", "b"), {"x": ("1", "2"), "y": ("3",)}),
     ]
     assert convert_all(records, as_query, "queries") == expected
     path = tmp_path / "queries.csv"
-    path.write_text('query,subtopics,gold,sub_questions\nA?,"{""x"": [""a""]}", b;c,A1?;A2?\n', encoding="utf-8")
-    assert read_queries(path) == [Query("1", "A?", ("b", "c"), {"x": ("a",)}, sub_questions=("A1?", "A2?"))]
+    path.write_text('query,subtopics,gold\nA?,"{""x"": [""a""]}", b;c\n', encoding="utf-8")
+    assert read_queries(path) == [Query("1", "A?", ("b", "c"), {"x": ("a",)})]
     path = tmp_path / "queries.jsonl"
-    path.write_text('{"text": "A?"}\n{"text": "B?", "sub_questions": ["B1?", 1.5]}\n', encoding="utf-8")
-    with pytest.raises(InvalidInputError, match=f"{path}:2: 'sub_questions' must be a string"):
+    path.write_text('{"text": "A?"}\n{"text": "B?", "gold": ["b", 1.5]}\n', encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=f"{path}:2: 'gold' must be a string"):
         read_queries(path)
 
 
@@ -180,7 +179,7 @@ def test_a_folder_holds_documents_but_no_queries(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_key_of_a_query_is_a_problem_and_metadata_is_not() -> None:
-    keys = {"golden": "gold", "Gold": "gold", "subtopic": "subtopics", "score": "scores"}
+    keys = {"golden": "gold", "Gold": "gold", "subtopic": "subtopics"}
     for key, near in keys.items():
         with pytest.raises(InvalidInputError, match=f"'{key}' .* '{near}'"):
             as_query({"text": "?", key: ["a"]}, "1")
@@ -188,20 +187,13 @@ def test_a_misspelt_key_of_a_query_is_a_problem_and_metadata_is_not() -> None:
     assert kept == Query("1", "?", ("a",))
 
 
-def test_sources_costs_and_scores_are_read_from_json_lines_and_tables(tmp_path: Path) -> None:
-    scores = {"a": 0.5, "b": -2}
+def test_sources_and_costs_are_read_from_json_lines_and_tables(tmp_path: Path) -> None:
     lines = write(tmp_path / "d.jsonl", [{"text": "A", "source": 7, "cost": 2}, {"text": "B"}])
     table = lines.with_suffix(".csv")
     table.write_text("text,source,cost\nA,7,2\nB,,\n", encoding="utf-8")
     for path in (lines, table):
         documents = read_documents(path)
         assert [(document.source, document.cost) for document in documents] == [("7", 2.0), (None, None)]
-    lines = write(tmp_path / "q.jsonl", [{"text": "Q", "scores": scores}, {"text": "R"}])
-    cell = json.dumps(scores).replace('"', '""')
-    table = lines.with_suffix(".csv")
-    table.write_text(f'text,scores\nQ,"{cell}"\nR,\n', encoding="utf-8")
-    for path in (lines, table):
-        assert [query.scores for query in read_queries(path)] == [scores, {}]
 
 
 @pytest.mark.parametrize(
@@ -222,14 +214,8 @@ def test_what_no_file_can_hold_is_refused_with_its_key(value: Any) -> None:
     for key in ("id", "title", "source", "subtopics"):
         with pytest.raises(InvalidInputError, match=f"'{key}'"):
             as_document({"text": "A", key: [value] if key == "subtopics" else value}, "1")
-    for key in ("id", "gold", "subtopics", "answers"):
+    for key in ("id", "gold", "subtopics"):
         with pytest.raises(InvalidInputError, match=f"'{key}'"):
             as_query({"text": "?", key: value if key == "id" else [value]}, "1")
     with pytest.raises(InvalidInputError, match="'subtopics'"):
         as_query({"text": "?", "subtopics": {value: ["a"]}}, "1")
-
-
-@pytest.mark.parametrize("scores", [["a"], {"a": "high"}, {"a": math.inf}, {"a": True}])
-def test_scores_that_are_no_numbers_by_id_are_refused(scores: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"'scores.* must be"):
-        as_query({"text": "?", "scores": scores}, "1")

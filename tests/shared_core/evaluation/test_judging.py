@@ -224,15 +224,6 @@ def test_a_view_says_which_pick_names_each_pick() -> None:
     assert again.reasons[1] == view.reasons[1]
 
 
-def test_answers_are_found_behind_any_number_of_combining_marks() -> None:
-    # NFKC alone would take minutes.
-    texts = ["a" + marks * 200_000 + " the Se\u0301ine, in C++" for marks in ("\u0300\u0316", "\u0300\uff9e")]
-    found = SearchResult([1.0, 0.0], [*map(Document, "ab", texts), Document("c", "in C")], [[1.0, 0.0]] * 3)
-    view = judge(Query("1", "?", answers=("the Séine", "C++", "Loire")), found, [TopK()], [3], view=True).view
-    assert view is not None
-    assert [candidate.parts for candidate in view.candidates] == [(0, 1), (0, 1), ()]
-
-
 def test_a_view_has_the_rare_words_of_the_query() -> None:
     texts = ["the nile river", "the river lys", "the red sea", "the sea " * 200]
     vectors = np.array([[1.0, 0.1, 0.0], [1.0, 0.3, 0.1], [0.8, 0.7, 0.2], [0.2, 1.0, 0.5]])

@@ -116,7 +116,7 @@ NAME = UUID("12345678-1234-5678-1234-567812345678")
     ids=repr,
 )
 def test_ids_are_strings_whole_numbers_and_uuids_alone_or_in_lists(given: Any, names: tuple[str, ...]) -> None:
-    for key in ("gold", "subtopics", "answers", "sub_questions"):
+    for key in ("gold", "subtopics"):
         query = as_query({"text": "?", key: given}, "1")
         assert tuple(getattr(query, key)) == names
     assert as_document({"text": "A", "subtopics": given}, "1").subtopics == names
@@ -128,14 +128,14 @@ def test_what_is_no_id_is_refused(given: Any) -> None:
         as_query({"text": "?", "gold": given}, "1")
 
 
-def test_the_rows_of_an_arrow_table_have_no_labels_and_scores_of_other_rows() -> None:
+def test_the_rows_of_an_arrow_table_have_no_labels_of_other_rows() -> None:
     rows = [
-        {"text": "A?", "subtopics": {"x": ["a"]}, "scores": {"a": 0.5}},
-        {"text": "B?", "subtopics": {"y": []}, "scores": {"b": 1}},
+        {"text": "A?", "subtopics": {"x": ["a"]}},
+        {"text": "B?", "subtopics": {"y": []}},
     ]
     expected = [
-        Query("1", "A?", subtopics={"x": ("a",)}, scores={"a": 0.5}),
-        Query("2", "B?", subtopics={"y": ()}, scores={"b": 1.0}),
+        Query("1", "A?", subtopics={"x": ("a",)}),
+        Query("2", "B?", subtopics={"y": ()}),
     ]
     for table in (rows, pa.Table.from_pylist(rows), pd.DataFrame(rows)):
         assert convert_all(table, as_query, "queries") == expected
@@ -145,7 +145,7 @@ def test_the_rows_of_an_arrow_table_have_no_labels_and_scores_of_other_rows() ->
 def test_a_missing_value_is_none_under_every_key(missing: Any) -> None:
     keys = ("id", "title", "subtopics", "source", "cost")
     assert as_document({"text": "A", **dict.fromkeys(keys, missing)}, "5") == Document("5", "A")
-    keys = ("id", "_id", "gold", "subtopics", "answers", "sub_questions", "scores", "text")
+    keys = ("id", "_id", "gold", "subtopics", "text")
     assert as_query({**dict.fromkeys(keys, missing), "question": "?"}, "5") == Query("5", "?")
     assert as_document({"title": "Only a title", "text": missing}, "5").text == "Only a title"
     with pytest.raises(InvalidInputError, match="'text' is empty"):

@@ -65,4 +65,5 @@ def test_metadata_is_merged() -> None:
 
 def test_a_part_without_an_id_has_the_name_of_its_text() -> None:
     whole = join(["a", None], ["one", "two"], [{}, {}], [None, None])
-    assert (whole.id, whole.metadata) == (None, {"selection_joined": ["a", name_of_text("two")]})
+    one, two = name_of_text("one"), name_of_text("two")
+    assert (whole.id, whole.metadata) == (None, {"selection_joined": {"a": one, two: two}})

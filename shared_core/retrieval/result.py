@@ -79,15 +79,13 @@ def _list_scores(
         for row in (selected.referring[at] for at in parts)
         if row is not None and selected.texts is not None
     ]
-    gains, searches = selected.selection.gains.tolist(), selected.found_by
-    found_by = dict.fromkeys(search for at in parts for search in searches[at] or ())
+    gains = selected.selection.gains.tolist()
     added = {
         "selection_relevance" if "relevance_score" in metadata else "relevance_score": relevance,
         "selection_score": sum(gains[at] for at in parts),
         "selection_reason": " / ".join(reasons[at] for at in parts),
         "selection_referred_by": next((str(name) for name in names if name is not None), None),
         "selection_serves": selected.serving[parts[0]],
-        "selection_found_by": ", ".join(found_by) or None,
     }
     return {key: value for key, value in added.items() if value is not None and key not in metadata}
 

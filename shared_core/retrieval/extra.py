@@ -199,8 +199,8 @@ def read_answers(
     if unknown and is_first(owner, "_warned_of_filter"):
         warn(
             f"extra_retrievers: {unknown} documents that {' or '.join(answer.name for answer in answers)} found are "
-            "left out, because the search has a filter, or another argument of the store, and it is not known whether it "
-            "lets them in: they have no ids, or the store cannot be asked. A FilteredRetriever filters them itself"
+            "left out, because the search has a filter, or another argument of the store, and it is not known whether "
+            "it lets them in: they have no ids, or the store cannot be asked. A FilteredRetriever filters them itself"
         )
     more = yield from _complete(owner, new.take([row for row, passes in enumerate(admitted) if passes]), extras, embed)
     joined, _ = unite(joined, [more])

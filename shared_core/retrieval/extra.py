@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_integer as check_integer
-from .._validation import quoted
-from ..errors import EmbeddingFallbackWarning, InvalidParameterError, warn
+from ..errors import EmbeddingFallbackWarning, InvalidParameterError, quoted, warn
 from ..texts.word_index import WordIndex
 from .events import LOGGER, is_first
 from .flow import Flow, together

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_float, as_numeric, as_plain, quoted
+from .._validation import as_float, as_numeric
+from .._values import as_plain
 from ..candidates import REFERENCE_KINDS
-from ..errors import InvalidInputError, VectorSourceError, explain_lengths
+from ..errors import InvalidInputError, VectorSourceError, explain_lengths, quoted
 from ..selectors.selection import Selection
 from ..texts import Texts
 from ..texts.neighbours import Neighbours

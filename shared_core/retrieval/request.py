@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_optional, as_plain, as_ranks, check_number, quoted
+from .._validation import check_number
+from .._values import as_optional, as_plain, as_ranks
 from ..candidates import CONSTRAINTS, Candidates, as_parts
-from ..errors import BudgetError, InvalidInputError, InvalidParameterError, warn
+from ..errors import BudgetError, InvalidInputError, InvalidParameterError, quoted, warn
 from ..facts import Facts, describe_item, item_id, read_facts
 from ..selection.effects import find_without_effect
 from ..selection.reasons import explain

@@ -7,7 +7,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
-from .._validation import as_finite, as_plain, is_missing
+from .._validation import as_finite
+from .._values import as_plain, is_missing
 from ..facts import START
 from ..texts.neighbours import count_shared
 from .pool import ItemSelection, name_of_text

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, ValidationError
 
-from .._validation import as_identifiers, quoted
-from ..errors import InvalidParameterError, PerspectiveError, SetSelectError
+from .._values import as_identifiers
+from ..errors import InvalidParameterError, PerspectiveError, SetSelectError, quoted
 from ..perspective import PAP
 from ..scaling import Scale
 from ..selection.route import DEFAULT_EXTRA_K

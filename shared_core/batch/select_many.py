@@ -29,7 +29,6 @@ COLUMNS = ("words", "references", "cover", "relevance", "quality", "ids")
 _OF_A_QUERY = ("words", "relevance")
 # Queries that a thread takes at once.
 _PIECE = 32
-_EXACTLY_K = Limits(exactly_k=True)
 _MISSING = object()
 
 
@@ -87,10 +86,9 @@ def select_many(
     >>> select_many(rng.normal(size=(5, 8)), rng.normal(size=(20, 8)), k=3, selector="mmr").indices.shape
     (5, 3)
     """
-    refuse_unknown_parameters(select_many, parameters)
     columns = {"words": words, "references": references, "cover": cover, "relevance": relevance, "quality": quality}
-    arguments: dict[str, Any] = {"ids": ids, "relevance_scale": relevance_scale, "workers": workers, **columns}
-    selections = list(select_stream(queries, vectors, k, selector, **arguments, **parameters))
+    settings: dict[str, Any] = {"ids": ids, "relevance_scale": relevance_scale, "workers": workers, **parameters}
+    selections = list(select_stream(queries, vectors, k, selector, **columns, **settings))
     if not selections:
         raise InvalidInputError("queries is empty: pass a row for each query")
     return join_selections(selections)
@@ -101,10 +99,7 @@ def select_stream(
     vectors: ArrayLike | Iterable[ArrayLike],
     k: int,
     selector: SelectorName | str | Selector = DEFAULT_SELECTOR,
-    *,
-    relevance_scale: Scale | None = "minmax",
-    workers: int = 1,
-    **parameters: Any,
+    **arguments: Any,
 ) -> Iterator[Selection]:
     """:func:`select_many` query by query, for more queries than fit into memory together with their selections.
 
@@ -118,14 +113,15 @@ def select_stream(
     >>> [len(selection) for selection in select_stream(queries, rng.normal(size=(20, 8)), k=3)]
     [3, 3, 3]
     """
-    given = {name: value for name in COLUMNS if (value := parameters.pop(name, None)) is not None}
-    refuse_unknown_parameters(select_stream, parameters, COLUMNS)
+    given = {name: value for name in COLUMNS if (value := arguments.pop(name, None)) is not None}
+    settings = {"relevance_scale": arguments.pop("relevance_scale", "minmax"), "workers": arguments.pop("workers", 1)}
+    refuse_unknown_parameters(select_many, arguments)
+    checked = check_ranges({"k": k, **settings})
+    resolved, scale = resolve_selector(selector, arguments), checked["relevance_scale"]
     if isinstance(given.get("relevance"), str) and given["relevance"] == "cosine":
         del given["relevance"]
-    checked = check_ranges({"k": k, "relevance_scale": relevance_scale, "workers": workers})
-    resolved = resolve_selector(selector, parameters)
-    warn_of_no_effect(resolved, [*given, *(["relevance_scale"] if relevance_scale != "minmax" else [])], COLUMNS)
-    select = functools.partial(select_set, selector=resolved, k=k, relevance_scale=relevance_scale, limits=_EXACTLY_K)
+    warn_of_no_effect(resolved, [*given, *(["relevance_scale"] if scale != "minmax" else [])], COLUMNS)
+    select = functools.partial(select_set, selector=resolved, k=k, relevance_scale=scale, limits=Limits(exactly_k=True))
     return _stream(_read_candidates(queries, vectors, given), select, checked["workers"])
 
 
@@ -133,7 +129,8 @@ def _read_candidates(queries: Any, vectors: Any, given: dict[str, Any]) -> Itera
     """For each query what makes its candidates, so that a thread checks them."""
     by_query = {"queries": queries, "vectors": vectors} | given
     shared = None
-    if not _has_one_for_each(vectors):
+    lists = isinstance(vectors, (list, tuple)) and len(vectors) and as_numeric(vectors[0], "vectors").ndim == 2
+    if not (lists or isinstance(vectors, Iterator) or getattr(vectors, "ndim", 0) == 3):
         rows = as_numeric(by_query.pop("vectors"), "vectors")
         of_shared = {name: by_query.pop(name) for name in given if name not in _OF_A_QUERY}
         # with_query replaces this query of ones by each query.
@@ -144,13 +141,6 @@ def _read_candidates(queries: Any, vectors: Any, given: dict[str, Any]) -> Itera
         if isinstance(column, (Parts, References)):
             raise InvalidInputError(f"{name} must be a sequence, one for each query, got those of one query")
     return _bind_candidates(by_query, shared)
-
-
-def _has_one_for_each(vectors: Any) -> bool:
-    """Whether the vectors are those of each query, (n, d) each, and not (n, d) for all."""
-    if isinstance(vectors, (list, tuple)) and vectors:
-        return as_numeric(vectors[0], "vectors").ndim == 2
-    return isinstance(vectors, Iterator) or getattr(vectors, "ndim", 0) == 3
 
 
 def _bind_candidates(by_query: dict[str, Any], shared: Candidates | None) -> Iterator[Callable[[], Candidates]]:

@@ -45,7 +45,7 @@ def compare_store(
         Where the documents and their vectors are searched; nothing is written to it.
     queries : iterable of str, mapping or Query
         See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of documents in the store. The metadata
-        of a document may hold its labels (``subtopics``), its ``source`` and its ``cost``.
+        of a document may hold its ``source`` and its ``cost``.
     embeddings, search_kwargs
         As for :class:`SetSelectRetriever`: a model for a store that carries none, and arguments of the store's search.
     k, fetch_k, **options

@@ -16,7 +16,7 @@ from .._validation import quoted
 from ..errors import InvalidParameterError
 from ..evaluation.compare import check_options, diagnose_documents, need_extra
 from ..evaluation.compare import compare as compare_methods
-from ..evaluation.corpus import JudgedCorpus, beir_files, read_documents, read_judged, read_queries, unpacked
+from ..evaluation.corpus import JudgedCorpus, beir_files, read_documents, read_judged, read_queries
 from ..evaluation.demo import demo_corpus
 from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.results import Comparison, counted
@@ -88,14 +88,9 @@ def compare(
 ) -> None:
     """Compare every method on your own documents and queries, on a vector store, or on a BEIR folder.
 
-    <<<<<<< HEAD
-        Without queries, the result says what the documents hold. If queries have gold (ids of the right documents),
-        subtopics or answers, it names the best row, and tells which queries each row makes worse.
-    =======
         Without queries, the result says what the documents hold. If queries have gold (ids of the right documents)
-        or subtopics, it names the best row, and tells which queries each row makes worse.
+    or subtopics, it names the best row, and tells which queries each row makes worse.
 
-    >>>>>>> main
     """
     say = message_console()
     try:
@@ -169,7 +164,7 @@ def _read_corpus(
         return "NumPy's docstrings", JudgedCorpus(*demo_corpus())
     if folder is not None:
         files = beir_files(folder, qrels)
-        return f"{folder.absolute().name}, {unpacked(files[2]).stem}", read_judged(*files)
+        return f"{folder.absolute().name}, {files[2].stem}", read_judged(*files)
     if documents is None or queries is None:
         raise InvalidParameterError("--documents and --queries are needed, or --store, or a BEIR folder, or --demo")
     judged = None if qrels is None else read_judged(documents, queries, qrels)

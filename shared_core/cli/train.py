@@ -21,7 +21,7 @@ from .._files import hold_lock, remove_leftovers
 from .._parsing import parse_object
 from .._validation import import_library
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
-from ..evaluation.corpus import JSON_SUFFIXES, parse_lines, text_of, unpacked
+from ..evaluation.corpus import JSON_SUFFIXES, parse_lines, text_of
 from ..learning import (
     CoverageFeedback,
     Feedback,
@@ -129,7 +129,7 @@ def find_labels(out: Path) -> Path:
 
 def read_pool(path: Path) -> list[dict[str, str]]:
     """The items of JSON lines, with the keys ``question`` and ``answer``. A bad line is an error."""
-    if unpacked(path).suffix.lower() not in JSON_SUFFIXES:
+    if path.suffix.lower() not in JSON_SUFFIXES:
         raise InvalidParameterError(
             f"{path}: the pool must be a .jsonl file, with a JSON object with question and answer on each line"
         )

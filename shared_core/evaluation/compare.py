@@ -24,13 +24,12 @@ from ..texts.word_index import WordIndex
 from .advice import COUNTED, check_deciding, describe_change, list_notes, recommend
 from .corpus import Document, Query, as_document, as_query, convert_all
 from .diagnosis import Diagnosis, SearchByVector, diagnose, search_documents
-from .judging import JudgedQuery, SearchResult, carriers_of, copies_of, found_documents, judge, subtopics_of
+from .judging import JudgedQuery, SearchResult, copies_of, found_documents, judge
 from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Replacement, Setting, Size, counted
 from .settings import HYBRID_SEARCH, SUM_OF_SCORES, Settings, as_adapted, sweep
 from .summary import (
     MeasureValues,
     allowed_measures,
-    check_subtopics,
     count_parts,
     estimate,
     find_points,
@@ -79,11 +78,10 @@ def compare(
     Parameters
     ----------
     documents : iterable of str, mapping or Document
-        Texts, or records with ``text`` and optionally ``id``, ``title`` (put before the text; the name by which
-        other texts mention the document), ``subtopics``, ``source`` and ``cost`` (for settings with
-        ``max_per_source`` or ``budget``), or both mixed. The default ids are "1", "2", ...
+        Texts, or records with the keys of :func:`~shared_core.evaluation.corpus.read_documents`, or both mixed. The
+        default ids are "1", "2", ...
     queries : iterable of str, mapping or Query
-        Texts, or records with ``text`` and optionally ``id``, ``gold`` and ``subtopics``.
+        Texts, or records with the keys of :func:`~shared_core.evaluation.corpus.read_queries`.
     embed : callable, or a pair for documents and queries
         ``embed(texts) -> array-like (n, d)``. In a pair, each is such a function or the vectors themselves.
     k : int or sequence of int
@@ -95,9 +93,9 @@ def compare(
         Default: :func:`~shared_core.evaluation.settings.sweep`. The first must be plain similarity, against which the
         others are tested. Put simpler settings first. :func:`~shared_core.evaluation.settings.named` makes the pairs.
     decide_by : str, optional
-        Key of the measure that decides. Default: the first of subtopic recall, point recall and recall that
-        at least half as many queries allow as any other of them. Point recall is there if many gold
-        documents nearly repeat another one of their query: they count as one point.
+        Key of the measure that decides. Default: the first of subtopic recall, point recall and recall that at least
+        half as many queries allow as any other of them. Point recall is there if many gold documents nearly repeat
+        another one of their query: they count as one point.
     drop_duplicates : bool
         Whether documents with the same text count as one, as in the retrievers. Their ids then stand for each other.
     model, title : str
@@ -112,10 +110,7 @@ def compare(
     Raises
     ------
     InvalidInputError, InvalidParameterError
-        There are no documents or no queries, two have the same id, no document has any of the queries' gold ids, or a
-        vector or an option is not valid. Options are checked before anything is embedded.
-    ImportError
-        The extra ``eval`` is not installed.
+        An id, a vector or an option is not valid, or no document has any of the gold ids. Vectors are checked last.
 
     Examples
     --------
@@ -128,11 +123,9 @@ def compare(
     (0.5, 0.5)
     """
     corpus = convert_all(documents, as_document, "documents")
-    known = {document.id: document.subtopics for document in corpus}
-    cleaned, of_ids = without_unknown_ids(convert_all(queries, as_query, "queries"), known)
-    carriers = carriers_of(corpus)
-    subtopics = {query.id: subtopics_of(query, carriers, known) for query in cleaned}
-    check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
+    row_of = {document.id: row for row, document in enumerate(corpus)}
+    cleaned, of_ids = without_unknown_ids(convert_all(queries, as_query, "queries"), row_of)
+    check_deciding(decide_by, allowed_measures(cleaned))
     sizes, planned = check_options(k, fetch_k)
     most, reached = max(sizes), min(planned, len(corpus))
     if most > len(corpus):
@@ -140,7 +133,6 @@ def compare(
             f"{argument_name('k')} = {most}, but there are only {counted(len(corpus), 'document')}"
         )
     copies = copies_of(corpus, (document.text for document in corpus))
-    row_of = {name: row for row, name in enumerate(known)}
 
     @cache
     def search_all() -> tuple[NDArray[np.floating], dict[str, Any], WordIndex]:
@@ -153,8 +145,9 @@ def compare(
                 f"vectors of documents have length {rows.shape[1]}, those of queries {vectors.shape[1]}: embed both "
                 "with the same model"
             )
-        found = zip(vectors, nearest_rows(vectors, rows, reached).tolist(), strict=True)
-        return rows, dict(zip(subtopics, found, strict=True)), WordIndex([document.text for document in corpus])
+        nearest = nearest_rows(vectors, rows, reached).tolist()
+        searches = {query.id: found for query, *found in zip(cleaned, vectors, nearest, strict=True)}
+        return rows, searches, WordIndex([document.text for document in corpus])
 
     def candidates_of(query: Query) -> SearchResult:
         rows, searches, word_index = search_all()
@@ -166,7 +159,6 @@ def compare(
             vector,
             [corpus[i] for i in every],
             rows[every],
-            subtopics[query.id],
             copies,
             candidates=len(near),
             by_words=[position[row] for row in extra],
@@ -236,7 +228,7 @@ def compare_candidates(
     need_extra()
     sizes, fetch_k = check_options(k, fetch_k, decide_by)
     given = convert_all(queries, as_query, "queries")
-    check_deciding(decide_by, allowed_measures(given, any(query.subtopics or query.gold for query in given)))
+    check_deciding(decide_by, allowed_measures(given))
     tried = list(sweep() if settings is None else settings)
     for _, selector in tried:
         check_selector(selector)
@@ -266,9 +258,8 @@ def compare_candidates(
             outcomes.append(outcome)
     if not outcomes:
         raise InvalidInputError(f"no candidates were found for any of {counted(len(given), 'query', 'queries')}")
-    planned, searched = tried, outcomes[0].by_words is not None
+    planned, searched = tried, outcomes[0].by_words
     tried = [one for one in planned if searched or not as_adapted(one[1]).keyword_search]
-    outcomes, missing = check_subtopics(outcomes)
     with_points, repeats = find_points(outcomes)
     if repeats is not None or decide_by == "point_recall":
         outcomes = with_points
@@ -279,21 +270,13 @@ def compare_candidates(
     of_sizes = {size: measure(outcomes, size, keys) for size in sorted(sizes)}
     values, differences = summarise(columns)
     texts = {outcome.query.id: outcome.query.text for outcome in outcomes}
+    parts = count_parts(outcomes)
     advice = recommend(
-        rows,
-        columns,
-        values,
-        differences,
-        of_sizes,
-        texts=texts,
-        parts=count_parts(outcomes),
-        decide_by=decide_by,
-        repeats=repeats,
-        missing=missing,
+        rows, columns, values, differences, texts=texts, parts=parts, decide_by=decide_by, repeats=repeats
     )
     replacements = tuple(_count_replaced(outcomes, k, setting) for setting in range(len(rows)))
     if advice.measure is None:
-        advice = replace(advice, claims=(*advice.claims, *describe_change(rows, replacements, texts, k)))
+        advice = replace(advice, claims=(*advice.claims, *describe_change(rows, replacements, k)))
     changes = _find_changes(columns, advice)
     named = {change.query for change in changes} | {to.worst_query for to in differences.values()}
     named |= {query for replacement in replacements for query, _ in replacement.most}
@@ -304,11 +287,10 @@ def compare_candidates(
     views += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
     lengths = {size: np.mean([one.sizes[size].values["characters"] for one in outcomes], axis=0) for size in of_sizes}
     versions = {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
-    counts = documents, len(outcomes)
-    reach = gold_in_reach(outcomes)
+    of_corpus = documents, len(outcomes), _name_of(model), k, fetch_k, versions
     return Comparison(
         title,
-        CorpusFacts(*counts, _name_of(model), k, fetch_k, versions, drop_duplicates, reach),
+        CorpusFacts(*of_corpus, gold_in_reach(outcomes)),
         tuple(rows),
         tuple(column.measure for column in columns),
         values,
@@ -317,10 +299,7 @@ def compare_candidates(
         tuple(views),
         changes,
         tuple(Size(size, estimate(of_size), tuple(lengths[size].tolist())) for size, of_size in of_sizes.items()),
-        (
-            *([missing] if missing is not None and advice.measure is not None else []),
-            *list_notes(planned, rows, outcomes, without_candidates, k, drop_duplicates),
-        ),
+        tuple(list_notes(planned, rows, outcomes, without_candidates, k, drop_duplicates)),
         replacements,
         {query: text for query, text in texts.items() if query in named},
     )

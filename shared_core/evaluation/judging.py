@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import id_of_text, is_missing, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..candidates.cosines import SetCosines, measure_set
-from ..errors import InvalidInputError, SetSelectError
+from ..errors import SetSelectError
 from ..facts import Facts
 from ..selection.reasons import explain
 from ..selectors.registry import Selector
 from ..texts import Texts
 from ..texts.word_index import WordIndex
 from ..texts.words import Text, Weigh, list_terms, match_words
-from .corpus import Document, Query, as_number, first_value, read_names
+from .corpus import Document, Query, as_cost, first_value
 from .results import CandidateView, QueryView, clip
 from .settings import Adapted, as_adapted, rank_with_words
 
@@ -29,8 +29,6 @@ Matrix = NDArray[np.float64]
 _EXCERPT, _SHORT_EXCERPT = 1200, 120
 # Decimals of cosines in a view: coarse enough that all machines agree.
 _DIGITS = 6
-# Stands for documents of the store that are not candidates and may cover a subtopic. No store has such an id.
-BEYOND = "\0beyond the candidates"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +39,15 @@ class SearchResult:
     search by words found those in the rows ``by_words``, the best first (None: there was no such search, so settings
     with ``keyword_search`` are left out).
 
-    ``subtopics`` maps labels of what the query asks for to the ids of all documents that cover it; by default they come
-    from the query and the documents, and one that none of these covers counts as missed. ``copies`` maps documents that
-    repeat the text of another to that other; by default the documents are compared. ``texts`` were embedded, and
-    ``bodies`` are compared and refer to each other (an empty one has no copies); both are the texts else. ``bm25``
-    and ``weigh`` are the scores of the documents and the weights of words in the corpus; by default those among the
-    candidates. ``gold_vectors`` are known of gold documents.
+    ``copies`` maps documents that repeat the text of another to that other; by default the documents are compared.
+    ``texts`` were embedded, and ``bodies`` are compared and refer to each other (an empty one has no copies); both are
+    the texts else. ``bm25`` and ``weigh`` are the scores of the documents and the weights of words in the corpus; by
+    default those among the candidates. ``gold_vectors`` are known of gold documents.
     """
 
     vector: ArrayLike
     documents: Sequence[Document]
     vectors: ArrayLike
-    subtopics: Mapping[str, Collection[str]] | None = None
     copies: Mapping[str, str] | None = None
     texts: Sequence[str] | None = None
     bodies: Sequence[str] | None = None
@@ -75,12 +70,8 @@ def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any
         name = given or id_of_text(text)
         seen[name] = seen.get(name, 0) + 1
         source, cost = (first_value(metadata, (key,)) for key in ("source", "cost"))
-        try:
-            labels = read_names(metadata, "subtopics")
-        except InvalidInputError as error:
-            raise InvalidInputError(f"document {quoted(name)}: {error}") from None
         unique = name if seen[name] == 1 else f"{name} ({seen[name]})"
-        documents.append(Document(unique, text, labels, title, None if source is None else str(source), cost, facts))
+        documents.append(Document(unique, text, title, None if source is None else str(source), cost, facts))
     return documents
 
 
@@ -105,19 +96,17 @@ class JudgedPicks(NamedTuple):
 class JudgedQuery:
     """One query, and what was picked for it with each of the ``sizes``; hybrid search and the sum of scores come last.
 
-    ``candidates`` are the ids of the nearest, and ``by_words`` of what a search by words found, if there was one.
+    ``candidates`` are the ids of the nearest; ``by_words`` says whether there was a search by words.
     ``repeated`` counts the candidates that repeat the text of another. Candidates are ``labelled`` with subtopics
     and ``sourced`` if one is. ``mean_candidate`` is the mean of their unit vectors, and ``gold_vectors`` are those
     known of gold documents, which ``points`` groups.
     """
 
     query: Query
-    subtopics: Mapping[str, Collection[str]]
     candidates: frozenset[str]
-    by_words: frozenset[str] | None
+    by_words: bool
     sizes: dict[int, JudgedPicks]
     repeated: int
-    labelled: bool
     sourced: bool
     view: QueryView | None
     mean_candidate: Matrix
@@ -154,12 +143,10 @@ def judge(
     known = {pool.ids[row]: pool.unit[row] for row in distinct}
     return JudgedQuery(
         pool.query,
-        pool.subtopics,
         frozenset(pool.ids[row] for row in pool.nearest.rows),
-        None if found.by_words is None else frozenset(pool.ids[row] for row in pool.by_words),
+        found.by_words is not None,
         {k: pool.measure(k, [one.picks for one in of_size]) for k, of_size in picks_of.items()},
         pool.repeated,
-        labelled=any(document.subtopics for document in pool.documents),
         sourced=not all(is_missing(document.source) for document in pool.documents),
         view=pool.view(picks_of[sizes[0]]) if view else None,
         mean_candidate=pool.unit[distinct].mean(axis=0),
@@ -215,22 +202,18 @@ class _Pool:
         order = order[(order < searched) | np.isin(order, others)]
         self.documents = [found.documents[i] for i in order]
         row_of = {i: row for row, i in enumerate(order.tolist())}
-        self.by_words = [row_of[i] for i in by_words]
         near = [row_of[i] for i in range(searched)]
-        united = list(dict.fromkeys([*near, *self.by_words]))
+        united = list(dict.fromkeys([*near, *(row_of[i] for i in by_words)]))
         candidates = [self.documents[row] for row in near]
         self.repeated = len(candidates) - len({copies.get(one.id, one.id) for one in candidates})
-        subtopics = found.subtopics
-        if subtopics is None:
-            subtopics = _subtopics_of_candidates(query, [self.documents[row] for row in united])
         gold = {counted_once.get(name, name): name for name in reversed(query.gold)}
 
         def rename(ids: Iterable[str]) -> tuple[str, ...]:
             texts = (counted_once.get(name, name) for name in ids)
             return tuple(dict.fromkeys(gold.get(text, text) for text in texts))
 
-        self.query = replace(query, gold=rename(query.gold))
-        self.subtopics = {label: rename(ids) for label, ids in subtopics.items()}
+        subtopics = {label: rename(ids) for label, ids in query.subtopics.items()}
+        self.query = replace(query, gold=rename(query.gold), subtopics=subtopics)
         self.ids = [rename([document.id])[0] for document in self.documents]
         row_of_id: dict[str, int] = {}
         self.first = [row_of_id.setdefault(name, row) for row, name in enumerate(self.ids)]
@@ -275,7 +258,7 @@ class _Pool:
 
     def view(self, sets: list[PickedSet]) -> QueryView:
         """The view of the query."""
-        parts = {label: np.isin(self.ids, covering) for label, covering in self.subtopics.items()}
+        parts = {label: np.isin(self.ids, covering) for label, covering in self.query.subtopics.items()}
         # The candidates, and what rankings picked besides.
         nearest = {self.first[row] for row in self.nearest.rows}
         picked = {row for one in sets for row in one.picks}
@@ -324,8 +307,7 @@ def _rank(query: Query, found: SearchResult, rows: list[int], cosines: NDArray[n
 def _read_costs(documents: Iterable[Document]) -> list[float]:
     """What each document takes from a budget: a store may have any value under this key, or none."""
     return [
-        len(one.text) if is_missing(one.cost) else as_number(one.cost, f"cost of document {one.id}", least=0)
-        for one in documents
+        len(one.text) if is_missing(one.cost) else as_cost(one.cost, f"cost of document {one.id}") for one in documents
     ]
 
 
@@ -347,39 +329,3 @@ def copies_of(documents: Iterable[Document], bodies: Iterable[str]) -> dict[str,
     first: dict[str, str] = {}
     named = ((one.id, first.setdefault(body, one.id)) for one, body in zip(documents, bodies, strict=True) if body)
     return {name: earlier for name, earlier in named if name != earlier}
-
-
-def carriers_of(documents: Sequence[Document]) -> dict[str, list[str]]:
-    """The ids of the documents that carry each label."""
-    carriers: dict[str, list[str]] = {}
-    for document in documents:
-        for label in document.subtopics:
-            carriers.setdefault(label, []).append(document.id)
-    return carriers
-
-
-def subtopics_of(
-    query: Query, carriers: Mapping[str, Sequence[str]], labels: Mapping[str, Sequence[str]]
-) -> dict[str, Sequence[str]]:
-    """For each subtopic that the query asks for, the ids of the documents that cover it.
-
-    The query names its subtopics, with or without ids, or they are the labels of its gold documents. A query with
-    neither has no subtopics, since labels of documents alone do not tell what it asks for. ``carriers`` maps labels to
-    ids, ``labels`` ids to labels.
-    """
-    if query.subtopics:
-        wanted = {label: ids or carriers.get(label, ()) for label, ids in query.subtopics.items()}
-    else:
-        of_gold = dict.fromkeys(label for gold in query.gold for label in labels.get(gold, ()))
-        wanted = {label: carriers[label] for label in of_gold}
-    return {label: ids for label, ids in wanted.items() if ids}
-
-
-def _subtopics_of_candidates(query: Query, documents: Sequence[Document]) -> dict[str, Sequence[str]]:
-    """The query's subtopics when only the candidates are known, and not all documents."""
-    labels = {document.id: document.subtopics for document in documents}
-    if not query.subtopics and not labels.keys() >= set(query.gold):
-        # The labels of the gold documents that were not found are unknown.
-        return {}
-    # The store may hold documents on a subtopic that no candidate covers, so this subtopic counts as missed.
-    return dict.fromkeys(query.subtopics, (BEYOND,)) | subtopics_of(query, carriers_of(documents), labels)

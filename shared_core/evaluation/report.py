@@ -14,7 +14,7 @@ from typing import Any
 
 try:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-    from markupsafe import Markup, escape
+    from markupsafe import Markup
 except ImportError as error:  # pragma: no cover
     raise ImportError('the report needs jinja2: pip install "setselect[eval]"') from error
 
@@ -152,7 +152,7 @@ def _template(name: str) -> Template:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {one.__name__: one for one in (number, signed, percent, p_value, clip)}
-    environment.filters |= {"breakable": _breakable, "clip_middle": _clip_middle}
+    environment.filters["clip_middle"] = _clip_middle
     environment.globals.update(counted=counted, describe=_describe)
     return environment.get_template(name)
 
@@ -169,8 +169,3 @@ def _fixed_parts() -> dict[str, Any]:
         "form-action 'none'"
     )
     return {"style": Markup(style), "script": Markup(script), "policy": Markup(policy)}
-
-
-def _breakable(label: str) -> Markup:
-    """A label that a narrow column breaks after "=" rather than inside a name or a number."""
-    return Markup("=<wbr>").join(escape(part) for part in label.split("="))

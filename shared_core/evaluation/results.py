@@ -31,7 +31,6 @@ class CorpusFacts:
     k: int
     fetch_k: int
     versions: dict[str, str]
-    drop_duplicates: bool = True
     gold_in_reach: float | None = None
 
 
@@ -104,8 +103,8 @@ class Recommendation:
 
     ``setting`` is the position of the row with the highest mean of ``measure``, which decided, and ``runner_up`` that
     of the simplest row that ties with it, else the next best. All are None if no query says what is right. ``claims``
-    are whole sentences. ``p_runner_up`` and ``p_similarity`` are p values of the best row against that one and against
-    similarity (:func:`~shared_core.evaluation.measures.paired_test`), None if there is no such row or a single query.
+    are whole sentences. ``p_similarity`` is the p value of the best row against similarity
+    (:func:`~shared_core.evaluation.measures.paired_test`), None if that is the best or there is a single query.
     ``needed`` is about how many queries a difference of this size needs; None if they are enough.
     """
 
@@ -113,7 +112,6 @@ class Recommendation:
     runner_up: int | None
     measure: str | None
     claims: tuple[str, ...]
-    p_runner_up: float | None = None
     p_similarity: float | None = None
     needed: int | None = None
 
@@ -230,7 +228,7 @@ class Comparison:
     >>> found.values[0, "relevance"], found.to_json()[:18]
     (Estimate(mean=1.0, low=1.0, high=1.0, queries=1), '{"title": "Notes",')
     >>> found
-    Comparison('Notes', 12 settings, 2 measures, 1 query, k=1 of 2, recommended=None)
+    Comparison('Notes', 12 settings, 1 query, k=1 of 2, recommended=None)
     """
 
     title: str
@@ -257,16 +255,11 @@ class Comparison:
         return self.questions.get(query, query)
 
     def __repr__(self) -> str:
-        advice = self.recommendation
-        recommended = "recommended=None"
-        if advice.setting is not None and advice.measure is not None:
-            worse = self.differences[advice.setting, advice.measure].worse
-            recommended = f"recommended={self.settings[advice.setting].label!r}, worse={worse:.2g}"
-        return (
-            f"Comparison({quoted(self.title)}, {counted(len(self.settings), 'setting')}, "
-            f"{counted(len(self.measures), 'measure')}, {counted(self.corpus.queries, 'query', 'queries')}, "
-            f"k={self.corpus.k} of {self.corpus.fetch_k}, {recommended})"
-        )
+        best = self.recommendation.setting
+        recommended = None if best is None else self.settings[best].label
+        queries = counted(self.corpus.queries, "query", "queries")
+        settings, size = counted(len(self.settings), "setting"), f"k={self.corpus.k} of {self.corpus.fetch_k}"
+        return f"Comparison({quoted(self.title)}, {settings}, {queries}, {size}, recommended={recommended!r})"
 
     def _repr_html_(self) -> str:
         """A table for notebooks: the mean of each measure for each setting, the best one in bold.

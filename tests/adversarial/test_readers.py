@@ -21,7 +21,7 @@ from tests.adversarial.conftest import Cases, change_values, damage, run_program
 from tests.embedding import embed
 
 JSON_LINES = b"""\
-{"id": "a", "text": "The river carries water.", "subtopics": ["river", "water"]}
+{"id": "a", "text": "The river carries water.", "subtopics": {"river": ["a", "b"]}}
 {"id": "b", "text": "Bread is baked from flour.", "gold": ["a", "b"]}
 {"id": "c", "question": "A violin has strings?", "subtopics": {"x": ["a"], "y": []}}
 

@@ -175,8 +175,6 @@ TABLE = [
         files("texts/sea.md", {"not UTF-8": b"caf\xe9", "empty": b" \n"})),
     Row("judgements (qrels)", AT_LINE, "2",
         compare("--qrels", "@qrels.tsv"), lines_in("qrels.tsv", QRELS)),
-    Row("judgements (qrels) as JSON lines", AT_LINE, "2",
-        compare("--qrels", "@qrels.jsonl"), lines_in("qrels.jsonl", NO_JSON)),
     Row("vectors: `.npy`", ENDS, "2", compare(*VECTORS), files("vectors.npy", {
         **CUT, "one row less": partial(as_npy, lambda rows: rows[:-1]),
         "NaN": partial(as_npy, lambda rows: rows * np.nan),
@@ -233,7 +231,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     queries = [{"id": "q1", "text": "How is bread baked?", "gold": ["bread"]}, {"id": "q2", "text": "A bow?"}]
     for name, records in {
         "docs.jsonl": documents, "queries.jsonl": queries,
-        "qrels.jsonl": [{"query-id": "q1", "corpus-id": "bread", "score": 1}],
     }.items():  # fmt: skip
         (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     (folder / "queries.csv").write_text('id,text,gold\nq1,How?,bread\nq2,"Where, then?",[""]\n', encoding="utf-8")

@@ -42,7 +42,7 @@ def words(texts: list[str]) -> list[np.ndarray]:
 
 
 def passages() -> list[dict[str, Any]]:
-    return [{"id": f"d{i}", "text": text, "subtopics": [str(data["topic"])]} for i, (text, data) in enumerate(corpus())]
+    return [{"id": f"d{i}", "text": text} for i, (text, _) in enumerate(corpus())]
 
 
 def test_queries_without_gold_allow_the_measures_from_the_vectors() -> None:
@@ -69,18 +69,8 @@ def test_gold_gives_recall_ndcg_and_success() -> None:
     assert found.values[0, "relevance"].queries == 3
 
 
-@pytest.mark.parametrize(
-    ("labels", "query"),
-    [
-        ({}, {"subtopics": {"x": ["a", "b"], "y": ["c"]}}),
-        ({"a": ["x"], "b": ["x"], "c": ["y"]}, {"subtopics": ["x", "y"]}),
-        ({"a": ["x"], "b": ["x"], "c": ["y"]}, {"gold": ["a", "c"]}),
-    ],
-    ids=["named with documents", "named", "of the gold documents"],
-)
-def test_subtopics_come_from_the_query_or_from_its_gold(labels: dict[str, list[str]], query: dict[str, Any]) -> None:
-    documents = [{**record, "subtopics": labels.get(str(record["id"]))} for record in TINY]
-    found = compare(documents, [{"text": "?", **query}], (TINY_VECTORS, [TINY_QUERY]), k=2)
+def test_subtopics_give_subtopic_recall_and_alpha_ndcg() -> None:
+    found = tiny({"text": "?", "subtopics": {"x": ["a", "b"], "y": ["c"]}})
     assert mean(found, "similarity", "subtopic_recall") == 0.5
     assert mean(found, "vrsd", "subtopic_recall") == 1.0
     # The second pick repeats x at half its worth; the ideal has y there.
@@ -99,7 +89,7 @@ def test_precision_is_the_share_of_the_picks_that_are_right() -> None:
 
 def test_every_size_is_what_a_comparison_with_that_k_finds() -> None:
     asked = [
-        {"text": "hidden northern harbour engine", "gold": ["d1", "d9"], "subtopics": ["harbour", "engine"]},
+        {"text": "hidden northern harbour engine", "gold": ["d1", "d9"], "subtopics": {"x": ["d4", "d8"], "y": ["d1"]}},
         {"text": "old bread", "gold": ["d2"]},
     ]
     settings = [named("similarity"), named("coverage"), named("vrsd", refine=True)]
@@ -149,7 +139,9 @@ def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
 
 
 def test_the_same_input_gives_the_same_result_as_json() -> None:
-    queries = [{"text": f"{trait} harbour", "subtopics": ["harbour", "engine"]} for trait in ("old", "red", "loud")]
+    queries = [
+        {"text": f"{trait} harbour", "subtopics": {"x": ["d4"], "y": ["d1"]}} for trait in ("old", "red", "loud")
+    ]
     first, second = (compare(passages(), queries, words, fetch_k=20).to_json() for _ in range(2))
     assert first == second
     read = json.loads(first)
@@ -166,32 +158,6 @@ def test_the_deciding_measure_can_be_given() -> None:
     for wrong in ("point", "relevance"):
         with pytest.raises(InvalidParameterError, match=f"decide_by must be one of .*got '{wrong}'"):
             tiny(query, decide_by=wrong)
-
-
-def test_labels_of_documents_alone_do_not_tell_what_a_query_asks_for_and_a_single_pick_repeats_nothing() -> None:
-    documents = [{**record, "subtopics": ["x"]} for record in TINY]
-    found = compare(documents, ["?"], (TINY_VECTORS, [TINY_QUERY]), k=1)
-    assert [m.key for m in found.measures] == ["relevance", "sum_cosine"]
-    # What is missing stands in the recommendation, or in a note if another measure decides.
-    assert found.recommendation.setting is None
-    lacking = '{"subtopics": ["reset", "disk"]}'
-    assert lacking in found.recommendation.text
-
-
-def test_subtopics_that_no_document_has_are_explained_once() -> None:
-    found = tiny({"text": "a dog", "subtopics": ["x"]})
-    said = '{"subtopics": {"reset": ["a", "b"]}}'
-    assert said in found.recommendation.text
-    assert not any("subtopic" in note for note in found.notes)
-    with_gold = tiny({"text": "a dog", "subtopics": ["x"], "gold": ["c"]})
-    assert with_gold.recommendation.measure == "recall"
-    assert [said in note for note in with_gold.notes if "subtopic" in note] == [True]
-    # A search that finds no document with the label.
-    documents = [Document(str(record["id"]), str(record["text"])) for record in TINY]
-    searched = SearchResult(TINY_QUERY, documents, TINY_VECTORS)
-    assert (
-        said in compare_candidates([{"text": "?", "subtopics": ["x"]}], lambda query: searched, k=2).recommendation.text
-    )
 
 
 def test_ids_that_no_document_has_are_noted_and_left_out() -> None:
@@ -222,7 +188,7 @@ def refuse_to_embed(texts: list[str]) -> Any:
 
 def test_what_cannot_be_reached_is_noted() -> None:
     found = tiny({"text": "?", "gold": ["b", "c"], "subtopics": {"x": [], "y": ["b"]}}, fetch_k=2)
-    assert any("1 subtopic ('x')" in note for note in found.notes)
+    assert mean(found, "similarity", "subtopic_recall") == 1.0
     assert any("50.0%" in note for note in found.notes)
     # Then no gold document at all.
     [note] = [note for note in tiny({"text": "?", "gold": ["c"]}, k=1, fetch_k=1).notes if "'c'" in note]
@@ -325,16 +291,6 @@ def test_a_measure_that_one_query_allows_or_that_is_0_for_all_does_not_decide() 
     assert compared(queries, decide_by="subtopic_recall").recommendation.measure == "subtopic_recall"
     alone = compare(["A", "B"], [{"text": "q", "gold": ["2"]}], (np.eye(2), [[1.0, 0.0]]), k=1, fetch_k=1)
     assert alone.recommendation.setting is None
-
-
-def test_the_subtopics_of_gold_documents_that_were_not_found_are_unknown() -> None:
-    documents = [Document(name, name, ("x",)) for name in "abc"]
-    found = SearchResult([1.0, 0.0], documents, np.array([[1.0, 0.0], [0.9, 0.1], [0.5, 0.5]]))
-    there = compare_candidates([{"text": "q", "gold": ["a"]}], lambda query: found, k=1, fetch_k=3)
-    beyond = compare_candidates([{"text": "q", "gold": ["a", "z"]}], lambda query: found, k=1, fetch_k=3)
-    keys = [{measure.key for measure in one.measures} for one in (there, beyond)]
-    assert "subtopic_recall" in keys[0]
-    assert "subtopic_recall" not in keys[1]
 
 
 def test_a_text_is_cited_by_the_number_under_the_usual_keys() -> None:

@@ -64,7 +64,6 @@ _ADVICE = Recommendation(
         "3 texts of vrsd find what 10 of similarity find.",
         "'q4' loses most.",
     ),
-    0.214,
     0.0004,
 )
 

@@ -257,12 +257,6 @@ class ItemSelection(NamedTuple):
         return [[position[row] for row in run] for run in self.neighbours.find_runs(rows)]
 
     @property
-    def found_by(self) -> list[tuple[str, ...] | None]:
-        """For each selected item the names of the searches that found it; None if there was only one search."""
-        searches = self.pool.searches
-        return [None if searches is None else searches[row] for row in self.selection.indices.tolist()]
-
-    @property
     def serving(self) -> list[str | None]:
         """For each selected item the question that it serves best; None for a question without sub-questions."""
         serves = self.selection.serves

@@ -113,11 +113,6 @@ def make_selection(
     filled_from, referred_by, shares
         The attributes of :class:`Selection`.
 
-    Raises
-    ------
-    InvalidInputError
-        A pick is not a row of the candidates, or the numbers of picks and gains differ.
-
     Examples
     --------
     >>> from setselect import Candidates

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._validation import quoted
-from .errors import InvalidInputError
+from .errors import InvalidInputError, quoted
 
 # JSON of data sets is nested a few levels deep. Python's own limit depends on the depth of the call.
 _DEEPEST = 100

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from .._files import write_atomically
 from .._parsing import parse_object
-from .._validation import argument_name as name_of
-from .._validation import as_numeric, check_fields, check_ranges, import_library, is_missing, quoted
+from .._validation import as_numeric, check_fields, check_ranges, import_library
+from .._values import is_missing
 from ..candidates import Candidates
-from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, VectorSourceError
+from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, VectorSourceError, quoted
+from ..errors import argument_name as name_of
 from ..facts import Facts, read_facts
 from ..scaling import Scale
 from ..selection.effects import warn_of_no_effect

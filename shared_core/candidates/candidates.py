@@ -10,18 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import (
-    FloatArray,
-    ReadOnlyArrays,
-    as_column,
-    as_names,
-    as_numeric,
-    as_optional,
-    as_ranks,
-    as_rows,
-    check_ranges,
-    read_only,
-)
+from .._validation import FloatArray, ReadOnlyArrays, as_column, as_numeric, check_ranges, read_only
+from .._values import as_names, as_optional, as_ranks
 from ..errors import InvalidInputError
 from .parts import Parts, References, as_parts, as_references
 from .unit_vectors import as_unit_queries, unit_rows, working_dtype
@@ -229,7 +219,7 @@ class Candidates(ReadOnlyArrays):
 
     def take(self, rows: ArrayLike) -> Candidates:
         """The candidates at these rows, in this order, with the same query."""
-        index = as_rows(rows, len(self), "rows")
+        index = _as_rows(rows, len(self))
         taken: dict[str, Any] = {}
         for name in ("vectors", "relevance", "quality", "costs", "prefer"):
             column = getattr(self, name)
@@ -282,6 +272,17 @@ def check_constraints(
 def _as_sources(sources: Iterable[Hashable], n: int) -> tuple[Hashable, ...]:
     """``sources`` as a tuple; None for a candidate without one, which :class:`PerSource` takes for a source."""
     return tuple(as_optional(as_names(sources, n, "sources")))
+
+
+def _as_rows(values: ArrayLike, n: int) -> NDArray[np.intp]:
+    """``values`` as a list of row numbers below ``n``."""
+    rows = as_numeric(values, "rows")
+    # numpy makes an empty list an array of floats.
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind == "f"):
+        raise InvalidInputError(f"rows must be a list of row numbers, got shape {rows.shape} and dtype {rows.dtype}")
+    if rows.size and not 0 <= rows.min() <= rows.max() < n:
+        raise InvalidInputError(f"rows must be in 0..{n - 1}, got {rows.min()}..{rows.max()}")
+    return rows.astype(np.intp)
 
 
 def _highest_cosines(rows: FloatArray, units: FloatArray) -> FloatArray:

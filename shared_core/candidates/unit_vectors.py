@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import FloatArray, as_numeric, quoted, read_only
-from ..errors import InvalidInputError, explain_lengths
+from .._validation import FloatArray, as_numeric, read_only
+from ..errors import InvalidInputError, explain_lengths, quoted
 
 # Equal rows can get dot products that differ in the last bits, because BLAS sums the end of a block in another order.
 # Scores that differ by at most this many units in the last place count as equal; TIE_TOLERANCE is by dtype.

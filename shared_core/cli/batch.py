@@ -9,8 +9,7 @@ import typer
 from rich.text import Text
 
 from .._parsing import parse_json
-from .._validation import quoted
-from ..errors import InvalidInputError, InvalidParameterError
+from ..errors import InvalidInputError, InvalidParameterError, quoted
 from ..selection.route import DEFAULT_K
 from ..selectors.registry import DEFAULT_SELECTOR, capabilities_of, make_selector
 from ._program import FINE, WITH_PROBLEMS, message_console, result_console, stop

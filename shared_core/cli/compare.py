@@ -12,8 +12,7 @@ import typer
 from rich.text import Text
 
 from .._files import write_atomically
-from .._validation import quoted
-from ..errors import InvalidParameterError
+from ..errors import InvalidParameterError, quoted
 from ..evaluation.compare import check_options, diagnose_documents, need_extra
 from ..evaluation.compare import compare as compare_methods
 from ..evaluation.corpus import JudgedCorpus, beir_files, read_documents, read_judged, read_queries

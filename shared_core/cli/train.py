@@ -19,8 +19,8 @@ from rich.text import Text
 
 from .._files import hold_lock, remove_leftovers
 from .._parsing import parse_object
-from .._validation import import_library, quoted
-from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
+from .._validation import import_library
+from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning, quoted
 from ..evaluation.corpus import JSON_SUFFIXES, parse_lines, text_of
 from ..learning import (
     CoverageFeedback,

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .._validation import argument_name, import_library, quoted
-from ..errors import InvalidParameterError
+from .._validation import import_library
+from ..errors import InvalidParameterError, argument_name, quoted
 from ..selectors.registry import DEFAULT_SELECTOR
 from .judging import JudgedQuery, Matrix
 from .measures import bootstrap_interval, paired_test

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import argument_name, as_numeric, check_integer
+from .._validation import as_numeric, check_integer
 from ..candidates import as_unit_rows
-from ..errors import InvalidInputError, InvalidParameterError, VectorSourceError
+from ..errors import InvalidInputError, InvalidParameterError, VectorSourceError, argument_name
 from ..selection.route import DEFAULT_EXTRA_K, default_fetch_k
 from ..selectors.registry import check_selector
 from ..signals.embedding_models import Track, without_progress

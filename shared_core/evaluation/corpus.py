@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from .._parsing import decode_text, is_text, parse_json, parse_object
-from .._validation import as_float, as_plain, as_text, import_library, is_missing, quoted
-from ..errors import InvalidInputError, InvalidParameterError
+from .._validation import as_float, import_library
+from .._values import as_plain, as_text, is_missing
+from ..errors import InvalidInputError, InvalidParameterError, quoted
 from ..facts import PLACE_KEYS, Facts, Place, find_identifiers, read_place
 
 JSON_SUFFIXES, _TEXT_SUFFIXES = (".jsonl", ".ndjson"), (".txt", ".md")

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_numeric, check_integer, check_number, import_library, quoted
+from .._validation import as_numeric, check_integer, check_number, import_library
 from ..candidates.cosines import measure_set
-from ..errors import InvalidInputError, InvalidParameterError
+from ..errors import InvalidInputError, InvalidParameterError, quoted
 
 __all__ = [
     "alpha_ndcg", "bootstrap_interval", "mean_pairwise_cosine", "ndcg", "paired_test", "recall", "subtopic_recall",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from .._validation import quoted
+from ..errors import quoted
 
 if TYPE_CHECKING:
     import pandas

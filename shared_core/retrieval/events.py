@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._validation import id_of_text
+from .._values import id_of_text
 from ..errors import EmbeddingFallbackWarning, warn
 from .flow import Flow
 from .pool import ItemSelection, Pool
@@ -67,7 +67,7 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
 def _describe_searches(selected: ItemSelection) -> dict[str, Any]:
     ids, searches = selected.pool.ids, selected.pool.searches or ()
     return {
-        "found_by": [[*(names or ())] for names in selected.found_by],
+        "found_by": [[*searches[row]] for row in selected.selection.indices.tolist()],
         "extra_retrievers": [
             {
                 "name": extra.name,

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FloatArray, as_finite, as_float64, check_range, quoted, read_only
+from .._validation import FloatArray, as_finite, as_float64, check_range, read_only
 from ..candidates import TIE_TOLERANCE, Candidates, cosines_with_queries, standardise
-from ..errors import InvalidParameterError, KernelError, warn
+from ..errors import InvalidParameterError, KernelError, quoted, warn
 from .greedy import GreedyState, lowest_of_best, run_compiled
 from .kernels import Kernel, LowRankKernel, as_kernel
 from .kernels.base import log_exponential

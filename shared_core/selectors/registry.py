@@ -7,9 +7,8 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
-from .._validation import nearest_name, quoted
 from ..candidates import Candidates
-from ..errors import InvalidParameterError
+from ..errors import InvalidParameterError, nearest_name, quoted
 from .selection import Selection
 
 # The selectors of this package, for editors.

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import ReadOnlyArrays, quoted, read_only
+from .._validation import ReadOnlyArrays, read_only
 from ..candidates import REFERENCE_KINDS, Candidates, cosines_with_queries, standardise
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, quoted
 
 # The repr of a selection shows at most this many picks.
 MAX_SHOWN = 20

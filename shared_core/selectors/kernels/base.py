@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._files import write_atomically
 from ..._parsing import SafetensorsFile
-from ..._validation import ReadOnlyArrays, as_finite, as_float64, quoted, read_only
+from ..._validation import ReadOnlyArrays, as_finite, as_float64, read_only
 from ...candidates import TIE_EPS, Candidates, cosines_with_queries
-from ...errors import InvalidInputError, KernelError
+from ...errors import InvalidInputError, KernelError, quoted
 
 Matrix = NDArray[np.float64]
 

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._parsing import is_text, parse_json
-from ..._validation import quoted
 from ...candidates import Candidates
-from ...errors import InvalidInputError, KernelError
+from ...errors import InvalidInputError, KernelError, quoted
 from .base import LearnedKernel, Matrix
 
 

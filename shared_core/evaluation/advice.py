@@ -24,8 +24,6 @@ ON_REQUEST = ("alpha_ndcg", "ndcg", "success", "precision", "topic_precision")
 # The measures of what is found. Only these can be compared between different numbers of picks.
 COUNTED = (*DECIDING, "success")
 CHANCE, POWER = 0.05, 0.8
-# Sums of the same numbers in another order differ by less than this.
-_ROUNDING = 1e-9
 # With fewer queries no difference has p < 0.05: the smallest p value is 2 / 2^queries.
 _FEWEST = 6
 # Fewer queries than this share need two texts or more if few do.
@@ -104,14 +102,13 @@ def recommend(
         simple = next((row for row in range(1, best) if p < CHANCE <= to_best[row]), None)
     needed = None if p < CHANCE else count_needed(gaps, len(others))
     lead = differences[best, key]
-    interval = bootstrap_interval(gaps)
     facts: dict[str, object] = {
         "measure": measure.name,
         "over": counted(len(names), "query", "queries"),
         "label": settings[best].label,
         "mean": _with_interval(values[best, key]),
         "rival": settings[rival].label,
-        "lead": _with_interval(Estimate(float(gaps.mean()), *interval, len(names))),
+        "lead": _with_interval(Estimate(float(gaps.mean()), *bootstrap_interval(gaps), len(names))),
         "p": p_value(p) + (f", corrected for {len(others)} comparisons" if len(others) > 1 else ""),
         "needed": needed,
         "better": percent(lead.better),
@@ -158,7 +155,8 @@ def count_needed(gaps: Matrix, comparisons: int) -> int | None:
     With so many, 80 % of the comparisons have p < 0.05, corrected for their number by Bonferroni.
     """
     mean, n = abs(float(gaps.mean())), len(gaps)
-    if mean < _ROUNDING:
+    # Sums of the same numbers in another order differ by less.
+    if mean < 1e-9:
         return None
     norm = import_library("scipy.stats", "eval").norm
     z = norm.ppf(1 - CHANCE / 2 / max(comparisons, 1)) + norm.ppf(POWER)

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_float64, as_numeric, as_plain, is_missing, quoted, read_only
-from ..errors import InvalidInputError
+from .._validation import as_float64, as_numeric, read_only
+from .._values import as_plain, is_missing
+from ..errors import InvalidInputError, quoted
 
 # How one text leads to another.
 REFERENCE_KINDS = ("name", "link", "citation", "neighbour")

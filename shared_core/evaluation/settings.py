@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import argument_name, check_fields, check_number, nearest_name, quoted
+from .._validation import check_fields, check_number
 from ..candidates import Candidates, check_constraints
-from ..errors import InvalidParameterError
+from ..errors import InvalidParameterError, argument_name, nearest_name, quoted
 from ..selection.route import Limits, select_set
 from ..selectors.ending import DEFAULT_MIN_K
 from ..selectors.registry import (

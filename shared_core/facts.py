@@ -31,7 +31,7 @@ IDENTIFIER_KEYS = {
 # The document of which an item is a part, and LlamaIndex's word for its id; what else links may call an item.
 SOURCE_KEYS = ("file_path", "file_name", "filename", "source", "url")
 DOCUMENT_ID = "ref_doc_id"
-ADDRESS_KEYS = ("source", "url", "file_path", "path", "file_name", "filename")
+ADDRESS_KEYS = ("source", "url")
 # The number of an item in its document; else the character with which it begins, on its page if there is one.
 PLACE_KEYS = ("chunk_index", "chunk", "seq_num")
 START = "start_index"

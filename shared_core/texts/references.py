@@ -35,12 +35,6 @@ _IN_TEXT = {
     "://": re.compile(rf"https?://{_PART}"),
     "#": re.compile(r"#(?<![\w#&/]#)(\d{1,9})\b"),
 }
-# The end of the name of a file, and what stands before such a name.
-_FILE, _OUTSIDE_OF_PATH, _LONGEST_PATH = (
-    re.compile(r"\.(?<=\w\.)[A-Za-z]\w{0,9}(?![\w/\\@-]|\.\w)"),
-    re.compile(r"[^\w./\\@:-]+"),
-    200,
-)
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/?#]*)([^#]*)")
 
 
@@ -141,11 +135,9 @@ def _find_capitals(word: str) -> Capitals:
 
 @keep
 def find_links(text: Text) -> list[str]:
-    """What the links in a text lead to: "[[note]]", "[words](target)", a URL, a file, and "#123" as "123"."""
+    """What the links in a text lead to: "[[note]]", "[words](target)", a URL, and "#123" as "123"."""
     found = chain.from_iterable(link.findall(text.text) for sign, link in _IN_TEXT.items() if sign in text.text)
-    ends = (text.text[max(0, file.end() - _LONGEST_PATH) : file.end()] for file in _FILE.finditer(text.text))
-    files = (_OUTSIDE_OF_PATH.split(end)[-1].replace("\\", "/").removeprefix("./") for end in ends)
-    return [target.strip().rstrip(".,;:!?") for target in chain(found, files)]
+    return [target.strip().rstrip(".,;:!?") for target in found]
 
 
 def _follow_links(
@@ -165,11 +157,6 @@ def _follow_links(
     for row, (own, called) in enumerate(zip(keys, names, strict=True)):
         # A link may also be a title that is too short or too long for a name that is found in texts.
         for name in (*own, *called):
-            if isinstance(name, str) and "." in name and "://" not in name:
-                # "src/io.py" is also called "io.py".
-                parts = re.split(r"[\\/]", name)
-                for place in range(len(parts)):
-                    rows_of["/".join(parts[place:])].add(row)
             rows_of[name].add(row)
             rows_of[as_address(name)].add(row)
     reached = defaultdict[int, set[int]](set)

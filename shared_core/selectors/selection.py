@@ -215,8 +215,8 @@ class Selections(ReadOnlyArrays):
 
     Attributes
     ----------
-    indices : int64, shape (Q, k)
-    gains, relevance : float64, shape (Q, k)
+    indices, gains, relevance : arrays, shape (Q, k)
+        As in :class:`Selection`.
     objective : float64, shape (Q,)
         As in :class:`Selection`.
     members : tuple of Q Selection

@@ -70,15 +70,10 @@ class Candidates(ReadOnlyArrays):
 
     Attributes
     ----------
-    query : ndarray, shape (d,), float32 or float64
-        A copy at unit length; with sub-questions, that of the question.
-    questions : ndarray, shape (q, d), float32 or float64
-        The question and its sub-questions at unit length; q = 1 without sub-questions.
-    vectors : ndarray, shape (n, d), float32 or float64
-        A copy with rows of unit length.
+    query, questions, vectors : ndarray, shapes (d,), (q, d) and (n, d), float32 or float64
+        Copies at unit length. The query is the first of the questions; q = 1 without sub-questions.
     relevance : ndarray, shape (n,), float32 or float64
-        What was given, as float64; else the cosine of each candidate with the query, in [-1, 1] up to rounding. With
-        sub-questions it is the highest of the cosines.
+        What was given; else the highest cosine of each candidate with one of the questions.
     relevance_given : bool
         Whether ``relevance`` was given.
     prefer : ndarray, shape (n,), int64, or None
@@ -86,12 +81,8 @@ class Candidates(ReadOnlyArrays):
 
     Raises
     ------
-    InvalidInputError
-        Shapes do not agree (the message gives both), a value is NaN or inf (it names the row), there is no
-        candidate, the query is zero, a cost is negative, a number of ``words``, ``references`` or ``cover`` is not in
-        [0, 1], or an input is ragged, masked or not numeric.
-    InvalidParameterError
-        ``max_per_source`` or ``drop_near_duplicates`` is out of range.
+    InvalidInputError, InvalidParameterError
+        An argument is wrong; the message says which one, what is wrong, and in which row.
 
     Examples
     --------
@@ -165,23 +156,16 @@ class Candidates(ReadOnlyArrays):
             **constraints,
         )
 
-    def with_query(
-        self,
-        query: ArrayLike,
-        relevance: ArrayLike | None = None,
-        words: Parts | None = None,
-        references: References | ArrayLike | None = None,
-    ) -> Candidates:
-        """The same candidates for another query. The rows are shared and not validated again.
+    def with_query(self, query: ArrayLike, relevance: ArrayLike | None = None, **values: Any) -> Candidates:
+        """The same candidates for another query; the rows are shared. ``values`` are those of :meth:`with_values`.
 
-        The other arguments replace what was given before. What is None stays as it was given; if no relevance was
-        given, it is the cosine with ``query``.
+        If no relevance is given, and none was given before, it is the cosine with ``query``.
         """
         units = as_unit_queries(query, self.vectors.shape, self.dtype)
         other = self.with_checked(query=units[0], questions=units)
         if relevance is None and not self.relevance_given:
             other = other.with_checked(relevance=_highest_cosines(self.vectors, units))
-        return other.with_values(relevance, words, references)
+        return other.with_values(relevance, **values)
 
     def with_values(
         self,

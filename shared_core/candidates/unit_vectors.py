@@ -74,16 +74,13 @@ def refuse_packed(vectors: NDArray[Any], what: str) -> None:
     # Nearly all embeddings are told by their first number.
     if vectors.shape[-1] < _LEAST_BYTES or vectors.item(0) % 1:
         return
-    while vectors.ndim > 2:
-        vectors = vectors[0]
-    rows = np.atleast_2d(vectors)[:64]
-    if not (np.abs(rows) <= 255).all():
+    rows = vectors.reshape(-1, vectors.shape[-1])[:64]
+    if not (np.abs(rows) <= 255).all() or (rows % 1).any():
         return
     lowest = 0 if rows.min() >= 0 else -128
-    if rows.min() < lowest or rows.max() > lowest + 255 or (rows % 1).any():
-        return
     at_ends = ((rows == lowest) | (rows == lowest + 255)).mean()
-    if at_ends <= _MOST_AT_ENDS and rows.std(dtype=np.float64) >= _EVEN_DEVIATION:
+    inside = rows.min() >= lowest and rows.max() <= lowest + 255
+    if inside and at_ends <= _MOST_AT_ENDS and rows.std(dtype=np.float64) >= _EVEN_DEVIATION:
         raise InvalidInputError(
             f"{what}: these are bytes of packed binary embeddings, whole numbers evenly spread over "
             f"{lowest}..{lowest + 255}. A byte holds the signs of eight numbers, so bytes cannot be compared as "

@@ -147,7 +147,7 @@ def _without_tensors(values: Any) -> Any:
     torch: Any = sys.modules.get("torch")
     if torch is None:
         return values
-    if isinstance(values, (list, tuple)) and any(isinstance(value, torch.Tensor) for value in values):
+    if isinstance(values, (list, tuple)) and isinstance(next(iter(values), 0), (list, tuple, torch.Tensor)):
         return [_without_tensors(value) for value in values]
     if not isinstance(values, torch.Tensor):
         return values

@@ -125,7 +125,6 @@ def compare(
     corpus = convert_all(documents, as_document, "documents")
     row_of = {document.id: row for row, document in enumerate(corpus)}
     cleaned, of_ids = without_unknown_ids(convert_all(queries, as_query, "queries"), row_of)
-    check_deciding(decide_by, allowed_measures(cleaned))
     sizes, planned = check_options(k, fetch_k)
     most, reached = max(sizes), min(planned, len(corpus))
     if most > len(corpus):

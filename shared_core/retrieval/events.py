@@ -121,11 +121,13 @@ def in_shadow(
     read_ids: Callable[[Sequence[Any]], Sequence[Hashable]],
     selecting: Flow[ItemSelection],
 ) -> Flow[ItemSelection]:
-    """The result of ``selecting``, with the items that ``before`` returns, and their ids.
+    """The result of ``selecting``; with ``shadow`` also the items that ``before`` returns, and their ids.
 
     ``before`` runs first and as it would without setselect. An error of the selection, or of ``read_ids``, goes to the
     log ``setselect``.
     """
+    if not request.settings.shadow:
+        return (yield from selecting)
     returned = yield from before
     ids: Sequence[Hashable] = [None] * len(returned)
     line: dict[str, Any] = {}

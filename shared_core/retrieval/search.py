@@ -87,8 +87,6 @@ def search_and_select(
 ) -> Flow[ItemSelection]:
     """The set for the queries that ``embedding`` gives. A warning that comes once comes once for each ``owner``."""
     selecting = _search_and_select(request, owner, embedding, store)
-    if not request.settings.shadow:
-        return selecting
     return in_shadow(request, question, store.before(request.k or DEFAULT_K), store.read_ids, selecting)
 
 
@@ -119,8 +117,6 @@ def select_among(
         warn_of_ignored_scores(request, owner, selected, score)
         return selected._replace(milliseconds=1000 * (time.perf_counter() - started))
 
-    if not request.settings.shadow:
-        return select()
     return in_shadow(request, question, give(retrieved), read_ids, select())
 
 

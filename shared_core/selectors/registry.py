@@ -118,12 +118,6 @@ _S = TypeVar("_S", bound=type[Any])
 def register_selector(name: str) -> Callable[[_S], _S]:
     """Class decorator: register a frozen dataclass with a ``select`` method under ``name``, for the adapters too.
 
-    Raises
-    ------
-    InvalidParameterError
-        The name is taken, the class has no ``select``, or it is not a frozen dataclass (selectors must be hashable
-        and immutable).
-
     Examples
     --------
     >>> from dataclasses import dataclass

@@ -113,11 +113,6 @@ def make_selection(
     filled_from, referred_by, shares
         The attributes of :class:`Selection`.
 
-    Raises
-    ------
-    InvalidInputError
-        A pick is not a row of the candidates, or the numbers of picks and gains differ.
-
     Examples
     --------
     >>> from setselect import Candidates
@@ -220,8 +215,8 @@ class Selections(ReadOnlyArrays):
 
     Attributes
     ----------
-    indices : int64, shape (Q, k)
-    gains, relevance : float64, shape (Q, k)
+    indices, gains, relevance : arrays, shape (Q, k)
+        As in :class:`Selection`.
     objective : float64, shape (Q,)
         As in :class:`Selection`.
     members : tuple of Q Selection

@@ -127,12 +127,7 @@ _names: ContextVar[Mapping[str, str]] = ContextVar("_names", default=MappingProx
 
 @contextmanager
 def rename_arguments(names: Mapping[str, str]) -> Iterator[None]:
-    """Let messages call arguments by these names.
-
-    >>> with rename_arguments({"fetch_k": "--fetch-k"}):
-    ...     argument_name("fetch_k"), argument_name("k")
-    ('--fetch-k', 'k')
-    """
+    """Let messages call arguments by these names, as the options of a command."""
     token = _names.set({**_names.get(), **names})
     try:
         yield
@@ -146,11 +141,7 @@ def argument_name(name: str) -> str:
 
 
 def explain_lengths(one: int, other: int) -> str:
-    """Why two vectors that are to be compared may differ in length.
-
-    >>> explain_lengths(768, 384)
-    'they most likely come from different embedding models'
-    """
+    """Why two vectors that are to be compared may differ in length."""
     shorter, longer = sorted((one, other))
     if shorter >= 8 and shorter == math.ceil(longer / 8):
         return (

@@ -36,17 +36,16 @@ class Candidates(ReadOnlyArrays):
         What each candidate is worth for the query, in place of the cosine: the scores of a reranker or of hybrid
         search. It enters as given; :func:`rescale` maps it to [0, 1]. :class:`VRSD` refuses it.
     quality : array-like, shape (n,), optional
-        How good each candidate is by itself. :class:`MMR` uses it as given.
+        How good each candidate is by itself, for :class:`MMR`.
     words : Parts, optional
-        The words of the question, and how well each candidate's text covers them; :func:`match_words` makes them.
-        :class:`Coverage` uses them.
+        The words of the question, and how well each candidate's text covers them, for :class:`Coverage`;
+        :func:`match_words` makes them.
     references : References, or array-like, shape (n, n), in [0, 1], optional
-        How clearly the text of candidate i refers to candidate j; :func:`find_references` makes them. With an array
-        each candidate has a name of its own. :class:`Coverage` uses them.
+        How clearly the text of candidate i refers to candidate j, for :class:`Coverage`; :func:`find_references` makes
+        them. With an array each candidate has a name of its own.
     cover : array of shape (n, m) in [0, 1], or n values, or Parts, optional
-        Further parts that the set has to cover: how well each candidate covers each part, or the value of each
-        candidate (its label or its collection, for example), or its values as a list. A missing value covers nothing.
-        :class:`Coverage` uses them.
+        Further parts that the set has to cover, for :class:`Coverage`: how well each candidate covers each part, or the
+        value of each candidate (its label, for example), or its values as a list. A missing value covers nothing.
     ids : iterable of n hashables, optional
         Names of the candidates, for messages and for a :class:`LowRankKernel`.
     costs : array-like, shape (n,), optional
@@ -60,10 +59,8 @@ class Candidates(ReadOnlyArrays):
         No candidate is picked whose cosine with a picked or shown one is above this.
     prefer : iterable of n numbers or dates, optional
         Which one of near-duplicates may be picked: the one with the highest value (the newest, for example), at any
-        gain. Among equal values the gain decides. A date may be a datetime, or a string as ISO, mail or PDF write it. A
-        missing value is the lowest. One that costs more than the whole budget, or whose source has reached its cap by
-        ``shown``, does not count.
-        Needs ``drop_near_duplicates``.
+        gain. A date may be a datetime, or a string as ISO, mail or PDF write it. A missing value is the lowest. One
+        that cannot be picked itself does not count. Needs ``drop_near_duplicates``.
     copy : bool
         False: vectors that have unit length already are not copied. The caller must not change them while the
         candidates are in use.
@@ -191,14 +188,6 @@ class Candidates(ReadOnlyArrays):
         relevance = self.relevance if self.relevance_given else other.relevance
         return self.with_checked(
             query=other.query, questions=other.questions, vectors=other.vectors, relevance=relevance
-        )
-
-    def with_constraints(
-        self, max_per_source: int | None = None, drop_near_duplicates: float | None = None
-    ) -> Candidates:
-        """The same candidates with these constraints in place of their own; see the arguments of the class."""
-        return self.with_checked(
-            **check_constraints(max_per_source, drop_near_duplicates, has_sources=self.sources is not None)
         )
 
     def take(self, rows: ArrayLike) -> Candidates:

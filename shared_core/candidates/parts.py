@@ -123,8 +123,8 @@ def _as_indicators(values: Iterable[Any], n: int, what: str, name: Callable[[int
         [one for one in value if not is_missing(one)] if isinstance(value, (list, tuple)) else [] for value in rows
     ]
     # A row of a 0/1 matrix repeats a value. The labels of a candidate are different from each other.
-    is_matrix = all(type(one) in (bool, int) and one in (0, 1) for some in lists for one in some) and any(
-        len({*some}) < len(some) for some in lists
+    is_matrix = {type(one) for some in lists for one in some} <= {bool, int} and any(
+        len({*some}) < len(some) and {*some} <= {0, 1} for some in lists
     )
     column: dict[Hashable, int] = {}
     own = []

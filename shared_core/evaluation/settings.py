@@ -74,7 +74,11 @@ class Adapted:
     def select_set(self, candidates: Candidates, k: int | None, *, drop_copies: bool = False, **more: Any) -> Selection:
         """:func:`select_set` with these settings."""
         limits = Limits(self.budget, self.score_threshold, self.min_gain, self.min_k, drop_copies)
-        constrained = candidates.with_constraints(self.max_per_source, self.drop_near_duplicates)
+        constrained = candidates.with_checked(
+            **check_constraints(
+                self.max_per_source, self.drop_near_duplicates, has_sources=candidates.sources is not None
+            )
+        )
         return select_set(constrained, self.selector, k, limits=limits, **more)
 
 

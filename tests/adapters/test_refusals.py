@@ -44,6 +44,7 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"selector": "ndp"}, P, "ndpp"),
     ({"selector": "NDPP"}, P, "did you mean 'ndpp'"),
     ({"selector": "similarity_score_threshold"}, P, "score_threshold"),
+    ({"selector": "hybrid"}, P, "keyword_search=True"),
     ({"selector": "vrsd", "relevance": "number"}, P, "mmr"),
     ({"lambda_mult": 0.5}, P, "mmr"),
     ({"selector": "mmr", "lambda_mult": 1.5}, P, "lambda_mult"),

@@ -224,7 +224,7 @@ def test_hostile_values_are_values(name: str, source: str, tmp_path: Path) -> No
         ("error E1042", "E20{}", "code", ["E1042", "E1043"], [0]),
         ("4.5.1", "9.{}", "section", ["4.5.1"], []),
         ("Rule 4.5.1", "passage {}", "section", ["4.5.1"], []),
-        ("`io.py` and parse_header()", "src/{}.py", "file_path", ["src/io.py"], []),
+        ("`io.py`", "src/{}.py", "file_path", ["src/io.py"], []),
     ],
 )
 @over(RETRIEVERS)
